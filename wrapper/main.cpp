@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,14 +38,13 @@ void open_missing_stdio()
     }
 }
 
-std::vector<std::string> presentation_variables()
+std::vector<std::string> passed_variables()
 {
     std::vector<std::string> list;
     for (char **entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
         const std::string assignment = *entry;
         const std::size_t equals = assignment.find('=');
-        if (equals != std::string::npos && is_presentation_variable(std::string_view(assignment).substr(0, equals)))
-            list.push_back(assignment);
+        if (equals != std::string::npos && is_passed_variable(std::string_view(assignment).substr(0, equals))) list.push_back(assignment);
     }
     return list;
 }
@@ -93,14 +93,10 @@ AgentEnded run(WrapperOptions options)
     std::optional<UserTerminal> terminal = UserTerminal::find();
     const mode_t mask = umask(0);
     umask(mask);
-    Request request{std::move(options.agent_arguments),
-                    presentation_variables(),
-                    mask,
-                    {},
-                    {},
-                    options.program,
-                    std::move(options.tmpdir),
-                    options.debug};
+    Request request{std::move(options.agent_arguments), passed_variables(), mask, {}, {}, options.program,
+                    std::move(options.tmpdir),          options.debug};
+    rlimit open_files{};
+    if (getrlimit(RLIMIT_NOFILE, &open_files) == 0) request.open_files = open_files.rlim_cur;
     if (terminal) {
         request.on_terminal = terminal->on_terminal();
         request.window = terminal->size();

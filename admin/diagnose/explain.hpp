@@ -62,8 +62,10 @@ std::string idle_defaults(const Policy &policy);
 
 struct ExplainedHomeDirectory {
     std::string path;   // relative to the user's home
-    std::string inside; // relative to the agent's
+    std::string inside; // relative to the agent's; empty: at its own path alone
     Finding finding;    // usable, unusable with the reason or with none where it is missing, or not verified
+    bool is_at_own_path = false;
+    bool is_default = false; // not named by the policy
 };
 
 struct ExplainedToolchains {

@@ -84,14 +84,21 @@ const char *state_of(const Finding &finding)
 std::string name_of(const ExplainedHomeDirectory &one)
 {
     const std::string path = "~/" + escape_for_display(one.path);
+    if (one.inside.empty()) return path + " (inside: by its own path alone)";
     return one.inside == one.path ? path : path + " (inside: ~/" + escape_for_display(one.inside) + ")";
 }
 
+// Of the default list, which is long, only how many lie in no home.
 std::string names_of(const std::vector<ExplainedHomeDirectory> &directories, const std::string &state)
 {
     std::string names;
+    std::size_t others = 0;
     for (const auto &one : directories)
-        if (state_of(one.finding) == state) names += (names.empty() ? "" : ", ") + name_of(one);
+        if (state_of(one.finding) == state && state != "shown" && one.is_default)
+            ++others;
+        else if (state_of(one.finding) == state)
+            names += (names.empty() ? "" : ", ") + name_of(one);
+    if (others > 0) names += fmt::format("{}{} of the default list", names.empty() ? "" : ", and ", others);
     return names;
 }
 
@@ -114,7 +121,8 @@ nlohmann::json json_of(const std::vector<ExplainedHomeDirectory> &directories)
 {
     nlohmann::json list = nlohmann::json::array();
     for (const auto &one : directories) {
-        nlohmann::json entry = {{"path", "~/" + one.path}, {"inside", "~/" + one.inside}, {"state", state_of(one.finding)}};
+        nlohmann::json entry = {{"path", "~/" + one.path}, {"own_path", one.is_at_own_path}, {"state", state_of(one.finding)}};
+        entry["inside"] = one.inside.empty() ? nlohmann::json() : nlohmann::json("~/" + one.inside);
         if (!one.finding.text.empty()) entry["reason"] = one.finding.text;
         list.push_back(std::move(entry));
     }
@@ -128,6 +136,7 @@ ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules
 {
     ExplainedEnvironment environment;
     EnvironmentInput input{{}, {}, policy.env, {}, rules.env, home, rules.agent_account, policy.agent.binary, "ID"};
+    input.path = policy.path;
     AgentPlaces agents;
     note_failure(environment, [&] {
         if (observer.can_look_for(user)) agents = observer.agent_places(policy, rules, user);
@@ -235,14 +244,15 @@ ExplainedToolchains explain_toolchains(const ToolchainsPolicy &policy, const Obs
     } catch (const Failure &failure) { // a file system that does not answer is a finding too
         unknown = failure.what();
     }
-    const auto explained = [&](const HomeDirectories &list) {
+    const auto explained = [&](const HomeDirectories &list, bool are_caches) {
         std::vector<ExplainedHomeDirectory> directories;
         for (const auto &[path, where, is_directory] : list.paths)
-            directories.push_back(
-                {path, place_in_agent_home(path), home ? finding_of(*home, path) : Finding{Finding::Kind::unknown, unknown}});
+            directories.push_back({path, place_in_agent_home(path),
+                                   home ? finding_of(*home, path) : Finding{Finding::Kind::unknown, unknown},
+                                   is_at_own_path(path, are_caches), where.line == 0});
         return directories;
     };
-    return {explained(policy.readable), explained(policy.caches)};
+    return {explained(policy.readable, false), explained(policy.caches, true)};
 }
 
 std::string told_text(const Policy &policy)

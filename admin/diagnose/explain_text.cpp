@@ -159,20 +159,20 @@ std::vector<std::string> shown_besides(const Explanation &explanation)
 
 std::string view_text(const Explanation &explanation)
 {
-    const auto besides = shown_besides(explanation);
-    const auto *const etc = explanation.policy.view == View::minimal ? "of /etc what programs need" : "/etc";
-    std::string text =
-        fmt::format("view:     {}: read-only /usr, /opt, {}{}{}\n", explanation.policy.view == View::minimal ? "minimal" : "host", etc,
-                    besides.empty() ? "" : "; besides: ", joined_safely(besides));
-    if (const auto *failure = std::get_if<Failure>(&explanation.shown))
-        text += fmt::format("          no start is possible: {}\n", failure->what());
-    return text;
+    const auto named = [](const char *label, const auto &texts) { return texts.empty() ? "" : label + joined_safely(texts); };
+    const auto *failure = std::get_if<Failure>(&explanation.shown);
+    return fmt::format("view:     {}{}{}\n{}",
+                       explanation.policy.view == View::minimal ? "minimal: read-only /usr, /opt, of /etc what programs need"
+                                                                : "host: read-only /usr, /opt, /etc",
+                       named("; besides: ", shown_besides(explanation)), named("; devices: ", texts_of(explanation.policy.devices)),
+                       failure != nullptr ? fmt::format("          no start is possible: {}\n", failure->what()) : "");
 }
 
 nlohmann::json view_json(const Explanation &explanation)
 {
     nlohmann::json json = {{"mode", explanation.policy.view == View::minimal ? "minimal" : "host"},
-                           {"besides", shown_besides(explanation)}};
+                           {"besides", shown_besides(explanation)},
+                           {"devices", texts_of(explanation.policy.devices)}};
     if (const auto *failure = std::get_if<Failure>(&explanation.shown)) json["reason"] = failure->what();
     return json;
 }

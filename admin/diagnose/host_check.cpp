@@ -114,8 +114,16 @@ void check_view(const Policy &policy, const Observer &observer, Problems &proble
     report(policy.agent.binary_where, "agent.binary", "install the agent elsewhere, or correct it", problems, [&] {
         auto without_paths = policy;
         without_paths.view_paths.clear();
+        without_paths.path.clear();
         plan_host_view(without_paths);
     });
+    if (problems.has("view_paths") || problems.has("agent.binary")) return;
+    for (const auto &directory : policy.path)
+        report(directory.where, "path", "correct it, or take it out of the list", problems, [&] {
+            auto with_one = policy;
+            with_one.path = {directory};
+            plan_host_view(with_one);
+        });
 }
 
 struct AgentOfUser {

@@ -113,6 +113,9 @@ std::vector<RuledPlace> places_of(const Explanation &explanation)
     add("/proc", "the session's own processes", "");
     add("/sys", "processors and memory, read-only", "");
     add("/dev", "devices that hold nothing, and the session's terminals", "");
+    for (const auto &device : policy.devices)
+        add(device.path == nvidia_devices ? "/dev/nvidia" : device.path, "a device of the host's that the policy names", "devices",
+            device.where);
     add("/home", hidden_homes, "");
     add(explanation.user.home, hidden_homes, "");
     add("/root", "homes are hidden", "");
@@ -126,12 +129,20 @@ std::vector<RuledPlace> places_of(const Explanation &explanation)
             if (std::none_of(places.begin(), places.end(), [&](const RuledPlace &place) { return place.path == tree; }))
                 add(tree, "the agent's program, or what certificates lead to, read-only", "agent.binary");
     add(explanation.home, "the agent's home, kept from session to session", "");
-    for (const auto &[path, where, is_directory] : policy.toolchains.readable.paths)
-        for (const auto &shown : {join_path(explanation.user.home, path), join_path(explanation.home, place_in_agent_home(path))})
-            add(shown, "a toolchain of the user's, read-only", "toolchains.readable", where);
-    for (const auto &[path, where, is_directory] : policy.toolchains.caches.paths)
-        add(join_path(explanation.home, place_in_agent_home(path)), "a copy of the user's cache; what changes in it ends with the session",
-            "toolchains.caches", where);
+    const auto add_shown = [&](const PolicyPath &one, bool is_cache, const char *rule, const char *key) {
+        const std::string inside = place_in_agent_home(one.path);
+        for (const auto &shown : {is_at_own_path(one.path, is_cache) ? join_path(explanation.user.home, one.path) : "",
+                                  inside.empty() ? "" : join_path(explanation.home, inside)}) {
+            if (shown.empty()) continue;
+            add(shown, rule, key, one.where);
+            for (const auto &name : masked_in(one.path))
+                add(join_path(shown, name), "it holds credentials, so a session finds nothing of that name there", key, one.where);
+        }
+    };
+    for (const auto &one : policy.toolchains.readable.paths)
+        add_shown(one, false, "a toolchain of the user's, read-only", "toolchains.readable");
+    for (const auto &one : policy.toolchains.caches.paths)
+        add_shown(one, true, "a copy of the user's cache; what changes in it ends with the session", "toolchains.caches");
     return places;
 }
 

@@ -94,6 +94,7 @@ RenderPlan plan_rendering(const Policy &policy, const AccessRules &rules, const 
         plan.env_files.push_back(std::move(rendered));
     }
     EnvironmentInput input{{}, {}, policy.env, facts.managed_files, rules.env, home, facts.agent.name, policy.agent.binary, {}};
+    input.path = policy.path;
     input.tmpdir = "/tmp";
     plan.certificates = find_rendered_certificates(policy, rules, input, place);
     for (const auto &[name, variable] : layer_environment(input)) // but what is of one session: an engine starts the same again and again

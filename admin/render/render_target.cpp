@@ -88,6 +88,9 @@ void add_view(const RenderPlan &plan, Demands &demands)
         demands.add(file_of(plan), "view", "all of this host's /etc", "say minimal, and bring files with the image", by_systemd);
     for (const auto &path : policy.view_paths)
         demands.add(path.where, "view_paths", quote(path.path) + " is this host's", "bring it with the image", on_this_host);
+    for (const auto &path : policy.devices)
+        demands.add(path.where, "devices", quote(path.path) + " is this host's", "give it to the container yourself, or leave it out",
+                    only_ours);
     const auto add_list = [&](const HomeDirectories &directories, const std::string &key, const std::string &what) {
         for (const auto &path : directories.paths)
             if (path.where.line > 0)

@@ -105,6 +105,13 @@ struct ValueLines {
             text += line(place + ":" + options);
         return text;
     }
+    std::string operator()(const DeviceRules &rules) const
+    {
+        std::string text;
+        for (const auto &node : rules.nodes)
+            text += line(node + " rw");
+        return text;
+    }
     std::string operator()(const Command &command) const { return line(fmt::format("{}", fmt::join(command.arguments, " "))); }
     std::string operator()(const AddressRanges &ranges) const
     {

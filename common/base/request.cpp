@@ -19,9 +19,17 @@ constexpr std::string_view presentation_names =
     "TERM COLORTERM COLORFGBG LANG TERM_PROGRAM TERM_PROGRAM_VERSION TERMINAL_EMULATOR KITTY_WINDOW_ID GHOSTTY_RESOURCES_DIR WEZTERM_PANE "
     "ITERM_SESSION_ID ALACRITTY_WINDOW_ID WT_SESSION TMUX STY ZELLIJ SSH_CONNECTION SSH_CLIENT SSH_TTY NO_COLOR FORCE_COLOR VISUAL EDITOR "
     "TZ";
-// These, with one space between them, and some LC_.
-constexpr std::size_t presentation_limit =
-    static_cast<std::size_t>(std::count(presentation_names.begin(), presentation_names.end(), ' ')) + 1 + 32;
+// What names places, which the runner judges before any of it is passed on (runner/plan/shell_places.hpp).
+constexpr std::string_view place_names =
+    "PATH GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_COMMON_DIR GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_QUARANTINE_PATH "
+    "GIT_PREFIX";
+
+constexpr std::size_t words_of(std::string_view words)
+{
+    return static_cast<std::size_t>(std::count(words.begin(), words.end(), ' ')) + 1;
+}
+// These, and some LC_.
+constexpr std::size_t presentation_limit = words_of(presentation_names) + words_of(place_names) + 32;
 
 void check_argument(const std::string &argument)
 {
@@ -31,7 +39,7 @@ void check_argument(const std::string &argument)
 void check_presentation(const std::string &assignment)
 {
     const std::size_t equals = assignment.find('=');
-    const bool known = equals != std::string::npos && is_presentation_variable(std::string_view(assignment).substr(0, equals));
+    const bool known = equals != std::string::npos && is_passed_variable(std::string_view(assignment).substr(0, equals));
     if (!known && defence_is_on("presentation-names"))
         throw ProtocolError("the request carries an environment variable that is never passed on");
     if (assignment.find('\0') != std::string::npos) throw ProtocolError("an environment value contains a NUL byte");
@@ -53,6 +61,11 @@ bool is_presentation_variable(std::string_view name) noexcept
     return has_word(presentation_names, name);
 }
 
+bool is_passed_variable(std::string_view name) noexcept
+{
+    return is_presentation_variable(name) || has_word(place_names, name);
+}
+
 void send_request(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio, Deadline deadline)
 {
     std::vector<int> descriptors = {cwd.get()};
@@ -71,7 +84,7 @@ Encoder &encode(Encoder &encoder, const OnTerminal &on_terminal)
 std::string encode_request(const Request &request)
 {
     Encoder encoder;
-    encoder.number(request_type).texts(request.arguments).texts(request.presentation).number(request.umask);
+    encoder.number(request_type).texts(request.arguments).texts(request.presentation).number(request.umask).number(request.open_files);
     const WindowSize &window = request.window;
     encode(encoder, request.on_terminal).number(window.rows).number(window.columns).number(window.x_pixels).number(window.y_pixels);
     encoder.number(static_cast<std::uint64_t>(request.program)).text(request.tmpdir).number(request.debug ? 1 : 0);
@@ -86,6 +99,7 @@ Request decode_request(std::string_view bytes)
     request.arguments = decoder.texts();
     request.presentation = decoder.texts(presentation_limit);
     request.umask = static_cast<unsigned>(bounded(decoder, 0777, "umask"));
+    request.open_files = decoder.number();
     for (bool &on_terminal : request.on_terminal)
         on_terminal = bounded(decoder, 1, "terminal flag") == 1;
     for (std::uint16_t *field : {&request.window.rows, &request.window.columns, &request.window.x_pixels, &request.window.y_pixels})

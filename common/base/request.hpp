@@ -10,8 +10,11 @@
 
 namespace pi_agent {
 
-// The environment variables that describe the user's terminal and language: the only ones that leave the user's shell.
+// The environment variables that describe the user's terminal and language.
 bool is_presentation_variable(std::string_view name) noexcept;
+
+// These, and those that name places the runner may know inside, too (PATH, GIT_DIR, …): the only ones that leave the user's shell.
+bool is_passed_variable(std::string_view name) noexcept;
 
 // Of a terminal: character cells, and pixels where the terminal tells them (ioctl_tty(2), TIOCGWINSZ).
 struct WindowSize {
@@ -41,13 +44,14 @@ const char *to_string(Program program) noexcept;
 
 struct Request {
     std::vector<std::string> arguments;    // of the program, without argv[0]; no NUL bytes
-    std::vector<std::string> presentation; // NAME=VALUE, presentation variables only
+    std::vector<std::string> presentation; // NAME=VALUE, of the caller's shell: is_passed_variable
     unsigned umask = 077;                  // of the caller: new files in the project get the modes that the caller's own would
     OnTerminal on_terminal{};
     WindowSize window; // of that terminal
     Program program = Program::agent;
-    std::string tmpdir; // what --pi-agent-tmpdir names, as written; empty: a temporary directory of the session's own
-    bool debug = false; // tell what the session is given
+    std::string tmpdir;              // what --pi-agent-tmpdir names, as written; empty: a temporary directory of the session's own
+    bool debug = false;              // tell what the session is given
+    std::uint64_t open_files = 1024; // the caller's soft limit (getrlimit(2)); the hard one is the session's
 };
 
 // A request with its descriptors: all owned, close-on-exec, nothing known about them yet.

@@ -168,6 +168,8 @@ struct Policy {
     NetworkPolicy network;
     View view = View::minimal;
     std::vector<PolicyPath> view_paths; // shown besides, read-only; absolute
+    std::vector<PolicyPath> path;       // searched for programs before the host's own directories; absolute, and shown
+    std::vector<PolicyPath> devices;    // of the host; absolute, or nvidia_devices (common/policy/policy_paths.hpp)
     ScratchKind scratch = ScratchKind::disk;
     LimitsPolicy limits;
     Tracing tracing = Tracing::automatic;

@@ -8,15 +8,16 @@ namespace pi_agent {
 namespace {
 
 constexpr std::string_view own_names =
-    "HOME USER LOGNAME SHELL PATH TMPDIR XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_STATE_HOME PIP_USER PIP_BREAK_SYSTEM_PACKAGES "
-    "PYTHONUSERBASE NPM_CONFIG_PREFIX GOPATH GOBIN CARGO_HOME RUSTUP_HOME NODE_COMPILE_CACHE PI_CODING_AGENT_DIR SANDBOX_RUNTIME BASH_ENV";
+    "HOME USER LOGNAME SHELL PATH TMPDIR XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_STATE_HOME PIP_BREAK_SYSTEM_PACKAGES "
+    "PYTHONUSERBASE NPM_CONFIG_GLOBALCONFIG YARN_PREFIX GOPATH GOBIN CARGO_HOME RUSTUP_HOME NODE_COMPILE_CACHE PI_CODING_AGENT_DIR "
+    "SANDBOX_RUNTIME BASH_ENV";
 constexpr std::string_view start_up_names = "GLIBC_TUNABLES ENV";
 // An administrator may have a reason to set these. npm reads its own in any case of letters.
 constexpr std::string_view interpreter_names =
     "NODE_OPTIONS NODE_PATH PERL5OPT PERL5LIB PYTHONSTARTUP PYTHONPATH PYTHONHOME RUBYOPT RUBYLIB";
 constexpr std::string_view secret_words = "KEY TOKEN SECRET SECRETS PASSWORD PASSWD PASS PASSPHRASE CREDENTIAL CREDENTIALS";
 
-// npm's "npm_config_prefix" is its NPM_CONFIG_PREFIX too.
+// npm's "npm_config_globalconfig" is its NPM_CONFIG_GLOBALCONFIG too.
 std::string upper(std::string_view text)
 {
     std::string result(text);
@@ -27,7 +28,7 @@ std::string upper(std::string_view text)
 
 bool is_own_name(const std::string &name)
 {
-    return has_word(own_names, name) || name.starts_with("PI_AGENT_") || upper(name) == "NPM_CONFIG_PREFIX";
+    return has_word(own_names, name) || name.starts_with("PI_AGENT_") || upper(name) == "NPM_CONFIG_GLOBALCONFIG";
 }
 
 // API_KEY, githubToken and DB_PASSWORD_2 do; KEYBOARD and MONKEY do not.

@@ -129,6 +129,15 @@ const auto &table()
          "What sessions see of the host: programs and a little of /etc, or all of /etc that is readable.", "minimal host", "", "view.md"},
         {"view_paths", Form::list, "[]", "[/srv/toolchains]",
          "Absolute paths that are shown besides, read-only; only root may be able to write there.", "", "", "view.md"},
+        {"path", Form::list, "[]", "[/usr/local/go/bin, /opt/tool/bin]",
+         "Directories that agents' PATH holds before the host's own: absolute paths of what sessions are shown (`/usr`, `/opt`, "
+         "`view_paths`), which only root can change.",
+         "", "", "environment.md"},
+        {"devices", Form::list, "[]", "[/dev/dri, /dev/kvm, nvidia]",
+         "Device nodes below /dev, or directories of them, that sessions may read and write; `nvidia`: all of that driver's. For the "
+         "method "
+         "systemd.",
+         "", "", "devices.md"},
         {"scratch", Form::choice, "disk", "tmpfs", "Where the temporary directory of a session lies: on the disk, or in memory.",
          "disk tmpfs", "", "scratch.md"},
         {"limits", Form::section, "", "{memory: 8G}", "What a session may take of the host.", "", "", "limits.md"},

@@ -121,6 +121,35 @@ std::optional<PathProblem> problem_of_view_path(const std::string &path)
     return std::nullopt;
 }
 
+std::optional<PathProblem> problem_of_program_directory(const std::string &path)
+{
+    if (path.find(':') != std::string::npos)
+        return PathProblem{"holds a colon, which separates directories in PATH", "rename the directory"};
+    return problem_of_view_path(path);
+}
+
+std::optional<PathProblem> problem_of_device(const std::string &path)
+{
+    // Of every session's own; of the host's memory, disks, keyboards, consoles, processors and chips, by the beginning of their names.
+    constexpr std::string_view own = "console fd full log mqueue null ptmx pts random shm stderr stdin stdout tty urandom zero";
+    constexpr std::string_view closed =
+        "autofs block bsg btrfs-control bus char core cpu disk dm- fd0 fuse hugepages initctl input ipmi kmem kmsg loop mapper md mei mem "
+        "mcelog ng nvme nvram pmem port raw sd sg snapshot sr tpm uinput userfaultfd vcs vd vfio vhost watchdog xvd zram zd";
+    if (path == nvidia_devices) return std::nullopt;
+    if (!path.starts_with("/dev/")) return PathProblem{"does not lie below /dev", "name a device, e.g. /dev/kvm or /dev/dri, or 'nvidia'"};
+    const std::string below = path.substr(5);
+    if (has_odd_component(below)) return odd_component();
+    if (!is_property_safe(path) || path.find(':') != std::string::npos)
+        return PathProblem{"holds a character other than A-Z a-z 0-9 / _ . = @ -", "name the device by another of its names"};
+    if (has_word(own, below.substr(0, below.find('/')))) return PathProblem{"is each session's own", "take it out of the list"};
+    const auto beginnings = split(closed, ' ');
+    const bool is_closed = std::any_of(beginnings.begin(), beginnings.end(), [&](std::string_view one) { return below.starts_with(one); });
+    const bool is_console = below.starts_with("tty") && below.size() > 3 && below[3] >= '0' && below[3] <= '9';
+    if (is_closed || is_console)
+        return PathProblem{"opens the host itself: its memory, disks, consoles or keyboards", "name a device that does not"};
+    return std::nullopt;
+}
+
 std::optional<PathProblem> problem_of_binary(const std::string &path)
 {
     if (path.front() != '/') return PathProblem{"is not absolute", "begin it with '/'"};

@@ -49,6 +49,13 @@ std::optional<PathProblem> problem_of_managed_file(const std::string &path);
 // Something of the host to show to the agent, as written or where links lead: absolute.
 std::optional<PathProblem> problem_of_view_path(const std::string &path);
 
+// Of one that PATH is to hold.
+std::optional<PathProblem> problem_of_program_directory(const std::string &path);
+
+// A device node or a directory of them, below /dev; or nvidia_devices, for all that the driver of that name makes.
+constexpr const char *nvidia_devices = "nvidia";
+std::optional<PathProblem> problem_of_device(const std::string &path);
+
 // The agent's program.
 std::optional<PathProblem> problem_of_binary(const std::string &path);
 

@@ -148,6 +148,8 @@ Policy read_policy(const YamlNode &root, Problems &problems)
                   {"toolchains", section(read_toolchains)},
                   {"view", into_choice(policy.view, View::minimal)},
                   {"view_paths", into_paths(policy.view_paths, problem_of_view_path)},
+                  {"path", into_paths(policy.path, problem_of_program_directory)},
+                  {"devices", into_paths(policy.devices, problem_of_device)},
                   {"scratch", into_choice(policy.scratch, ScratchKind::disk)},
                   {"limits", section(read_limits)},
                   {"hardening", section(read_hardening)}});

@@ -8,6 +8,7 @@
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace pi_agent {
 
@@ -124,21 +125,45 @@ bool overlap(const std::string &one, const std::string &other)
     return is_within(one, other) || is_within(other, one);
 }
 
-// One would lie over the other, or hold it.
+bool share_place(const PolicyPath &one, const PolicyPath &other)
+{
+    const std::string inside = place_in_agent_home(one.path);
+    const std::string other_inside = place_in_agent_home(other.path);
+    return overlap(one.path, other.path) || (!inside.empty() && !other_inside.empty() && overlap(inside, other_inside));
+}
+
+bool is_named(const PolicyPath &path)
+{
+    return path.where.line > 0; // a default has no place
+}
+
+// What the policy names takes the place of the defaults that it overlaps: the default lists grow.
+void drop_replaced_defaults(ToolchainsPolicy &toolchains)
+{
+    std::vector<PolicyPath> named;
+    for (const auto *list : {&toolchains.readable, &toolchains.caches})
+        std::copy_if(list->paths.begin(), list->paths.end(), std::back_inserter(named), is_named);
+    for (auto *list : {&toolchains.readable, &toolchains.caches})
+        std::erase_if(list->paths, [&](const PolicyPath &path) {
+            return !is_named(path) &&
+                   std::any_of(named.begin(), named.end(), [&](const PolicyPath &other) { return share_place(path, other); });
+        });
+}
+
+// Of what the policy names, one would lie over the other, or hold it.
 void check_apart(const ToolchainsPolicy &toolchains, const std::string &key, Problems &problems)
 {
     std::vector<PolicyPath> all = toolchains.readable.paths;
     all.insert(all.end(), toolchains.caches.paths.begin(), toolchains.caches.paths.end());
     for (std::size_t second = 1; second < all.size(); ++second) {
-        const auto first = std::find_if(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(second), [&](const PolicyPath &path) {
-            return overlap(path.path, all[second].path) || overlap(place_in_agent_home(path.path), place_in_agent_home(all[second].path));
-        });
-        if (first == all.begin() + static_cast<std::ptrdiff_t>(second)) continue;
-        const PolicyPath &told = all[second].where.line > 0 ? all[second] : *first; // a default has no place
-        const PolicyPath &other = &told == &*first ? all[second] : *first;
-        problems.add(told.where, key,
-                     quote("~/" + told.path) + " and " + quote("~/" + other.path) + " are listed, and lie in the same place",
-                     "name one of them; a list without 'default' in it replaces the default one");
+        if (!is_named(all[second])) continue;
+        const auto end = all.begin() + static_cast<std::ptrdiff_t>(second);
+        const auto first =
+            std::find_if(all.begin(), end, [&](const PolicyPath &path) { return is_named(path) && share_place(path, all[second]); });
+        if (first == end) continue;
+        problems.add(all[second].where, key,
+                     quote("~/" + all[second].path) + " and " + quote("~/" + first->path) + " are listed, and lie in the same place",
+                     "name one of them");
     }
 }
 
@@ -187,6 +212,12 @@ void read_toolchains(const PolicyValue &section, Policy &policy)
     auto &toolchains = policy.toolchains;
     read_section(section, {{"readable", [&](const PolicyValue &value) { toolchains.readable = read_directories(value, default_readable); }},
                            {"caches", [&](const PolicyValue &value) { toolchains.caches = read_directories(value, default_caches); }}});
+    drop_replaced_defaults(toolchains);
+    auto &readable = toolchains.readable.paths;
+    const auto masked =
+        std::stable_partition(readable.begin(), readable.end(), [](const auto &path) { return masked_in(path.path).empty(); });
+    std::move(masked, readable.end(), std::back_inserter(toolchains.caches.paths));
+    readable.erase(masked, readable.end());
     check_apart(toolchains, section.key, section.problems);
 }
 

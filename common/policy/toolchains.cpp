@@ -1,5 +1,7 @@
-// The lists of toolchains, caches and credentials.
+// The table of toolchains and caches, and the list of credentials.
 #include "common/policy/toolchains.hpp"
+
+#include "common/base/text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,56 +9,210 @@
 
 namespace pi_agent {
 
+namespace {
+
+// How sessions see one.
+enum class HomeKind {
+    program,     // toolchains.readable: read-only, where tools inside look and at its own path
+    own_path,    // the same, at its own path alone: a session installs into the agent's own place of that name
+    environment, // toolchains.caches: what a session changes in it goes with it; at both places, because what is in it names itself
+    cache,       // the same, where tools inside look
+};
+
+struct ShownOfHome {
+    HomeKind as;
+    std::string_view paths; // below the home
+};
+
+// By language, as docs/toolchains.md has them. What writes into itself when it is used is an environment.
+constexpr ShownOfHome shown_of_homes[] = {
+    // Of any language.
+    {HomeKind::program,
+     ".asdf .config/mise .local/share/mise .local/share/aquaproj-aqua .linuxbrew .local/state/nix/profiles .nix-profile"},
+    {HomeKind::own_path, ".local/bin"},
+    {HomeKind::environment, ".proto/bin .proto/shims .proto/tools"},
+    // C and C++.
+    {HomeKind::cache, ".cache/ccache .cache/sccache .cache/vcpkg .ccache .conan2/p"},
+    // Python.
+    {HomeKind::program, ".local/share/hatch/pythons .pyenv .rye/py .rye/self .rye/shims .rye/tools"},
+    {HomeKind::own_path, ".local/pipx .local/share/pipx .local/share/pypoetry .local/share/uv/tools"},
+    {HomeKind::environment,
+     ".cache/pre-commit .cache/pypoetry/virtualenvs .conda/envs .local/share/hatch/env .local/share/mamba "
+     ".local/share/pdm/venvs .local/share/uv/python .local/share/virtualenvs .pixi/bin .pixi/envs .virtualenvs anaconda3 "
+     "mambaforge micromamba miniconda3 miniforge3"},
+    {HomeKind::cache,
+     ".cache/huggingface .cache/pdm .cache/pip .cache/pypoetry/artifacts .cache/pypoetry/cache .cache/rattler .cache/torch "
+     ".cache/uv"},
+    // Node, deno and bun.
+    {HomeKind::program, ".config/nvm .config/yarn/global .fnm .local/share/fnm .local/share/nvm .nodenv .npm-global .npm-packages .nvm "
+                        ".yarn/bin n/bin n/lib n/n"},
+    {HomeKind::environment, ".bun/bin .bun/install .deno/bin .local/share/pnpm .volta"},
+    {HomeKind::cache, ".cache/Cypress .cache/deno .cache/electron .cache/electron-builder .cache/ms-playwright .cache/node .cache/node-gyp "
+                      ".cache/puppeteer .cache/typescript .cache/yarn .npm .yarn/berry/cache"},
+    // Go.
+    {HomeKind::program, ".goenv .gvm go/bin sdk"},
+    {HomeKind::cache, ".cache/go-build .cache/golangci-lint go/pkg/mod"},
+    // Rust.
+    {HomeKind::program, ".cargo/bin .rustup"},
+    {HomeKind::cache, ".cargo/git .cargo/registry"},
+    // Java, Scala, Kotlin and Android.
+    {HomeKind::program, ".jabba .jdks .jenv .local/share/coursier .sdkman Android/Sdk"},
+    {HomeKind::cache, ".cache/coursier .gradle/caches .gradle/jdks .gradle/wrapper/dists .ivy2/cache .jbang/cache .konan .m2/repository "
+                      ".m2/wrapper"},
+    // Ruby.
+    {HomeKind::program, ".rbenv .rubies .rvm"},
+    {HomeKind::environment, ".gem/ruby .local/share/gem/ruby"},
+    {HomeKind::cache, ".bundle/cache"},
+    // Perl, PHP and Lua.
+    {HomeKind::program,
+     ".composer/vendor .config/composer/vendor .config/herd-lite/bin .luarocks/bin .luarocks/lib .luarocks/share .luaver "
+     ".phpbrew .phpenv .plenv .symfony5/bin perl5"},
+    {HomeKind::cache, ".cache/composer"},
+    // Haskell and OCaml.
+    {HomeKind::program, ".cabal/bin .ghcup"},
+    {HomeKind::environment, ".cabal/store .local/state/cabal/store .opam .stack/programs .stack/snapshots"},
+    {HomeKind::cache, ".cabal/packages .cache/cabal .cache/dune .stack/pantry"},
+    // .NET.
+    {HomeKind::environment, ".dotnet"},
+    {HomeKind::cache, ".local/share/NuGet .nuget/packages"},
+    // Elixir and Erlang.
+    {HomeKind::program, ".elixir-install .exenv .kerl .kiex .local/share/kerl"},
+    {HomeKind::environment, ".mix"},
+    {HomeKind::cache, ".cache/rebar3 .hex/packages"},
+    // Dart and Flutter, Swift, Zig, Julia, Nim, Lean.
+    {HomeKind::program, ".choosenim .elan .juliaup .local/share/swiftly .nimble/bin .nimble/pkgs2 .swiftenv .zvm"},
+    {HomeKind::environment, ".julia/juliaup .julia/packages .julia/artifacts .julia/compiled .julia/registries .pub-cache/bin "
+                            ".pub-cache/global_packages .pub-cache/hosted flutter fvm/versions"},
+    {HomeKind::cache, ".cache/org.swift.swiftpm .cache/zig .pub-cache/git"},
+    // Of clusters and clouds: programs alone.
+    {HomeKind::program, ".arkade/bin .krew .local/share/helm/plugins .tenv .terraform.versions .tfenv"},
+};
+
+// Names in an environment or a cache that hold credentials: there they are not there for a session.
+constexpr std::pair<std::string_view, std::string_view> masked_names[] = {
+    {".cache/huggingface", "token stored_tokens"},         {".dotnet", "corefx"}, // private keys
+    {".local/share/mamba", ".condarc .mambarc condarc.d"}, {".opam", "plugins"},  // tokens of opam-publish
+    {"anaconda3", ".condarc .mambarc condarc.d"},          {"mambaforge", ".condarc .mambarc condarc.d"},
+    {"micromamba", ".condarc .mambarc condarc.d"},         {"miniconda3", ".condarc .mambarc condarc.d"},
+    {"miniforge3", ".condarc .mambarc condarc.d"},
+};
+
+std::vector<std::string> paths_as(HomeKind one, HomeKind other)
+{
+    std::vector<std::string> paths;
+    for (const auto &group : shown_of_homes)
+        if (group.as == one || group.as == other)
+            for (const auto path : split(group.paths, ' '))
+                paths.emplace_back(path);
+    std::sort(paths.begin(), paths.end());
+    return paths;
+}
+
+bool lies_in_one(HomeKind as, const std::string &path)
+{
+    return std::any_of(std::begin(shown_of_homes), std::end(shown_of_homes), [&](const ShownOfHome &group) {
+        if (group.as != as) return false;
+        const auto paths = split(group.paths, ' ');
+        return std::any_of(paths.begin(), paths.end(), [&](std::string_view one) { return is_within(path, one); });
+    });
+}
+
+// Of tools, beside what they download or run.
+constexpr std::string_view secrets_of_tools =
+    ".android .aspnet .bundle/config .bunfig.toml .cabal/config .cargo/config .cargo/config.toml .cargo/credentials "
+    ".cargo/credentials.toml .composer/auth.json .composer/config.json .conan/.conan.db .conan2/.conan.db .conan2/credentials.json "
+    ".condarc "
+    ".conda/.condarc .conda/aau_token .config/NuGet .config/binstar .config/cabal .config/cachix .config/composer/auth.json "
+    ".config/composer/config.json .config/conda .config/coursier .config/dart .config/gem .config/go .config/hatch .config/hex .config/nix "
+    ".config/pdm .config/pip .config/pixi .config/pnpm .config/pypoetry .config/rebar3 .config/uv .continuum .deno/credentials.json "
+    ".gem/credentials .gemrc .gradle/daemon .gradle/enterprise .gradle/gradle.properties .gradle/init.d .gradle/init.gradle "
+    ".gradle/init.gradle.kts .hex/hex.config .huggingface .ivy2/.credentials .julia/config .julia/servers .local/share/cargo/config.toml "
+    ".local/share/cargo/credentials.toml .local/share/gem/credentials .local/share/uv/credentials .luarocks/upload_config.lua "
+    ".m2/settings-security.xml .m2/settings.xml .mambarc .microsoft/usersecrets .netrc .nimble/github_api_token .npmrc .nuget/NuGet .pause "
+    ".pip .pixi/config.toml .pub-cache/credentials.json .pypirc .rattler .rye/config.toml .rye/credentials .sbt .stack/config.yaml "
+    ".stack/upload .swiftpm .symfony5/certs .terraformrc .tofurc .yarnrc .yarnrc.yml";
+// Of hosts, clouds and people.
+constexpr std::string_view secrets_of_people =
+    ".ssh .gnupg .git-credentials .config/git .config/gh .config/glab-cli .config/hub .aws .azure .config/gcloud .config/containers "
+    ".config/helm .config/op .config/rclone .config/sops .docker .kube .terraform.d .vault-token .pgpass .my.cnf .password-store "
+    ".local/share/keyrings .mozilla .thunderbird .config/chromium .config/google-chrome .config/BraveSoftware .config/microsoft-edge "
+    ".config/vivaldi .agents .pi .claude .codex .config/github-copilot .config/doctl .config/hcloud .config/keepassxc "
+    ".local/share/kwalletd "
+    ".oci .s3cfg .boto .pulumi .databrickscfg .snowflake .bash_history .zsh_history";
+// What starts with their session, or answers in it.
+constexpr std::string_view what_starts = ".config/autostart .config/environment.d .config/systemd .local/share/dbus-1 .local/share/systemd";
+
+// The first of never_shown() that is this, holds it or lies in it, and is not masked where this is shown.
+const std::string *find_secret(std::string_view below_home, const std::vector<std::string> &masked)
+{
+    const auto found = std::find_if(never_shown().begin(), never_shown().end(), [&](const auto &never) {
+        if (is_within(below_home, never)) return true;
+        return is_within(never, below_home) && std::find(masked.begin(), masked.end(), never.substr(below_home.size() + 1)) == masked.end();
+    });
+    return found == never_shown().end() ? nullptr : &*found;
+}
+
+} // namespace
+
 const std::vector<std::string> &default_readable()
 {
-    static const std::vector<std::string> paths = {".asdf", ".config/mise", ".local/share/mise", ".nvm", ".pyenv", ".rbenv", ".rustup"};
+    static const std::vector<std::string> paths = paths_as(HomeKind::program, HomeKind::own_path);
     return paths;
 }
 
 const std::vector<std::string> &default_caches()
 {
-    static const std::vector<std::string> paths = {
-        ".cache/pip",     ".cache/uv", ".cargo/registry",         ".gradle/caches",  ".gradle/jdks", ".gradle/wrapper/dists", ".ivy2/cache",
-        ".m2/repository", ".npm",      ".local/share/pnpm/store", ".nuget/packages", "go/pkg/mod"};
+    static const std::vector<std::string> paths = paths_as(HomeKind::environment, HomeKind::cache);
     return paths;
 }
 
 std::string place_in_agent_home(const std::string &path)
 {
-    // CARGO_HOME, GOPATH and RUSTUP_HOME inside (runner/plan/environment.cpp).
+    // CARGO_HOME, GOPATH and RUSTUP_HOME inside (runner/plan/environment.cpp). What a session installs goes into directories of programs
+    // there, so the user's stay where they are.
     constexpr std::array<std::pair<std::string_view, std::string_view>, 3> moved = {
         {{".cargo", ".local/share/cargo"}, {"go", ".local/share/go"}, {".rustup", ".local/share/rustup"}}};
+    if (lies_in_one(HomeKind::own_path, path)) return "";
+    if (is_within(path, ".cargo/bin") || is_within(path, "go/bin")) return path;
     for (const auto &[from, to] : moved)
         if (is_within(path, from)) return std::string(to).append(path.substr(from.size()));
     return path;
 }
 
+bool is_at_own_path(const std::string &path, bool is_cache)
+{
+    return !is_cache || lies_in_one(HomeKind::environment, path);
+}
+
+std::vector<std::string> masked_in(const std::string &path)
+{
+    for (const auto &[directory, names] : masked_names)
+        if (directory == path) {
+            const auto words = split(names, ' ');
+            return {words.begin(), words.end()};
+        }
+    return {};
+}
+
 const std::vector<std::string> &never_shown()
 {
-    static const std::vector<std::string> paths = {
-        // Of build tools, beside what they download.
-        ".cargo/config", ".cargo/config.toml", ".cargo/credentials", ".cargo/credentials.toml", ".local/share/cargo/config.toml",
-        ".local/share/cargo/credentials.toml", ".gem/credentials", ".gradle/daemon", ".gradle/enterprise", ".gradle/gradle.properties",
-        ".gradle/init.d", ".gradle/init.gradle", ".gradle/init.gradle.kts", ".ivy2/.credentials", ".m2/settings-security.xml",
-        ".m2/settings.xml", ".nuget/NuGet", ".config/NuGet", ".npmrc", ".pypirc", ".config/pip", ".pip", ".config/uv", ".yarnrc",
-        ".yarnrc.yml", ".config/pnpm", ".config/composer", ".composer/auth.json", ".sbt",
-        // Of hosts, clouds and people.
-        ".ssh", ".gnupg", ".netrc", ".git-credentials", ".config/git", ".config/gh", ".config/glab-cli", ".config/hub", ".aws", ".azure",
-        ".config/gcloud", ".config/containers", ".config/helm", ".config/op", ".config/rclone", ".config/sops", ".docker", ".kube",
-        ".terraform.d", ".vault-token", ".pgpass", ".my.cnf", ".password-store", ".local/share/keyrings", ".mozilla", ".thunderbird",
-        ".config/chromium", ".config/google-chrome", ".config/BraveSoftware", ".config/microsoft-edge", ".config/vivaldi", ".agents", ".pi",
-        ".claude", ".codex", ".config/github-copilot", ".config/doctl", ".config/hcloud", ".config/keepassxc", ".local/share/kwalletd",
-        ".oci", ".s3cfg", ".boto", ".pulumi", ".databrickscfg", ".snowflake", ".bash_history", ".zsh_history",
-        // What starts with their session, or answers in it.
-        ".config/autostart", ".config/environment.d", ".config/systemd", ".local/share/dbus-1", ".local/share/systemd"};
+    static const std::vector<std::string> paths = [] {
+        std::vector<std::string> all;
+        for (const auto list : {secrets_of_tools, secrets_of_people, what_starts})
+            for (const auto path : split(list, ' '))
+                all.emplace_back(path);
+        for (const auto &[directory, names] : masked_names)
+            for (const auto name : split(names, ' '))
+                all.push_back(std::string(directory).append("/").append(name));
+        return all;
+    }();
     return paths;
 }
 
 std::optional<PathProblem> problem_of_secrets(std::string_view below_home)
 {
-    const auto found = std::find_if(never_shown().begin(), never_shown().end(),
-                                    [&](const auto &never) { return is_within(never, below_home) || is_within(below_home, never); });
-    if (found == never_shown().end()) return std::nullopt;
+    const std::string *found = find_secret(below_home, {});
+    if (found == nullptr) return std::nullopt;
     const std::string what = is_within(below_home, *found) ? "belongs to ~/" : "holds ~/";
     return PathProblem{what + *found + ", which no session is shown", "name a directory of projects"};
 }
@@ -80,6 +236,7 @@ std::optional<PathProblem> problem_of_home_directory(const std::string &path)
         return PathProblem{"does not begin with '~/'", "name directories of the users' homes here, and others in view_paths"};
     const std::string below = path.substr(2);
     if (has_odd_component(below)) return PathProblem{"holds '//', '.' or '..'", "write the path without them"};
+    if (find_secret(below, masked_in(below)) == nullptr) return std::nullopt;
     auto problem = problem_of_secrets(below);
     if (problem) problem->remedy = "name a directory that holds nothing but programs, or downloads";
     return problem;

@@ -87,4 +87,23 @@
     example = [ "/srv/toolchains" ];
     description = "Absolute paths that are shown besides, read-only; only root may be able to write there.";
   }
+  {
+    option = "path";
+    key = "path";
+    type = "list";
+    default = [ ];
+    example = [ "/usr/local/go/bin" "/opt/tool/bin" ];
+    description = ''
+      Directories that agents' PATH holds before the host's own: absolute paths of what sessions are shown (`/usr`, `/opt`, `viewPaths`), which
+      only root can change.
+    '';
+  }
+  {
+    option = "devices";
+    key = "devices";
+    type = "list";
+    default = [ ];
+    example = [ "/dev/dri" "/dev/kvm" "nvidia" ];
+    description = "Device nodes below /dev, or directories of them, that sessions may read and write; `nvidia`: all of that driver's. For the method systemd.";
+  }
 ]

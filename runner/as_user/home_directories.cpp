@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <map>
 #include <set>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,8 +33,9 @@ std::optional<Inode> inode_of(FdRef directory, const std::string &path, int foll
     return Inode{facts.st_dev, facts.st_ino};
 }
 
-// What is never shown, and every directory above it up to the home: whatever is the same as one of these holds it, by whatever path.
-std::set<Inode> hidden_inodes(FdRef home)
+// What is never shown, and every directory above it up to the home: whatever is the same as one of these holds it, by whatever path. With
+// the paths: what is masked in a cache may be in it there, and nowhere else.
+std::multimap<Inode, std::string> hidden_inodes(FdRef home)
 {
     std::set<std::string> paths{""};
     for (const auto &never : never_shown())
@@ -41,11 +43,11 @@ std::set<Inode> hidden_inodes(FdRef home)
             paths.insert(never.substr(0, end));
             if (end == std::string::npos) break;
         }
-    std::set<Inode> inodes;
+    std::multimap<Inode, std::string> inodes;
     for (const auto &path : paths)
         for (const int follow : {AT_SYMLINK_NOFOLLOW, 0}) // it may be a link to where it is kept
             if (const auto inode = inode_of(home, path, follow))
-                inodes.insert(*inode);
+                inodes.emplace(*inode, path);
             else if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP &&
                      errno != EACCES) // what the user may not see is shown to nobody
                 throw_errno("looking at ~/" + path);
@@ -67,7 +69,7 @@ public:
     {
         for (const auto &path : paths) {
             UniqueFd directory = find_beneath(home_, path.path, O_PATH | O_DIRECTORY);
-            std::string problem = directory ? problem_of(directory) : problem_of_error(errno);
+            std::string problem = directory ? problem_of(directory, is_cache ? path.path : "") : problem_of_error(errno);
             if (!directory && !leads_anywhere(path.path)) continue; // also a link to nothing
             found_.directories.push_back({path.path, is_cache, std::move(directory), std::move(problem)});
         }
@@ -80,17 +82,20 @@ private:
         return fstatat(home_.get(), path.c_str(), &facts, AT_NO_AUTOMOUNT) == 0 || errno != ENOENT;
     }
 
-    [[nodiscard]] std::string problem_of(FdRef directory)
+    [[nodiscard]] std::string problem_of(FdRef directory, const std::string &cache)
     {
         if (!hidden_) hidden_ = hidden_inodes(home_); // most homes have nothing of the lists, and need no look
         const auto inode = inode_of(directory, "");
-        if ((!inode || hidden_->contains(*inode)) && defence_is_on("hidden-inodes"))
-            return "something is mounted there that holds, or is, what no session is shown";
+        bool is_hidden = !inode;
+        if (inode)
+            for (auto [one, end] = hidden_->equal_range(*inode); one != end; ++one)
+                is_hidden |= one->second != cache || masked_in(cache).empty();
+        if (is_hidden && defence_is_on("hidden-inodes")) return "something is mounted there that holds, or is, what no session is shown";
         return "";
     }
 
     FdRef home_;
-    std::optional<std::set<Inode>> hidden_;
+    std::optional<std::multimap<Inode, std::string>> hidden_;
     OpenedHome &found_;
 };
 

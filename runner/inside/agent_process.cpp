@@ -8,6 +8,7 @@
 #include "common/seams/seams.hpp"
 #include "runner/inside/landlock.hpp"
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <fcntl.h>
@@ -110,6 +111,16 @@ void obey(const WrapperMessage &message, pid_t agent, Foreground &foreground)
     }
 }
 
+// The soft limit that the caller's own programs have: systemd's is 1024, whatever the user has set. A session gets no more than its own
+// hard one.
+bool limit_open_files(std::uint64_t wanted)
+{
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+    limit.rlim_cur = std::min<rlim_t>(wanted, limit.rlim_max);
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
 } // namespace
 
 // What it throws may hold any bytes of a name: the runner escapes what it is told (runner/root/confined/supervise.cpp).
@@ -164,7 +175,8 @@ pid_t start_agent(const ReceivedLaunch &launch)
         const bool is_confined = launch.record.restrictions == Restrictions::none || stand_below_launcher();
         const bool is_ready = is_confined && setpgid(0, 0) == 0 && restore_signals() &&
                               place_descriptors({launch.stdio[0].get(), launch.stdio[1].get(), launch.stdio[2].get(), to_parent.get()}) &&
-                              fcntl(report_fd, F_SETFD, FD_CLOEXEC) == 0 && close_range(report_fd + 1, ~0U, 0) == 0;
+                              fcntl(report_fd, F_SETFD, FD_CLOEXEC) == 0 && close_range(report_fd + 1, ~0U, 0) == 0 &&
+                              limit_open_files(launch.record.open_files);
         if (is_ready) {
             umask(launch.record.umask);
             execve(launch.record.binary.c_str(), arguments.data(), environment.data());

@@ -14,14 +14,27 @@ namespace {
 
 using Layered = std::map<std::string, EnvironmentVariable>;
 
-// What people install inside comes first, so that it wins over the host's; then the shims; the agent's own directory comes last. The shells
-// and package managers write below the home, nothing else is writable for good.
+// What people install inside comes first, so that it wins over the host's; then the shims; then as outside: what the user has, in the
+// user's order, before what all have. The agent's own directory comes last.
 std::string search_path(const EnvironmentInput &input)
 {
-    std::string path;
+    std::vector<std::string> path;
+    const auto add = [&](const std::string &directory) {
+        if (std::find(path.begin(), path.end(), directory) == path.end()) path.push_back(directory);
+    };
     for (const char *below : {"/.local/share/mise/shims", "/.local/bin", "/.local/share/npm-global/bin", "/.local/share/cargo/bin"})
-        path += input.home + below + ":";
-    return path + build::shim_directory + ":" + build::system_path + ":" + parent_of(input.binary);
+        add(input.home + below);
+    add(build::shim_directory);
+    std::for_each(input.user_path.begin(), input.user_path.end(), add);
+    for (const auto &directory : input.path)
+        add(directory.path);
+    const std::vector<std::string> system = system_path();
+    std::for_each(system.begin(), system.end(), add);
+    add(parent_of(input.binary));
+    std::string text;
+    for (const auto &directory : path)
+        text += (text.empty() ? "" : ":") + directory;
+    return text;
 }
 
 Environment own_variables(const EnvironmentInput &input)
@@ -40,9 +53,11 @@ Environment own_variables(const EnvironmentInput &input)
         {"XDG_DATA_HOME", home + "/.local/share"},
         {"XDG_STATE_HOME", home + "/.local/state"},
         {"PYTHONUSERBASE", home + "/.local"},
-        {"PIP_USER", "1"},
+        // No PIP_USER: pip takes the user's place by itself, /usr being read-only, and with the variable it refuses virtual environments.
         {"PIP_BREAK_SYSTEM_PACKAGES", "1"}, // PEP 668: the system's packages are read-only here, and --user leaves them alone
-        {"NPM_CONFIG_PREFIX", home + "/.local/share/npm-global"},
+        // It says the prefix. NPM_CONFIG_PREFIX, or a prefix in ~/.npmrc, would do as well for npm, and nvm refuses to work with either.
+        {"NPM_CONFIG_GLOBALCONFIG", parent_of(build::bash_env_path) + "/npmrc"},
+        {"YARN_PREFIX", home + "/.local/share/npm-global"}, // yarn 1 reads no such file
         {"GOPATH", home + "/.local/share/go"},
         {"GOBIN", home + "/.local/bin"},
         {"CARGO_HOME", home + "/.local/share/cargo"},
@@ -138,6 +153,7 @@ std::map<std::string, EnvironmentVariable> layer_environment(const EnvironmentIn
         variable = {inside, variable.from + ", a copy of " + variable.value};
     }
     add(layered, own_variables(input), "pi-agent");
+    layered["PATH"].from += ", with what a session shows of the user's own after the shims";
     return layered;
 }
 

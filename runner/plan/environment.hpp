@@ -29,6 +29,8 @@ struct EnvironmentInput {
     std::string session_id;
     std::map<std::string, EnvironmentVariable> defaults = {};    // of the product, for every layer to replace: below all
     std::map<std::string, std::string> certificates_inside = {}; // variables that name files of certificates: their paths inside
+    std::vector<PolicyPath> path = {};                           // policy `path`
+    std::vector<std::string> user_path = {};                     // of the user's PATH, as seen inside (runner/plan/shell_places.hpp)
     std::string tmpdir = {};                                     // the user's choice, as seen inside; empty: the session's own
 };
 

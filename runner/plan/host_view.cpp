@@ -42,11 +42,11 @@ bool is_harmless(char byte)
 }
 
 // What libraries and shells of /usr read. No keys, nobody's names, nothing of services.
-constexpr std::array<const char *, 28> shown_files = {
-    "bash.bashrc",    "debian_version", "gai.conf",    "gitattributes", "gitconfig",  "host.conf",    "hostname",
-    "hosts",          "inputrc",        "ld.so.cache", "ld.so.conf",    "localtime",  "locale.alias", "locale.conf",
-    "lsb-release",    "mime.types",     "networks",    "nsswitch.conf", "os-release", "profile",      "protocols",
-    "redhat-release", "resolv.conf",    "rpc",         "services",      "shells",     "timezone",     "xattr.conf"};
+constexpr std::array<const char *, 29> shown_files = {
+    "bash.bashrc", "debian_version", "gai.conf",      "gitattributes", "gitconfig",    "host.conf",   "hostname",       "hosts",
+    "inputrc",     "ld.so.cache",    "ld.so.conf",    "localtime",     "locale.alias", "locale.conf", "lsb-release",    "manpath.config",
+    "mime.types",  "networks",       "nsswitch.conf", "os-release",    "profile",      "protocols",   "redhat-release", "resolv.conf",
+    "rpc",         "services",       "shells",        "timezone",      "xattr.conf"};
 
 bool fits_a_line(const std::string &text)
 {

@@ -12,9 +12,9 @@ namespace pi_agent {
 
 // --- What of the host a session sees, read-only: the rules, by paths alone (runner/root/view/root_tree.hpp looks at the host).
 
-// Programs and their libraries: in every view. Links of a merged /usr are made again as links.
-inline constexpr std::array<std::string_view, 9> program_trees = {"/usr",   "/opt",   "/bin",    "/sbin",     "/lib",
-                                                                  "/lib32", "/lib64", "/libx32", "/nix/store"};
+// Programs, their libraries, and what dpkg knows of them: in every view. Links of a merged /usr are made again as links.
+inline constexpr std::array<std::string_view, 10> program_trees = {"/usr",   "/opt",   "/bin",    "/sbin",      "/lib",
+                                                                   "/lib32", "/lib64", "/libx32", "/nix/store", "/var/lib/dpkg"};
 
 struct HostView {
     View view = View::minimal;

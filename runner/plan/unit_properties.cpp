@@ -174,6 +174,8 @@ std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, cons
     BindList read_only;
     for (const auto &bind : plan.binds)
         (bind.read_only ? read_only : writable).binds.push_back(bind);
+    for (const auto &node : plan.devices)
+        writable.binds.push_back({node, node, false}); // into the unit's own /dev
     properties.push_back({"BindPaths", writable});
     properties.push_back({"BindReadOnlyPaths", read_only});
     return properties;
@@ -248,6 +250,7 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
     std::vector<UnitProperty> properties = plain_service_properties(plan, features);
     properties.insert(properties.end(), confinement.begin(), confinement.end());
     add_calls(plan.tracing, properties);
+    if (!plan.devices.empty()) properties.push_back({"DeviceAllow", DeviceRules{plan.devices}});
     if (features.private_pids) properties.push_back({"PrivatePIDs", std::string("yes")});
     return properties;
 }

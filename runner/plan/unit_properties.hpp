@@ -19,6 +19,9 @@ struct BindList { // a(ssbt)
 struct TemporaryFileSystems { // a(ss)
     std::vector<std::pair<std::string, std::string>> entries;
 };
+struct DeviceRules {                // a(ss)
+    std::vector<std::string> nodes; // each for reading and writing; not to be made
+};
 struct Command { // a(sasb), one command
     std::vector<std::string> arguments;
 };
@@ -29,7 +32,7 @@ struct AddressRanges { // a(iayu)
     std::vector<IpRange> ranges;
 };
 using PropertyValue = std::variant<bool, std::uint32_t, std::uint64_t, SignedNumber, std::string, std::vector<std::string>, NameFilter,
-                                   BindList, TemporaryFileSystems, Command, AddressRanges>;
+                                   BindList, TemporaryFileSystems, DeviceRules, Command, AddressRanges>;
 
 struct UnitProperty {
     std::string name;

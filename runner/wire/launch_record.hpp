@@ -33,6 +33,7 @@ struct LaunchRecord {
     std::vector<std::string> mount_points = {}; // put into the view after systemd had built it; no agent starts without them
     Tracing tracing = Tracing::never;
     std::uint64_t hosts_processes = 0; // the inode of the host's PID namespace: who is in another one sees and names no process of the host
+    std::uint64_t open_files = 1024;            // the caller's soft limit; no more than the session's hard one counts
 
     static void fields(auto &archive, auto &self)
     {
@@ -40,7 +41,7 @@ struct LaunchRecord {
         for (auto &one : self.on_terminal)
             archive(one);
         archive.bounded(self.restrictions, Restrictions::all, "the launch record has unknown restrictions");
-        archive(self.mount_points);
+        archive(self.mount_points, self.open_files);
         archive.bounded(self.tracing, Tracing::never, "the launch record has an unknown way of tracing");
         archive(self.hosts_processes);
     }

@@ -75,7 +75,7 @@ namespace {
 
 constexpr std::size_t told_limit = 4096; // of a path and a problem each
 constexpr std::size_t elsewhere_limit = 2;
-constexpr std::size_t directories_limit = 200;
+constexpr std::size_t directories_limit = 400;
 
 } // namespace
 

@@ -13,7 +13,14 @@ SCRATCH = "/var/lib/pi-agent/sessions"
 TRAP = "/srv/cache-trap"
 SECRET = "wombat-cache-7719"
 VIEW = ("unit:RootDirectory", "unit:BindReadOnlyPaths", "unit:ProtectSystem", "unit:PrivateTmp")
-OWN = (".npm", ".nvm", ".gradle", ".m2", ".ssh", "projects/cache")
+# What holds credentials by these names, and programs or downloads beside them.
+MASKED = {
+    ".cache/huggingface": ("token", "stored_tokens"),
+    ".dotnet": ("corefx/my/key.pfx",),
+    ".opam": ("plugins/opam-publish/user.token",),
+    "miniforge3": (".condarc", "condarc.d/more.yml"),
+}
+OWN = (".npm", ".nvm", ".gradle", ".m2", ".ssh", "projects/cache", *MASKED)
 
 
 @pytest.fixture(autouse=True)
@@ -22,12 +29,13 @@ def furnished(product, weak):
     script = f"""mkdir -p .npm/deep .nvm .gradle/caches .gradle/init.d .m2/repository .ssh projects/cache
     for file in .npm/deep/file .nvm/file .gradle/caches/file .m2/repository/file projects/cache/file; do echo whole >$file; done
     for file in .gradle/gradle.properties .gradle/init.d/x.gradle .m2/settings.xml .ssh/id; do echo {SECRET} >$file; chmod 600 $file; done"""
+    script += "".join(f"\nmkdir -p $(dirname {place}/{name}); echo {SECRET} >{place}/{name}" for place, names in MASKED.items() for name in names)
     for target in (product, weak):
         target.machine.run(["sh", "-ec", script], cwd=HOME, check=True)
     yield
     for target in (product, weak):
         target.end_all()
-        target.machine.root(f"cd {HOME} && rm -rf {' '.join(OWN)}; cd {AGENTS_HOME} && rm -rf .npm .nvm .gradle .m2 .ssh projects", check=True)
+        target.machine.root(f"cd {HOME} && rm -rf {' '.join(OWN)}; cd {AGENTS_HOME} && rm -rf .npm .nvm .gradle .m2 .ssh projects {' '.join(MASKED)}", check=True)
 
 
 @contextlib.contextmanager
@@ -81,6 +89,8 @@ BINDS = {
     "keys": (".ssh", ".npm"),
     "settings beside it": (".m2", ".m2/repository"),
     "the home": ("", ".npm"),
+    "an environment with keys in it": (".dotnet", ".npm"),
+    "keys in the place of an environment": (".ssh", ".dotnet"),
 }
 
 
@@ -94,6 +104,42 @@ def test_a_mount_in_the_place_of_a_cache_shows_no_credentials(bind, prove):
         return Outcome(SECRET.encode() in done.stdout, done)
 
     prove(attack, "hidden-inodes")
+
+
+UNMASKING = {
+    "looking": "true",
+    "making it anew": "touch $name; rm $name",
+    "removing it": "rm -rf $name; rmdir $name",
+    "moving what holds it": "mv $PWD $PWD.moved && cd $PWD.moved",
+    "linking it": "ln $name other; ln -s $name more; cat more",
+}
+
+
+@pytest.mark.parametrize("place", MASKED)
+@pytest.mark.parametrize("way", UNMASKING)
+def test_credentials_beside_programs_are_in_no_environment_and_no_cache(way, place, prove):
+    """Where tools look, and at its own path."""
+
+    def attack(target):
+        tops = " ".join(sorted({name.split("/")[0] for name in MASKED[place]}))
+        each = f"for name in {tops}; do {UNMASKING[way]}; done; grep -rs {SECRET} ."
+        done = target.pi("sh", "-c", f"(cd ~/{place} && {each}); cd {HOME}/{place} && {each}")
+        return Outcome(SECRET.encode() in done.stdout, done)
+
+    prove(attack, "masked-names")
+
+
+def test_a_token_that_the_user_is_given_during_a_session_is_not_in_it(prove):
+    def attack(target):
+        place = f"{HOME}/.cache/huggingface"
+        target.machine.run(["rm", f"{place}/token", f"{place}/stored_tokens"], cwd=HOME, check=True)
+        target.session("sh", "-c", f"echo $PI_AGENT_SESSION; until [ -e go ]; do sleep 0.05; done; grep -rs {SECRET} ~/.cache/huggingface >said; mv said found; sleep 60")
+        look = f"echo {SECRET} >{place}/token; touch go; until [ -e found ]; do sleep 0.05; done; cat found; rm go found"
+        found = target.machine.run(["sh", "-ec", look], cwd=DEMO, check=True).stdout
+        target.end_all()
+        return Outcome(SECRET.encode() in found, found)
+
+    prove(attack, "masked-names")
 
 
 def test_what_another_mount_hides_in_a_cache_is_not_uncovered(prove):

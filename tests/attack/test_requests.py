@@ -110,13 +110,23 @@ def test_a_request_beyond_four_mebibytes(prove):
 
 @pytest.mark.parametrize(
     "variable",
-    ["NODE_OPTIONS", "LD_PRELOAD", "BASH_ENV", "PATH", "HOME", "PI_CODING_AGENT_DIR", "DBUS_SYSTEM_BUS_ADDRESS", "LC_", "LC_x", "TERM "],
+    ["NODE_OPTIONS", "LD_PRELOAD", "BASH_ENV", "MANPATH", "HOME", "PI_CODING_AGENT_DIR", "DBUS_SYSTEM_BUS_ADDRESS", "LC_", "LC_x", "TERM "],
 )
 def test_a_variable_that_describes_no_terminal(variable, prove):
     reached = lambda answer: answer["ended"] is not None  # noqa: E731
     attack = saying(f"ask(c, s, ['true'], presentation=['{variable}=x'])", success=reached)
     on, _ = prove(attack, "presentation-names")
     assert on.seen["status"] == DENIED and "never passed on" in on.seen["said"]
+
+
+# With neither is anything opened that the session does not show; but a session in which the project has an alias would learn where it lies,
+# and git would make a commit of one repository's index in another.
+@pytest.mark.parametrize("variable", ["PATH=/home/alice/hidden/bin:/usr/bin:/bin", "PATH=.:/usr/bin:/bin", "GIT_DIR=/home/alice/hidden/.git", "GIT_INDEX_FILE=../../hidden/.git/index"])
+def test_a_variable_that_names_a_place_outside_of_what_the_session_shows(variable, prove):
+    name, _, value = variable.partition("=")
+    odd = value.partition(":")[0]
+    got_in = lambda answer: any(line.startswith(f"{name}=") and odd in line.partition("=")[2].split(":") for line in answer["out"].splitlines())  # noqa: E731
+    prove(saying(f"ask(c, s, ['env'], presentation=[{variable!r}])", success=got_in), "shell-places")
 
 
 def test_a_variable_without_a_value(prove):

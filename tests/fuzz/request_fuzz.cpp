@@ -15,7 +15,7 @@ void require_request(const Request &request)
     for (const auto &argument : request.arguments)
         require(argument.find('\0') == std::string::npos, "an argument with a NUL byte");
     for (const auto &assignment : request.presentation)
-        require(is_presentation_variable(assignment.substr(0, assignment.find('='))) && assignment.find('=') != std::string::npos &&
+        require(is_passed_variable(assignment.substr(0, assignment.find('='))) && assignment.find('=') != std::string::npos &&
                     assignment.find('\0') == std::string::npos,
                 "a variable that is never passed on");
     require(request.umask <= 0777 && request.program <= Program::canary && request.tmpdir.size() < PATH_MAX, "beyond a bound");
@@ -33,13 +33,14 @@ bool is_taken(std::string_view bytes)
 
 Request make_request(FuzzedDataProvider &choices)
 {
-    constexpr std::array names = {"TERM", "LANG", "LC_ALL", "SSH_TTY", "NO_COLOR", "LC_", "PATH", "LD_PRELOAD"};
+    constexpr std::array names = {"TERM", "LANG", "LC_ALL", "SSH_TTY", "NO_COLOR", "LC_", "PATH", "GIT_DIR", "LD_PRELOAD"};
     Request request;
     for (auto count = choices.ConsumeIntegralInRange(0, 8); count > 0; --count)
         request.arguments.push_back(choices.ConsumeRandomLengthString(64));
     for (auto count = choices.ConsumeIntegralInRange(0, 4); count > 0; --count)
         request.presentation.push_back(choices.PickValueInArray(names) + std::string("=") + choices.ConsumeRandomLengthString(16));
     request.umask = choices.ConsumeIntegral<std::uint16_t>();
+    request.open_files = choices.ConsumeIntegral<std::uint64_t>();
     for (bool &one : request.on_terminal)
         one = choices.ConsumeBool();
     request.window = {choices.ConsumeIntegral<std::uint16_t>(), choices.ConsumeIntegral<std::uint16_t>(), 7, 9};

@@ -47,6 +47,8 @@ in
     projects = { paths = "alias"; scope = "project"; protect = [ ".git/hooks" "Makefile" ]; mask = [ ".env*" "deploy/keys" ]; aftermath = false; };
     view = "host";
     viewPaths = [ "/srv/toolchains" ];
+    path = [ "/srv/toolchains/bin" ];
+    devices = [ "/dev/kvm" "nvidia" ];
     scratch = "tmpfs";
     wrapper.clipboard = false;
   };

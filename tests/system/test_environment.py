@@ -4,7 +4,7 @@ import json
 import random
 
 import pytest
-from launching import PLAYING_POLICY, STATE, agent_says, assert_refused, messages, pi, variables
+from launching import DEMO, PLAYING_POLICY, STATE, agent_says, assert_refused, messages, pi, variables
 
 pytestmark = pytest.mark.usefixtures("playing")
 
@@ -50,9 +50,9 @@ def test_the_products_own_variables(machine):
         "HOME": HOME,
         "SHELL": "/bin/bash",
         "PYTHONUSERBASE": f"{HOME}/.local",
-        "PIP_USER": "1",
         "PIP_BREAK_SYSTEM_PACKAGES": "1",
-        "NPM_CONFIG_PREFIX": f"{HOME}/.local/share/npm-global",
+        "NPM_CONFIG_GLOBALCONFIG": "/usr/share/pi-agent/npmrc",
+        "YARN_PREFIX": f"{HOME}/.local/share/npm-global",
         "GOPATH": f"{HOME}/.local/share/go",
         "GOBIN": f"{HOME}/.local/bin",
         "CARGO_HOME": f"{HOME}/.local/share/cargo",
@@ -70,13 +70,71 @@ def test_the_products_own_variables(machine):
     assert all(directory.startswith("/") for directory in path)
 
 
+def test_of_the_users_path_a_session_has_what_it_shows_in_that_order(machine):
+    machine.run(f"mkdir -p {DEMO}/bin; printf '#!/bin/sh\\necho mine\\n' >{DEMO}/bin/sudo; cp {DEMO}/bin/sudo {DEMO}/bin/head; chmod +x {DEMO}/bin/*", check=True)
+    try:
+        user = f"/home/alice/.local/bin:.::{DEMO}/bin:{DEMO}/../bin:/tmp:/opt/x/bin:/usr/games:/usr/bin:/home/alice/bin"
+        seen = inside(machine, env={"PATH": f"{user}:{machine.run('echo $PATH').stdout.decode().strip()}"})["PATH"].split(":")
+        after = seen[seen.index("/usr/libexec/pi-agent/shims") + 1 :]
+        assert after[:5] == [f"{DEMO}/bin", "/opt/x/bin", "/usr/games", "/usr/bin", "/usr/local/bin"], seen
+        assert len(seen) == len(set(seen)) and not [one for one in seen if one.startswith(("/home/alice/.", "/home/alice/bin", "/tmp")) or one in ("", ".")]
+        env = {"PATH": f"{DEMO}/bin:/usr/local/bin:/usr/bin:/bin"}
+        assert agent_says(machine, "sh", "type -P sudo; head", env=env) == b"/usr/libexec/pi-agent/shims/sudo\nmine\n"
+    finally:
+        machine.run(f"rm -r {DEMO}/bin", check=True)
+
+
+def test_the_policys_path_is_searched_before_the_hosts_directories(machine, playing_policy):
+    machine.root("mkdir -p /opt/tool/bin /srv/tool/bin; printf '#!/bin/sh\\necho tool\\n' >/opt/tool/bin/head; chmod -R a+rx /opt/tool /srv/tool", check=True)
+    try:
+        playing_policy(PLAYING_POLICY + "path: [/opt/tool/bin]\n")
+        assert agent_says(machine, "sh", "head") == b"tool\n"
+        playing_policy(PLAYING_POLICY + "path: [/srv/tool/bin]\nview_paths: [/srv/tool]\n")
+        assert "/srv/tool/bin" in inside(machine)["PATH"].split(":")
+        for path, said in (("/srv/tool/bin", "is shown to no session"), ("/opt/tool/bin/head", "is none"), ("/opt/none/bin", "No such file")):
+            machine.write("/etc/pi-agent/policy.yaml", PLAYING_POLICY + f"path: [{path}]\n")
+            checked = machine.root(["pi-agentctl", "check"])
+            assert checked.returncode == 78 and said.encode() in checked.stdout + checked.stderr, checked
+            assert_refused(pi(machine, "sh", "true"), 78, said)
+        machine.root("chown alice /opt/tool/bin", check=True)
+        machine.write("/etc/pi-agent/policy.yaml", PLAYING_POLICY + "path: [/opt/tool/bin]\n")
+        assert machine.root(["pi-agentctl", "check"]).returncode == 78
+    finally:
+        playing_policy(PLAYING_POLICY)
+        machine.root("rm -r /opt/tool /srv/tool", check=True)
+
+
+def test_an_editor_that_no_session_sees_stays_outside_and_is_told_once(machine):
+    machine.root(f"rm -f {STATE}/alice/meta/told-shell")
+    for expected in (["pi: EDITOR=/home/alice/bin/ed -w stays outside: "], []):
+        done = pi(machine, "sh", 'echo "${EDITOR-unset} $VISUAL"', env={"EDITOR": "/home/alice/bin/ed -w", "VISUAL": "/usr/bin/vi -f"})
+        assert done.stdout == b"unset /usr/bin/vi -f\n"
+        assert [text.partition("stays outside: ")[0] + "stays outside: " for text in messages(done) if "EDITOR" in text] == expected
+
+
+def test_gits_places_pass_from_a_hook_and_stay_outside_together_where_one_lies_elsewhere(machine):
+    show = "env | grep ^GIT_ | grep -v CONFIG | sort"
+    inside_project = {"GIT_DIR": ".git", "GIT_INDEX_FILE": f"{DEMO}/.git/next-index-1.lock", "GIT_PREFIX": ""}
+    assert agent_says(machine, "sh", show, env=inside_project) == f"GIT_DIR=.git\nGIT_INDEX_FILE={DEMO}/.git/next-index-1.lock\nGIT_PREFIX=\n".encode()
+    done = pi(machine, "--pi-agent-debug", "sh", show, env=inside_project | {"GIT_DIR": "/home/alice/elsewhere/.git"})
+    assert b"GIT_" not in done.stdout
+    assert any("GIT_DIR=/home/alice/elsewhere/.git stays outside, " in text for text in messages(done)), done
+
+
+def test_the_agent_may_open_as_many_files_as_its_user(machine):
+    for limit in (700, 1500):
+        done = machine.run(f"ulimit -Sn {limit}; exec pi sh 'ulimit -Sn; ulimit -Hn'", cwd=DEMO)
+        soft, hard = done.stdout.split()
+        assert int(soft) == limit and int(hard) > limit, done
+
+
 def test_what_a_user_puts_first_on_the_path_wins(machine):
     script = 'd=$XDG_DATA_HOME/mise/shims; mkdir -p $d; printf "#!/bin/sh\\necho shim\\n" >$d/head; chmod +x $d/head; head; rm -r $d'
     assert agent_says(machine, "sh", script) == b"shim\n"
 
 
 def test_a_users_file_cannot_break_what_is_the_products_or_starts_programs(machine):
-    taken = ["PATH", "HOME", "PI_CODING_AGENT_DIR", "LD_PRELOAD", "NODE_OPTIONS", "BASH_ENV", "PYTHONSTARTUP", "npm_config_prefix"]
+    taken = ["PATH", "HOME", "PI_CODING_AGENT_DIR", "LD_PRELOAD", "NODE_OPTIONS", "BASH_ENV", "PYTHONSTARTUP", "npm_config_globalconfig"]
     host_file(machine, "".join(f"{name}=/tmp/{SECRET}\n" for name in taken) + "FINE=1\n")
     done = pi(machine, "environment")
     seen = variables(done.stdout)

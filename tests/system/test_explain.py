@@ -70,7 +70,7 @@ def lies_in(path, directories):
 def shown_homes(explained, kind):
     """What it says is shown of the user's home: its place in the agent's home, and on the host."""
     home = f"/home/{explained['user']}"
-    present = [one for one in explained["toolchains"][kind] if one["state"] == "shown"]
+    present = [one for one in explained["toolchains"][kind] if one["state"] == "shown" and one["inside"]]
     return {explained["agent"]["home"] + one["inside"][1:]: home + one["path"][1:] for one in present}
 
 

@@ -17,6 +17,9 @@ READABLE = {
     ".pyenv": ".pyenv",
     ".rbenv": ".rbenv",
     ".rustup": ".local/share/rustup",
+    ".cargo/bin": ".cargo/bin",
+    ".sdkman": ".sdkman",
+    "go/bin": "go/bin",
 }
 CACHES = {
     ".cache/pip": ".cache/pip",
@@ -28,10 +31,15 @@ CACHES = {
     ".ivy2/cache": ".ivy2/cache",
     ".m2/repository": ".m2/repository",
     ".npm": ".npm",
-    ".local/share/pnpm/store": ".local/share/pnpm/store",
+    ".local/share/pnpm": ".local/share/pnpm",
     ".nuget/packages": ".nuget/packages",
     "go/pkg/mod": ".local/share/go/pkg/mod",
+    ".cache/huggingface": ".cache/huggingface",
+    ".dotnet": ".dotnet",
+    "miniforge3": "miniforge3",
 }
+# At their own path, too, and what a session changes at one it finds at the other.
+ENVIRONMENTS = [".dotnet", ".local/share/pnpm", "miniforge3"]
 EVERYTHING = {**READABLE, **CACHES}
 # Row C5, and others of their kind.
 CREDENTIALS = [
@@ -44,6 +52,34 @@ CREDENTIALS = [
     ".ivy2/.credentials",
     ".npmrc",
     ".ssh/id_ed25519",
+    ".android/adbkey",
+    ".bunfig.toml",
+    ".cabal/config",
+    ".cache/huggingface/token",
+    ".composer/auth.json",
+    ".condarc",
+    ".config/composer/auth.json",
+    ".config/dart/pub-tokens.json",
+    ".config/hatch/config.toml",
+    ".config/nix/nix.conf",
+    ".config/pypoetry/auth.toml",
+    ".deno/credentials.json",
+    ".docker/config.json",
+    ".dotnet/corefx/cryptography/x509stores/my/key.pfx",
+    ".gem/credentials",
+    ".hex/hex.config",
+    ".julia/servers/pkg.example.org/auth.toml",
+    ".local/share/gem/credentials",
+    ".local/share/uv/credentials/credentials.toml",
+    ".luarocks/upload_config.lua",
+    ".netrc",
+    ".nuget/NuGet/NuGet.Config",
+    ".opam/plugins/opam-publish/alice.token",
+    ".pub-cache/credentials.json",
+    ".pypirc",
+    ".rye/credentials",
+    ".stack/upload/credentials.json",
+    "miniforge3/.condarc",
 ]
 FINGERPRINT = r"find . -printf '%p %y %U:%G %m %s %T@ %l\n' -type f -exec sha256sum {} + | sort"
 
@@ -77,14 +113,15 @@ def test_each_is_where_the_tool_looks_for_it(furnished):
 
 
 def test_toolchains_are_at_their_own_path_too_and_nothing_else_of_the_home_is(furnished):
-    script = "".join(f"cat {OUTSIDE}/{path}/deep/file\n" for path in READABLE) + f"cd {OUTSIDE}; find . -name deep -prune -o -print | sort"
+    shown = [*READABLE, *ENVIRONMENTS]
+    script = "".join(f"cat {OUTSIDE}/{path}/deep/file\n" for path in shown) + f"cd {OUTSIDE}; find . -name deep -prune -o -print | sort"
     lines = agent_says(furnished, "sh", script).decode().splitlines()
-    assert lines[: len(READABLE)] == [f"of {path}" for path in READABLE]
+    assert lines[: len(shown)] == [f"of {path}" for path in shown]
     above = {"."}
-    for path in [*READABLE, "projects"]:
+    for path in [*shown, ".opam", "projects"]:
         parts = path.split("/")
         above |= {"./" + "/".join(parts[:end]) for end in range(1, len(parts) + 1)}
-    assert {line for line in lines[len(READABLE) :] if not line.startswith("./projects/")} == above
+    assert {line for line in lines[len(shown) :] if not line.startswith("./projects/")} == above
 
 
 def test_toolchains_are_read_only(furnished):
@@ -110,6 +147,21 @@ def test_what_a_session_changes_in_a_cache_is_there_until_its_end_and_the_users_
     assert fingerprint(furnished) == before
     look = "".join(f"cd ~/{inside}; find . -type f -exec cat {{}} +\n" for inside in CACHES.values())
     assert agent_says(furnished, "sh", look).decode().splitlines() == [f"of {path}" for path in CACHES]
+
+
+def test_an_environment_is_one_at_both_places(furnished):
+    before = fingerprint(furnished)
+    script = "".join(f"echo changed >>{OUTSIDE}/{path}/deep/file; cat ~/{path}/deep/file; rm ~/{path}/deep/file; ls {OUTSIDE}/{path}/deep\n" for path in ENVIRONMENTS)
+    assert agent_says(furnished, "sh", script).decode().splitlines() == [line for path in ENVIRONMENTS for line in (f"of {path}", "changed")]
+    assert fingerprint(furnished) == before
+
+
+def test_what_is_at_its_own_path_alone_leaves_the_agents_own_in_peace(furnished):
+    as_alice(furnished, "mkdir -p .local/bin; printf '#!/bin/sh\necho hers\n' >.local/bin/tool; chmod +x .local/bin/tool")
+    script = f"mkdir -p ~/.local/bin; cp {OUTSIDE}/.local/bin/tool ~/.local/bin/mine; ls ~/.local/bin; {OUTSIDE}/.local/bin/tool; touch {OUTSIDE}/.local/bin/x 2>/dev/null || echo closed"
+    said = agent_says(furnished, "sh", script).decode().splitlines()
+    as_alice(furnished, "rm -r .local/bin")
+    assert said == ["mine", "hers", "closed"]
 
 
 def test_two_sessions_at_once_do_not_see_each_others_changes(furnished):
@@ -266,7 +318,7 @@ def test_a_link_in_a_cache_leads_nowhere_outside(furnished):
 def test_the_agent_is_told(furnished):
     notes = agent_says(furnished, "sh", "cat /AGENTS.md").decode()
     assert "Toolchains of the user's, read-only: `~/.asdf`" in notes
-    assert "gone when the session ends: `~/.cache/pip`" in notes
+    assert "gone when the session ends: `~/.cache/huggingface`" in notes
     assert "as are their caches" not in notes
 
 
@@ -274,9 +326,10 @@ def test_explain_tells_what_is_there_and_what_is_not(furnished):
     as_alice(furnished, "rm -r .npm .nvm; ln -s .pyenv .nvm")
     told = json.loads(furnished.run(["pi-agentctl", "explain", "--json"], cwd=DEMO, check=True).stdout)["toolchains"]
     by_path = {one["path"]: one for one in told["readable"] + told["caches"]}
-    assert list(by_path) == [f"~/{path}" for path in EVERYTHING]
-    assert by_path["~/.npm"] == {"path": "~/.npm", "inside": "~/.npm", "state": "missing"}
+    assert {f"~/{path}" for path in EVERYTHING} < {*by_path}
+    assert by_path["~/.npm"] == {"path": "~/.npm", "inside": "~/.npm", "own_path": False, "state": "missing"}
+    assert (by_path["~/.local/bin"]["inside"], by_path["~/.local/bin"]["own_path"]) == (None, True)
     assert by_path["~/.nvm"]["state"] == "not shown" and "symbolic link" in by_path["~/.nvm"]["reason"]
-    assert by_path["~/.rustup"] == {"path": "~/.rustup", "inside": "~/.local/share/rustup", "state": "shown"}
+    assert by_path["~/.rustup"] == {"path": "~/.rustup", "inside": "~/.local/share/rustup", "own_path": True, "state": "shown"}
     text = furnished.run(["pi-agentctl", "explain"], cwd=DEMO, check=True).stdout.decode()
-    assert "goes with it: ~/.cache/pip, " in text and "missing: ~/.npm" in text, text
+    assert "goes with it: ~/.cache/huggingface, " in text and "of the default list" in text, text

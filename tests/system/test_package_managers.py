@@ -6,7 +6,7 @@ import tarfile
 import zipfile
 
 import pytest
-from launching import DEMO, STATE, agent_says, pi
+from launching import DEMO, PLAYING_POLICY, STATE, agent_says, pi
 
 HOME = f"{STATE}/alice/home"
 MODULES = "/usr/lib/pi-agent/agent/node_modules"
@@ -74,6 +74,13 @@ def without_hello(packages):
     remove()
 
 
+@pytest.fixture
+def with_variable(without_hello, playing_policy):
+    """PIP_USER=1, as an administrator may ask for it."""
+    playing_policy(PLAYING_POLICY.replace("env:\n", "env:\n  PIP_USER: '1'\n", 1))
+    return without_hello
+
+
 def agent(machine, script, **options):
     done = pi(machine, "sh", script, timeout=120, **options)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
@@ -100,34 +107,52 @@ def test_pip_in_an_activated_venv_installs_into_it(without_hello, pip):
     assert agent(without_hello, "ls ~/.local/bin/hello-box; . ~/venv/bin/activate && hello-box")[:2] == (0, f"hello from {HOME}/venv\n")
 
 
-def test_a_venv_that_is_new_and_left_again(without_hello):
+VENV_CALLS = (f". ~/venv/bin/activate && pip {INSTALL}", f"env -u BASH_ENV bash -c '. ~/venv/bin/activate && pip {INSTALL}'",
+              f"sh -c '. ~/venv/bin/activate && pip {INSTALL}'", f"~/venv/bin/pip {INSTALL}", f"~/venv/bin/python -m pip {INSTALL}")  # fmt: skip
+
+
+@pytest.mark.parametrize("call", VENV_CALLS)
+def test_pip_of_a_venv_installs_into_it_however_it_is_called(without_hello, call):
+    status, _, said = agent(without_hello, f"echo \"<${{PIP_USER-unset}}>\"; {call}")
+    assert status == 0, said
+    assert agent(without_hello, "ls ~/.local/bin/hello-box 2>/dev/null; ~/venv/bin/hello-box")[1] == f"hello from {HOME}/venv\n"
+
+
+@pytest.mark.parametrize("pip", ["pip", "python3 -m pip", "sudo pip"])
+def test_with_the_variable_pip_installs_into_the_agents_home_and_into_an_activated_venv(with_variable, pip):
+    assert agent(with_variable, f"{pip} {INSTALL} && type -P hello-box")[:2] == (0, f"{HOME}/.local/bin/hello-box\n")
+    with_variable.root(f"rm -rf {HOME}/.local/lib/python3* {HOME}/.local/bin/hello-box", check=True)
+    assert agent(with_variable, f". ~/venv/bin/activate && {pip} {INSTALL} && hello-box")[:2] == (0, f"hello from {HOME}/venv\n")
+
+
+def test_a_venv_that_is_new_and_left_again(with_variable):
     script = f"cd /tmp && python3 -m venv v && . v/bin/activate && pip {INSTALL.replace('./', DEMO + '/')} && hello-box && deactivate"
-    status, out, said = agent(without_hello, f"set -eu; {script}; echo \"$PIP_USER\"")
+    status, out, said = agent(with_variable, f"set -eu; {script}; echo \"$PIP_USER\"")
     assert (status, out) == (0, "hello from /tmp/v\n1\n"), said
 
 
-def test_a_script_with_bash_in_its_first_line_too(without_hello):
+def test_a_script_with_bash_in_its_first_line_too(with_variable):
     script = f"printf '#!/bin/bash\\nset -euo pipefail\\n. ~/venv/bin/activate\\npip {INSTALL}\\nhello-box\\n' >s; chmod +x s; ./s; s=$?; rm s; exit $s"
-    assert agent(without_hello, script)[:2] == (0, f"hello from {HOME}/venv\n")
+    assert agent(with_variable, script)[:2] == (0, f"hello from {HOME}/venv\n")
 
 
-def test_without_the_guard_pip_refuses(without_hello):
-    """The same where nothing reads BASH_ENV: this is what the guard is for, and where it does not reach."""
-    for script in (f"env -u BASH_ENV bash -c '. ~/venv/bin/activate && pip {INSTALL}'", f"sh -c '. ~/venv/bin/activate && pip {INSTALL}'",
-                   f"~/venv/bin/pip {INSTALL}"):  # fmt: skip
-        status, _, said = agent(without_hello, script)
+def test_with_the_variable_and_without_the_guard_pip_refuses(with_variable):
+    """Where nothing reads BASH_ENV: this is what the guard is for, and where it does not reach; and why the variable is no default."""
+    for script in VENV_CALLS[1:]:
+        status, _, said = agent(with_variable, script)
         assert status != 0 and "Can not perform a '--user' install" in said, (script, status, said)
 
 
-def test_the_seeded_bashrc_guards_an_interactive_shell(without_hello):
+def test_the_seeded_bashrc_guards_an_interactive_shell(with_variable):
     lines = f". ~/venv/bin/activate\npip {INSTALL}\nhello-box\necho \"<${{PIP_USER-unset}}>\"\ndeactivate\necho \"<$PIP_USER>\"\n"
-    status, out, said = agent(without_hello, f"bash --noediting --rcfile {RC} -i 2>/dev/null", input=lines.encode())
+    status, out, said = agent(with_variable, f"bash --noediting --rcfile {RC} -i 2>/dev/null", input=lines.encode())
     assert (status, out) == (0, f"hello from {HOME}/venv\n<unset>\n<1>\n"), said
 
 
 def test_npm_installs_into_the_agents_home_and_it_is_there_at_the_next_start(packages):
     status, out, said = agent(packages, "npm install --global --offline --no-audit --no-fund --silent ./hello-npm.tgz && type -P hello-npm")
     assert (status, out) == (0, f"{HOME}/.local/share/npm-global/bin/hello-npm\n"), said
+    assert agent(packages, "npm prefix --global; env | grep -ci '^npm_config_prefix='")[1] == f"{HOME}/.local/share/npm-global\n0\n"
     assert agent(packages, "hello-npm")[:2] == (0, f"hello from {HOME}/.local/share/npm-global/lib/node_modules/hello-npm\n")
 
 
@@ -143,7 +168,7 @@ def test_shims_of_mise_shadow_programs_of_the_same_name(packages):
 
 def test_the_files_that_a_home_begins_with_are_roots(machine):
     listed = machine.root("cd /usr/share/pi-agent && find . -printf '%P %U:%G %m\n' | sort", check=True).stdout.decode().splitlines()
-    for line in ("bash-env.sh 0:0 644", "defaults/.bashrc 0:0 644", "defaults/.profile 0:0 644",
+    for line in ("bash-env.sh 0:0 644", "npmrc 0:0 644", "defaults/.bashrc 0:0 644", "defaults/.profile 0:0 644",
                  "defaults/.config/mise/config.toml 0:0 644", "defaults/.config/mise 0:0 755"):  # fmt: skip
         assert line in listed, listed
     assert machine.root(["stat", "-c", "%U:%G %a", "/usr/libexec/pi-agent/shims/sudo", "/usr/libexec/pi-agent/shims"]).stdout == b"root:root 755\n" * 2

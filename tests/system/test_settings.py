@@ -136,20 +136,20 @@ PRESENTATION = {
     for name in """TERM COLORTERM COLORFGBG TERM_PROGRAM TERM_PROGRAM_VERSION TERMINAL_EMULATOR KITTY_WINDOW_ID GHOSTTY_RESOURCES_DIR
     WEZTERM_PANE ITERM_SESSION_ID ALACRITTY_WINDOW_ID WT_SESSION TMUX STY ZELLIJ SSH_CONNECTION SSH_CLIENT SSH_TTY NO_COLOR FORCE_COLOR
     VISUAL EDITOR TZ""".split()
-} | {"LANG": "C.UTF-8", "LC_ALL": "C", "LC_TIME": "C.UTF-8"}
+} | {"EDITOR": "cat -n", "VISUAL": "sh -c x", "LANG": "C.UTF-8", "LC_ALL": "C", "LC_TIME": "C.UTF-8"}
 NEVER = {
     "NODE_OPTIONS": "--require=/tmp/x.js", "NODE_PATH": "/tmp", "LD_PRELOAD": "/lib/x86_64-linux-gnu/libm.so.6", "LD_LIBRARY_PATH": "/tmp",
     "BASH_ENV": "/tmp/x", "ENV": "/tmp/x", "PATH": "/tmp/evil:/usr/bin:/bin", "HOME": "/home/alice", "USER": "root", "LOGNAME": "root",
     "SHELL": "/tmp/sh", "TMPDIR": "/home/alice", "PI_CODING_AGENT_DIR": CONFIG, "PI_AGENT_SESSION": "forged", "PI_AGENT_VERSION": "9",
     "PI_OFFLINE": "0", "SANDBOX_RUNTIME": "0", "SANDBOX_METHOD": "none", "SUDO_USER": "bob", "SUDO_UID": "1001", "DISPLAY": ":0",
     "WAYLAND_DISPLAY": "w", "XAUTHORITY": "/x", "XDG_RUNTIME_DIR": "/run/user/1000", "DBUS_SESSION_BUS_ADDRESS": "unix:path=/x",
-    "SSH_AUTH_SOCK": "/x", "npm_config_prefix": "/x", "GIT_DIR": "/x", "JITI_DEBUG": "1", "PI_PACKAGE_DIR": "/x", "PYTHONPATH": "/x",
+    "SSH_AUTH_SOCK": "/x", "npm_config_prefix": "/x", "GIT_EXEC_PATH": "/x", "JITI_DEBUG": "1", "PI_PACKAGE_DIR": "/x", "PYTHONPATH": "/x",
     "PERL5OPT": "-x", "GCONV_PATH": "/x", "LOCPATH": "/x", "GLIBC_TUNABLES": "glibc.malloc.check=0", "LC_": "x", "LC_all": "x", "TERMX": "x", "MY_OWN": "x",
     "OPENAI_API_KEY": "x", "BASH_FUNC_cat%%": "() { echo forged; }", "PS1": "x", "IFS": "x",
 }  # fmt: skip
 # For package managers and shells; test_environment.py knows their values.
-TOOLS = """BASH_ENV CARGO_HOME GOBIN GOPATH NODE_COMPILE_CACHE NPM_CONFIG_PREFIX PIP_BREAK_SYSTEM_PACKAGES PIP_USER PYTHONUSERBASE RUSTUP_HOME
-XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME""".split()
+TOOLS = """BASH_ENV CARGO_HOME GOBIN GOPATH NODE_COMPILE_CACHE NPM_CONFIG_GLOBALCONFIG PIP_BREAK_SYSTEM_PACKAGES PYTHONUSERBASE RUSTUP_HOME
+XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME YARN_PREFIX""".split()
 
 
 def test_presentation_variables_pass_and_no_other_variable_of_the_caller_does(machine):
@@ -158,7 +158,7 @@ def test_presentation_variables_pass_and_no_other_variable_of_the_caller_does(ma
     version = inside.pop(b"PI_AGENT_VERSION")
     path = inside.pop(b"PATH")
     own = {name: inside.pop(name.encode()).decode() for name in TOOLS}
-    assert all(value in ("1", "/usr/share/pi-agent/bash-env.sh") or value.startswith(f"{HOME}/.") for value in own.values()), own
+    assert all(value in ("1", "/usr/share/pi-agent/bash-env.sh", "/usr/share/pi-agent/npmrc") or value.startswith(f"{HOME}/.") for value in own.values()), own
     assert inside == {
         b"HOME": HOME.encode(), b"USER": b"pi-agent-alice", b"LOGNAME": b"pi-agent-alice", b"SHELL": b"/bin/bash", b"TMPDIR": b"/tmp/pi-agent-" + session,
         b"PI_CODING_AGENT_DIR": f"{HOME}/.pi/agent".encode(), b"SANDBOX_RUNTIME": b"1", b"PI_OFFLINE": b"1",
@@ -173,7 +173,7 @@ def test_presentation_variables_pass_and_no_other_variable_of_the_caller_does(ma
 
 
 def test_values_of_presentation_variables_pass_byte_by_byte(machine):
-    odd = {"EDITOR": b"%n $HOME ${X} \\x41 'a' \"b\" \n c=d \xff\x1b[0m", "VISUAL": b"", "TZ": b"() { :;}; echo"}
+    odd = {"EDITOR": b"cat %n $HOME ${X} \\x41 'a' \"b\" \n c=d \xff\x1b[0m", "VISUAL": b"", "TZ": b"() { :;}; echo"}
     odd["TMUX"] = b"x" * 60_000
     inside = variables(agent_says(machine, "environment", env=odd))
     assert {name: inside[name.encode()] for name in odd} == odd

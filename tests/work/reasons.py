@@ -62,6 +62,11 @@ GIT_CONFIG = Difference(
     "Run the command outside, use `git -c NAME=VALUE` inside, or take them out of `projects.protect`.",
     "`.git/config`",
 )
+READ_ONLY_TOOLCHAINS = Difference(
+    "Managers of versions in your home add and remove none: `pyenv install`, `rustup update`, `sdk install`, `nvm install` fail",
+    "Toolchains are shown read-only: you run them outside, too, and an agent could put anything into them.",
+    "Run the manager outside. Packages of environments can be changed inside, until the session ends; what is to stay goes into the project (`.venv`).",
+)
 VARIABLES = Difference(
     "Variables of your shell are not there, but for language, terminal and what the policy lists",
     "A shell's environment often holds keys, and every command inside can read it.",

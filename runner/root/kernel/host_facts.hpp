@@ -39,6 +39,9 @@ using AskForProcessors = std::function<int(pid_t, std::size_t, cpu_set_t *)>; //
 // it could have. Throws SystemFailure.
 std::vector<cpu_set_t> processors_of(pid_t process, const AskForProcessors &ask = sched_getaffinity);
 
+// Whether one of these directories, which only root can change, has a program of this name.
+bool has_program(const std::vector<std::string> &directories, const std::string &name);
+
 // --- Whether the host has fd and rg where the agent looks for them.
 
 // Which of "fd" and "rg" are in none of these directories, the host's part of the agent's PATH. The agent takes fd under Debian's name,

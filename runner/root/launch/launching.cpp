@@ -10,6 +10,7 @@
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
+#include "runner/root/view/devices.hpp"
 
 #include <tuple>
 
@@ -17,7 +18,8 @@ namespace pi_agent {
 
 namespace {
 
-SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, const OpenedSession &session, const RootTree &tree)
+SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, const OpenedSession &session, const RootTree &tree,
+                         const ShownDevices &devices)
 {
     const Account &agent = entered.admission.agent;
     SandboxPlan plan = {entered.id,
@@ -36,6 +38,8 @@ SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, c
     for (const auto &other : project.git_directories)
         if (other.by_group && other.by_group != project.shown.by_group) plan.groups.push_back(*other.by_group);
     plan.tracing = entered.policy.tracing;
+    plan.devices = devices.nodes;
+    plan.groups.insert(plan.groups.end(), devices.groups.begin(), devices.groups.end());
     plan.late_files = {"/etc/hostname", "/etc/hosts", "/etc/resolv.conf"}; // of those, docker would put its own there
     if (entered.policy.box_notes) plan.late_files.emplace_back("/AGENTS.md");
     return plan;
@@ -44,8 +48,10 @@ SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, c
 UniqueFd start_sandbox(Entered &entered, Heard &heard, OpenedSession &session, const RootTree &tree)
 {
     auto ends = make_channel(); // the runner's, and the launcher's
+    const ShownDevices devices = find_devices(entered.root, entered.policy.devices);
+    entered.tell(devices.notices);
     session.ending.sandbox_may_live();
-    entered.sandbox->start(plan_sandbox(entered, heard.project, session, tree), ends.second);
+    entered.sandbox->start(plan_sandbox(entered, heard.project, session, tree, devices), ends.second);
     ends.second.reset();
     heard.guards.end_search();
     return std::move(ends.first);
@@ -142,13 +148,36 @@ std::vector<std::string> arguments_of(const Entered &entered, Heard &heard, cons
                              host_namespaces(sandbox.own_namespaces(entered.policy.network)), sandbox.confines()});
 }
 
-LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &session, const RootTree &tree)
+// What the caller's shell says, as far as it holds inside.
+void hear_shell(Entered &entered, const Heard &heard, const OpenedSession &session, const ShownHome &home)
 {
-    entered.environment.presentation = std::move(heard.request.presentation);
+    std::vector<std::string> directories = system_path();
+    for (const auto &directory : entered.policy.path)
+        directories.push_back(directory.path);
+    PlacesInside places{{{heard.project.shown.path(), session.project_path}},
+                        home.places,
+                        entered.admission.view,
+                        heard.project.below,
+                        [&](const std::string &name) { return has_program(directories, name); }};
+    if (entered.policy.projects.paths == ProjectPaths::host)
+        for (const auto &other : heard.project.git_directories)
+            places.work.emplace_back(other.path(), other.path());
+    ShellPlaces shell = judge_shell_places(heard.request.presentation, places);
+    entered.environment.presentation = std::move(shell.presentation);
+    entered.environment.user_path = std::move(shell.path);
+    entered.tell(untold(session.state, "told-shell", std::move(shell.notices), heard.request.debug));
+}
+
+LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &session, const RootTree &tree, const ShownHome &home)
+{
+    hear_shell(entered, heard, session, home);
     name_git_config(entered.environment);
     keep_from_downloading(entered.environment, entered.policy.network, missing_search_tools());
-    if (heard.request.debug)
-        entered.tell({"session " + entered.id, "TMPDIR=" + escape_for_display(layer_environment(entered.environment)["TMPDIR"].value)});
+    if (heard.request.debug) {
+        auto variables = layer_environment(entered.environment);
+        entered.tell({"session " + entered.id, "TMPDIR=" + escape_for_display(variables["TMPDIR"].value),
+                      "PATH=" + escape_for_display(variables["PATH"].value)});
+    }
     LaunchRecord record;
     record.arguments = arguments_of(entered, heard, session);
     record.arguments.emplace(record.arguments.begin());
@@ -158,6 +187,7 @@ LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &sessio
     record.below = heard.project.below;
     record.cwd_inode = heard.project.cwd_inode;
     record.umask = heard.request.umask & 077U; // one that takes its owner's rights would shut the agent out of what it makes
+    record.open_files = heard.request.open_files;
     record.on_terminal = heard.request.on_terminal;
     record.restrictions = entered.sandbox->restrictions();
     record.mount_points = places_of(tree.late);
@@ -175,7 +205,8 @@ Launched::Launched(Entered &entered, Heard &heard, OpenedSession &session, Built
 }
 
 Presented::Presented(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, Launched &launched)
-    : terminal(tell_and_give_terminal(entered, heard, session, view.tree, launched)), launch(compose(entered, heard, session, view.tree))
+    : terminal(tell_and_give_terminal(entered, heard, session, view.tree, launched)),
+      launch(compose(entered, heard, session, view.tree, launched.home))
 {
     entered.to_wrapper.tell(SessionBegun{entered.id});
     entered.record.started(session.directory, entered.admission.agent, heard.project.shown.path(), heard.request.program);

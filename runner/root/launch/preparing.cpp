@@ -130,6 +130,7 @@ OpenedSession::OpenedSession(Entered &entered, Heard &heard)
       defaults(open_defaults(entered.root))
 {
     entered.environment.home = state.home_path;
+    entered.environment.path = entered.policy.path;
     if (!heard.tmpdir.empty()) entered.environment.tmpdir = project_path + "/" + heard.tmpdir;
     if (locked_settings) require_locked_sessions(entered.root, entered.caller, entered.id);
     migrate_home(entered.root, entered.worker, state, {watch, entered.teller(), entered.shower()});

@@ -89,6 +89,13 @@ struct ToVariant {
             list.emplace_back(safe(path), safe(options));
         return sdbus::Variant(list);
     }
+    sdbus::Variant operator()(const DeviceRules &value) const
+    {
+        std::vector<sdbus::Struct<std::string, std::string>> list;
+        for (const auto &node : value.nodes)
+            list.emplace_back(safe(node), "rw");
+        return sdbus::Variant(list);
+    }
     sdbus::Variant operator()(const AddressRanges &value) const
     {
         std::vector<sdbus::Struct<std::int32_t, std::vector<std::uint8_t>, std::uint32_t>> list;

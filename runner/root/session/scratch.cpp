@@ -14,6 +14,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -106,10 +107,14 @@ void release_scratch(FdRef scratch) noexcept
     flock(scratch.get(), LOCK_UN); // best_effort: it ends with this process
 }
 
-CacheLayer make_cache_layer(FdRef scratch, std::size_t number, const Account &agent)
+CacheLayer make_cache_layer(FdRef scratch, std::size_t number, const Account &agent, const std::vector<std::string> &masked)
 {
     CacheLayer layer{"cache" + std::to_string(number), "cache" + std::to_string(number) + cache_work_end};
-    give_away(make_directory(scratch, layer.upper, layer.upper), agent, layer.upper);
+    const UniqueFd upper = make_directory(scratch, layer.upper, layer.upper);
+    for (const auto &name : masked)
+        if (defence_is_on("masked-names") && mknodat(upper.get(), name.c_str(), S_IFCHR, makedev(0, 0)) != 0)
+            throw_errno("hiding " + name + " of a cache");
+    give_away(upper, agent, layer.upper);
     make_directory(scratch, layer.work, layer.work);
     return layer;
 }

@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace pi_agent {
 
@@ -25,12 +26,12 @@ UniqueFd make_scratch(const AsRoot &root, const SessionDirectory &session, Scrat
 void release_scratch(FdRef scratch) noexcept;
 
 // The two directories of an overlay's changes in what make_scratch returned, by name: `upper` is the agent's, and `work` is root's. No
-// account but root's comes there by any path.
+// account but root's comes there by any path. Of `masked` the overlay shows nothing, whatever lies below it: each is a whiteout.
 struct CacheLayer {
     std::string upper;
     std::string work;
 };
-CacheLayer make_cache_layer(FdRef scratch, std::size_t number, const Account &agent);
+CacheLayer make_cache_layer(FdRef scratch, std::size_t number, const Account &agent, const std::vector<std::string> &masked);
 
 // True for the name of a `work` directory, which holds a "work" of the kernel's; its session's other directories are the agent's.
 bool is_cache_work(const std::string &name) noexcept;

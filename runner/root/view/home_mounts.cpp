@@ -98,7 +98,8 @@ void HomeMounts::make_own_places(const HostView &view)
                            [&](const std::string &shown) { return is_within(path, shown); });
     };
     for (const auto *directory : directories_)
-        if (!directory->is_cache && !is_shown_writable(join_path(home_.path, directory->path))) own_places_.insert(directory->path);
+        if (is_at_own_path(directory->path, directory->is_cache) && !is_shown_writable(join_path(home_.path, directory->path)))
+            own_places_.insert(directory->path);
     if (own_places_.empty()) return;
     // The unit names it, and what is around it must not be what the view shows: there the user may be able to exchange directories.
     if (problem_of_root_in_unit(home_.path) || home_.path.find(':') != std::string::npos || problem_of_place(home_.path) ||
@@ -141,13 +142,17 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
     if (directories_.empty()) return std::move(shown_);
     const auto toolchains = static_cast<std::size_t>(
         std::count_if(directories_.begin(), directories_.end(), [](const auto *one) { return !one->is_cache; })); // they come first
+    std::vector<std::string> places;
+    std::copy_if(places_.begin(), places_.end(), std::back_inserter(places), [](const auto &place) { return !place.empty(); });
+    const auto looked_at = static_cast<std::size_t>(std::count_if(
+        places_.begin(), places_.begin() + static_cast<std::ptrdiff_t>(toolchains), [](const auto &place) { return !place.empty(); }));
     const std::vector<std::string> filled = ask(
         root_, {"maker of mount points", agent, {state.home.get(), defaults.get()}},
         [&](const AsUser & /*self*/) {
             fault_point("making-mounts");
-            return Texts{make_mount_points(state.home, defaults, places_, toolchains)};
+            return Texts{make_mount_points(state.home, defaults, places, looked_at)};
         },
-        [&](std::string_view bytes) { return decode_texts(bytes, places_.size()); });
+        [&](std::string_view bytes) { return decode_texts(bytes, places.size()); });
     const UniqueFd cache_map = toolchains < directories_.size() ? make_id_map(root_, user, agent, Others::unmapped) : UniqueFd();
     std::vector<Cache> caches;
     for (std::size_t index = 0; index < directories_.size(); ++index) {
@@ -155,11 +160,12 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
         show_or_leave_out(directory, [&] {
             const bool overlaid = directory.is_cache && defence_is_on("cache-overlay");
             const MountAttributes attributes{!directory.is_cache || overlaid, directory.is_cache ? &cache_map : &tree_.id_map};
-            DetachedMount mount = clone_mount(root_, directory.directory, Submounts::leave_out, attributes);
+            const auto copy = [&] { return clone_mount(root_, directory.directory, Submounts::leave_out, attributes); };
+            DetachedMount mount = copy();
             if (overlaid)
-                caches.push_back({index, std::move(mount), make_cache_layer(scratch, caches.size(), agent)});
+                caches.push_back({index, std::move(mount), make_cache_layer(scratch, caches.size(), agent, masked_in(directory.path))});
             else
-                show_later(index, state.home_path, std::move(mount));
+                show_later(index, state.home_path, std::move(mount), own_places_.contains(directory.path) ? copy() : DetachedMount{});
         });
     }
     require_same_places();
@@ -173,7 +179,11 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
             // What an overlay does, it does as who made it: root would be let into what file systems keep back for root.
             if (defence_is_on("overlay-identity")) act_on_files_as(root_, agent);
             for (const auto &cache : caches)
-                show_or_leave_out(*directories_[cache.index], [&] { show_later(cache.index, state.home_path, make_overlay(cache)); });
+                show_or_leave_out(*directories_[cache.index], [&] {
+                    DetachedMount own;
+                    DetachedMount mount = make_overlay(cache, own);
+                    show_later(cache.index, state.home_path, std::move(mount), std::move(own));
+                });
         });
     }
     caches.clear();
@@ -181,19 +191,23 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
     return std::move(shown_);
 }
 
-void HomeMounts::show_later(std::size_t index, const std::string &agent_home, DetachedMount mount)
+void HomeMounts::show_later(std::size_t index, const std::string &agent_home, DetachedMount mount, DetachedMount own)
 {
     const HomeDirectory &directory = *directories_[index];
-    if (own_places_.contains(directory.path) && !directory.is_cache)
-        tree_.late.push_back({clone_mount(root_, directory.directory, Submounts::leave_out, MountAttributes{true, &tree_.id_map}),
-                              join_path(home_.path, directory.path)});
-    tree_.late.push_back({std::move(mount), join_path(agent_home, places_[index])});
-    (directory.is_cache ? shown_.caches : shown_.readable).push_back("~/" + places_[index]);
+    const std::string own_place = join_path(home_.path, directory.path);
+    const bool in_own_place = static_cast<bool>(own.fd);
+    const bool has_place = !places_[index].empty();
+    if (!in_own_place && !has_place) return; // no home of the host's is shown
+    const std::string place = has_place ? join_path(agent_home, places_[index]) : own_place;
+    shown_.places.emplace_back(own_place, in_own_place ? own_place : place);
+    if (in_own_place) tree_.late.push_back({std::move(own), own_place});
+    if (has_place) tree_.late.push_back({std::move(mount), place});
+    (directory.is_cache ? shown_.caches : shown_.readable).push_back(has_place ? "~/" + places_[index] : own_place);
 }
 
 // An overlay takes its layers by path alone, and the lower one only from a mount that is attached (kernel, overlayfs). Never with
-// userxattr: the agent could write what it takes for its own notes.
-DetachedMount HomeMounts::make_overlay(const Cache &cache) const
+// userxattr: the agent could write what it takes for its own notes. `own`: a copy for its own path, where it has one.
+DetachedMount HomeMounts::make_overlay(const Cache &cache, DetachedMount &own) const
 {
     const std::string lower = session_.path() + "/" + lower_name;
     const std::string scratch = session_.path() + "/scratch/";
@@ -204,7 +218,14 @@ DetachedMount HomeMounts::make_overlay(const Cache &cache) const
                                               {"redirect_dir", "nofollow"},
                                               {"metacopy", "off"},
                                               {"index", "off"}};
-    return make_upon(root_, cache.lower, lower, [&] { return new_filesystem(root_, "overlay", options, false, Execution::allowed); });
+    DetachedMount overlay =
+        make_upon(root_, cache.lower, lower, [&] { return new_filesystem(root_, "overlay", options, false, Execution::allowed); });
+    if (!own_places_.contains(directories_[cache.index]->path)) return overlay;
+    // The kernel copies mounts that are attached.
+    return make_upon(root_, overlay, lower, [&] {
+        own = clone_mount(root_, overlay.fd, Submounts::leave_out, MountAttributes{});
+        return clone_mount(root_, overlay.fd, Submounts::leave_out, MountAttributes{});
+    });
 }
 
 void HomeMounts::show_or_leave_out(const HomeDirectory &directory, const std::function<void()> &step)

@@ -80,6 +80,16 @@ std::vector<LateMount> show_part_of_etc(const AsRoot &root, const SessionDirecto
     return late;
 }
 
+// apt reads what dpkg says without them, too, and complains. What the host has there can hold passwords of sources and proxies.
+void stand_in_for_apt(const SessionDirectory &session)
+{
+    struct stat facts {};
+    if (stat("/etc/apt", &facts) != 0) return;
+    for (const char *directory : {"apt.conf.d", "preferences.d", "sources.list.d"})
+        session.make_directory(std::string("root/etc/apt/") + directory);
+    const UniqueFd list = session.make_file("root/etc/apt/sources.list"); // empty
+}
+
 // The host's sudo could only fail inside (no new privileges), and some scripts call it by its path.
 void explain_sudo(const AsRoot &root, std::vector<LateMount> &late)
 {
@@ -185,6 +195,17 @@ void add_path(Planner &planner, const PolicyPath &shown)
     planner.add(shown.path, "path that view_paths (" + to_string(shown.where) + ") shows,");
 }
 
+// By the name that the policy gives it: what sessions have at that place is the same.
+void require_on_path(const HostView &view, const PolicyPath &directory)
+{
+    const std::string what = "directory that path (" + to_string(directory.where) + ") names,";
+    const ResolvedPath end = resolve_trusted(directory.path, what);
+    if (!end.is_directory) throw Failure(ExitStatus::configuration, "the " + what + " " + escape_for_display(directory.path) + ", is none");
+    if (!is_shown(view, end.canonical))
+        throw Failure(ExitStatus::configuration, "the " + what + " " + escape_for_display(directory.path) +
+                                                     ", is shown to no session; the administrator adds it to view_paths");
+}
+
 void add_agent(Planner &planner, const AgentPolicy &agent)
 {
     try {
@@ -208,6 +229,7 @@ std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &ses
         show_read_only(root, session, "/etc", "root/etc");
     else
         late = show_part_of_etc(root, session);
+    if (view.view == View::minimal) stand_in_for_apt(session);
     const std::string devices = "/sys/devices/system"; // processors and memory: what tools size themselves by
     session.make_directory(devices.substr(1));
     late.push_back({clone_read_only(root, open_trusted(devices, O_PATH | O_DIRECTORY, "host directory")), devices});
@@ -243,7 +265,10 @@ HostView plan_host_view(const Policy &policy)
         if (!is_shown_by(policy.view, directory) && stat(directory.c_str(), &facts) == 0) planner.add(directory, "host's programs");
     for (const char *place : certificate_places)
         if (stat(place, &facts) == 0) planner.add(place, "host's certificates");
-    return planner.finish();
+    HostView view = planner.finish();
+    for (const auto &directory : policy.path)
+        require_on_path(view, directory);
+    return view;
 }
 
 } // namespace pi_agent

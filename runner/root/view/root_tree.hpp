@@ -8,6 +8,7 @@
 #include "runner/plan/box_notes.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/plan/sandbox_plan.hpp"
+#include "runner/plan/shell_places.hpp"
 #include "runner/root/errand/project.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/scratch.hpp"
@@ -93,10 +94,11 @@ struct ShownHome {
     std::vector<std::string> notices;  // what the user should know, one text each
     std::vector<std::string> readable; // where the agent sees them; any bytes
     std::vector<std::string> caches;
+    std::vector<ShownAs> places = {}; // of what is readable
 };
 
-// Toolchains as read-only clones, at their own path and where the tools inside look for them in the agent's home; caches there alone, each
-// below an overlay of this session. In two steps, since systemd can build the unit during the second.
+// Toolchains as read-only clones, caches each below an overlay of this session: where the tools inside look for them in the agent's home,
+// at their own path, or both (common/policy/toolchains.hpp). In two steps, since systemd can build the unit during the second.
 class HomeMounts {
 public:
     // Borrows all of it but `home`. Adds to `tree` what the unit shows besides: a frame in the place of the home, and late mounts.
@@ -120,8 +122,8 @@ private:
     bool can_be_shown(const HomeDirectory &directory);
     void make_own_places(const HostView &view);
     void require_same_places() const;
-    void show_later(std::size_t index, const std::string &agent_home, DetachedMount mount);
-    [[nodiscard]] DetachedMount make_overlay(const Cache &cache) const;
+    void show_later(std::size_t index, const std::string &agent_home, DetachedMount mount, DetachedMount own);
+    [[nodiscard]] DetachedMount make_overlay(const Cache &cache, DetachedMount &own) const;
     void show_or_leave_out(const HomeDirectory &directory, const std::function<void()> &step);
 
     const AsRoot &root_;
@@ -132,7 +134,7 @@ private:
     std::vector<MountEntry> mounts_;
     std::vector<const HomeDirectory *> directories_; // that are shown
     std::vector<std::string> places_;                // of the same, in the agent's home
-    std::set<std::string> own_places_;               // of toolchains, relative to the home
+    std::set<std::string> own_places_;               // of toolchains and environments, relative to the home
     ShownHome shown_;
 };
 

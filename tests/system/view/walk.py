@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 
-WHOLE = {"/usr", "/opt", "/nix/store", "/proc/sys", "/proc/bus", "/proc/irq", "/proc/fs", "/proc/tty", "/proc/driver", "/proc/scsi",
+WHOLE = {"/usr", "/opt", "/nix/store", "/var/lib/dpkg", "/proc/sys", "/proc/bus", "/proc/irq", "/proc/fs", "/proc/tty", "/proc/driver", "/proc/scsi",
          "/proc/dynamic_debug", "/proc/sysvipc", "/proc/acpi", "/proc/pressure", "/sys/devices/system"}
 OWN = {os.environ["HOME"], sys.argv[1]}
 WHOLE |= set(sys.argv[2:])

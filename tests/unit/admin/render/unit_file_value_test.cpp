@@ -22,6 +22,8 @@ TEST_CASE("properties are written as unit files have them")
     CHECK(unit_file_lines({"BindPaths", BindList{{{"/a", "/b", false}, {"/c", "/c", false}}}}) ==
           "BindPaths=/a:/b:norbind\nBindPaths=/c\n");
     CHECK(unit_file_lines({"TemporaryFileSystem", TemporaryFileSystems{{{"/home", "ro"}}}}) == "TemporaryFileSystem=/home:ro\n");
+    CHECK(unit_file_lines({"DeviceAllow", DeviceRules{{"/dev/kvm", "/dev/dri/card0"}}}) ==
+          "DeviceAllow=/dev/kvm rw\nDeviceAllow=/dev/dri/card0 rw\n");
     CHECK(unit_file_lines({"IPAddressAllow", AddressRanges{{{{10, 0, 0, 0}, 8}}}}) == "IPAddressAllow=10.0.0.0/8\n");
 }
 

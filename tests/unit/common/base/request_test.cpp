@@ -25,7 +25,7 @@ Deadline soon()
 Encoder beginning(const std::vector<std::string> &arguments, const std::vector<std::string> &presentation, std::uint64_t umask)
 {
     Encoder encoder;
-    encoder.number(request_type).texts(arguments).texts(presentation).number(umask);
+    encoder.number(request_type).texts(arguments).texts(presentation).number(umask).number(1024);
     return encoder;
 }
 
@@ -121,6 +121,10 @@ TEST_CASE("only variables that describe terminal and language are presentation")
                                    "SSH_AUTH_SOCK"}) {
         CHECK_FALSE_MESSAGE(is_presentation_variable(name), name);
     }
+    for (const std::string name : {"PATH", "GIT_DIR", "GIT_INDEX_FILE", "TERM", "LC_ALL"})
+        CHECK_MESSAGE(is_passed_variable(name), name);
+    for (const std::string name : {"GIT_SSH_COMMAND", "GIT_EXEC_PATH", "GIT_CONFIG_COUNT", "MANPATH", "LD_LIBRARY_PATH", "PATH ", "GIT_"})
+        CHECK_FALSE_MESSAGE(is_passed_variable(name), name);
     CHECK_FALSE(is_presentation_variable(std::string_view("TERM\0", 5)));
     CHECK_FALSE(is_presentation_variable(std::string_view("LC_A\0", 5)));
 }
@@ -139,7 +143,8 @@ TEST_CASE("a request arrives as it was sent, each descriptor in its place")
                           {},
                           Program::agent,
                           "tmp dir/\xe9",
-                          true};
+                          true,
+                          4000};
     std::thread sending([&, channel = FdRef(left)] {
         send_request(channel, request, directory, {null.get(), zero.get(), file.get()}, soon());
     });
@@ -148,6 +153,7 @@ TEST_CASE("a request arrives as it was sent, each descriptor in its place")
     CHECK((received.request.arguments == request.arguments));
     CHECK(received.request.presentation == request.presentation);
     CHECK(received.request.umask == 027);
+    CHECK(received.request.open_files == 4000);
     CHECK(received.request.tmpdir == request.tmpdir);
     CHECK(received.request.debug);
     CHECK(inode_of(received.cwd) == inode_of(directory));
@@ -229,11 +235,11 @@ TEST_CASE("what is not exactly one request is refused, and its descriptors are c
         {"NUL in a value", request_bytes({}, {std::string("TERM=a\0b", 8)}, 0), "an environment value contains a NUL byte"},
         {"NUL in a name", request_bytes({}, {std::string("TE\0RM=a", 7)}, 0), "never passed on"},
         {"a variable of the loader", request_bytes({}, {"LD_PRELOAD=/tmp/x.so"}, 0), "never passed on"},
-        {"one among good ones", request_bytes({}, {"TERM=x", "PATH=/tmp"}, 0), "never passed on"},
+        {"one among good ones", request_bytes({}, {"TERM=x", "HOME=/tmp"}, 0), "never passed on"},
         {"a variable without value", request_bytes({}, {"TERM"}, 0), "never passed on"},
         {"a variable without name", request_bytes({}, {"=x"}, 0), "never passed on"},
         {"an empty variable", request_bytes({}, {""}, 0), "never passed on"},
-        {"too many variables", request_bytes({}, std::vector<std::string>(57, "TERM=x"), 0), "counts more entries"},
+        {"too many variables", request_bytes({}, std::vector<std::string>(66, "TERM=x"), 0), "counts more entries"},
         {"a umask of more than nine bits", request_bytes({}, {}, 01000), "impossible umask"},
         {"a huge umask", request_bytes({}, {}, std::numeric_limits<std::uint64_t>::max()), "impossible umask"},
         {"more arguments than there are", Encoder().number(1).number(2).text("").bytes(), "counts more entries"},

@@ -113,6 +113,8 @@ const std::map<std::string, Show> &shown()
         {"toolchains.caches", [](const Policy &policy) { return paths(policy.toolchains.caches.paths); }},
         {"view", [](const Policy &policy) { return std::string(policy.view == View::host ? "host" : "minimal"); }},
         {"view_paths", [](const Policy &policy) { return paths(policy.view_paths); }},
+        {"path", [](const Policy &policy) { return paths(policy.path); }},
+        {"devices", [](const Policy &policy) { return paths(policy.devices); }},
         {"scratch", [](const Policy &policy) { return std::string(policy.scratch == ScratchKind::disk ? "disk" : "tmpfs"); }},
     };
     return table;

@@ -277,6 +277,9 @@ TEST_CASE("the view is minimal unless the policy says host, and shows besides wh
                              "/dev/kvm", "/tmp/x", "/var/lib/pi-agent/users", "tools", "~/tools", "/a//b", "/a/../b"})
         CHECK_MESSAGE(contains(problems_with("view_paths: [" + std::string(path) + "]\n"), "view_paths[0]: "), path);
     CHECK(contains(problems_with("view_paths: [/etc]\n"), "use 'view: host'"));
+    CHECK(parse("version: 1\nusers: {alice: {roots: [/srv/a]}}\npath: [/opt/b, /opt/a]\n").path[1].path == "/opt/a");
+    for (const auto *path : {"/", "/home/alice/bin", "/tmp/bin", "bin", "~/bin", "/opt/../bin", "'/opt/a:b'"})
+        CHECK_MESSAGE(contains(problems_with("path: [" + std::string(path) + "]\n"), "path[0]: "), path);
 }
 
 TEST_CASE("what comes in a later step is refused by name, never ignored")

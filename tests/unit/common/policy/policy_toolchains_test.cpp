@@ -1,6 +1,7 @@
 // The section `toolchains` of a policy, and the lists behind it.
 #include "common/policy/policy_sections.hpp"
 
+#include "common/base/text.hpp"
 #include "common/policy/toolchains.hpp"
 #include "support/policy_text.hpp"
 
@@ -53,8 +54,8 @@ TEST_CASE("lists are the default ones, extended, replaced or none")
     CHECK(replaced.best_effort);
     CHECK(to_string(replaced.paths[0].where) == "p.yaml:3:23");
     auto extended = default_readable();
-    extended.emplace_back(".sdkman");
-    CHECK(paths_of(toolchains_of("toolchains: {readable: [default, ~/.sdkman]}\n").readable) == extended);
+    extended.emplace_back(".tools");
+    CHECK(paths_of(toolchains_of("toolchains: {readable: [default, ~/.tools]}\n").readable) == extended);
 }
 
 TEST_CASE("what holds, is or lies in what no session is shown is refused by name")
@@ -79,10 +80,40 @@ TEST_CASE("only plain directories of the home")
     CHECK(contains(problems_with("toolchains: {cache: []}\n"), "did you mean 'caches'"));
 }
 
+TEST_CASE("what a policy names takes the place of the defaults that it overlaps, of either list")
+{
+    const auto count = [](const HomeDirectories &list, const std::string &path) {
+        const auto paths = paths_of(list);
+        return std::count_if(paths.begin(), paths.end(), [&](const auto &one) { return is_within(one, path); });
+    };
+    const auto toolchains = toolchains_of("toolchains: {readable: [default, ~/.sdkman, ~/.npm, ~/.bun]}\n");
+    CHECK(count(toolchains.readable, ".sdkman") == 1);
+    CHECK(count(toolchains.readable, ".npm") == 1);
+    CHECK(count(toolchains.caches, ".npm") == 0);
+    CHECK(count(toolchains.readable, ".bun") == 1);
+    CHECK(count(toolchains.caches, ".bun") == 0);
+    CHECK(count(toolchains_of("toolchains: {caches: [default, ~/go/pkg]}\n").caches, "go/pkg") == 1);
+}
+
+TEST_CASE("credentials beside programs are masked where a directory is shown as an environment, whichever list names it")
+{
+    const auto toolchains = toolchains_of("toolchains: {readable: [~/.dotnet, ~/.opam], caches: []}\n");
+    CHECK(toolchains.readable.paths.empty());
+    CHECK(paths_of(toolchains.caches) == std::vector<std::string>{".dotnet", ".opam"});
+    CHECK(is_at_own_path(".dotnet", true));
+    for (const auto *path : {"~/.dotnet/corefx", "~/.cache", "~/.opam/plugins/opam-publish", "~/.cache/huggingface/token"})
+        CHECK_MESSAGE(contains(problems_with("toolchains: {caches: [" + std::string(path) + "]}\n"), "which no session is shown"), path);
+    for (const auto &path : default_caches())
+        for (const auto &name : masked_in(path))
+            CHECK_MESSAGE(problem_of_secrets(path + "/" + name), path);
+    for (const auto &path : default_readable())
+        CHECK_MESSAGE(masked_in(path).empty(), path); // only a layer above the user's can hide a name
+}
+
 TEST_CASE("no two in one place, outside or inside")
 {
-    for (const auto *text : {"{readable: [~/.nvm, ~/.nvm]}", "{readable: [~/a/b, ~/a]}", "{caches: [default, ~/.npm]}",
-                             "{readable: [~/.npm]}", "{caches: [~/go/pkg, ~/.local/share/go/pkg/mod]}"})
+    for (const auto *text : {"{readable: [~/.nvm, ~/.nvm]}", "{readable: [~/a/b, ~/a]}", "{readable: [~/.npm], caches: [~/.npm]}",
+                             "{caches: [~/go/pkg, ~/.local/share/go/pkg/mod]}"})
         CHECK_MESSAGE(contains(problems_with("toolchains: " + std::string(text) + "\n"), "lie in the same place"), text);
     CHECK(problems_with("toolchains: {readable: [~/.npm], caches: []}\n").empty());
 }
@@ -93,6 +124,13 @@ TEST_CASE("tools inside look where their variables lead them")
     CHECK(place_in_agent_home(".cargo/registry") == ".local/share/cargo/registry");
     CHECK(place_in_agent_home("go/pkg/mod") == ".local/share/go/pkg/mod");
     CHECK(place_in_agent_home("gopher") == "gopher");
+    CHECK(place_in_agent_home(".cargo/bin") == ".cargo/bin"); // `cargo install` inside writes to another place
+    CHECK(place_in_agent_home("go/bin") == "go/bin");
+    CHECK(place_in_agent_home(".local/bin").empty());
+    CHECK(place_in_agent_home(".local/share/uv/tools").empty());
+    CHECK(is_at_own_path(".local/bin", false));
+    CHECK(is_at_own_path(".virtualenvs", true));
+    CHECK_FALSE(is_at_own_path(".npm", true));
     CHECK(place_in_agent_home(".npm") == ".npm");
 }
 
@@ -101,7 +139,10 @@ TEST_CASE("the default lists keep the rules of the others")
     for (const auto *list : {&default_readable(), &default_caches()})
         for (const auto &path : *list)
             CHECK_MESSAGE(!problem_of_home_directory("~/" + path), path);
-    CHECK(std::is_sorted(default_readable().begin(), default_readable().end()));
+    std::vector<std::string> all = default_readable();
+    all.insert(all.end(), default_caches().begin(), default_caches().end());
+    for (const auto &one : all)
+        CHECK_MESSAGE(std::count_if(all.begin(), all.end(), [&](const auto &other) { return is_within(other, one); }) == 1, one);
 }
 
 } // namespace policy_toolchains_test

@@ -47,10 +47,9 @@ TEST_CASE("the agent gets the product's own variables and no others")
                                             "HOME",
                                             "LOGNAME",
                                             "NODE_COMPILE_CACHE",
-                                            "NPM_CONFIG_PREFIX",
+                                            "NPM_CONFIG_GLOBALCONFIG",
                                             "PATH",
                                             "PIP_BREAK_SYSTEM_PACKAGES",
-                                            "PIP_USER",
                                             "PI_AGENT_SESSION",
                                             "PI_AGENT_VERSION",
                                             "PI_CODING_AGENT_DIR",
@@ -63,7 +62,8 @@ TEST_CASE("the agent gets the product's own variables and no others")
                                             "XDG_CACHE_HOME",
                                             "XDG_CONFIG_HOME",
                                             "XDG_DATA_HOME",
-                                            "XDG_STATE_HOME"});
+                                            "XDG_STATE_HOME",
+                                            "YARN_PREFIX"});
     CHECK(value_of(list, "HOME") == "/var/lib/pi-agent/users/alice/home");
     CHECK(value_of(list, "USER") == "pi-agent-alice");
     CHECK(value_of(list, "LOGNAME") == "pi-agent-alice");
@@ -85,6 +85,19 @@ TEST_CASE("what was installed inside is found first, then the shims, the host's 
           home + "/.local/share/mise/shims:" + home + "/.local/bin:" + home + "/.local/share/npm-global/bin:" + home +
               "/.local/share/cargo/bin:" + build::shim_directory +
               ":/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin:/usr/lib/pi-agent/agent/bin");
+}
+
+TEST_CASE("the user's PATH and the policy's come behind the shims and before the host's own, each directory once")
+{
+    EnvironmentInput input = plain();
+    input.user_path = {"/home/alice/projects/x/bin", "/usr/bin", "/opt/tool/bin"};
+    input.path = {{"/usr/local/go/bin", {}}, {"/opt/tool/bin", {}}};
+    const std::string path = value_of(compose_environment(input), "PATH");
+    CHECK(path.substr(path.find(build::shim_directory)) ==
+          std::string(build::shim_directory) + ":/home/alice/projects/x/bin:/usr/bin:/opt/tool/bin:/usr/local/go/bin:/usr/local/bin:/bin:"
+                                               "/usr/local/sbin:/usr/sbin:/sbin:/usr/lib/pi-agent/agent/bin");
+    CHECK(path.substr(0, path.find(build::shim_directory)) ==
+          value_of(compose_environment(plain()), "PATH").substr(0, path.find(build::shim_directory)));
 }
 
 TEST_CASE("five layers, from the shell to the user's entry of the policy, and each variable says where it is from")

@@ -81,6 +81,7 @@ struct Texts {
             texts.insert(texts.end(), {path, options});
         return texts;
     }
+    std::vector<std::string> operator()(const DeviceRules &value) const { return value.nodes; }
     std::vector<std::string> operator()(const Command &value) const { return value.arguments; }
     std::vector<std::string> operator()(const AddressRanges &value) const
     {
@@ -156,6 +157,19 @@ TEST_CASE("texts of the hardening are the strictest that the agent lives with")
                                       {"Description", "pi-agent-session"},
                                       {"CollectMode", "inactive-or-failed"}})
         CHECK(only<std::string>(properties, name) == value);
+}
+
+TEST_CASE("devices are mounted and allowed node by node, and may not be made")
+{
+    SandboxPlan plan = plan_for("/srv/app");
+    CHECK(values_of(service_properties(plan), "DeviceAllow").empty());
+    plan.devices = {"/dev/dri/card0", "/dev/kvm"};
+    const auto properties = service_properties(plan);
+    CHECK(only<DeviceRules>(properties, "DeviceAllow").nodes == plan.devices);
+    CHECK(only<std::string>(properties, "DevicePolicy") == "closed");
+    const auto binds = only<BindList>(properties, "BindPaths").binds;
+    CHECK(std::count_if(binds.begin(), binds.end(),
+                        [](const Bind &bind) { return bind.source == "/dev/kvm" && bind.target == "/dev/kvm"; }) == 1);
 }
 
 TEST_CASE("numbers of the hardening leave nothing")

@@ -31,7 +31,7 @@ Encoder launch_of(std::uint64_t type, const OnTerminal &on_terminal = {})
     encoder.number(type).text("/bin/pi").texts({"pi"}).texts({}).text("/p").text("").number(7).number(077);
     for (const bool one : on_terminal)
         encoder.number(one ? 1 : 0);
-    encoder.texts({});
+    encoder.texts({}).number(1024);
     return encoder;
 }
 
@@ -48,7 +48,8 @@ TEST_CASE("a launch record arrives as it was sent, its standard descriptors in o
                               022,
                               {},
                               Restrictions::none,
-                              {"/home/alice/.nvm", "odd \n\xff"}};
+                              {"/home/alice/.nvm", "odd \n\xff"},
+                              20000};
     const auto stdio = three_files();
     auto [left, right] = make_channel();
     std::thread sending([&, channel = FdRef(left)] {
@@ -64,6 +65,7 @@ TEST_CASE("a launch record arrives as it was sent, its standard descriptors in o
     CHECK(launch.record.below == record.below);
     CHECK(launch.record.cwd_inode == record.cwd_inode);
     CHECK(launch.record.umask == record.umask);
+    CHECK(launch.record.open_files == record.open_files);
     CHECK(launch.record.mount_points == record.mount_points);
     CHECK_FALSE(launch.terminal.is_open());
     for (std::size_t index = 0; index < 3; ++index)

@@ -41,7 +41,7 @@ TEST_CASE("names that are not the user's are left out and named with file and li
     const TemporaryDirectory home;
     home.write(
         "env",
-        "PATH=secret\nHOME=secret\nLD_PRELOAD=secret\nPI_CODING_AGENT_DIR=secret\nNODE_OPTIONS=secret\nnpm_config_prefix=secret\nOK=1\n");
+        "PATH=secret\nHOME=secret\nLD_PRELOAD=secret\nPI_CODING_AGENT_DIR=secret\nNODE_OPTIONS=secret\nnpm_config_globalconfig=secret\nOK=1\n");
     const HostVariables variables = read_host_env_files(UserPaths({}), {"env"}, home.path());
     REQUIRE(variables.assignments.size() == 1);
     REQUIRE(variables.notices.size() == 6);

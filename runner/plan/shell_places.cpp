@@ -1,0 +1,149 @@
+// What of the caller's shell names places: its PATH, its editor, and git's own, as a hook of git's has them.
+#include "runner/plan/shell_places.hpp"
+
+#include "common/base/text.hpp"
+#include "common/seams/seams.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace pi_agent {
+
+namespace {
+
+// Without `.`, and with no `..` left; none where it would lead above the top.
+std::optional<std::string> plain_path(std::string_view path)
+{
+    std::vector<std::string> components;
+    for (auto &name : path_components(path)) {
+        if (name != "..")
+            components.push_back(std::move(name));
+        else if (components.empty())
+            return std::nullopt;
+        else
+            components.pop_back();
+    }
+    std::string plain;
+    for (const auto &name : components)
+        plain += "/" + name;
+    return plain.empty() ? "/" : plain;
+}
+
+std::optional<std::string> path_inside(const std::vector<ShownAs> &trees, const std::string &path)
+{
+    for (const auto &[outside, inside] : trees)
+        if (is_within(path, outside)) return inside + path.substr(outside.size());
+    return std::nullopt;
+}
+
+// A directory or program at an absolute path; `..` could come after a link.
+std::optional<std::string> place_inside(const PlacesInside &places, std::string_view path)
+{
+    if (path.substr(0, 1) != "/" || path.find("/..") != std::string_view::npos) return std::nullopt;
+    const std::string plain = plain_path(path).value_or("/");
+    for (const auto *trees : {&places.work, &places.toolchains})
+        if (auto inside = path_inside(*trees, plain)) return inside;
+    const std::vector<std::string> own = system_path(); // on NixOS links to what is shown
+    const bool shown = is_shown(places.view, plain) || std::find(own.begin(), own.end(), plain) != own.end();
+    return shown ? std::optional(plain) : std::nullopt;
+}
+
+std::vector<std::string> judge_path(const PlacesInside &places, std::string_view value)
+{
+    std::vector<std::string> path;
+    for (const auto directory : split(value, ':')) {
+        auto inside = place_inside(places, directory);
+        if (!inside && !defence_is_on("shell-places")) inside = std::string(directory);
+        if (inside && std::find(path.begin(), path.end(), *inside) == path.end()) path.push_back(std::move(*inside));
+    }
+    return path;
+}
+
+// One of git's: what is relative counts from the working directory, and stays as it is.
+std::optional<std::string> judge_of_git(const PlacesInside &places, std::string_view value)
+{
+    const auto &[project, project_inside] = places.work.front();
+    const bool absolute = value.substr(0, 1) == "/";
+    const std::string from_project = absolute ? "" : project + "/" + places.below + "/";
+    const auto plain = plain_path(from_project + std::string(value));
+    if (!plain) return std::nullopt;
+    if (!absolute) return is_within(*plain, project) ? std::optional(std::string(value)) : std::nullopt;
+    return path_inside(places.work, *plain);
+}
+
+// GIT_ALTERNATE_OBJECT_DIRECTORIES is a list; a path with a colon in it would have to be quoted there.
+std::optional<std::string> judge_list_of_git(const PlacesInside &places, std::string_view value)
+{
+    std::string list;
+    for (const auto one : split(value, ':')) {
+        const auto inside = judge_of_git(places, one);
+        if (!inside) return std::nullopt;
+        list += (list.empty() ? "" : ":") + *inside;
+    }
+    return list;
+}
+
+// The program is the first word, as what starts an editor takes it. A name without a slash is looked for along PATH: inside, where the
+// agent's home and the user's toolchains have programs, too, at which root does not look.
+void judge_editor(const PlacesInside &places, const std::string &name, std::string_view value, ShellPlaces &judged)
+{
+    constexpr const char *remedy = "; name one of the host's, for example in ~/.pi/agent/env";
+    const std::size_t end = std::min(value.find_first_of(" \t"), value.size());
+    const std::string program(value.substr(0, end));
+    const std::string shown = name + "=" + escape_for_display(value);
+    if (program.substr(0, 1) == "/") {
+        const auto inside = place_inside(places, program);
+        if (inside)
+            judged.presentation.push_back(name + "=" + *inside + std::string(value.substr(end)));
+        else
+            judged.notices.push_back(shown + " stays outside: a session does not see that program" + remedy);
+        return;
+    }
+    judged.presentation.push_back(name + "=" + std::string(value));
+    if (!program.empty() && program.find('/') == std::string::npos && !places.has_program(program))
+        judged.notices.push_back(shown +
+                                 ": the host has no program of that name where every session sees it, so the agent's Ctrl+G and git find "
+                                 "it only where the agent's home, the project or a toolchain has one" +
+                                 remedy);
+}
+
+bool is_of_git(std::string_view name)
+{
+    return name.starts_with("GIT_");
+}
+
+} // namespace
+
+ShellPlaces judge_shell_places(const std::vector<std::string> &variables, const PlacesInside &places)
+{
+    ShellPlaces judged;
+    std::vector<std::string> of_git;
+    std::string refused_of_git;
+    for (const auto &assignment : variables) {
+        const std::size_t equals = assignment.find('=');
+        const std::string name = assignment.substr(0, equals);
+        const std::string_view value = std::string_view(assignment).substr(equals + 1);
+        if (name == "PATH") {
+            judged.path = judge_path(places, value);
+        } else if (is_of_git(name)) {
+            const auto inside = name == "GIT_ALTERNATE_OBJECT_DIRECTORIES" ? judge_list_of_git(places, value) : judge_of_git(places, value);
+            if (inside || !defence_is_on("shell-places"))
+                of_git.push_back(name + "=" + inside.value_or(std::string(value)));
+            else
+                refused_of_git = name + "=" + escape_for_display(value);
+        } else if (name == "EDITOR" || name == "VISUAL") {
+            judge_editor(places, name, value, judged);
+        } else {
+            judged.presentation.push_back(assignment);
+        }
+    }
+    if (refused_of_git.empty())
+        judged.presentation.insert(judged.presentation.end(), of_git.begin(), of_git.end());
+    else
+        judged.notices.push_back(refused_of_git + " stays outside, with whatever else names git's places to this shell (GIT_DIR, "
+                                                  "GIT_INDEX_FILE, …): it lies in nothing that this session shows; start pi where it does, "
+                                                  "or without the variable");
+    return judged;
+}
+
+} // namespace pi_agent
