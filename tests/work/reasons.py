@@ -53,7 +53,7 @@ GIT_CONFIG = Difference(
     "Run the command outside, use `git -c NAME=VALUE` inside, or take them out of `projects.protect`.",
 )
 VARIABLES = Difference(
-    "Variables of your shell are not there, but for language, terminal and what the policy lists",
+    "Variables of your shell are not there, but for language, terminal, places that a session shows (`PATH`, `GIT_DIR`) and what the policy lists",
     "A shell's environment often holds keys, and every command inside can read it.",
     "Put what the agent needs into `~/.pi/agent/env`, or have the policy's `env` list it.",
 )
