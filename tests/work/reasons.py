@@ -68,7 +68,7 @@ READ_ONLY_TOOLCHAINS = Difference(
     "Run the manager outside. Packages of environments can be changed inside, until the session ends; what is to stay goes into the project (`.venv`).",
 )
 VARIABLES = Difference(
-    "Variables of your shell are not there, but for language, terminal and what the policy lists",
+    "Variables of your shell are not there, but for language, terminal, places that a session shows (`PATH`, `GIT_DIR`) and what the policy lists",
     "A shell's environment often holds keys, and every command inside can read it.",
     "Put what the agent needs into `~/.pi/agent/env`, or have the policy's `env` list it.",
     "variables of the user",

@@ -64,6 +64,8 @@ CASES = [
     Case("pip of a virtual environment, by its path", f".venv/bin/pip {INSTALL}; .venv/bin/hello-box", VENV, ignored=NOT_ALIKE),
     Case("python -m pip of a virtual environment, by its path", f".venv/bin/python -m pip {INSTALL}; .venv/bin/hello-box", VENV, ignored=NOT_ALIKE),
     Case("pip in an activated virtual environment", f". .venv/bin/activate; pip {INSTALL}; hello-box", VENV, ignored=NOT_ALIKE),
+    Case("the virtual environment that is active outside is active inside", f"python -c 'import sys; print(sys.prefix)'; pip {INSTALL}; hello-box", VENV,
+         ignored=NOT_ALIKE, variables=(("PATH", "/home/alice/projects/work/.venv/bin:/usr/local/bin:/usr/bin:/bin"),)),
     Case("pip in a virtual environment that sh activates", f"sh -c '. .venv/bin/activate; pip {INSTALL}; hello-box'", VENV, ignored=NOT_ALIKE),
     Case("make fills a virtual environment", "make -s run", VENV +
          f"printf '.venv/bin/hello-box:\\n\\t.venv/bin/pip {INSTALL}\\nrun: .venv/bin/hello-box\\n\\t.venv/bin/hello-box\\n' >Makefile", "make", ignored=NOT_ALIKE),
