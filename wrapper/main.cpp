@@ -100,7 +100,8 @@ AgentEnded run(WrapperOptions options)
                     {},
                     options.program,
                     std::move(options.tmpdir),
-                    options.debug};
+                    options.debug,
+                    options.sessions};
     if (terminal) {
         request.on_terminal = terminal->on_terminal();
         request.window = terminal->size();

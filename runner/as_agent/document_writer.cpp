@@ -187,8 +187,9 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
     const bool is_settings = name == "settings.json";
     InsideDocument inside = read_inside(directory, name);
     Merged merged = merge_with(inside, name, versions);
-    const bool is_to_mend = inside.is_broken && is_credentials(name); // the agent cannot log in over one that does not parse
-    const bool is_wanted = inside.document || is_to_mend || !merged.document.empty() || is_settings;
+    const bool is_to_mend = inside.is_broken && is_credentials(name);         // the agent cannot log in over one that does not parse
+    const bool is_the_hosts = hosts_.contains(name) && !is_credentials(name); // even an empty one
+    const bool is_wanted = inside.document || is_to_mend || !merged.document.empty() || is_settings || is_the_hosts;
     if (is_wanted && (!inside.document || *inside.document != merged.document)) {
         const AgentLock lock(directory, name, channel_);
         inside = read_inside(directory, name);
