@@ -198,6 +198,7 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
             send_answer(channel_, "config: the agent's " + name + " was not valid; it is kept beside it as " + set_aside(directory, name));
         put(name, as_text(merged.document), directory, staging);
     }
+    if (is_settings) packages_ = packages_of(merged.document);
     if (is_settings) name_paths_that_leave(merged.document);
     if (is_settings && locked_settings_.get() >= 0) write_locked(merged.document, versions);
 

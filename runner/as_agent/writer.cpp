@@ -56,6 +56,7 @@ public:
         fetching_.fetch();
         make_links();
         tell_left_behind();
+        tell_missing_packages();
         kept_.tell_rest();
         manifest_.flush();
         send_answer(channel_, "");
@@ -208,6 +209,23 @@ private:
             manifest_.set(link.path, ManifestEntry{false, link.facts, inside_facts(now), wall_clock_nanoseconds(), true, true});
             if (made % 64 == 0) send_progress(channel_);
         }
+    }
+
+    void tell_missing_packages()
+    {
+        std::string missing;
+        for (const auto &package : documents_.packages()) {
+            const bool is_there = std::any_of(package.places.begin(), package.places.end(), [this](const std::string &place) {
+                return find_beneath(places_.home, place, O_PATH).is_open();
+            });
+            if (!is_there) missing += (missing.empty() ? "" : ", ") + escape_for_display(package.source.substr(0, 256));
+        }
+        if (missing.empty()) return;
+        send_answer(channel_,
+                    std::string(answer_told_once) +
+                        "config: settings.json names packages that neither you nor the agent has installed: " + missing.substr(0, 2048) +
+                        "; the agent tries it when it starts, which fails after a while where the network does not reach their "
+                        "source; install them where it does, or take them out of \"packages\"");
     }
 
     void tell_left_behind()

@@ -106,6 +106,13 @@ def test_what_the_user_updates_comes_in_until_the_agent_has_its_own(machine):
     assert inside(machine, "tail -n1 npm/node_modules/p/lib/cli") == "#newer\n"
 
 
+def test_packages_that_nobody_has_installed_are_told_before_the_agent_looks_for_them(machine):
+    machine.run(["sh", "-ec", f"""printf '%s' '{{"packages": ["npm:p@1", "npm:@s/gone@2", {{"source": "https://example.org/o/r.git"}}, "git:example.org/o/other"]}}' >{CONFIG}/settings.json"""], check=True)
+    told = messages(pi(machine, "sh", "true"))
+    assert any(line.startswith("pi: config: settings.json names packages that neither you nor the agent has installed: npm:@s/gone@2, git:example.org/o/other; ") for line in told), told
+    assert messages(pi(machine, "sh", "mkdir -p $HOME/.local/share/npm-global/lib/node_modules/@s/gone")) == []
+
+
 def test_trust_is_merged_place_by_place(machine):
     inside(machine, """printf '%s' '{"/inside": true, "/both": true}' >trust.json""")
     machine.run(["sh", "-ec", f"""printf '%s' '{{"/outside": true, "/both": false}}' >{CONFIG}/trust.json"""], check=True)
