@@ -21,8 +21,11 @@ void OnceTrees::take(const ListedEntry &entry, std::uint64_t number, const Manif
     const bool is_directory = entry.kind == EntryKind::directory;
     const bool same_kind = known != nullptr && known->is_directory == is_directory;
     const bool is_whole = same_kind && (is_directory || known->recorded != 0); // else a sync was killed over it: it is not the agent's
-    const InsideState inside = is_directory ? (inside_.look(entry.path).get() < 0 ? InsideState::absent : InsideState::as_synced)
-                                            : inside_.state(entry.path, known);
+    InsideState inside = InsideState::absent;
+    if (is_directory && inside_.look(entry.path).get() >= 0)
+        inside = InsideState::as_synced;
+    else if (!is_directory && (known == nullptr || is_whole))
+        inside = inside_.state(entry.path, known);
     const bool is_as_known = is_whole && known->host == entry.facts;
     entries_.push_back({entry, number, known != nullptr, is_as_known ? HostState::unchanged : HostState::changed, inside});
     if (!is_directory && (known == nullptr ? inside != InsideState::absent : is_whole && inside != InsideState::as_synced))

@@ -156,9 +156,10 @@ Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session)
     std::vector<std::string> notices = sync_config(entered.root, entered.caller, entered.worker, plan, session.state,
                                                    session.locked_settings, session.watch, entered.shower());
     session.state.lock.reset();
-    std::vector<std::string> once = take_told_once(notices);
+    const std::vector<std::string> once = take_told_once(notices);
     entered.tell(notices);
-    entered.tell(untold_of(session.state, "told-config", heard.project.directory(), std::move(once), heard.request.debug));
+    for (const auto &notice : once)
+        entered.tell(untold_of(session.state, "told-config", heard.project.directory(), {notice}, heard.request.debug));
     // Often of the same directory.
     HostVariables variables = ask_host_env_files(entered.root, entered.caller, policy.host_env_files, heard.agents);
     entered.environment.host_files = std::move(variables.assignments);
