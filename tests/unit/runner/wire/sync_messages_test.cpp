@@ -25,7 +25,7 @@ std::vector<SyncMessage> examples()
         SyncMessage{SyncStep::document, "", "", {}, {}, true},
         listing({}),
         listing({{EntryKind::file, "a/b", facts}, {EntryKind::directory, "a", {}}, {EntryKind::unreadable, std::string(4096, 'x'), {}}}),
-        listing({{EntryKind::link, "a/b/c", facts, "../../b/\xff"}, {EntryKind::link, "a/b/c/d", facts, std::string(4096, 'x')}}),
+        listing({{EntryKind::link, "a/b/c/d", facts, "../c/../\xff"}, {EntryKind::link, "a/b/c/d", facts, std::string(4096, 'x')}}),
         SyncMessage{SyncStep::end_of_listing, {}, {}, {}, {}},
         SyncMessage{SyncStep::contents, {}, {}, {}, {Content{0, true, facts}, Content{most, false, {}}, Content{7, true, {}}}},
     };
