@@ -93,8 +93,15 @@ AgentEnded run(WrapperOptions options)
     std::optional<UserTerminal> terminal = UserTerminal::find();
     const mode_t mask = umask(0);
     umask(mask);
-    Request request{std::move(options.agent_arguments), passed_variables(), mask, {}, {}, options.program,
-                    std::move(options.tmpdir),          options.debug};
+    Request request{std::move(options.agent_arguments),
+                    passed_variables(),
+                    mask,
+                    {},
+                    {},
+                    options.program,
+                    std::move(options.tmpdir),
+                    options.debug,
+                    options.sessions};
     rlimit open_files{};
     if (getrlimit(RLIMIT_NOFILE, &open_files) == 0) request.open_files = open_files.rlim_cur;
     if (terminal) {

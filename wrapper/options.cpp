@@ -16,6 +16,7 @@ administrator's policy describes (/etc/pi-agent/policy.yaml). Every argument goe
   --pi-agent-debug        tell on standard error what the wrapper does and what the session gets
   --pi-agent-canary       start a program in the agent's place that tries what the sandbox is to refuse, and says what it found
   --pi-agent-shell        start bash in the agent's place, with the arguments that follow: what it sees, the agent sees
+  --pi-agent-sessions     copy the sessions that your own agent had in this directory to the agent's home, for -c and --resume
   --pi-agent-tmpdir PATH  let TMPDIR be this directory inside the project's root; it is made if need be, and never removed
 
 Exit status: the agent's own. pi-agent itself ends with 64 (a bad option), 69 (the sandbox cannot work here), 70 (a bug),
@@ -67,6 +68,8 @@ WrapperOptions parse_options(int argc, const char *const *argv)
             options.explain = true;
         else if (argument == "--pi-agent-debug")
             options.debug = true;
+        else if (argument == "--pi-agent-sessions")
+            options.sessions = true;
         else if (argument == "--pi-agent-shell")
             options.program = Program::shell;
         else if (argument == "--pi-agent-canary")

@@ -12,6 +12,7 @@ struct WrapperOptions {
     bool help = false;
     bool explain = false;
     bool debug = false;
+    bool sessions = false;
     Program program = Program::agent;
     std::string tmpdir;                       // empty: none was named
     std::vector<std::string> agent_arguments; // or those of what is in its place

@@ -87,7 +87,10 @@ std::string encode_request(const Request &request)
     encoder.number(request_type).texts(request.arguments).texts(request.presentation).number(request.umask).number(request.open_files);
     const WindowSize &window = request.window;
     encode(encoder, request.on_terminal).number(window.rows).number(window.columns).number(window.x_pixels).number(window.y_pixels);
-    encoder.number(static_cast<std::uint64_t>(request.program)).text(request.tmpdir).number(request.debug ? 1 : 0);
+    encoder.number(static_cast<std::uint64_t>(request.program))
+        .text(request.tmpdir)
+        .number(request.debug ? 1 : 0)
+        .number(request.sessions ? 1 : 0);
     return encoder.bytes();
 }
 
@@ -107,6 +110,7 @@ Request decode_request(std::string_view bytes)
     request.program = static_cast<Program>(bounded(decoder, static_cast<std::uint64_t>(Program::canary), "program"));
     request.tmpdir = decoder.text();
     request.debug = bounded(decoder, 1, "debug flag") == 1;
+    request.sessions = bounded(decoder, 1, "sessions flag") == 1;
     decoder.end();
     if (request.tmpdir.size() >= PATH_MAX || request.tmpdir.find('\0') != std::string::npos)
         throw ProtocolError("the request carries an impossible path");

@@ -51,6 +51,7 @@ struct Request {
     Program program = Program::agent;
     std::string tmpdir;              // what --pi-agent-tmpdir names, as written; empty: a temporary directory of the session's own
     bool debug = false;              // tell what the session is given
+    bool sessions = false;           // bring in those that the caller's own agent had in this directory
     std::uint64_t open_files = 1024; // the caller's soft limit (getrlimit(2)); the hard one is the session's
 };
 

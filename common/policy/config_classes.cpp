@@ -14,20 +14,18 @@ struct NamedClass {
 };
 
 constexpr std::array class_names = {
-    NamedClass{"mirror", FileClass::mirror},
-    NamedClass{"seed", FileClass::seed},
-    NamedClass{"agent", FileClass::agent},
-    NamedClass{"never", FileClass::never},
+    NamedClass{"mirror", FileClass::mirror}, NamedClass{"seed", FileClass::seed},   NamedClass{"once", FileClass::once},
+    NamedClass{"agent", FileClass::agent},   NamedClass{"never", FileClass::never},
 };
 
 // By the first component of a path. Documents that both sides write, and credentials, are merged by key (runner/plan/documents.hpp): seed
 // says that what was changed inside survives.
 constexpr std::array default_classes = {
     NamedClass{"settings.json", FileClass::seed}, NamedClass{"auth.json", FileClass::seed},
-    NamedClass{"mcp-auth.json", FileClass::seed}, NamedClass{"sessions", FileClass::agent},
-    NamedClass{"bin", FileClass::agent},          NamedClass{"git", FileClass::agent},
-    NamedClass{"npm", FileClass::agent},          NamedClass{"models-store.json", FileClass::agent},
-    NamedClass{"trust.json", FileClass::agent},   NamedClass{"crashes.json", FileClass::agent},
+    NamedClass{"mcp-auth.json", FileClass::seed}, NamedClass{"trust.json", FileClass::seed},
+    NamedClass{"bin", FileClass::once},           NamedClass{"git", FileClass::once},
+    NamedClass{"npm", FileClass::once},           NamedClass{"sessions", FileClass::agent},
+    NamedClass{"crashes.json", FileClass::agent}, NamedClass{"models-store.json", FileClass::agent},
     NamedClass{"tmp", FileClass::never},
 };
 
@@ -56,18 +54,32 @@ std::string_view to_string(FileClass file_class) noexcept
 
 bool is_copied(FileClass file_class) noexcept
 {
-    return file_class == FileClass::mirror || file_class == FileClass::seed;
+    return file_class == FileClass::mirror || file_class == FileClass::seed || file_class == FileClass::once;
 }
 
-FileClass ConfigClasses::of(std::string_view path) const
+std::map<std::string, FileClass, std::less<>>::const_iterator ConfigClasses::rule_of(std::string_view path) const
 {
     for (std::string_view part = path; !rules_.empty();) {
-        if (const auto found = rules_.find(part); found != rules_.end()) return found->second;
+        if (const auto found = rules_.find(part); found != rules_.end()) return found;
         const std::size_t slash = part.rfind('/');
         if (slash == std::string_view::npos) break;
         part = part.substr(0, slash);
     }
-    return default_class(path.substr(0, path.find('/')));
+    return rules_.end();
+}
+
+FileClass ConfigClasses::of(std::string_view path) const
+{
+    const auto rule = rule_of(path);
+    return rule != rules_.end() ? rule->second : default_class(path.substr(0, path.find('/')));
+}
+
+std::string ConfigClasses::whole_of(std::string_view path) const
+{
+    const auto top = path.substr(0, path.find('/'));
+    if (top == "sessions") return std::string(path);
+    const auto rule = rule_of(path);
+    return rule != rules_.end() ? rule->first : std::string(top);
 }
 
 bool ConfigClasses::copies_below(std::string_view path) const
@@ -77,6 +89,16 @@ bool ConfigClasses::copies_below(std::string_view path) const
     for (auto rule = rules_.lower_bound(beginning); rule != rules_.end() && rule->first.starts_with(beginning); ++rule)
         if (is_copied(rule->second)) return true;
     return false;
+}
+
+std::optional<FileClass> ConfigClasses::of_all(std::string_view path) const
+{
+    if (path.empty()) return std::nullopt;
+    const FileClass own = of(path);
+    const std::string beginning = std::string(path) + "/";
+    for (auto rule = rules_.lower_bound(beginning); rule != rules_.end() && rule->first.starts_with(beginning); ++rule)
+        if (rule->second != own) return std::nullopt;
+    return own;
 }
 
 } // namespace pi_agent

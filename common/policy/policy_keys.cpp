@@ -93,9 +93,9 @@ const auto &table()
         {"config.classes", Form::names, "", "{extensions/experimental: never}",
          "Whose a path of the config directory is, with what lies beneath it."},
         {"config.classes.*", Form::choice, "", "never",
-         "`mirror`: the user's, copied at every start. `seed`: copied when there is none or the host's has changed. `agent`: the agent's "
-         "own. `never`: stays outside.",
-         "mirror seed agent never"},
+         "`mirror`: the user's, copied at every start. `seed`: copied when there is none or the host's has changed. `once`: copied until "
+         "the agent changes something in it. `agent`: the agent's own. `never`: stays outside.",
+         "mirror seed once agent never"},
         {"settings", Form::document, "{}", "{defaultProvider: local}", "Merged over everybody's settings.json; what is written here wins.",
          "", "", "config-sync.md"},
         {"models", Form::document, "{}", "{providers: {}}", "The same for models.json.", "", "", "config-sync.md"},

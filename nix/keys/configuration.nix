@@ -3,12 +3,13 @@
   {
     option = "config.classes";
     key = "config.classes";
-    type.valuesOf = [ "mirror" "seed" "agent" "never" ];
+    type.valuesOf = [ "mirror" "seed" "once" "agent" "never" ];
     default = { };
     example = { "extensions/experimental" = "never"; };
     description = ''
       Whose a path of the users' config directories is, with what lies beneath it: `mirror`, the user's, copied at every start; `seed`,
-      copied when there is none or the host's has changed; `agent`, the agent's own; `never`, stays outside (docs/config-sync.md).
+      copied when there is none or the host's has changed; `once`, copied until the agent changes something in it; `agent`, the agent's own;
+      `never`, stays outside (docs/config-sync.md).
     '';
   }
   {

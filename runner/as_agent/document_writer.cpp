@@ -187,8 +187,9 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
     const bool is_settings = name == "settings.json";
     InsideDocument inside = read_inside(directory, name);
     Merged merged = merge_with(inside, name, versions);
-    const bool is_to_mend = inside.is_broken && is_credentials(name); // the agent cannot log in over one that does not parse
-    const bool is_wanted = inside.document || is_to_mend || !merged.document.empty() || is_settings;
+    const bool is_to_mend = inside.is_broken && is_credentials(name);         // the agent cannot log in over one that does not parse
+    const bool is_the_hosts = hosts_.contains(name) && !is_credentials(name); // even an empty one
+    const bool is_wanted = inside.document || is_to_mend || !merged.document.empty() || is_settings || is_the_hosts;
     if (is_wanted && (!inside.document || *inside.document != merged.document)) {
         const AgentLock lock(directory, name, channel_);
         inside = read_inside(directory, name);
@@ -197,6 +198,7 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
             send_answer(channel_, "config: the agent's " + name + " was not valid; it is kept beside it as " + set_aside(directory, name));
         put(name, as_text(merged.document), directory, staging);
     }
+    if (is_settings) packages_ = packages_of(merged.document);
     if (is_settings) name_paths_that_leave(merged.document);
     if (is_settings && locked_settings_.get() >= 0) write_locked(merged.document, versions);
 

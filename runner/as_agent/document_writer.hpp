@@ -3,6 +3,7 @@
 
 #include "runner/as_agent/manifest.hpp"
 #include "runner/as_agent/writer.hpp"
+#include "runner/plan/agent_packages.hpp"
 
 #include <map>
 
@@ -32,6 +33,9 @@ public:
     // All that are merged, into `directory`; `staging` as for Replacement. Only after every take_host.
     void write(FdRef directory, FdRef staging, Manifest &manifest);
 
+    // That the settings name; known after write().
+    [[nodiscard]] const std::vector<AgentPackage> &packages() const noexcept { return packages_; }
+
 private:
     void write_one(const std::string &name, FdRef directory, FdRef staging, Manifest &manifest);
     struct Merged {
@@ -51,6 +55,7 @@ private:
     std::map<std::string, nlohmann::json> hosts_; // of those that the host has
     std::map<std::string, std::string> places_;
     std::set<std::string> managed_providers_;
+    std::vector<AgentPackage> packages_;
 };
 
 } // namespace pi_agent

@@ -20,6 +20,14 @@ constexpr std::size_t long_log_bytes = 1024UL * 1024;
 // Kernels before 6.13 stamp files with a clock that ticks every 1 to 10 ms; twice that, and more for file systems that round.
 constexpr std::int64_t settling_nanoseconds = 50'000'000;
 
+// As versions that knew no links wrote it, and as they read it: anything but 0 is a directory to them.
+enum class PathKind : std::uint64_t { file = 0, directory = 1, link = 2 };
+
+PathKind kind_of(const ManifestEntry &entry) noexcept
+{
+    return entry.is_directory ? PathKind::directory : entry.is_link ? PathKind::link : PathKind::file;
+}
+
 Encoder begin(RecordKind kind)
 {
     Encoder encoder;
@@ -30,7 +38,7 @@ Encoder begin(RecordKind kind)
 std::string entry_record(const std::string &path, const ManifestEntry &entry)
 {
     Encoder encoder = begin(RecordKind::entry);
-    encoder.text(path).number(entry.is_directory ? 1 : 0);
+    encoder.text(path).number(static_cast<std::uint64_t>(kind_of(entry)));
     FieldWriter{encoder}(entry.host);
     encoder.number(entry.inside.inode).number(entry.inside.size).number(static_cast<std::uint64_t>(entry.inside.changed));
     return encoder.number(static_cast<std::uint64_t>(entry.recorded)).bytes();
@@ -104,7 +112,9 @@ bool Manifest::take(std::string_view record)
     if (kind == RecordKind::intent || kind == RecordKind::entry) {
         const bool is_whole = kind == RecordKind::entry;
         ManifestEntry entry;
-        entry.is_directory = decoder.number() != 0;
+        const auto path_kind = static_cast<PathKind>(decoder.number());
+        entry.is_link = path_kind == PathKind::link;
+        entry.is_directory = path_kind != PathKind::file && !entry.is_link;
         if (is_whole) {
             FieldReader{decoder}(entry.host);
             entry.inside = InsideFacts{decoder.number(), decoder.number(), static_cast<std::int64_t>(decoder.number())};
@@ -157,10 +167,11 @@ const DocumentBase *Manifest::document(const std::string &name) const
     return found == documents_.end() ? nullptr : &found->second;
 }
 
-void Manifest::intend(const std::string &path, bool is_directory)
+void Manifest::intend(const std::string &path, bool is_directory, bool is_link)
 {
-    insert(path, ManifestEntry{is_directory, {}, {}, 0, true});
-    append(begin(RecordKind::intent).text(path).number(is_directory ? 1 : 0).bytes());
+    const ManifestEntry entry{is_directory, {}, {}, 0, true, is_link};
+    insert(path, entry);
+    append(begin(RecordKind::intent).text(path).number(static_cast<std::uint64_t>(kind_of(entry))).bytes());
 }
 
 void Manifest::set(const std::string &path, ManifestEntry entry)
@@ -260,7 +271,8 @@ InsideState LastDirectory::state(const std::string &path, const ManifestEntry *k
     // In a directory that the agent closed there may be anything.
     if (directory.get() < 0 || fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == EACCES ? InsideState::other : InsideState::absent;
-    if (known == nullptr || known->inside.inode == 0 || !S_ISREG(facts.st_mode)) return InsideState::other;
+    if (known == nullptr || known->inside.inode == 0 || (facts.st_mode & S_IFMT) != (known->is_link ? S_IFLNK : S_IFREG))
+        return InsideState::other;
     if (!defence_is_on("change-time")) { // as rsync looks: the agent can set both back
         return known->inside.size == static_cast<std::uint64_t>(facts.st_size) && known->host.modified == nanoseconds_of(facts.st_mtim)
                    ? InsideState::as_synced

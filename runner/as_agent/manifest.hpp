@@ -27,6 +27,7 @@ struct ManifestEntry {
     // False when either side was written so shortly before that a later write may have the same times: compare the bytes once.
     [[nodiscard]] bool is_settled() const noexcept;
     bool was_seen = false; // in this sync, not stored
+    bool is_link = false;  // that the user's config has, and not what it leads to
 };
 
 // A document that is merged by key: what the host had, what was chosen of host and agent, and what was written, as JSON text.
@@ -53,7 +54,7 @@ public:
 
     // Before a path that it does not know is made: a sync that is killed then leaves nothing that the next one takes for the agent's.
     // On disk after flush().
-    void intend(const std::string &path, bool is_directory);
+    void intend(const std::string &path, bool is_directory, bool is_link = false);
     void set(const std::string &path, ManifestEntry entry);
     void forget(const std::string &path);
     void set_document(const std::string &name, const DocumentBase &base);

@@ -63,6 +63,23 @@ void copy_bytes(FdRef from, FdRef to, std::uint64_t size, FdRef channel)
                                              "mount that directory, users/NAME, as a whole");
 }
 
+// Takes the place of `name`, whatever that is; a directory that is not empty is set aside, and its new name returned.
+std::string move_into_place(FdRef staging, const std::string &temporary, FdRef directory, const std::string &name)
+{
+    std::string kept;
+    if (renameat(staging.get(), temporary.c_str(), directory.get(), name.c_str()) == 0) return kept;
+    if (errno == EXDEV) refuse_split_state();
+    if (errno == EBUSY)
+        throw Failure(ExitStatus::limit, escape_for_display(name) +
+                                             " in the agent's home is locked in another session (settings_lock), and "
+                                             "it has changed since; end your other sessions, then try again");
+    if (errno != EISDIR && errno != ENOTEMPTY && errno != EEXIST) throw_errno("replacing " + escape_for_display(name));
+    if (unlinkat(directory.get(), name.c_str(), AT_REMOVEDIR) != 0) kept = set_aside(directory, name);
+    if (renameat(staging.get(), temporary.c_str(), directory.get(), name.c_str()) != 0)
+        throw_errno("replacing " + escape_for_display(name));
+    return kept;
+}
+
 // As cp(1) makes a file, through any link.
 bool write_in_place(FdRef from, FdRef directory, const std::string &name)
 {
@@ -166,21 +183,17 @@ void Replacement::make_durable()
 
 std::string Replacement::commit(FdRef directory, const std::string &name)
 {
-    std::string kept;
-    if (!defence_is_on("new-file") && write_in_place(fd_, directory, name)) return kept;
-    if (renameat(staging_.get(), temporary_.c_str(), directory.get(), name.c_str()) != 0) {
-        if (errno == EXDEV) refuse_split_state();
-        if (errno == EBUSY)
-            throw Failure(ExitStatus::limit, escape_for_display(name) +
-                                                 " in the agent's home is locked in another session (settings_lock), and "
-                                                 "it has changed since; end your other sessions, then try again");
-        if (errno != EISDIR && errno != ENOTEMPTY && errno != EEXIST) throw_errno("replacing " + escape_for_display(name));
-        if (unlinkat(directory.get(), name.c_str(), AT_REMOVEDIR) != 0) kept = set_aside(directory, name);
-        if (renameat(staging_.get(), temporary_.c_str(), directory.get(), name.c_str()) != 0)
-            throw_errno("replacing " + escape_for_display(name));
-    }
+    if (!defence_is_on("new-file") && write_in_place(fd_, directory, name)) return "";
+    std::string kept = move_into_place(staging_, temporary_, directory, name);
     committed_ = true;
     return kept;
+}
+
+std::string put_link(FdRef staging, const std::string &target, FdRef directory, const std::string &name)
+{
+    const std::string temporary = next_name();
+    if (symlinkat(target.c_str(), staging.get(), temporary.c_str()) != 0) throw_errno("creating a link in the agent's state");
+    return move_into_place(staging, temporary, directory, name);
 }
 
 bool Replacement::commit_new(FdRef directory, const std::string &name)

@@ -42,6 +42,9 @@ private:
     bool committed_ = false;
 };
 
+// The same for a link that says `target`; nobody follows it here.
+std::string put_link(FdRef staging, const std::string &target, FdRef directory, const std::string &name);
+
 // Gives the home the files that every home begins with, wherever it has none of that name: runs as the agent, follows no link. Copies each
 // regular file of `defaults`, at any depth, to the same place in `home` unless something has its name there, a link to nothing included.
 // What stands where a directory is needed (a file, a link, a directory that the agent closed) leaves out all beneath it. New files are made

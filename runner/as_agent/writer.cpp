@@ -3,6 +3,8 @@
 
 #include "common/base/files.hpp"
 #include "runner/as_agent/document_writer.hpp"
+#include "runner/as_agent/fetching.hpp"
+#include "runner/as_agent/once_trees.hpp"
 #include "runner/as_agent/places.hpp"
 #include "runner/as_agent/replacement.hpp"
 
@@ -12,20 +14,12 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t kept_notice_limit = 20;
-
-// A file that is to be brought in, or only compared with what is inside.
-struct Wanted {
-    std::uint64_t number; // in the listing
-    std::string path;
-    bool compare;
-};
-
 class Writer {
 public:
     Writer(const WritingPlaces &places, const WritingPlan &plan, FdRef transfer, FdRef channel)
         : places_(places), plan_(plan), transfer_(transfer), channel_(channel), manifest_(places.manifest, places.spare_manifest),
-          inside_(places.home), writing_(places.home), documents_(plan, places.locked_settings, channel)
+          inside_(places.home), writing_(places.home), kept_(channel), fetching_(places, transfer, channel, manifest_, writing_, kept_),
+          once_(plan.classes, inside_), documents_(plan, places.locked_settings, channel)
     {
     }
 
@@ -33,9 +27,9 @@ public:
     void receive_listing()
     {
         for (;;) {
-            Packet packet = receive();
+            Packet packet = receive_from_reader(transfer_);
             const SyncMessage message = decode_fields<SyncMessage>(packet.bytes);
-            if (message.step == SyncStep::end_of_listing) return;
+            if (message.step == SyncStep::end_of_listing) break;
             if (message.step == SyncStep::document) {
                 documents_.take_host(message, packet.fds.empty() ? FdRef(-1) : FdRef(packet.fds[0]));
             } else if (message.step == SyncStep::listing) {
@@ -46,6 +40,9 @@ public:
                 throw ProtocolError("the reader of the config broke the protocol");
             }
         }
+        once_.judge(manifest_, unreadable_);
+        for (const auto &listed : once_.entries())
+            take_once(listed);
     }
 
     void bring_in_line()
@@ -56,26 +53,20 @@ public:
         documents_.write(agent, places_.staging, manifest_);
         remove_what_the_host_deleted();
         make_directories();
-        fetch();
-        if (kept_ > kept_notice_limit) send_answer(channel_, "config: and " + std::to_string(kept_ - kept_notice_limit) + " more kept");
+        fetching_.fetch();
+        make_links();
+        tell_left_behind();
+        tell_missing_packages();
+        kept_.tell_rest();
         manifest_.flush();
         send_answer(channel_, "");
     }
 
 private:
-    Packet receive()
-    {
-        std::optional<Packet> packet = receive_packet(transfer_, in_seconds(sync_patience_seconds));
-        // The reader died: it says why itself, and what was written so far is whole.
-        if (!packet) throw Failure(ExitStatus::system_failure, "the reader of the config ended before it was done");
-        return std::move(*packet);
-    }
-
     [[nodiscard]] FileClass class_of(const std::string &path) const
     {
-        const std::string_view top = agent_directory;
-        const bool is_config = is_within(path, top) && path.size() > top.size() + 1;
-        return is_config ? plan_.classes.of(std::string_view(path).substr(top.size() + 1)) : FileClass::mirror;
+        const std::string_view in_config = path_in_config(path);
+        return in_config.empty() ? FileClass::mirror : plan_.classes.of(in_config);
     }
 
     void take(const ListedEntry &entry)
@@ -83,26 +74,53 @@ private:
         if (entry.kind == EntryKind::unreadable) return unreadable_.push_back(entry.path);
         if (plan_.documents.contains(DocumentWriter::name_of(entry.path)))
             throw ProtocolError("the reader of the config listed a document as a file");
-        if (entry.kind == EntryKind::file) return take_file(entry);
         ManifestEntry *known = manifest_.find(entry.path);
-        if (known != nullptr) known->was_seen = known->is_directory;
+        const std::uint64_t number = entry.kind == EntryKind::file ? files_++ : files_;
+        // What was something else goes first.
+        if (known != nullptr)
+            known->was_seen =
+                known->is_directory == (entry.kind == EntryKind::directory) && known->is_link == (entry.kind == EntryKind::link);
+        if (class_of(entry.path) == FileClass::once) return once_.take(entry, number, known);
+        if (entry.kind == EntryKind::directory)
+            take_directory(entry, known);
+        else
+            take_file(entry, number, known);
+    }
+
+    void take_directory(const ListedEntry &entry, const ManifestEntry *known)
+    {
         if (known == nullptr || !known->is_directory || inside_.look(entry.path).get() < 0) directories_.push_back(entry.path);
     }
 
-    void take_file(const ListedEntry &entry)
+    void take_file(const ListedEntry &entry, std::uint64_t number, const ManifestEntry *known)
     {
-        const std::uint64_t number = files_++;
-        ManifestEntry *known = manifest_.find(entry.path);
         const FileClass file_class = class_of(entry.path);
         const HostState host = known != nullptr && known->host == entry.facts ? HostState::unchanged : HostState::changed;
         const SyncAction action = decide_file(file_class, known != nullptr, host, inside_.state(entry.path, known));
-        // Where a directory was synced was_seen stays false: that goes first.
-        if (known != nullptr) known->was_seen = !known->is_directory;
-        const bool unsure = action == SyncAction::leave && file_class == FileClass::mirror && known != nullptr && !known->is_settled();
-        if (action == SyncAction::copy || unsure)
-            wanted_.push_back(Wanted{number, entry.path, unsure});
-        else if (action == SyncAction::adopt)
-            adopted_.push_back(entry);
+        const bool mirrors = action == SyncAction::leave && file_class == FileClass::mirror && known != nullptr;
+        if (entry.kind == EntryKind::link) { // the way that it says may be another one, though the user's link is the same
+            if (action == SyncAction::copy || (mirrors && !says(entry))) links_.push_back(entry);
+        } else if (const bool unsure = mirrors && !known->is_settled(); unsure || action == SyncAction::copy) {
+            fetching_.want({number, entry.path, unsure});
+        }
+        if (action == SyncAction::adopt) adopted_.push_back(entry);
+    }
+
+    void take_once(const ListedOnce &listed)
+    {
+        const InsideState inside = once_.state_of(listed.entry.path, listed.inside);
+        const SyncAction action = decide_file(FileClass::once, listed.known, listed.host, inside);
+        if (action != SyncAction::copy) return;
+        if (listed.entry.kind == EntryKind::directory) return take_directory(listed.entry, manifest_.find(listed.entry.path));
+        if (listed.entry.kind == EntryKind::link) return links_.push_back(listed.entry);
+        fetching_.want({listed.number, listed.entry.path, false});
+    }
+
+    [[nodiscard]] bool says(const ListedEntry &link)
+    {
+        const auto [directory_path, name] = split_last(link.path);
+        const FdRef directory = inside_.look(directory_path);
+        return directory.get() >= 0 && read_link(directory, name) == link.target;
     }
 
     [[nodiscard]] bool is_unreadable(const std::string &path) const
@@ -113,7 +131,7 @@ private:
     void remove_what_the_host_deleted()
     {
         for (const auto &entry : adopted_)
-            manifest_.set(entry.path, ManifestEntry{false, entry.facts, {}, wall_clock_nanoseconds(), true});
+            manifest_.set(entry.path, ManifestEntry{false, entry.facts, {}, wall_clock_nanoseconds(), true, entry.kind == EntryKind::link});
         std::vector<std::string> gone;
         for (const auto &[path, entry] : manifest_.entries())
             if (!entry.was_seen && !documents_.merges(DocumentWriter::name_of(path)) && !is_unreadable(path)) gone.push_back(path);
@@ -132,8 +150,11 @@ private:
     {
         const ManifestEntry known = *manifest_.find(path);
         const auto [directory_path, name] = split_last(path);
-        const InsideState inside = known.is_directory ? InsideState::as_synced : inside_.state(path, &known); // goes only when it is empty
-        if (decide_file(class_of(path), true, HostState::absent, inside) == SyncAction::remove) {
+        InsideState inside = known.is_directory ? InsideState::as_synced : inside_.state(path, &known); // goes only when it is empty
+        if (class_of(path) == FileClass::once && inside != InsideState::absent) inside = once_.state_of(path, inside);
+        const SyncAction action = decide_file(class_of(path), true, HostState::absent, inside);
+        if (action == SyncAction::leave) return;
+        if (action == SyncAction::remove) {
             const FdRef directory = emptied.find(directory_path);
             // Only what was synced: a directory in a file's place, or one that still holds something, is the agent's.
             const bool removed =
@@ -168,87 +189,52 @@ private:
         if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0)
             return require_gone("examining " + escape_for_display(path));
         if (!S_ISREG(facts.st_mode)) return; // a link goes
-        report_kept(path, set_aside(directory, name));
+        kept_.report(path, set_aside(directory, name));
     }
 
-    void report_kept(const std::string &path, const std::string &kept)
+    // Last: nothing is written by way of one. What they lead to is there.
+    void make_links()
     {
-        if (++kept_ <= kept_notice_limit)
-            send_answer(channel_, "config: what the agent had put at " + escape_for_display(path) + " in its home is kept beside it as " +
-                                      escape_for_display(kept));
-    }
-
-    // Asks for the next files while those asked for before are on their way.
-    void fetch()
-    {
-        std::size_t asked = ask(0);
-        for (std::size_t done = 0; done < wanted_.size();) {
-            const std::size_t until = asked;
-            asked = ask(asked);
-            while (done < until)
-                done += receive_contents(done);
-            send_progress(channel_,
-                          "copying your configuration (" + std::to_string(done) + " of " + std::to_string(wanted_.size()) + " files)");
-        }
-        send_packet(transfer_, encode(WantedNumbers{}), {}, in_seconds(sync_patience_seconds));
-    }
-
-    std::size_t ask(std::size_t from)
-    {
-        const std::size_t until = std::min(from + wanted_limit, wanted_.size());
-        std::vector<std::uint64_t> numbers;
-        for (std::size_t index = from; index < until; ++index)
-            numbers.push_back(wanted_[index].number);
-        if (!numbers.empty()) send_packet(transfer_, encode(WantedNumbers{numbers}), {}, in_seconds(sync_patience_seconds));
-        return until;
-    }
-
-    std::size_t receive_contents(std::size_t first)
-    {
-        Packet packet = receive();
-        const SyncMessage message = decode_fields<SyncMessage>(packet.bytes);
-        if (message.step != SyncStep::contents || message.contents.empty() || first + message.contents.size() > wanted_.size())
-            throw ProtocolError("the reader of the config broke the protocol");
-        for (std::size_t index = 0; index < message.contents.size(); ++index) {
-            const Wanted &wanted = wanted_[first + index];
-            if (message.contents[index].number != wanted.number) throw ProtocolError("the reader of the config mixed up its files");
-            if (message.contents[index].readable && manifest_.find(wanted.path) == nullptr) manifest_.intend(wanted.path, false);
-        }
+        for (const auto &link : links_)
+            if (manifest_.find(link.path) == nullptr) manifest_.intend(link.path, false, true);
         manifest_.flush();
-        std::size_t next_fd = 0;
-        for (std::size_t index = 0; index < message.contents.size(); ++index) {
-            if (!message.contents[index].readable) continue;
-            if (next_fd == packet.fds.size()) throw ProtocolError("the reader of the config sent too few descriptors");
-            bring(wanted_[first + index], packet.fds[next_fd++], message.contents[index].facts);
+        for (std::size_t made = 0; made < links_.size(); ++made) {
+            const ListedEntry &link = links_[made];
+            const auto [directory_path, name] = split_last(link.path);
+            const FdRef directory = writing_.make(directory_path);
+            const std::string kept = put_link(places_.staging, link.target, directory, name);
+            if (!kept.empty()) kept_.report(link.path, kept);
+            struct stat now {};
+            if (fstatat(directory.get(), name.c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0) throw_errno("examining a link in the agent's home");
+            manifest_.set(link.path, ManifestEntry{false, link.facts, inside_facts(now), wall_clock_nanoseconds(), true, true});
+            if (made % 64 == 0) send_progress(channel_);
         }
-        return message.contents.size();
     }
 
-    void bring(const Wanted &wanted, FdRef source, HostFacts facts)
+    void tell_missing_packages()
     {
-        const auto [directory_path, name] = split_last(wanted.path);
-        const FdRef directory = writing_.make(directory_path);
-        if (wanted.compare && settle(wanted, directory, name, source, facts)) return;
-        // Only the owner's bits: the home is private, and setuid bits never travel.
-        Replacement file(places_.staging, static_cast<mode_t>((facts.mode & 0700U) | 0600U));
-        file.copy_from(source, facts, channel_);
-        file.set_modified(facts.modified);
-        const std::string kept = file.commit(directory, name);
-        if (!kept.empty()) report_kept(wanted.path, kept);
-        struct stat now = examine(file.fd(), "examining a config file in the agent's home");
-        manifest_.set(wanted.path, ManifestEntry{false, facts, inside_facts(now), wall_clock_nanoseconds(), true});
+        std::string missing;
+        for (const auto &package : documents_.packages()) {
+            const bool is_there = std::any_of(package.places.begin(), package.places.end(), [this](const std::string &place) {
+                return find_beneath(places_.home, place, O_PATH).is_open();
+            });
+            if (!is_there) missing += (missing.empty() ? "" : ", ") + escape_for_display(package.source.substr(0, 256));
+        }
+        if (missing.empty()) return;
+        send_answer(channel_,
+                    std::string(answer_told_once) +
+                        "config: settings.json names packages that neither you nor the agent has installed: " + missing.substr(0, 2048) +
+                        "; the agent tries it when it starts, which fails after a while where the network does not reach their "
+                        "source; install them where it does, or take them out of \"packages\"");
     }
 
-    // The times cannot tell whether the two still hold the same: their bytes can. False when they do not.
-    bool settle(const Wanted &wanted, FdRef directory, const std::string &name, FdRef source, const HostFacts &facts)
+    void tell_left_behind()
     {
-        const UniqueFd inside = open_at(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-        struct stat before {};
-        if (!inside || fstat(inside.get(), &before) != 0 || !S_ISREG(before.st_mode)) return false;
-        const std::int64_t now = wall_clock_nanoseconds();
-        if (!have_same_bytes(source, inside, [&] { send_progress(channel_); })) return false;
-        manifest_.set(wanted.path, ManifestEntry{false, facts, inside_facts(before), now, true});
-        return true;
+        for (const auto &whole : once_.left_behind())
+            send_answer(channel_,
+                        std::string(answer_told_once) + "config: ~/" + escape_for_display(whole) +
+                            " of the agent's home is the agent's own by now, so what you have changed in yours stays outside; to "
+                            "have yours again, remove the agent's in a session (pi --pi-agent-shell): the next start brings it in");
     }
 
     const WritingPlaces &places_;
@@ -258,13 +244,15 @@ private:
     Manifest manifest_;
     LastDirectory inside_; // only looks
     LastDirectory writing_;
+    KeptNames kept_;
+    Fetching fetching_;
+    OnceTrees once_;
     DocumentWriter documents_;
     std::uint64_t files_ = 0;
-    std::vector<Wanted> wanted_;
+    std::vector<ListedEntry> links_;
     std::vector<ListedEntry> adopted_;
     std::vector<std::string> directories_;
     std::vector<std::string> unreadable_;
-    std::size_t kept_ = 0;
 };
 
 } // namespace

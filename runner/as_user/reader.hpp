@@ -24,6 +24,7 @@ struct ReadingPlan {
     ConfigClasses classes;
     std::vector<std::string> documents; // of the config directory: sent first, and not listed
     AgentPlaces agents;                 // what lies there leads nowhere else
+    std::string sessions_outside = {};  // of the config directory: told, once, where there are some; empty: none stay outside
 };
 
 // Tells the writer over `transfer` (both ways) what there is and hands it what it asks for; sends the names of what is skipped, each as one

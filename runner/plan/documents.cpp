@@ -148,6 +148,7 @@ const json *choose_credential(const json *host, const json *inside, const json *
 json merge_document(const std::string &name, FileClass file_class, const DocumentVersions &versions)
 {
     json merged = versions.host;
+    if (file_class == FileClass::once) file_class = FileClass::seed; // by key there is no whole
     if (file_class != FileClass::mirror) {
         merged =
             without_managed(versions.inside.value_or(json::object()), pointer_to(versions.base_chosen), pointer_to(versions.base_written));
@@ -162,6 +163,7 @@ json merge_credentials(const std::string &name, FileClass file_class, const Docu
                        const std::set<std::string> &managed_providers)
 {
     json merged = json::object();
+    if (file_class == FileClass::once) file_class = FileClass::seed;
     for (const auto &provider : keys_of({&versions.host, pointer_to(versions.inside)})) {
         if (name == "auth.json" && managed_providers.contains(provider)) continue;
         const json *of_host = member(&versions.host, provider);
@@ -217,11 +219,24 @@ std::vector<std::string> paths_that_leave(const json &settings)
     return found;
 }
 
+std::string sessions_of(const std::string &directory)
+{
+    std::string name = directory.substr(directory.starts_with('/') ? 1 : 0);
+    for (char &character : name)
+        if (character == '/' || character == '\\' || character == ':') character = '-';
+    return "sessions/--" + name + "--";
+}
+
 SyncAction decide_file(FileClass file_class, bool known, HostState host, InsideState inside) noexcept
 {
     if (!known && (host == HostState::absent || !is_copied(file_class))) return SyncAction::leave;
     if (file_class == FileClass::agent) return SyncAction::forget;
     if (file_class == FileClass::never) return SyncAction::remove;
+    if (file_class == FileClass::once) {
+        if (inside == InsideState::other) return SyncAction::leave;
+        if (host == HostState::absent) return inside == InsideState::absent ? SyncAction::forget : SyncAction::remove;
+        return inside == InsideState::absent || host == HostState::changed ? SyncAction::copy : SyncAction::leave;
+    }
     const bool mirrors = file_class == FileClass::mirror;
     if (host == HostState::absent) return !mirrors && inside == InsideState::other ? SyncAction::forget : SyncAction::remove;
     if (mirrors && known && host == HostState::unchanged && inside == InsideState::as_synced) return SyncAction::leave;

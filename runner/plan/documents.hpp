@@ -44,6 +44,9 @@ std::set<std::string> providers_with_keys(const nlohmann::json &models);
 // Resource paths of a settings.json that leave the config directory: inside they mean another place. "extensions: ~/x"
 std::vector<std::string> paths_that_leave(const nlohmann::json &settings);
 
+// Where the agent keeps the sessions of a directory, in its config directory: the agent's own way to name it.
+std::string sessions_of(const std::string &directory);
+
 // --- What becomes of one path: the outcome table of the config sync (docs/config-sync.md), without any file.
 
 // Of the host's file, against what the manifest recorded at the last sync.
@@ -59,6 +62,7 @@ enum class SyncAction {
     forget, // stays inside and is the agent's from now on
 };
 
+// With class `once`, `inside` is `other` for whatever belongs to something that the agent changed (ConfigClasses::whole_of).
 // `known`: the manifest knows this path; otherwise `host` is absent or changed, and `inside` absent or other.
 SyncAction decide_file(FileClass file_class, bool known, HostState host, InsideState inside) noexcept;
 

@@ -3,6 +3,8 @@
 
 #include "common/base/text.hpp"
 
+#include <algorithm>
+
 namespace pi_agent {
 
 HostFacts facts_of(const struct stat &facts) noexcept
@@ -14,6 +16,17 @@ HostFacts facts_of(const struct stat &facts) noexcept
 bool is_plain_relative(std::string_view path) noexcept
 {
     return path.size() <= 4096 && path.find('\0') == std::string_view::npos && !has_odd_component(path);
+}
+
+bool is_kept_link(std::string_view path, std::string_view target)
+{
+    if (target.empty() || target.size() > 4096 || target.front() == '/' || target.find('\0') != std::string_view::npos) return false;
+    std::ptrdiff_t depth = std::count(path.begin(), path.end(), '/');
+    for (const auto &name : path_components(target)) {
+        depth += name == ".." ? -1 : 1;
+        if (depth < 2) return false;
+    }
+    return true;
 }
 
 } // namespace pi_agent

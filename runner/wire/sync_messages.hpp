@@ -37,23 +37,30 @@ enum class EntryKind : std::uint64_t {
     file = 1,
     directory = 2,
     unreadable = 3, // what is there cannot be told: what is inside at or below this path stays as it is
+    link = 4,       // that stays one: it leads to something else that is brought in
 };
 
 // True for "a/b": not empty, not absolute, no '.', '..', empty component or NUL, at most 4096 bytes.
 bool is_plain_relative(std::string_view path) noexcept;
+// What a link at `path` may say: relative, and by its text not out of the two directories that `path` begins with (".pi/agent").
+bool is_kept_link(std::string_view path, std::string_view target);
 
 // `path` is relative to the agent's home.
 struct ListedEntry {
     EntryKind kind;
     std::string path;
-    HostFacts facts; // of a file
+    HostFacts facts;         // of a file, or of a link itself
+    std::string target = {}; // of a link: what it is to say
 
     static void fields(auto &archive, auto &self)
     {
         archive(self.kind, self.path);
-        archive.require([&] { return self.kind >= EntryKind::file && self.kind <= EntryKind::unreadable && is_plain_relative(self.path); },
+        archive.require([&] { return self.kind >= EntryKind::file && self.kind <= EntryKind::link && is_plain_relative(self.path); },
                         "the reader of the config listed what it may not");
-        if (self.kind == EntryKind::file) archive(self.facts);
+        if (self.kind == EntryKind::file || self.kind == EntryKind::link) archive(self.facts);
+        if (self.kind != EntryKind::link) return;
+        archive(self.target);
+        archive.require([&] { return is_kept_link(self.path, self.target); }, "the reader of the config listed a link that it may not");
     }
 };
 
@@ -91,6 +98,9 @@ struct SyncMessage {
         if (self.step == SyncStep::contents) archive(self.contents);
     }
 };
+
+// Before what reader and writer tell the user and that is true at each start, but told at the first only.
+constexpr std::string_view answer_told_once = "once:";
 
 constexpr std::size_t wanted_limit = 64; // files in one request
 

@@ -304,11 +304,13 @@ for name in ("d", "e/d"):
 os.symlink("{HOME}/.private", "l")
 os.symlink("{SECRET}", "f")
 open("g", "w").write("harmless\\n")
+os.symlink("g", "stays")  # in the tree: a link inside as well
 print(os.environ["PI_AGENT_SESSION"], flush=True)
 while True:
     libc.renameat2(-100, b"d", -100, b"l", 2)  # RENAME_EXCHANGE: a directory and a link, a file and a link
     libc.renameat2(-100, b"f", -100, b"g", 2)
     libc.renameat2(-100, b"d", -100, b"e/d", 2)
+    libc.renameat2(-100, b"stays", -100, b"f", 2)
 """
 
 

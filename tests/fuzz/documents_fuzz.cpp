@@ -78,7 +78,7 @@ void pi_agent::fuzz::try_input(std::string_view input)
     if (!documents[4].empty()) versions.base_chosen = documents[4];
     if (!documents[5].empty()) versions.base_written = documents[5];
     for (const char *name : {"settings.json", "models.json", "auth.json", "mcp-auth.json"})
-        for (const FileClass file_class : {FileClass::mirror, FileClass::seed, FileClass::agent, FileClass::never})
+        for (const FileClass file_class : {FileClass::mirror, FileClass::seed, FileClass::once, FileClass::agent, FileClass::never})
             require_stable(name, file_class, versions, managed);
     for (const auto &path : paths_that_leave(documents[0]))
         require(path.find(": ") != std::string::npos, "a path without its key");

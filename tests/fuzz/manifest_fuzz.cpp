@@ -40,7 +40,8 @@ struct Content {
 
 bool is_same(const ManifestEntry &one, const ManifestEntry &other)
 {
-    return one.is_directory == other.is_directory && one.host == other.host && one.inside == other.inside && one.recorded == other.recorded;
+    return one.is_directory == other.is_directory && one.is_link == other.is_link && one.host == other.host && one.inside == other.inside &&
+           one.recorded == other.recorded;
 }
 
 void require_same(Manifest &manifest, const Content &content)
@@ -68,6 +69,7 @@ ManifestEntry make_entry(FuzzedDataProvider &choices)
 {
     ManifestEntry entry;
     entry.is_directory = choices.ConsumeBool();
+    entry.is_link = !entry.is_directory && choices.ConsumeBool();
     entry.host = {choices.ConsumeIntegral<std::uint64_t>(), 2, choices.ConsumeIntegral<std::int64_t>(), 4, 0644};
     entry.inside = {choices.ConsumeIntegral<std::uint64_t>(), 6, choices.ConsumeIntegral<std::int64_t>()};
     entry.recorded = choices.ConsumeIntegral<std::int64_t>();

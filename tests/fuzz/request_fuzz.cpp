@@ -47,6 +47,7 @@ Request make_request(FuzzedDataProvider &choices)
     request.program = choices.PickValueInArray({Program::agent, Program::shell, Program::canary});
     request.tmpdir = choices.ConsumeRandomLengthString(64);
     request.debug = choices.ConsumeBool();
+    request.sessions = choices.ConsumeBool();
     return request;
 }
 

@@ -77,8 +77,8 @@ def test_what_the_agent_changed_in_a_mirrored_file_is_the_users_again_at_the_nex
 
 def test_sessions_locks_logs_and_what_the_agent_owns_are_not_copied(machine):
     in_config(machine, """
-        for d in sessions bin git npm tmp auth.json.lock mcp-auth-refresh-1 skills; do mkdir $d; touch $d/file; done
-        touch pi.log trust.json models-store.json crashes.json
+        for d in sessions tmp auth.json.lock mcp-auth-refresh-1 skills; do mkdir $d; touch $d/file; done
+        touch pi.log models-store.json crashes.json
     """)  # fmt: skip
     assert shown(machine, "find . -type f | sort") == b"./settings.json\n./skills/file\n"
 
@@ -94,7 +94,7 @@ def test_a_config_directory_may_be_a_link_and_hold_links_that_the_user_can_follo
     machine.run("echo linked >skills/a; ln -s /etc/hostname host; ln -s skills more", cwd="/home/alice/dotfiles", check=True)
     said = shown(machine, "cat skills/a more/a; cmp host /etc/hostname; find . -type l")
     machine.run("rm -r ~/dotfiles", check=True)
-    assert said == b"linked\nlinked\n"
+    assert said == b"linked\nlinked\n./more\n"
 
 
 @pytest.mark.parametrize("config", [".config/my agent", "/home/alice/config-of-alice"])

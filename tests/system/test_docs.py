@@ -26,6 +26,7 @@ ELSEWHERE = {
     r"sudo pi-agentctl edit": "tests/system/test_policy_commands.py",
     r"pi$": "tests/system/test_terminal.py",
     r"pi-agentctl shell$": "tests/system/test_view.py",
+    r"pi --pi-agent-sessions": "tests/system/test_first_start.py",
     r"pi --pi-agent-tmpdir": "tests/system/test_scratch.py",
 }
 # Words that stand for something of the reader's.

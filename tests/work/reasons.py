@@ -114,3 +114,8 @@ NO_PERSONALITY = Difference(
     "Work with random addresses (in gdb: `set disable-randomization off`).",
     "setarch",
 )
+OLD_SESSIONS = Difference(
+    "`pi -c` and `pi --resume` do not find the sessions that your own pi had",
+    "They hold what it read, also in other places and of your variables, and every command inside could read them.",
+    "Start once with `pi --pi-agent-sessions`, which brings copies of those of this directory in; or have the policy say `config: {classes: {sessions: once}}`.",
+)

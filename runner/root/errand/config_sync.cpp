@@ -9,6 +9,7 @@
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
 #include "runner/as_agent/replacement.hpp"
+#include "runner/plan/documents.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/wire/answer.hpp"
@@ -77,7 +78,7 @@ SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account
     plan.reading.agents = agents;
     plan.reading.classes = plan.writing.classes = policy.config_classes;
     plan.writing.managed_providers = providers_with_keys(managed);
-    for (const char *name : {"settings.json", "auth.json", "mcp-auth.json"})
+    for (const char *name : {"settings.json", "auth.json", "mcp-auth.json", "trust.json"})
         plan.writing.documents[name];                                                   // always: both sides write them
     if (!plan.writing.managed_providers.empty()) plan.writing.documents["models.json"]; // it may hold keys
     for (const auto &[name, managed_text] : policy.documents)
@@ -86,6 +87,24 @@ SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account
     for (const auto &[name, rule] : plan.writing.documents)
         if (name == "settings.json" || is_copied(policy.config_classes.of(name))) plan.reading.documents.push_back(name);
     return plan;
+}
+
+void plan_sessions(SyncPlan &plan, const std::string &directory, bool asked_for)
+{
+    const std::string path = sessions_of(directory);
+    const FileClass policys = plan.reading.classes.of(path);
+    if (is_copied(policys)) return;
+    if (policys == FileClass::never) {
+        if (asked_for)
+            throw Failure(ExitStatus::denied,
+                          "the policy keeps your sessions outside (config.classes), so --pi-agent-sessions brings none in; "
+                          "ask the administrator, or start without it");
+    } else if (asked_for) {
+        plan.reading.classes.set(path, FileClass::once);
+        plan.writing.classes.set(path, FileClass::once);
+    } else {
+        plan.reading.sessions_outside = path;
+    }
 }
 
 std::vector<std::string> sync_config(const AsRoot &root, const Account &user, const Account &agent, const SyncPlan &plan,

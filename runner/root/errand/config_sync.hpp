@@ -32,6 +32,10 @@ struct SyncPlan {
 SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account &user, const Environment &managed,
                    const AgentPlaces &agents);
 
+// The sessions that the user's own agent had in `directory` (any bytes): copied where the caller asks for it, else told. Throws
+// Failure(denied) where the policy keeps them outside.
+void plan_sessions(SyncPlan &plan, const std::string &directory, bool asked_for);
+
 // Called now and then while it goes on, with what is being done.
 using ShowProgress = std::function<void(const std::string &)>;
 

@@ -62,6 +62,16 @@ OpenedProject hear_project(Receiver &receiver, const Entered &entered)
     return project;
 }
 
+// Those of the notices that are not for each start, without what marks them.
+std::vector<std::string> take_told_once(std::vector<std::string> &notices)
+{
+    std::vector<std::string> once;
+    for (const auto &notice : notices)
+        if (notice.starts_with(answer_told_once)) once.push_back(notice.substr(answer_told_once.size()));
+    std::erase_if(notices, [](const std::string &notice) { return notice.starts_with(answer_told_once); });
+    return once;
+}
+
 StateDirectory open_state(Entered &entered, OpenedSession &session)
 {
     require_same_conditions(entered.stamp, entered.caller, entered.admission.agent);
@@ -141,12 +151,16 @@ Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session)
     const Policy &policy = entered.policy;
     SyncPlan plan = plan_sync(policy, entered.admission.rules, entered.caller, managed_environment(entered.environment), heard.agents);
     plan.defaults = session.defaults;
+    plan_sessions(plan, heard.project.directory(), heard.request.sessions);
     if (policy.projects.paths == ProjectPaths::host) plan.project_alias = alias_of(session.project_path);
     plan.project_path = session.project_path;
-    const std::vector<std::string> notices = sync_config(entered.root, entered.caller, entered.worker, plan, session.state,
-                                                         session.locked_settings, session.watch, entered.shower());
+    std::vector<std::string> notices = sync_config(entered.root, entered.caller, entered.worker, plan, session.state,
+                                                   session.locked_settings, session.watch, entered.shower());
     session.state.lock.reset();
+    const std::vector<std::string> once = take_told_once(notices);
     entered.tell(notices);
+    for (const auto &notice : once)
+        entered.tell(untold_of(session.state, "told-config", heard.project.directory(), {notice}, heard.request.debug));
     // Often of the same directory.
     HostVariables variables = ask_host_env_files(entered.root, entered.caller, policy.host_env_files, heard.agents);
     entered.environment.host_files = std::move(variables.assignments);

@@ -1,6 +1,7 @@
 """What the user's pi had before: packages, skills with their modules, prompts and sessions, below ~/.pi/agent."""
 
 from case import Case
+from reasons import OLD_SESSIONS
 
 SKILL = "d=~/.pi/agent/skills/s; mkdir -p $d; printf -- '---\\nname: s\\ndescription: s\\n---\\n' >$d/SKILL.md\n"
 # A package that needs another, as pnpm lays it out: the second is found through the first one's real place alone.
@@ -22,6 +23,15 @@ CASES = [
          "echo x >$d/here; ln -s here $d/there"),
     Case("a link to a directory of the configuration is one inside", "cd ~/.pi/agent/skills/s; readlink there; cat there/x", SKILL +
          "mkdir $d/here; echo x >$d/here/x; ln -s here $d/there"),
+    Case("an absolute link from one file of the configuration to another leads there", "cd ~/.pi/agent/skills/s; test -L there; cat there", SKILL +
+         "echo x >$d/here; ln -s $d/here $d/there"),
+    Case("a chain of links of the configuration is one inside", "cd ~/.pi/agent/skills/s; readlink a b; cat a/x", SKILL +
+         "mkdir $d/here; echo x >$d/here/x; ln -s b $d/a; ln -s ../s/here $d/b"),
+    Case("in a skill of the user's dotfiles that pnpm installed for, a module finds another", "cd ~/.pi/agent/skills/s; node run.js; node_modules/.bin/branch",
+         "d=~/dotfiles/s; mkdir -p $d ~/.pi/agent/skills; ln -s $d ~/.pi/agent/skills/s\n" + PACKED + "pnpm install --offline --reporter=silent", "pnpm"),
+    Case("a program of a package that the user's pi installed runs", "~/.pi/agent/npm/node_modules/.bin/branch", "d=~/.pi/agent/npm; mkdir -p $d\n" + PACKED +
+         "npm install --offline --no-audit --no-fund --silent", "npm"),
+    Case("a program that the user's pi fetched runs", "~/.pi/agent/bin/fetched", "mkdir -p ~/.pi/agent/bin; printf '#!/bin/sh\\necho fetched\\n' >~/.pi/agent/bin/fetched; chmod 755 ~/.pi/agent/bin/fetched"),
     Case("a link of the configuration to the user's dotfiles is followed", "cat ~/.pi/agent/AGENTS.md",
          "mkdir ~/dotfiles; echo rules >~/dotfiles/AGENTS.md; ln -s ~/dotfiles/AGENTS.md ~/.pi/agent/AGENTS.md"),
     Case("a prompt and an extension are there", "cat ~/.pi/agent/prompts/p.md ~/.pi/agent/extensions/e.ts",
@@ -31,7 +41,7 @@ CASES = [
     Case("packages that the user's pi installed from git are there", "cat ~/.pi/agent/git/example.org/p/package.json",
          "d=~/.pi/agent/git/example.org/p; mkdir -p $d; echo '{\"name\": \"p\"}' >$d/package.json"),
     Case("sessions that the user's pi had are there", "ls ~/.pi/agent/sessions/*/",
-         "d=~/.pi/agent/sessions/--home-alice-projects-work--; mkdir -p $d; echo '{}' >$d/2026-01-01_a.jsonl"),
+         "d=~/.pi/agent/sessions/--home-alice-projects-work--; mkdir -p $d; echo '{}' >$d/2026-01-01_a.jsonl", differs=OLD_SESSIONS),
     Case("what the user trusts is there", "cat ~/.pi/agent/trust.json", "echo '{}' >~/.pi/agent/trust.json"),
     Case("settings, models and key bindings are there", "ls ~/.pi/agent/models.json ~/.pi/agent/keybindings.json ~/.pi/agent/settings.json",
          "echo '{}' >~/.pi/agent/keybindings.json"),

@@ -35,7 +35,7 @@ std::string request_bytes(const std::vector<std::string> &arguments, const std::
     Encoder encoder = beginning(arguments, presentation, umask);
     for (int field = 0; field < 8; ++field)
         encoder.number(0);
-    return encoder.text("").number(0).bytes();
+    return encoder.text("").number(0).number(0).bytes();
 }
 
 // Which descriptors are on the terminal, and its size, as they are sent; then the agent as the program, no directory of the user's, no
@@ -45,16 +45,16 @@ std::string terminal_bytes(const std::vector<std::uint64_t> &fields)
     Encoder encoder = beginning({}, {}, 0);
     for (const std::uint64_t field : fields)
         encoder.number(field);
-    return encoder.number(0).text("").number(0).bytes();
+    return encoder.number(0).text("").number(0).number(0).bytes();
 }
 
 // With a temporary directory of the user's.
-std::string tmpdir_bytes(const std::string &tmpdir, std::uint64_t debug)
+std::string tmpdir_bytes(const std::string &tmpdir, std::uint64_t debug, std::uint64_t sessions = 0)
 {
     Encoder encoder = beginning({}, {}, 0);
     for (int field = 0; field < 8; ++field)
         encoder.number(0);
-    return encoder.text(tmpdir).number(debug).bytes();
+    return encoder.text(tmpdir).number(debug).number(sessions).bytes();
 }
 
 // What receive_request says of a record with these bytes and that many descriptors.
@@ -144,6 +144,7 @@ TEST_CASE("a request arrives as it was sent, each descriptor in its place")
                           Program::agent,
                           "tmp dir/\xe9",
                           true,
+                          true,
                           4000};
     std::thread sending([&, channel = FdRef(left)] {
         send_request(channel, request, directory, {null.get(), zero.get(), file.get()}, soon());
@@ -156,6 +157,7 @@ TEST_CASE("a request arrives as it was sent, each descriptor in its place")
     CHECK(received.request.open_files == 4000);
     CHECK(received.request.tmpdir == request.tmpdir);
     CHECK(received.request.debug);
+    CHECK(received.request.sessions);
     CHECK(inode_of(received.cwd) == inode_of(directory));
     CHECK(inode_of(received.stdio[0]) == inode_of(null));
     CHECK(inode_of(received.stdio[1]) == inode_of(zero));
@@ -229,6 +231,7 @@ TEST_CASE("what is not exactly one request is refused, and its descriptors are c
         {"a temporary directory with NUL", tmpdir_bytes(std::string("a\0b", 3), 0), "impossible path"},
         {"a temporary directory that is too long", tmpdir_bytes(std::string(4096, 'x'), 0), "impossible path"},
         {"debugging that is more than yes", tmpdir_bytes("", 2), "impossible debug flag"},
+        {"sessions that are more than yes", tmpdir_bytes("", 0, 2), "impossible sessions flag"},
         {"cut", good.substr(0, good.size() - 1), "ends too early"},
         {"longer", good + "x", "longer than its fields"},
         {"NUL in an argument", request_bytes({std::string("a\0b", 3)}, {}, 0), "an argument contains a NUL byte"},

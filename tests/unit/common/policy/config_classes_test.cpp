@@ -42,11 +42,11 @@ TEST_CASE("without rules each file is whose it is known to be")
         {"anything", "mirror"},
         {"sessions", "agent"},
         {"sessions/a/b.jsonl", "agent"},
-        {"bin/fd", "agent"},
-        {"git/x", "agent"},
-        {"npm/node_modules/x/index.js", "agent"},
+        {"bin/fd", "once"},
+        {"git/x", "once"},
+        {"npm/node_modules/x/index.js", "once"},
         {"models-store.json", "agent"},
-        {"trust.json", "agent"},
+        {"trust.json", "seed"},
         {"crashes.json", "agent"},
         {"pi.log", "agent"},
         {".log", "agent"},
@@ -92,9 +92,9 @@ TEST_CASE("of several rules the longest counts, and each counts more than the de
     CHECK(class_name(classes, "extensions/owner") == "seed");
     CHECK(class_name(classes, "extensionsx") == "mirror");
     CHECK(class_name(classes, "sessions/a") == "never");
-    CHECK(class_name(classes, "npm") == "agent");
+    CHECK(class_name(classes, "npm") == "once");
     CHECK(class_name(classes, "npm/cache/x") == "mirror");
-    CHECK(class_name(classes, "npm/cachex") == "agent");
+    CHECK(class_name(classes, "npm/cachex") == "once");
     CHECK(class_name(classes, "settings.json") == "mirror");
     CHECK(class_name(classes, "x.lock/a") == "agent");
     classes.set("sessions", FileClass::seed); // said again
@@ -105,6 +105,9 @@ TEST_CASE("of several rules the longest counts, and each counts more than the de
 TEST_CASE("a directory is looked into when something beneath it may be copied")
 {
     ConfigClasses classes;
+    classes.set("npm", FileClass::agent);
+    classes.set("git", FileClass::agent);
+    classes.set("bin", FileClass::agent);
     classes.set("npm/deep/cache", FileClass::mirror);
     classes.set("git/a", FileClass::never);
     classes.set("git-mirror", FileClass::mirror);
@@ -118,9 +121,36 @@ TEST_CASE("a directory is looked into when something beneath it may be copied")
         CHECK_MESSAGE(classes.copies_below(path) == (path == "tm"), path);
 }
 
+TEST_CASE("what is brought in once goes together: what the rule names, a name at the top, and each session by itself")
+{
+    ConfigClasses classes;
+    CHECK(classes.whole_of("npm/node_modules/x/i.js") == "npm");
+    CHECK(classes.whole_of("bin") == "bin");
+    CHECK(classes.whole_of("sessions/a/b.jsonl") == "sessions/a/b.jsonl");
+    classes.set("skills/own", FileClass::once);
+    classes.set("sessions/a", FileClass::once);
+    CHECK(classes.whole_of("skills/own/x/y") == "skills/own");
+    CHECK(classes.whole_of("skills/own") == "skills/own");
+    CHECK(classes.whole_of("sessions/a/b.jsonl") == "sessions/a/b.jsonl");
+}
+
+TEST_CASE("a directory has one class when nothing beneath it has another")
+{
+    ConfigClasses classes;
+    classes.set("skills/own/kept", FileClass::agent);
+    classes.set("prompts/a", FileClass::mirror);
+    CHECK_FALSE(classes.of_all("").has_value());
+    CHECK_FALSE(classes.of_all("skills").has_value());
+    CHECK_FALSE(classes.of_all("skills/own").has_value());
+    CHECK(classes.of_all("skills/own/kept/x") == FileClass::agent);
+    CHECK(classes.of_all("skills/owner") == FileClass::mirror);
+    CHECK(classes.of_all("prompts") == FileClass::mirror);
+    CHECK(classes.of_all("npm") == FileClass::once);
+}
+
 TEST_CASE("the names of the classes are read and written")
 {
-    for (const auto file_class : {FileClass::mirror, FileClass::seed, FileClass::agent, FileClass::never})
+    for (const auto file_class : {FileClass::mirror, FileClass::seed, FileClass::once, FileClass::agent, FileClass::never})
         CHECK(parse_file_class(to_string(file_class)) == file_class);
     CHECK(to_string(FileClass::never) == "never");
     for (const std::string text : {"", "Mirror", "mirror ", "mirrored", "copy"})

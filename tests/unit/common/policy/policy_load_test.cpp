@@ -382,9 +382,9 @@ TEST_CASE("wrong classes and documents are named with their place")
     const auto classes = [](const std::string &text) { return problems_with("config:\n  classes:\n    " + text + "\n"); };
     CHECK(contains(classes("x: mirrored"), "p.yaml:7:8: config.classes.x: unknown value 'mirrored'; did you mean 'mirror'?"));
     CHECK(contains(classes("x: copy"), "config.classes.x: unknown value 'copy'"));
-    CHECK(contains(classes("x: copy"), "use mirror or seed or agent or never"));
-    CHECK(contains(classes("x: [agent]"), "config.classes.x: must be mirror or seed or agent or never, found a list"));
-    CHECK(contains(classes("x: 5"), "config.classes.x: must be mirror or seed or agent or never, found the number 5"));
+    CHECK(contains(classes("x: copy"), "use mirror or seed or once or agent or never"));
+    CHECK(contains(classes("x: [agent]"), "config.classes.x: must be mirror or seed or once or agent or never, found a list"));
+    CHECK(contains(classes("x: 5"), "config.classes.x: must be mirror or seed or once or agent or never, found the number 5"));
     CHECK(contains(problems_with("config: {classes: [x]}\n"), "config.classes: must be a mapping, found a list"));
     CHECK(contains(problems_with("config: {class: {}}\n"), "did you mean 'classes'?"));
     CHECK(contains(classes("x: never\n    x/: mirror"), "p.yaml:8:5: config.classes.x/: given twice, with and without a slash at its end"));

@@ -2,6 +2,7 @@
 #include "runner/as_agent/manifest.hpp"
 
 #include "common/base/channel.hpp"
+#include "common/base/files.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"
 #include "support/temporary_directory.hpp"
@@ -57,7 +58,7 @@ std::map<std::string, std::string> content_of(Manifest &manifest, const std::vec
                                           host.changed, static_cast<std::int64_t>(host.mode), static_cast<std::int64_t>(inside.inode),
                                           static_cast<std::int64_t>(inside.size), inside.changed, entry.recorded})
             all[path] += std::to_string(number) + " ";
-        all[path] += entry.is_directory ? "directory" : "file";
+        all[path] += entry.is_directory ? "directory" : entry.is_link ? "link" : "file";
     }
     for (const auto &name : documents)
         if (const DocumentBase *base = manifest.document(name))
@@ -91,6 +92,37 @@ std::vector<std::map<std::string, std::string>> write_example(const Log &log)
 }
 
 } // namespace
+
+TEST_CASE("what an earlier version recorded is read as it was, and a link comes back as one")
+{
+    const Log log;
+    const auto old = [](std::uint64_t kind, const std::string &path, std::uint64_t directory, int numbers) {
+        Encoder record;
+        record.number(kind).text(path).number(directory);
+        for (int number = 1; number <= numbers; ++number)
+            record.number(static_cast<std::uint64_t>(number));
+        return Encoder().text(record.bytes()).bytes();
+    };
+    const std::string header = Encoder().text(Encoder().number(1).number(1).bytes()).bytes();
+    write_whole(log.log, header + old(3, "file", 0, 9) + old(3, "directory", 1, 9) + old(2, "intended", 1, 0), "a log");
+    REQUIRE(::lseek(log.log.get(), 0, SEEK_SET) == 0);
+    {
+        Manifest manifest = log.load();
+        REQUIRE(manifest.entries().size() == 3);
+        CHECK((!manifest.find("file")->is_directory && !manifest.find("file")->is_link));
+        CHECK(manifest.find("file")->host == HostFacts{1, 2, 3, 4, 5});
+        CHECK(manifest.find("file")->inside == InsideFacts{6, 7, 8});
+        CHECK((manifest.find("directory")->is_directory && manifest.find("intended")->is_directory));
+        manifest.intend("link", false, true);
+        ManifestEntry entry = entry_of(1);
+        entry.is_link = true;
+        manifest.set("other", entry);
+        manifest.flush();
+    }
+    Manifest again = log.load();
+    CHECK((again.find("link")->is_link && !again.find("link")->is_directory));
+    CHECK((again.find("other")->is_link && again.find("other")->host == entry_of(1).host));
+}
 
 TEST_CASE("a new manifest knows nothing, and what it is told is there the next time")
 {

@@ -130,13 +130,13 @@ TEST_CASE("what is the agent's or nobody's stays at the top, and the same names 
 {
     const Host host;
     host.make("below");
-    const std::vector<std::string> names = {"models-store.json", "trust.json", "crashes.json", "x.lock", "pi.log", "mcp-auth-refresh-1"};
+    const std::vector<std::string> names = {"models-store.json", "sessions.log", "crashes.json", "x.lock", "pi.log", "mcp-auth-refresh-1"};
     for (const auto &name : names) {
         host.write(name, "x");
         host.write("below/" + name, "x");
     }
     host.write("below/auth.json", "x"); // a document at the top only
-    for (const std::string name : {"sessions", "bin", "git", "npm", "tmp"}) {
+    for (const std::string name : {"sessions", "tmp"}) {
         host.make(name);
         host.write(std::string(name) + "/file", "x");
         host.make(std::string("below/") + name);
@@ -145,7 +145,7 @@ TEST_CASE("what is the agent's or nobody's stays at the top, and the same names 
     CHECK(reading.failure.status == 0);
     for (const auto &entry : reading.entries)
         CHECK_MESSAGE(entry.path.compare(0, 15, ".pi/agent/below") == 0, entry.path);
-    CHECK(reading.entries.size() == 1 + names.size() + 1 + 5);
+    CHECK(reading.entries.size() == 1 + names.size() + 1 + 2);
 }
 
 TEST_CASE("the policy's classes say what is listed, at any depth" * doctest::skip(not_root()))
@@ -156,6 +156,7 @@ TEST_CASE("the policy's classes say what is listed, at any depth" * doctest::ski
     for (const std::string name : {"npm/cache/a", "npm/other/a", "npm/a", "extensions/a", "extensions/own/a", "extensions/own/kept/a"})
         host.write(name, "x");
     ReadingPlan plan = host.plan();
+    plan.classes.set("npm", FileClass::agent);
     plan.classes.set("npm/cache", FileClass::mirror);
     plan.classes.set("extensions/own", FileClass::never);
     plan.classes.set("extensions/own/kept", FileClass::seed);

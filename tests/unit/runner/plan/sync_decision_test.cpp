@@ -31,7 +31,7 @@ constexpr auto same = HostState::unchanged;
 constexpr auto changed = HostState::changed;
 
 // "-": cannot be, for what is not known was not synced.
-const std::array<Row, 20> table = {{
+const std::array<Row, 25> table = {{
     //                  known                  absent    as synced other
     {FileClass::mirror, false, gone, /*     */ "leave", "-", "leave"},
     {FileClass::mirror, false, changed, /*  */ "copy", "-", "copy"},
@@ -43,6 +43,11 @@ const std::array<Row, 20> table = {{
     {FileClass::seed, true, gone, /*        */ "remove", "remove", "forget"},
     {FileClass::seed, true, same, /*        */ "copy", "leave", "leave"},
     {FileClass::seed, true, changed, /*     */ "copy", "copy", "copy"},
+    {FileClass::once, false, gone, /*       */ "leave", "-", "leave"},
+    {FileClass::once, false, changed, /*    */ "copy", "-", "leave"},
+    {FileClass::once, true, gone, /*        */ "forget", "remove", "leave"},
+    {FileClass::once, true, same, /*        */ "copy", "leave", "leave"},
+    {FileClass::once, true, changed, /*     */ "copy", "copy", "leave"},
     {FileClass::agent, false, gone, /*      */ "leave", "-", "leave"},
     {FileClass::agent, false, changed, /*   */ "leave", "-", "leave"},
     {FileClass::agent, true, gone, /*       */ "forget", "forget", "forget"},

@@ -25,6 +25,7 @@ std::vector<SyncMessage> examples()
         SyncMessage{SyncStep::document, "", "", {}, {}, true},
         listing({}),
         listing({{EntryKind::file, "a/b", facts}, {EntryKind::directory, "a", {}}, {EntryKind::unreadable, std::string(4096, 'x'), {}}}),
+        listing({{EntryKind::link, "a/b/c/d", facts, "../c/../\xff"}, {EntryKind::link, "a/b/c/d", facts, std::string(4096, 'x')}}),
         SyncMessage{SyncStep::end_of_listing, {}, {}, {}, {}},
         SyncMessage{SyncStep::contents, {}, {}, {}, {Content{0, true, facts}, Content{most, false, {}}, Content{7, true, {}}}},
     };
@@ -36,7 +37,7 @@ bool is_same(const SyncMessage &one, const SyncMessage &other)
                 one.entries.size() == other.entries.size() && one.contents.size() == other.contents.size();
     for (std::size_t index = 0; same && index < one.entries.size(); ++index)
         same = one.entries[index].kind == other.entries[index].kind && one.entries[index].path == other.entries[index].path &&
-               one.entries[index].facts == other.entries[index].facts;
+               one.entries[index].facts == other.entries[index].facts && one.entries[index].target == other.entries[index].target;
     for (std::size_t index = 0; same && index < one.contents.size(); ++index)
         same = one.contents[index].number == other.contents[index].number &&
                one.contents[index].readable == other.contents[index].readable && one.contents[index].facts == other.contents[index].facts;
@@ -67,7 +68,7 @@ TEST_CASE("unknown steps, kinds and impossible counts break the protocol")
 {
     for (const std::uint64_t step : {std::uint64_t{0}, std::uint64_t{5}, most})
         CHECK_THROWS_AS(decode_fields<SyncMessage>(Encoder().number(step).bytes()), ProtocolError);
-    for (const std::uint64_t kind : {std::uint64_t{0}, std::uint64_t{4}, most})
+    for (const std::uint64_t kind : {std::uint64_t{0}, std::uint64_t{5}, most})
         CHECK_THROWS_AS(decode_fields<SyncMessage>(Encoder().number(2).number(1).number(kind).text("x").bytes()), ProtocolError);
     CHECK_THROWS_AS(decode_fields<SyncMessage>(Encoder().number(4).number(1).number(0).number(2).bytes()), ProtocolError);
     for (const std::uint64_t step : {2U, 4U}) // nothing is made room for before it is there
@@ -87,6 +88,20 @@ TEST_CASE("only plain relative paths are listed")
     for (const std::string &path : {std::string("a"), std::string("a/b/c"), std::string("..."), std::string("..a/.b"),
                                     std::string("\n/\xff"), std::string("-rf"), std::string(4096, 'x')})
         CHECK(is_plain_relative(path));
+}
+
+TEST_CASE("a link that leads out by its text is not listed")
+{
+    const std::string path = ".pi/agent/d/l";
+    for (const std::string &target :
+         {std::string(), std::string("/"), std::string("/etc/x"), std::string("../.."), std::string("../../x"),
+          std::string("../../agent/x"), std::string("x/../../../agent"), std::string("a\0b", 3), std::string(4097, 'x')}) {
+        CAPTURE(target);
+        CHECK_FALSE(is_kept_link(path, target));
+        CHECK_THROWS_AS(decode_fields<SyncMessage>(encode(listing({{EntryKind::link, path, {}, target}}))), ProtocolError);
+    }
+    for (const std::string target : {"x", "..", "../x", "a/../../b", ".", "./x/", "...", "\n"})
+        CHECK_MESSAGE(is_kept_link(path, target), target);
 }
 
 TEST_CASE("what the writer wants comes back as it was, and no more than it may want")

@@ -1,0 +1,49 @@
+// What is brought in once (class `once`): the user's as long as the agent changes nothing in it, then the agent's, as a whole.
+#pragma once
+
+#include "common/policy/config_classes.hpp"
+#include "runner/as_agent/manifest.hpp"
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// An entry of the listing; `number` of a file.
+struct ListedOnce {
+    ListedEntry entry;
+    std::uint64_t number;
+    bool known;
+    HostState host;
+    InsideState inside;
+};
+
+// Paths are relative to the agent's home. Only looks.
+class OnceTrees {
+public:
+    OnceTrees(const ConfigClasses &classes, LastDirectory &inside) : classes_(classes), inside_(inside) {}
+
+    void take(const ListedEntry &entry, std::uint64_t number, const ManifestEntry *known);
+    // When all are taken: what is the agent's. `unreadable`: what could not be listed as a whole.
+    void judge(Manifest &manifest, const std::vector<std::string> &unreadable);
+
+    [[nodiscard]] const std::vector<ListedOnce> &entries() const noexcept { return entries_; }
+    // What counts for one of these, after judge(): what the agent changed has changed as a whole.
+    [[nodiscard]] InsideState state_of(const std::string &path, InsideState itself) const;
+    // Those of which the user has something new that stays outside.
+    [[nodiscard]] std::vector<std::string> left_behind() const;
+
+private:
+    [[nodiscard]] std::string whole_of(const std::string &path) const;
+
+    const ConfigClasses &classes_;
+    LastDirectory &inside_;
+    std::vector<ListedOnce> entries_;
+    std::set<std::string> changed_; // wholes
+};
+
+// The path within the config directory; empty for what lies elsewhere, and for that directory.
+std::string_view path_in_config(std::string_view path) noexcept;
+
+} // namespace pi_agent

@@ -1,0 +1,96 @@
+// Lists what the user's config holds, for the writer: entry by entry, with the user's rights.
+#pragma once
+
+#include "common/base/fd.hpp"
+#include "runner/as_user/kept_links.hpp"
+#include "runner/as_user/reader.hpp"
+#include "runner/plan/limits.hpp"
+#include "runner/wire/sync_messages.hpp"
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <sys/stat.h>
+#include <vector>
+
+namespace pi_agent {
+
+constexpr std::uint64_t config_file_limit = std::uint64_t{256} << 20U;
+
+// To the writer, which ends first where something is wrong with what it wrote.
+void send_to_writer(FdRef transfer, const SyncMessage &message, const std::vector<int> &fds = {});
+// For whoever learns that the writer has ended: it told the runner why, and the runner ends us.
+[[noreturn]] void wait_for_the_end();
+
+std::string shown_of(const ConfigSource &source, const std::string &path);
+
+// What is left out is named, up to a number.
+class SkippedNames {
+public:
+    explicit SkippedNames(FdRef channel) : channel_(channel) {}
+    void name(const std::string &shown, const std::string &reason);
+    void tell_rest() const;
+
+private:
+    FdRef channel_;
+    std::size_t count_ = 0;
+};
+
+// A file of the listing, to be opened when the writer wants it.
+struct ListedFile {
+    std::size_t source;
+    std::string path; // relative to the source
+};
+
+class Listing {
+public:
+    Listing(const ReadingPlan &plan, const UserPaths &paths, FdRef transfer, FdRef channel, SkippedNames &skipped)
+        : plan_(plan), paths_(paths), transfer_(transfer), channel_(channel), skipped_(skipped)
+    {
+    }
+
+    // Of one source, whose top is open.
+    void list(std::size_t number, const UserPlacePtr &top);
+    void end();
+
+    [[nodiscard]] const std::vector<ListedFile> &files() const noexcept { return files_; }
+
+private:
+    [[nodiscard]] const ConfigSource &source() const { return plan_.sources[number_]; }
+    [[nodiscard]] std::string shown(const std::string &path) const;
+    [[nodiscard]] bool is_document(const std::string &path) const;
+    [[nodiscard]] bool is_listed(const std::string &path) const;
+    [[nodiscard]] ListedTree tree_at(const UserPlacePtr &top, const std::string &path) const;
+    [[nodiscard]] bool may_lead_to(const std::string &path, FileClass own) const;
+
+    void enter(const UserPlacePtr &place, const std::string &path);
+    void visit(const UserPlacePtr &parent, const std::string &name, const std::string &path);
+    bool keep_link(const UserPlacePtr &parent, const std::string &name, const std::string &path, const struct stat &facts);
+    void take(const std::string &path, const struct stat &facts, bool listed, bool by_agents = false);
+    void too_many(bool by_agents, const std::string &path);
+    [[nodiscard]] std::string whole_of(const std::string &path) const;
+    void leave_out(const std::string &whole);
+    void add(EntryKind kind, const std::string &path, const HostFacts &facts, const std::string &target = {});
+    [[noreturn]] void refuse_size(const std::string &what) const;
+    void flush();
+    void skip(const std::string &path, const std::string &reason, bool keep = true);
+
+    const ReadingPlan &plan_;
+    const UserPaths &paths_;
+    FdRef transfer_;
+    FdRef channel_;
+    SkippedNames &skipped_;
+    std::size_t number_ = 0; // of the source
+    ListedTree tree_;
+    std::vector<const struct stat *> above_;
+    std::vector<ListedFile> files_;
+    std::vector<ListedEntry> listing_;
+    std::size_t pending_ = 0;
+    ListedAmount from_user_;
+    ListedAmount from_agents_;                     // what they can have written
+    std::map<std::string, ListedAmount> for_once_; // of class `once`, whoever wrote it, by the first name of its path
+    std::set<std::string> left_out_;               // of that class
+};
+
+} // namespace pi_agent
