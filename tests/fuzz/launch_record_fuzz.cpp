@@ -38,6 +38,8 @@ LaunchRecord make_record(FuzzedDataProvider &choices)
         one = choices.ConsumeBool();
     record.restrictions = choices.PickValueInArray({Restrictions::none, Restrictions::beside_unit, Restrictions::all});
     record.mount_points.push_back(choices.ConsumeRandomLengthString(16));
+    record.tracing = choices.PickValueInArray({Tracing::automatic, Tracing::always, Tracing::never});
+    record.hosts_processes = choices.ConsumeIntegral<std::uint64_t>();
     return record;
 }
 
@@ -45,7 +47,8 @@ void require_same(const LaunchRecord &one, const LaunchRecord &other)
 {
     require(one.binary == other.binary && one.arguments == other.arguments && one.environment == other.environment &&
                 one.project == other.project && one.below == other.below && one.cwd_inode == other.cwd_inode && one.umask == other.umask &&
-                one.on_terminal == other.on_terminal && one.restrictions == other.restrictions && one.mount_points == other.mount_points,
+                one.on_terminal == other.on_terminal && one.restrictions == other.restrictions && one.mount_points == other.mount_points &&
+                one.tracing == other.tracing && one.hosts_processes == other.hosts_processes,
             "a launch record came otherwise than it was sent");
 }
 
