@@ -147,7 +147,8 @@ const auto &table()
         {"limits.cpu", Form::amount, "", "400%", "Percent of one processor: 400% is four. No limit where it is not said.", "%"},
         {"limits.runtime", Form::amount, "", "12h", "How long a session may last, 10s to 365d. No limit where it is not said.", "s m h d"},
         {"limits.sessions", Form::count, "8", "2", "Sessions that one user may have at once, 1 to 64."},
-        {"hardening", Form::section, "", "{tracing: never}", "What sessions may do beyond a safe minimum, or not even that.", "", "", "platforms.md"},
+        {"hardening", Form::section, "", "{tracing: never}", "What sessions may do beyond a safe minimum, or not even that.", "", "",
+         "platforms.md"},
         {"hardening.tracing", Form::choice, "auto", "never",
          "Whether debuggers (gdb, strace, LeakSanitizer) work in a session, on its own processes alone: where Landlock or process numbers "
          "of "

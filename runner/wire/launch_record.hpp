@@ -31,9 +31,9 @@ struct LaunchRecord {
     OnTerminal on_terminal{}; // in the place of these comes the session's terminal
     Restrictions restrictions = Restrictions::all;
     std::vector<std::string> mount_points = {}; // put into the view after systemd had built it; no agent starts without them
+    std::uint64_t open_files = 1024;            // the caller's soft limit; no more than the session's hard one counts
     Tracing tracing = Tracing::never;
     std::uint64_t hosts_processes = 0; // the inode of the host's PID namespace: who is in another one sees and names no process of the host
-    std::uint64_t open_files = 1024;   // the caller's soft limit; no more than the session's hard one counts
 
     static void fields(auto &archive, auto &self)
     {

@@ -284,7 +284,8 @@ TEST_CASE("the view is minimal unless the policy says host, and shows besides wh
 
 TEST_CASE("what comes in a later step is refused by name, never ignored")
 {
-    for (const auto *key : {"projects: {ownership: none}", "agent: {state_dir: /srv/state}", "wrapper: {command_name: agent}"}) {
+    for (const auto *key : {"projects: {ownership: none}", "hardening: {deny_system_calls: [mlockall]}", "agent: {state_dir: /srv/state}",
+                            "wrapper: {command_name: agent}"}) {
         CHECK_MESSAGE(contains(problems_with(std::string(key) + "\n"), "not supported yet"), key);
     }
     CHECK(contains(problems_with("sandbox: {method: noop}\n"), "sandbox.method: unknown value 'noop'; did you mean 'none'?"));
@@ -411,6 +412,16 @@ TEST_CASE("scratch is on disk unless the policy says otherwise")
     for (const std::string wrong : {"memory", "Tmpfs", "true", "[tmpfs]", "{tmpfs: 1G}", "''"})
         CHECK_MESSAGE(contains(problems_with("scratch: " + wrong + "\n"), "p.yaml:5:10: scratch: "),
                       problems_with("scratch: " + wrong + "\n"));
+}
+
+TEST_CASE("debuggers work where the host keeps them in the session, unless the policy says otherwise")
+{
+    CHECK((parse(head + alice).tracing == Tracing::automatic));
+    CHECK((parse(head + alice + "hardening: {}\n").tracing == Tracing::automatic));
+    for (const auto &[word, tracing] : {std::pair{"auto", Tracing::automatic}, {"always", Tracing::always}, {"never", Tracing::never}})
+        CHECK_MESSAGE((parse(head + alice + "hardening: {tracing: " + word + "}\n").tracing == tracing), word);
+    CHECK(contains(problems_with("hardening: {tracing: nevr}\n"), "did you mean 'never'?"));
+    CHECK(contains(problems_with("hardening: {umask: 77}\n"), "hardening.umask: unknown key"));
 }
 
 TEST_CASE("what the agent is told is on unless the policy says no")

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 using namespace pi_agent;
 using namespace pi_agent::test;
@@ -63,6 +64,27 @@ TEST_CASE("it says whether the kernel has scopes")
 {
     const std::string expected = kernel_has_scopes() ? "scoped " : "not scoped ";
     CHECK(in_scope([] { return std::string(); }) == expected);
+}
+
+TEST_CASE("who stands below another cannot trace it, and is traced and signalled by it")
+{
+    if (!kernel_has_scopes()) return skipped(no_scopes);
+    const auto trace = [](pid_t victim) { return errno_text(::syscall(SYS_kcmp, victim, ::getpid(), 0, 0, 0)); };
+    CHECK(in_scope([&] {
+              const pid_t above = ::getpid();
+              const std::string before = in_child([&] { return trace(above); });
+              const std::string below = in_child([&] { return (stand_below_launcher() ? "below " : "not below ") + trace(above); });
+              const pid_t child = ::fork();
+              if (child == 0) {
+                  if (!stand_below_launcher()) ::_exit(1);
+                  for (;;)
+                      ::pause();
+              }
+              const std::string from_above = trace(child);
+              const std::string sent = errno_text(::kill(child, SIGKILL));
+              ::waitpid(child, nullptr, 0);
+              return before + ", " + below + ", " + from_above + " " + sent;
+          }) == "scoped 0, below " + std::to_string(EPERM) + ", 0 0");
 }
 
 TEST_CASE("no signal leaves the session, and those inside arrive")

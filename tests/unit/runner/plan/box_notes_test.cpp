@@ -56,6 +56,18 @@ TEST_CASE("a lock on the settings and hidden file systems are told")
     CHECK(contains(box_notes(facts), "look empty: `data` (other"));
 }
 
+TEST_CASE("how a browser starts is told, and debuggers where the administrator refuses them")
+{
+    BoxFacts facts = plain;
+    CHECK(contains(box_notes(facts), "`--no-sandbox`"));
+    CHECK_FALSE(contains(box_notes(facts), "Debuggers"));
+    facts.traces = false;
+    CHECK(contains(box_notes(facts), "Debuggers (gdb, strace) and LeakSanitizer are refused by the administrator"));
+    facts.confined = false;
+    CHECK_FALSE(contains(box_notes(facts), "Debuggers"));
+    CHECK_FALSE(contains(box_notes(facts), "--no-sandbox"));
+}
+
 TEST_CASE("the network in force is told, a long list in part")
 {
     BoxFacts facts = plain;

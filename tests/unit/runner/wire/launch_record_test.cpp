@@ -31,7 +31,7 @@ Encoder launch_of(std::uint64_t type, const OnTerminal &on_terminal = {})
     encoder.number(type).text("/bin/pi").texts({"pi"}).texts({}).text("/p").text("").number(7).number(077);
     for (const bool one : on_terminal)
         encoder.number(one ? 1 : 0);
-    encoder.texts({}).number(1024);
+    encoder.texts({}).number(1024).number(0).number(0);
     return encoder;
 }
 
@@ -49,7 +49,9 @@ TEST_CASE("a launch record arrives as it was sent, its standard descriptors in o
                               {},
                               Restrictions::none,
                               {"/home/alice/.nvm", "odd \n\xff"},
-                              20000};
+                              20000,
+                              Tracing::always,
+                              4026531836};
     const auto stdio = three_files();
     auto [left, right] = make_channel();
     std::thread sending([&, channel = FdRef(left)] {
@@ -67,6 +69,8 @@ TEST_CASE("a launch record arrives as it was sent, its standard descriptors in o
     CHECK(launch.record.umask == record.umask);
     CHECK(launch.record.open_files == record.open_files);
     CHECK(launch.record.mount_points == record.mount_points);
+    CHECK(launch.record.tracing == record.tracing);
+    CHECK(launch.record.hosts_processes == record.hosts_processes);
     CHECK_FALSE(launch.terminal.is_open());
     for (std::size_t index = 0; index < 3; ++index)
         CHECK(inode_of(launch.stdio[index]) == inode_of(stdio[index]));
@@ -146,7 +150,7 @@ TEST_CASE("the umask is nine bits, whatever was sent")
     const auto null = open_path("/dev/null");
     Encoder encoder;
     encoder.number(16).text("").texts({}).texts({}).text("").text("").number(0).number(std::numeric_limits<std::uint64_t>::max());
-    encoder.number(0).number(0).number(0).number(0).texts({});
+    encoder.number(0).number(0).number(0).number(0).texts({}).number(0).number(0).number(0);
     send_packet(left, Encoder().number(20).bytes(), {null.get(), null.get(), null.get()}, soon());
     send_record(left, encoder.bytes(), {}, soon());
     CHECK(receive_launch(right, soon()).record.umask == 0777);
