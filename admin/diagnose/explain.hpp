@@ -115,6 +115,9 @@ Account account_to_explain(const std::optional<std::string> &name, const Observe
 Explanation explain(const Policy &policy, const std::string &policy_file, const Observer &observer, const Account &user,
                     const std::optional<std::string> &directory);
 
+// The keys of the user's that a session has copies of, a line each.
+std::string keys_text(const AccessRules &rules);
+
 std::string to_text(const Explanation &explanation);
 nlohmann::json to_json(const Explanation &explanation);
 
