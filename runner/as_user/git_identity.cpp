@@ -43,6 +43,8 @@ public:
         auto &[name, value] = one.setting;
         GitIdentity &identity = found_.identity;
         const std::string rule = git_rule(name);
+        if (has_word("filter.clean filter.smudge filter.process", rule))
+            add_filter(name.substr(7, name.rfind('.') - 7), value.value_or(""));
         if (name == "user.name" || name == "user.email") {
             if (value) (name == "user.name" ? identity.name : identity.email) = short_value(one);
         } else if (name == "safe.directory") {
@@ -50,8 +52,6 @@ public:
                 identity.safe_directories.push_back(std::move(*directory));
         } else if (name == "commit.gpgsign" || name == "tag.gpgsign") {
             (name == "commit.gpgsign" ? identity.signs_commits : identity.signs_tags) = git_truth(value).value_or(false);
-        } else if (rule == "filter.clean" || rule == "filter.smudge" || rule == "filter.process") {
-            add_filter(name.substr(7, name.rfind('.') - 7), value.value_or(""));
         } else if (passes_into_session(one.setting)) {
             if (fits(name.size() + value.value_or("").size()) && identity.settings.size() < git_settings_limit)
                 identity.settings.push_back(std::move(one.setting));
