@@ -6,6 +6,7 @@
 #include "common/base/git_settings.hpp"
 #include "common/policy/env_file.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
