@@ -118,6 +118,9 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
                     const std::optional<std::string> &directory);
 
 std::string told_text(const Policy &policy); // what git and the agent are told, and what a session does otherwise
+// The keys of the user's that a session has copies of, a line each.
+std::string keys_text(const AccessRules &rules);
+
 std::string to_text(const Explanation &explanation);
 nlohmann::json to_json(const Explanation &explanation);
 

@@ -151,6 +151,7 @@ ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules
             environment.notes.push_back(file.path + " (" + to_string(file.where) + ") sets more; only root can read it");
     name_git_config(input);
     if (rules.ssh_key) name_ssh_command(input);
+    if (rules.signing_key) name_signing_key(input);
     keep_from_downloading(input, policy.network, missing_search_tools());
     CertificateFiles certificates = look_at_certificates(find_certificate_variables(input), observer, user, policy, home, agents);
     input.certificates_inside = std::move(certificates.renamed);
@@ -276,6 +277,14 @@ std::string to_text(const ExplainedToolchains &toolchains)
 nlohmann::json to_json(const ExplainedToolchains &toolchains)
 {
     return {{"readable", json_of(toolchains.readable)}, {"caches", json_of(toolchains.caches)}};
+}
+
+std::string keys_text(const AccessRules &rules)
+{
+    std::string text;
+    if (rules.ssh_key) text += "ssh key:  a copy of " + escape_for_display(*rules.ssh_key) + "\n";
+    if (rules.signing_key) text += "signing:  a copy of " + escape_for_display(*rules.signing_key) + "\n";
+    return text;
 }
 
 } // namespace pi_agent

@@ -34,8 +34,7 @@ std::string access_text(const Explanation &explanation, const AccessRules &rules
     std::string text = fmt::format("user:     {} (uid {})\nentry:    {} ({})\nagent as: {}{}\nconfig:   {}\n{}roots:\n",
                                    explanation.user.name, explanation.user.uid.value(), rules.entry, to_string(rules.where),
                                    rules.agent_account, explanation.account_exists ? "" : " (no such account yet: run 'pi-agentctl apply')",
-                                   escape_for_display(rules.config_directory),
-                                   rules.ssh_key ? fmt::format("ssh key:  a copy of {}\n", escape_for_display(*rules.ssh_key)) : "");
+                                   escape_for_display(rules.config_directory), keys_text(rules));
     for (const auto &root : explanation.roots)
         text += root_line(root);
     return text;
@@ -267,7 +266,8 @@ nlohmann::json to_json(const Explanation &explanation)
                      {"home", explanation.home},
                      {"program", explanation.policy.agent.binary}};
     json["config_directory"] = rules->config_directory;
-    json["ssh_key"] = rules->ssh_key ? nlohmann::json(*rules->ssh_key) : nlohmann::json(nullptr);
+    for (const auto &[name, key] : {std::pair("ssh_key", &rules->ssh_key), std::pair("signing_key", &rules->signing_key)})
+        json[name] = *key ? nlohmann::json(**key) : nlohmann::json(nullptr);
     json["environment"] = to_json(explanation.environment);
     json["roots"] = nlohmann::json::array();
     for (const auto &root : explanation.roots)

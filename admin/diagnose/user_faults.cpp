@@ -111,6 +111,7 @@ std::vector<NamedFile> named_files(const Policy &policy, const UserEntry &entry)
     const std::string key = entry_key(entry) + ".";
     if (entry.config) files.push_back({entry.config_where, key + "config", "the config directory", *entry.config});
     if (entry.ssh_key) files.push_back({entry.ssh_key_where, key + "ssh.key", "the key", *entry.ssh_key});
+    if (entry.signing_key) files.push_back({entry.signing_key_where, key + "signing.key", "the key", *entry.signing_key});
     if (policy.host_env_files_where.line != 0)
         for (const auto &file : policy.host_env_files)
             files.push_back({policy.host_env_files_where, "host_env_files", "the file of variables", file});

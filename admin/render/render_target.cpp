@@ -98,9 +98,10 @@ void add_view(const RenderPlan &plan, Demands &demands)
     };
     add_list(policy.toolchains.readable, "toolchains.readable", "is the user's, whose home nobody else opens");
     add_list(policy.toolchains.caches, "toolchains.caches", "would have to be copied for each session");
-    if (plan.rules.ssh_key)
-        demands.add(plan.rules.where, plan.rules.entry + ".ssh.key", "the key is the user's, whose home nobody else opens", "leave it out",
-                    only_ours);
+    for (const auto &[key, name] : {std::pair(&plan.rules.ssh_key, ".ssh.key"), std::pair(&plan.rules.signing_key, ".signing.key")})
+        if (*key)
+            demands.add(plan.rules.where, plan.rules.entry + name, "the key is the user's, whose home nobody else opens", "leave it out",
+                        only_ours);
 }
 
 void add_agent(const RenderPlan &plan, Demands &demands)

@@ -152,6 +152,7 @@ std::variant<AccessRules, NotAuthorised> find_access_rules(const Policy &policy,
     std::optional<std::string> config;
     std::optional<std::string> run_as;
     std::optional<std::string> ssh_key;
+    std::optional<std::string> signing_key;
     AccessRules rules;
     rules.where = matches.front().first->where;
     for (const auto &[entry, group] : matches) {
@@ -161,11 +162,13 @@ std::variant<AccessRules, NotAuthorised> find_access_rules(const Policy &policy,
         joiner.take(*entry, entry->config, "config", config);
         joiner.take(*entry, entry->run_as, "run_as", run_as);
         joiner.take(*entry, entry->ssh_key, "ssh.key", ssh_key);
+        joiner.take(*entry, entry->signing_key, "signing.key", signing_key);
         joiner.take(*entry, entry->env, rules.env);
     }
     joiner.throw_if_any();
     rules.config_directory = from_home(config.value_or(default_config), caller);
     if (ssh_key) rules.ssh_key = from_home(*ssh_key, caller);
+    if (signing_key) rules.signing_key = from_home(*signing_key, caller);
     rules.agent_account = agent_account_name(policy, caller.name, run_as);
     if (!is_plain_name(rules.agent_account)) {
         return NotAuthorised{"the agent account of " + caller.name + " would be called " + quote(rules.agent_account) +

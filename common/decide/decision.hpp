@@ -29,6 +29,7 @@ struct AccessRules {
     std::string agent_account;
     Environment env;                         // the per-user layer
     std::optional<std::string> ssh_key = {}; // absolute
+    std::optional<std::string> signing_key = {};
 };
 
 // The caller may not use pi at all; `text` is for the user and says what to do.

@@ -188,7 +188,8 @@ std::vector<std::string> paths_read_as_user(const Policy &policy, const AccessRu
         paths.push_back(user.home + name);
     for (const auto &file : policy.host_env_files)
         paths.push_back(file.front() == '/' ? file : user.home + "/" + file);
-    if (rules.ssh_key) paths.push_back(*rules.ssh_key);
+    for (const auto *key : {&rules.ssh_key, &rules.signing_key})
+        if (*key) paths.push_back(**key);
     return paths;
 }
 

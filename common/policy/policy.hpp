@@ -72,11 +72,13 @@ struct UserEntry {
     std::optional<std::string> config; // config directory: relative to home, or absolute
     std::optional<std::string> run_as;
     Position run_as_where;
-    std::optional<std::string> ssh_key; // for the agent's git: relative to home, or absolute
+    std::optional<std::string> ssh_key;     // for the agent's git: relative to home, or absolute
+    std::optional<std::string> signing_key; // the same, for its commits
     Environment env;
     EnvironmentPlaces env_where;
     Position config_where;
     Position ssh_key_where;
+    Position signing_key_where;
 };
 
 // A path that the policy names.

@@ -30,14 +30,14 @@ void read_roots(const PolicyValue &section, UserEntry &entry)
     }
 }
 
-void read_ssh(const PolicyValue &section, UserEntry &entry)
+void read_key(const PolicyValue &section, std::optional<std::string> &key, Position &where)
 {
-    const auto read_key = [&](const PolicyValue &value) {
-        entry.ssh_key = read_path(value, problem_of_host_file);
-        if (entry.ssh_key) entry.ssh_key_where = value.where;
+    const auto read_file = [&](const PolicyValue &value) {
+        key = read_path(value, problem_of_host_file);
+        if (key) where = value.where;
     };
-    read_section(section, {{"key", read_key}});
-    if (!entry.ssh_key && section.is(YamlNode::Kind::mapping) && section.node.entries.empty())
+    read_section(section, {{"key", read_file}});
+    if (!key && section.is(YamlNode::Kind::mapping) && section.node.entries.empty())
         section.report("names no key", "say which, e.g. {key: .ssh/id_agent}, or remove it");
 }
 
@@ -66,7 +66,8 @@ UserEntry read_user(const PolicyValue &section)
     read_section(section, {{"roots", read_own_roots},
                            {"config", read_config},
                            {"run_as", with_place(entry.run_as_where, into(entry.run_as, read_name))},
-                           {"ssh", [&](const PolicyValue &value) { read_ssh(value, entry); }},
+                           {"ssh", [&](const PolicyValue &value) { read_key(value, entry.ssh_key, entry.ssh_key_where); }},
+                           {"signing", [&](const PolicyValue &value) { read_key(value, entry.signing_key, entry.signing_key_where); }},
                            {"env", [&](const PolicyValue &value) { read_env(value, entry.env, entry.env_where); }}});
     if (!has_roots) section.at_its_name().report("has no roots", "add 'roots' with at least one directory, or remove the user");
     return entry;

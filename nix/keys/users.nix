@@ -39,6 +39,14 @@
     description = "A key for the agent's git, absolute or relative to their home. The agent gets a copy, and the model can read it.";
   }
   {
+    option = "signingKey";
+    key = "signing.key";
+    type = "text";
+    default = null;
+    example = ".ssh/id_signing";
+    description = "An ssh key that signs the agent's commits, absolute or relative to their home. The agent gets a copy, and the model can sign anything with it.";
+  }
+  {
     option = "environment";
     key = "env";
     type = "variables";

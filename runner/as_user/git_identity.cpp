@@ -43,15 +43,15 @@ public:
         auto &[name, value] = one.setting;
         GitIdentity &identity = found_.identity;
         const std::string rule = git_rule(name);
+        if (has_word("filter.clean filter.smudge filter.process", rule))
+            add_filter(name.substr(7, name.rfind('.') - 7), value.value_or(""));
         if (name == "user.name" || name == "user.email") {
             if (value) (name == "user.name" ? identity.name : identity.email) = short_value(one);
         } else if (name == "safe.directory") {
             if (auto directory = safe_directory(value.value_or(""), home_, shown_); directory && fits(directory->size()))
                 identity.safe_directories.push_back(std::move(*directory));
         } else if (name == "commit.gpgsign" || name == "tag.gpgsign") {
-            signs_[name] = git_truth(value).value_or(false);
-        } else if (rule == "filter.clean" || rule == "filter.smudge" || rule == "filter.process") {
-            add_filter(name.substr(7, name.rfind('.') - 7), value.value_or(""));
+            (name == "commit.gpgsign" ? identity.signs_commits : identity.signs_tags) = git_truth(value).value_or(false);
         } else if (passes_into_session(one.setting)) {
             if (fits(name.size() + value.value_or("").size()) && identity.settings.size() < git_settings_limit)
                 identity.settings.push_back(std::move(one.setting));
@@ -145,7 +145,7 @@ private:
                     (name == "lfs"
                          ? "the administrator installs git-lfs on this host"
                          : "set it in the repository, outside (git config filter.NAME.clean ...), with a program that the session has"));
-        const bool users = std::any_of(signs_.begin(), signs_.end(), [](const auto &one) { return one.second; });
+        const bool users = found_.identity.signs_commits || found_.identity.signs_tags;
         if (repository.signs.value_or(users)) found_.signing = repository.signs ? GitSigning::repositorys : GitSigning::users;
     }
 
@@ -154,7 +154,6 @@ private:
     const std::string &shown_;
     FoundIdentity found_;
     std::map<std::string, FoundGitSetting> files_;
-    std::map<std::string, bool> signs_;
     std::set<std::string> filters_;
     std::size_t size_left_ = git_settings_size;
     std::size_t left_out_ = 0;

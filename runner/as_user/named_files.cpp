@@ -187,16 +187,22 @@ CertificateFiles read_certificate_files(const UserPaths &paths, const std::vecto
     return files;
 }
 
-SshFiles read_ssh_files(const UserPaths &paths, const std::string &key, const std::string &home)
+SshFiles read_ssh_files(const UserPaths &paths, const std::optional<std::string> &key, const std::optional<std::string> &signing_key,
+                        const std::string &home)
 {
     SshFiles files;
-    try {
-        files.key = read_key(paths, key);
-    } catch (const Failure &failure) {
-        return without_ssh_key(key, failure.what());
-    }
-    files.known_hosts =
-        read_known_hosts(paths, home + "/.ssh/known_hosts", files.notices) + read_known_hosts(paths, system_known_hosts, files.notices);
+    const auto read = [&](const std::optional<std::string> &path, const char *what, std::string &into) {
+        try {
+            if (path) into = read_key(paths, *path);
+        } catch (const Failure &failure) {
+            files.notices.push_back(notice_of_key(what, *path, failure.what()));
+        }
+    };
+    read(signing_key, "signing", files.signing_key);
+    read(key, "ssh", files.key);
+    if (!files.key.empty())
+        files.known_hosts =
+            read_known_hosts(paths, home + "/.ssh/known_hosts", files.notices) + read_known_hosts(paths, system_known_hosts, files.notices);
     return files;
 }
 

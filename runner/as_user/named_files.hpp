@@ -8,6 +8,7 @@
 #include "runner/wire/sync_messages.hpp"
 #include "runner/wire/user_files.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,10 +28,11 @@ struct ShownPlaces {
 CertificateFiles read_certificate_files(const UserPaths &paths, const std::vector<CertificateVariable> &variables,
                                         const ShownPlaces &shown);
 
-// --- A key of the user's that the policy names for `git push` and `git fetch` over ssh, and the hosts that the user knows.
+// --- Keys of the user's that the policy names: for `git push` and `git fetch` over ssh, with the hosts that the user knows; for commits.
 
-// For a process of the user's. `key` is absolute; `home` the user's.
-SshFiles read_ssh_files(const UserPaths &paths, const std::string &key, const std::string &home);
+// For a process of the user's. Keys are absolute, and can be none; `home` is the user's.
+SshFiles read_ssh_files(const UserPaths &paths, const std::optional<std::string> &key, const std::optional<std::string> &signing_key,
+                        const std::string &home);
 
 // --- The user's own files of variables that a policy names, read as the user.
 

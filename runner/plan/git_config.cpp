@@ -57,6 +57,8 @@ std::string text_of_others(const GitIdentity &identity)
         if (passes_into_session(one)) text += whole_setting(one);
     for (const auto &[name, content] : identity.files)
         if (const std::string copy = copied_git_file(name); !copy.empty()) text += whole_setting({name, git_file_inside(copy)});
+    if (identity.signs_commits) text += whole_setting({"commit.gpgSign", "true"});
+    if (identity.signs_tags) text += whole_setting({"tag.gpgSign", "true"});
     return text + lfs_filter(identity.lfs);
 }
 
@@ -88,6 +90,18 @@ std::string git_config_text(const std::string &included, const GitIdentity &iden
     for (const auto &directory : identity.safe_directories)
         text += setting("directory", directory);
     return text + text_of_others(identity);
+}
+
+void add_git_settings(EnvironmentInput &environment, const std::vector<std::pair<std::string, std::string>> &settings,
+                      const std::string &from)
+{
+    std::size_t count = 0;
+    for (const auto &[name, value] : settings) {
+        const std::string number = std::to_string(count++);
+        environment.defaults["GIT_CONFIG_KEY_" + number] = {name, from};
+        environment.defaults["GIT_CONFIG_VALUE_" + number] = {value, from};
+    }
+    environment.defaults["GIT_CONFIG_COUNT"] = {std::to_string(count), from};
 }
 
 } // namespace pi_agent

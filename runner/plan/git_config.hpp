@@ -1,10 +1,12 @@
 // Git's own syntax: what `git config -z` writes, and a configuration file that holds values exactly (git-config(1), Syntax).
 #pragma once
 
+#include "runner/plan/environment.hpp"
 #include "runner/wire/user_files.hpp"
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pi_agent {
@@ -19,5 +21,9 @@ enum class RepositoryConfig { writable, protected_ }; // NOLINT(readability-iden
 // commits; whose repositories git works in; what else of the user's passes (runner/plan/git_allowed.hpp) and nothing else, whatever the
 // identity holds. A value with a NUL, which git cannot have, is left out.
 std::string git_config_text(const std::string &included, const GitIdentity &identity, RepositoryConfig config);
+
+// Settings that win over each file's, in the lowest layer of an environment that has none yet; each other layer can replace them.
+void add_git_settings(EnvironmentInput &environment, const std::vector<std::pair<std::string, std::string>> &settings,
+                      const std::string &from);
 
 } // namespace pi_agent

@@ -39,9 +39,9 @@ bool FoundIdentity::is_small() const
                                                     [](const auto &file) { return file.second.size() <= git_file_copy_limit; });
 }
 
-SshFiles without_ssh_key(const std::string &path, const std::string &problem)
+std::string notice_of_key(const char *what, const std::string &path, const std::string &problem)
 {
-    return {"", "", {"ssh: the agent's git cannot use the key " + escape_for_display(path) + ": " + escape_for_display(problem)}};
+    return std::string(what) + ": the agent's git cannot use the key " + escape_for_display(path) + ": " + escape_for_display(problem);
 }
 
 std::string encode_assignments(const std::vector<EnvAssignment> &assignments)

@@ -6,6 +6,7 @@
 #include "common/base/git_settings.hpp"
 #include "common/policy/env_file.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -80,6 +81,8 @@ struct GitIdentity {
     std::vector<GitSetting> settings = {};          // others of the user's that pass (runner/plan/git_allowed.hpp)
     std::map<std::string, std::string> files = {};  // setting -> content of the file that it names
     GitLfs lfs = GitLfs::none;
+    bool signs_commits = false;
+    bool signs_tags = false;
 };
 
 // Whose settings ask for signed commits.
@@ -104,6 +107,7 @@ struct FoundIdentity {
         archive.bounded(self.identity.settings, git_settings_limit, not_gits);
         archive.bounded(self.identity.files, git_file_count, not_gits);
         archive.bounded(self.identity.lfs, GitLfs::skip_smudge, not_gits);
+        archive(self.identity.signs_commits, self.identity.signs_tags);
         archive(self.problem);
         archive.bounded(self.notices, git_notice_limit);
         archive.bounded(self.once, git_notice_limit);
@@ -117,27 +121,32 @@ private:
     [[nodiscard]] bool is_small() const;
 };
 
-// --- The copy of a user's ssh key on its way from the child that reads it.
+// --- The copies of a user's keys on their way from the child that reads them.
 
 constexpr std::size_t ssh_key_limit = 16UL * 1024;       // bytes
 constexpr std::size_t known_hosts_limit = 1024UL * 1024; // of the user's and the system's each
 
 struct SshFiles {
     std::string key; // empty: none could be had
+    std::string signing_key;
     std::string known_hosts;
     std::vector<std::string> notices;
 
     static void fields(auto &archive, auto &self)
     {
-        archive(self.key, self.known_hosts);
-        archive.bounded(self.notices, 3);
-        archive.require([&] { return self.key.size() <= ssh_key_limit && self.known_hosts.size() <= 2 * known_hosts_limit + 2; },
-                        "the key of the user's is not what was asked for");
+        archive(self.key, self.signing_key, self.known_hosts);
+        archive.bounded(self.notices, 4);
+        archive.require(
+            [&] {
+                return std::max(self.key.size(), self.signing_key.size()) <= ssh_key_limit &&
+                       self.known_hosts.size() <= 2 * known_hosts_limit + 2;
+            },
+            "the key of the user's is not what was asked for");
     }
 };
 
-// None, and why.
-SshFiles without_ssh_key(const std::string &path, const std::string &problem);
+// Why a key is not used: `what` for.
+std::string notice_of_key(const char *what, const std::string &path, const std::string &problem);
 
 // --- What the user's own files of variables say, on its way from the child that reads them.
 

@@ -64,7 +64,7 @@ PROGRAMS = {
     "core.fsmonitor": ("core.fsmonitor 'touch {ran}; false'", "git status"),
     "core.sshCommand": ("core.sshCommand 'touch {ran}; false'", "git ls-remote ssh://git@localhost/x"),
     "core.editor": ("core.editor 'touch {ran}; true'", "git commit --allow-empty"),
-    "sequence.editor": ("sequence.editor 'touch {ran}; true'", "git rebase -i --root"),
+    "sequence.editor": ("sequence.editor 'touch {ran}; true'", "git stash -q; git rebase -i --root"),
     "core.hooksPath": ("core.hooksPath /tmp/hooks", "mkdir -p /tmp/hooks; printf '#!/bin/sh\ntouch {ran}\n' >/tmp/hooks/post-index-change; chmod +x /tmp/hooks/*; git add -f file"),
     "diff.external": ("diff.external 'touch {ran}; true'", "git diff"),
     "diff.NAME.textconv": ("diff.x.textconv 'touch {ran}; cat'", "git diff"),
@@ -77,9 +77,8 @@ PROGRAMS = {
     "url with ext::": ("url.ext::.insteadOf run-", "GIT_ALLOW_PROTOCOL=ext git ls-remote 'run-touch {ran}'"),
     "an alias with !": ("alias.go '!touch {ran}'", "git go"),
     "an alias with an option": ("alias.go \"-c alias.on='!touch {ran}' on\"", "git go"),
-    "include.path": ("include.path /tmp/included", "printf '[alias]\ngo = !touch {ran}\n' >/tmp/included; git go"),
     "submodule.NAME.update": ("submodule.s.update '!touch {ran} #'", "git config submodule.s.update >{ran}.1 && mv {ran}.1 {ran}"),
-    "interactive.diffFilter": ("interactive.diffFilter 'touch {ran}; cat'", "echo q | git add -p"),
+    "interactive.diffFilter": ("interactive.diffFilter 'touch {ran}; cat'", "echo q | git -c color.ui=always add -p"),
 }
 PLACE = """
 rm -rf /home/alice/projects/programs; mkdir /home/alice/projects/programs; cd /home/alice/projects/programs; git init -q -b main

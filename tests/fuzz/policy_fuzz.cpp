@@ -53,7 +53,8 @@ void require_user(const UserEntry &user)
     }
     require(!user.config || !problem_of_config_directory(*user.config), "a config directory that is none");
     require(!user.run_as || is_plain_name(*user.run_as), "an account whose name is not plain");
-    require(!user.ssh_key || !problem_of_host_file(*user.ssh_key), "a key that is no file");
+    for (const auto *key : {&user.ssh_key, &user.signing_key})
+        require(!*key || !problem_of_host_file(**key), "a key that is no file");
     require_environment(user.env);
 }
 

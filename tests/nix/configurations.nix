@@ -13,7 +13,7 @@ in
     user = "coder";
     group = "coders";
     accounts = "per-user";
-    hostUsers = alice // { bob = { projectRoots = [ "~/work" ]; runAs = "team"; configPath = "/srv/config/bob"; sshKey = ".ssh/id_agent"; }; };
+    hostUsers = alice // { bob = { projectRoots = [ "~/work" ]; runAs = "team"; configPath = "/srv/config/bob"; sshKey = ".ssh/id_agent"; signingKey = ".ssh/id_signing"; }; };
   };
   groups = with' {
     accounts = "per-user";

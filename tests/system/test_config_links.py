@@ -85,6 +85,7 @@ IN_ROOTS = {
     "config": ("config: projects/cfg", "", "users.alice.config", f"the config directory '{ROOT}/cfg'"),
     "config through a link": ("config: cfg-link", "", "users.alice.config", "the config directory '/home/alice/cfg-link'"),
     "ssh.key": ("ssh: {key: projects/id}", "", "users.alice.ssh.key", f"the key '{ROOT}/id'"),
+    "signing.key": ("signing: {key: projects/id}", "", "users.alice.signing.key", f"the key '{ROOT}/id'"),
     "host_env_files": ("", f"host_env_files: [{ROOT}/env]", "host_env_files", f"the file of variables '{ROOT}/env'"),
     "a certificate": (f"env: {{SSL_CERT_FILE: {ROOT}/ca.pem}}", "", "users.alice.env.SSL_CERT_FILE", f"the file of certificates '{ROOT}/ca.pem'"),
 }

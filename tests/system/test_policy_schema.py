@@ -96,7 +96,7 @@ def test_a_broken_policy_is_told_with_its_line_by_check_and_by_apply(machine):
     assert (done.returncode, done.stdout) == (78, b""), done
     # What is to be said of this host, whatever the policy, comes beside it.
     assert [line for line in done.stderr.decode().splitlines() if not line.startswith("pi-agentctl: warning: this host has no ")] == [
-        "pi-agentctl: /root/draft.yaml:4:5: users.alice.root: unknown key; did you mean 'roots'?; known here: roots, config, run_as, ssh, env",
+        "pi-agentctl: /root/draft.yaml:4:5: users.alice.root: unknown key; did you mean 'roots'?; known here: roots, config, run_as, ssh, signing, env",
         "    4 |     root: [~/projects]",
         "      |     ^",
         "pi-agentctl: /root/draft.yaml:3:3: users.alice: has no roots; add 'roots' with at least one directory, or remove the user",
@@ -106,7 +106,7 @@ def test_a_broken_policy_is_told_with_its_line_by_check_and_by_apply(machine):
     report = json.loads(machine.root(["pi-agentctl", "check", "--json", "/root/draft.yaml"]).stdout)
     assert report["errors"][0] == {
         "file": "/root/draft.yaml", "line": 4, "column": 5, "key": "users.alice.root",
-        "message": "unknown key; did you mean 'roots'?", "remedy": "known here: roots, config, run_as, ssh, env"}  # fmt: skip
+        "message": "unknown key; did you mean 'roots'?", "remedy": "known here: roots, config, run_as, ssh, signing, env"}  # fmt: skip
     machine.root("cp /etc/pi-agent/policy.yaml /root/saved && cp /root/draft.yaml /etc/pi-agent/policy.yaml", check=True)
     try:
         for command in ("apply", "explain", "doctor"):

@@ -100,7 +100,7 @@ GIT_PROGRAMS = Difference(
 UNSIGNED = Difference(
     "Commits and tags are not signed, whatever the repository's or your settings say",
     "A session has no key of yours: whoever holds one can sign anything in your name.",
-    "Sign outside before you push: `git rebase --exec 'git commit --amend --no-edit --gpg-sign' UPSTREAM`.",
+    "Have the policy name a key for the agent (`users.NAME.signing`), or sign outside before you push: `git rebase --exec 'git commit --amend --no-edit --gpg-sign' UPSTREAM`.",
 )
 NO_NAMESPACES = Difference(
     "Programs that build a sandbox of their own fail: `unshare`, `bwrap`, `podman`, chromium's",

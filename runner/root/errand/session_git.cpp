@@ -22,7 +22,6 @@ constexpr const char *config_inside = "/run/pi-agent/gitconfig";
 // In git's order the lowest: the agent's ~/.gitconfig and the repository's settings win over it. GIT_AUTHOR_NAME and GIT_CONFIG_COUNT win
 // over both.
 constexpr const char *config_variable = "GIT_CONFIG_SYSTEM";
-constexpr std::array<const char *, 3> signing_settings{"commit.gpgSign", "tag.gpgSign", "tag.forceSignAnnotated"};
 
 // What cannot be read asks for nothing: git inside cannot read it either.
 RepositorySettings settings_of_repository(const OpenedProject &project)
@@ -76,12 +75,8 @@ void name_git_config(EnvironmentInput &environment)
 
 void leave_commits_unsigned(EnvironmentInput &environment)
 {
-    const char *where = "the repository signs commits, and the session has no key";
-    environment.defaults["GIT_CONFIG_COUNT"] = {std::to_string(signing_settings.size()), where};
-    for (std::size_t index = 0; index < signing_settings.size(); ++index) {
-        environment.defaults["GIT_CONFIG_KEY_" + std::to_string(index)] = {signing_settings[index], where}; // NOLINT: within its bounds
-        environment.defaults["GIT_CONFIG_VALUE_" + std::to_string(index)] = {"false", where};
-    }
+    add_git_settings(environment, {{"commit.gpgSign", "false"}, {"tag.gpgSign", "false"}, {"tag.forceSignAnnotated", "false"}},
+                     "the repository signs commits, and the session has no key");
 }
 
 GitIdentityReader::GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, const AgentPlaces &agents,
@@ -121,9 +116,13 @@ FoundIdentity GitIdentityReader::receive(const SessionWatch &watch)
     }
 }
 
-GitNotices GitIdentityReader::show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config)
+GitNotices GitIdentityReader::show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config, bool has_key)
 {
-    const FoundIdentity found = child_ ? receive(watch) : FoundIdentity{{}, problem_};
+    FoundIdentity found = child_ ? receive(watch) : FoundIdentity{{}, problem_};
+    if (has_key)
+        found.signing = GitSigning::none; // nothing is unsigned
+    else
+        found.identity.signs_commits = found.identity.signs_tags = false;
     child_.reset();
     session.make_directory("run/pi-agent");
     write_whole(session.make_file("run/pi-agent/gitconfig"), git_config_text("/etc/gitconfig", found.identity, config), config_inside);

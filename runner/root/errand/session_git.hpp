@@ -39,7 +39,8 @@ public:
     GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, const AgentPlaces &agents, bool wanted);
 
     // Waits for it and writes what it found into the session's /run, where the agent cannot change it, as its git's configuration.
-    GitNotices show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config);
+    // `has_key`: commits are signed where the user's or the repository's settings say so.
+    GitNotices show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config, bool has_key);
 
 private:
     FoundIdentity receive(const SessionWatch &watch);

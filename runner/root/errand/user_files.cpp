@@ -11,6 +11,7 @@
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
 #include "runner/as_user/project.hpp"
+#include "runner/plan/git_config.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>
@@ -116,32 +117,47 @@ HostVariables ask_host_env_files(const AsRoot &root, const Account &user, const 
 
 SshFiles ask_ssh_files(const AsRoot &root, const Account &user, const AccessRules &rules, const AgentPlaces &agents)
 {
-    if (!rules.ssh_key) return {};
+    if (!rules.ssh_key && !rules.signing_key) return {};
     try {
         return ask<SshFiles>(root, {"reader of the ssh key", user}, [&](const AsUser &) {
             fault_point("reading-ssh");
-            return read_ssh_files(UserPaths(agents), *rules.ssh_key, user.home);
+            return read_ssh_files(UserPaths(agents), rules.ssh_key, rules.signing_key, user.home);
         });
     } catch (const Failure &failure) { // no reason to refuse a session
-        return without_ssh_key(*rules.ssh_key, failure.what());
+        SshFiles none;
+        if (rules.ssh_key) none.notices.push_back(notice_of_key("ssh", *rules.ssh_key, failure.what()));
+        if (rules.signing_key) none.notices.push_back(notice_of_key("signing", *rules.signing_key, failure.what()));
+        return none;
     }
 }
 
 void show_ssh_files(const AsRoot & /*root*/, const SessionDirectory &session, const Account &agent, const SshFiles &files)
 {
-    if (files.key.empty()) return;
-    session.make_directory(ssh_inside);
-    write_file(session, "run/pi-agent/ssh/known_hosts", files.known_hosts);
-    write_file(session, "run/pi-agent/ssh/config", config);
     // Root's, so that the agent cannot change it, and for the agent's group to read. Before there is anything in it.
-    const UniqueFd key = session.make_file(std::string(ssh_inside) + "/key");
-    if (fchown(key.get(), 0, agent.gid.value()) != 0 || fchmod(key.get(), 0440) != 0) throw_errno("closing the copy of an ssh key");
-    write_whole(key, files.key, "/run/pi-agent/ssh/key");
+    const auto write_key = [&](const std::string &path, const std::string &content) {
+        const UniqueFd key = session.make_file(path);
+        if (fchown(key.get(), 0, agent.gid.value()) != 0 || fchmod(key.get(), 0440) != 0) throw_errno("closing the copy of an ssh key");
+        write_whole(key, content, "/" + path);
+    };
+    if (!files.key.empty()) {
+        session.make_directory(ssh_inside);
+        write_file(session, "run/pi-agent/ssh/known_hosts", files.known_hosts);
+        write_file(session, "run/pi-agent/ssh/config", config);
+        write_key("run/pi-agent/ssh/key", files.key);
+    }
+    if (files.signing_key.empty()) return;
+    session.make_directory("run/pi-agent/signing");
+    write_key("run/pi-agent/signing/key", files.signing_key);
 }
 
 void name_ssh_command(EnvironmentInput &environment)
 {
     environment.defaults["GIT_SSH_COMMAND"] = {"ssh -F /run/pi-agent/ssh/config", "users.NAME.ssh"};
+}
+
+void name_signing_key(EnvironmentInput &environment)
+{
+    add_git_settings(environment, {{"gpg.format", "ssh"}, {"user.signingKey", "/run/pi-agent/signing/key"}}, "users.NAME.signing");
 }
 
 std::string ask_user_tmpdir(const AsRoot &root, const Account &caller, const OpenedProject &project, const Request &request)

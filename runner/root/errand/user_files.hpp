@@ -43,16 +43,19 @@ std::vector<EnvAssignment> ask_env_names(const AsRoot &root, const std::vector<P
 // Read by a child that became the user. Throws as reading them does, and when the files do not come within some seconds.
 HostVariables ask_host_env_files(const AsRoot &root, const Account &user, const std::vector<std::string> &files, const AgentPlaces &agents);
 
-// --- Gives the agent's git a copy of the ssh key that the policy names, and the hosts that the user knows.
+// --- Gives the agent's git copies of the keys that the policy names, and the hosts that the user knows.
 
 // Read by a child that became the user: root gives the agent no key that its user may not read. Nothing where the policy names none.
 SshFiles ask_ssh_files(const AsRoot &root, const Account &user, const AccessRules &rules, const AgentPlaces &agents);
 
-// Writes them into the session's /run: the key for the agent's account alone, and nothing that the agent could change.
+// Writes them into the session's /run: keys for the agent's account alone, and nothing that the agent could change.
 void show_ssh_files(const AsRoot &root, const SessionDirectory &session, const Account &agent, const SshFiles &files);
 
 // GIT_SSH_COMMAND, in the lowest layer.
 void name_ssh_command(EnvironmentInput &environment);
+
+// GIT_CONFIG_COUNT and its like, in the lowest layer: settings that win over the repository's own, which names a key that is not here.
+void name_signing_key(EnvironmentInput &environment);
 
 // --- Has the temporary directory made that a user names (--pi-agent-tmpdir).
 

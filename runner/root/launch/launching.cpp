@@ -78,12 +78,15 @@ void show_certificates(Entered &entered, const Heard &heard, const OpenedSession
     entered.environment.certificates_inside = std::move(files.renamed);
 }
 
-void show_key(Entered &entered, const Heard &heard, const OpenedSession &session)
+// Whether there is one that signs.
+bool show_keys(Entered &entered, const Heard &heard, const OpenedSession &session)
 {
     const SshFiles files = ask_ssh_files(entered.root, entered.caller, entered.admission.rules, heard.agents);
     show_ssh_files(entered.root, session.directory, entered.admission.agent, files);
     if (!files.key.empty()) name_ssh_command(entered.environment);
+    if (!files.signing_key.empty()) name_signing_key(entered.environment);
     entered.tell(files.notices);
+    return !files.signing_key.empty();
 }
 
 void take_git(Entered &entered, const Heard &heard, const OpenedSession &session, const GitNotices &git)
@@ -109,8 +112,8 @@ Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, B
                       heard.project.shown.by_group);
         entered.tell(host_files.show(session.directory, entered.sandbox->own_files()));
         show_certificates(entered, heard, session);
-        show_key(entered, heard, session);
-        take_git(entered, heard, session, git_identity.show(session.directory, session.watch, heard.guards.repository_config()));
+        const bool has_key = show_keys(entered, heard, session);
+        take_git(entered, heard, session, git_identity.show(session.directory, session.watch, heard.guards.repository_config(), has_key));
         return synced;
     } catch (...) {
         session.ending.end_after(std::current_exception());

@@ -187,6 +187,8 @@ TEST_CASE("what an engine cannot honour is an error that names the key and its p
 TEST_CASE("what a user has of their own, and what is outside of the root, is an error for all but our own runner")
 {
     CHECK(contains(refusal(RenderTarget::podman, plan_with("", ", ssh: {key: .ssh/id}")), "users.alice.ssh.key: podman cannot honour it"));
+    CHECK(contains(refusal(RenderTarget::podman, plan_with("", ", signing: {key: .ssh/id}")),
+                   "users.alice.signing.key: podman cannot honour it"));
     CHECK(contains(refusal(RenderTarget::podman, plan_with("", ", env: {DB_PASSWORD: x}")), "users.alice.env.DB_PASSWORD: podman"));
     auto facts = facts_of(person_of(""));
     facts.host_variables = {"/home/alice/.pi/agent/env:1"};

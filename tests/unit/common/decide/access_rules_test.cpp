@@ -82,7 +82,8 @@ TEST_CASE("without an own entry the roots of all groups join, each with its grou
 
 TEST_CASE("groups that contradict each other are an error with both names")
 {
-    for (const auto *pair : {"config: a|config: b", "run_as: x|run_as: y", "ssh: {key: x}|ssh: {key: y}", "env: {A: x}|env: {A: y}"}) {
+    for (const auto *pair : {"config: a|config: b", "run_as: x|run_as: y", "ssh: {key: x}|ssh: {key: y}",
+                             "signing: {key: x}|signing: {key: y}", "env: {A: x}|env: {A: y}"}) {
         const std::string text = pair;
         const auto bar = text.find('|');
         const auto policy = parse(head + "users: {'%daemon': {roots: [/srv/d], " + text.substr(0, bar) + "}, '%sys': {roots: [/srv/s], " +

@@ -57,6 +57,7 @@ users:
     config: /home/alice/.config/pi
     run_as: helper
     ssh: {key: .ssh/id_agent}
+    signing: {key: /home/alice/.ssh/id_signing}
     env: {HTTP_PROXY: http://127.0.0.1:3128, EMPTY: ""}
   "%devs": {roots: [/srv/devs], config: .pi/other/}
 settings: {a: [1, -2, 1.5, true, null, yes, "010"], b: {c: text}}
@@ -70,6 +71,7 @@ env: {EDITOR: nano}
     CHECK(policy.users[0].roots[0].text == "~/projects");
     CHECK(policy.users[0].run_as == "helper");
     CHECK(policy.users[0].ssh_key == ".ssh/id_agent");
+    CHECK(policy.users[0].signing_key == "/home/alice/.ssh/id_signing");
     CHECK_FALSE(policy.users[1].ssh_key);
     CHECK(policy.users[0].env.at("HTTP_PROXY") == "http://127.0.0.1:3128");
     CHECK(policy.users[0].env.at("EMPTY").empty());

@@ -267,7 +267,7 @@ TEST_CASE("what was found is shown even when something else took longer than git
         GitIdentityReader reader(root, user, project, {}, true);
         std::this_thread::sleep_for(std::chrono::milliseconds(3100));
         std::string text;
-        for (const auto &notice : reader.show(session, SessionWatch{wrapper, termination}, RepositoryConfig::protected_).always)
+        for (const auto &notice : reader.show(session, SessionWatch{wrapper, termination}, RepositoryConfig::protected_, false).always)
             text += notice;
         EnvironmentInput environment{{}, {}, {}, {}, {}, "/home", "agent", "/usr/bin/pi", "ID"};
         name_git_config(environment);

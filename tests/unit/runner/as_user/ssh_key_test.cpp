@@ -22,7 +22,7 @@ const std::string old_closed_key = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 
 
 std::string problem_of(const TemporaryDirectory &home, const std::string &name)
 {
-    const SshFiles files = read_ssh_files(UserPaths({}), home / name, home.path());
+    const SshFiles files = read_ssh_files(UserPaths({}), home / name, std::nullopt, home.path());
     CHECK(files.key.empty());
     CHECK(files.known_hosts.empty());
     return files.notices.size() == 1 ? files.notices[0] : std::to_string(files.notices.size()) + " notices";
@@ -35,13 +35,31 @@ TEST_CASE("a key without a passphrase is read, with the hosts that the user know
     const TemporaryDirectory home;
     home.make(".ssh");
     home.write("key", open_key);
-    CHECK(read_ssh_files(UserPaths({}), home / "key", home.path()).key == open_key);
+    CHECK(read_ssh_files(UserPaths({}), home / "key", std::nullopt, home.path()).key == open_key);
     home.write(".ssh/known_hosts", "a ssh-ed25519 x");
     home.write("old", old_open_key);
-    const SshFiles files = read_ssh_files(UserPaths({}), home / "old", home.path());
+    const SshFiles files = read_ssh_files(UserPaths({}), home / "old", std::nullopt, home.path());
     CHECK(files.key == old_open_key);
     CHECK(files.known_hosts.find("a ssh-ed25519 x\n") == 0);
     CHECK(files.notices.empty());
+}
+
+TEST_CASE("a key that signs is read with the other one, or alone, and each that cannot be is told")
+{
+    const TemporaryDirectory home;
+    home.make(".ssh");
+    home.write(".ssh/known_hosts", "a ssh-ed25519 x");
+    home.write("key", open_key);
+    home.write("signing", old_open_key);
+    home.write("closed", closed_key);
+    const SshFiles alone = read_ssh_files(UserPaths({}), std::nullopt, home / "signing", home.path());
+    CHECK(alone.key + alone.known_hosts == "");
+    CHECK(alone.signing_key == old_open_key);
+    const SshFiles both = read_ssh_files(UserPaths({}), home / "key", home / "closed", home.path());
+    CHECK(both.key == open_key);
+    CHECK(both.signing_key.empty());
+    REQUIRE(both.notices.size() == 1);
+    CHECK(both.notices[0].starts_with("signing: the agent's git cannot use the key " + (home / "closed")));
 }
 
 TEST_CASE("what is no key that the agent could use is told by its name")
@@ -67,7 +85,7 @@ TEST_CASE("known hosts that cannot be read are told, and the key is used all the
     const TemporaryDirectory home;
     home.make(".ssh/known_hosts");
     home.write("key", open_key);
-    const SshFiles files = read_ssh_files(UserPaths({}), home / "key", home.path());
+    const SshFiles files = read_ssh_files(UserPaths({}), home / "key", std::nullopt, home.path());
     CHECK(files.key == open_key);
     REQUIRE(files.notices.size() == 1);
     CHECK(files.notices[0].find("known_hosts") != std::string::npos);

@@ -132,6 +132,21 @@ TEST_CASE("what else passes follows, each setting with a section of its own")
                            "\tprocess = git-lfs filter-process --skip\n\trequired = true\n");
 }
 
+TEST_CASE("who signs signs inside, too, with settings of the environment that win over each file")
+{
+    GitIdentity identity;
+    identity.signs_commits = identity.signs_tags = true;
+    CHECK(git_config_text("/none", identity, RepositoryConfig::writable) ==
+          always + "[include]\n\tpath = \"/none\"\n[user]\n[commit]\n\tgpgSign = \"true\"\n[tag]\n\tgpgSign = \"true\"\n");
+    EnvironmentInput environment{{}, {}, {}, {}, {}, "/home", "agent", "/usr/bin/pi", "ID"};
+    add_git_settings(environment, {{"gpg.format", "ssh"}, {"user.signingKey", "/key"}}, "why");
+    const auto variables = layer_environment(environment);
+    CHECK(variables.at("GIT_CONFIG_COUNT").value == "2");
+    CHECK(variables.at("GIT_CONFIG_KEY_1").value == "user.signingKey");
+    CHECK(variables.at("GIT_CONFIG_VALUE_1").value == "/key");
+    CHECK(variables.at("GIT_CONFIG_VALUE_0").from == "why");
+}
+
 TEST_CASE("git reads back the settings of any section" * doctest::skip(not_root()))
 {
     GitIdentity identity;
