@@ -62,7 +62,7 @@ std::vector<std::string> judge_path(const PlacesInside &places, std::string_view
 // One of git's: what is relative counts from the working directory, and stays as it is.
 std::optional<std::string> judge_of_git(const PlacesInside &places, std::string_view value)
 {
-    const auto &[project, project_inside] = places.work.front();
+    const std::string &project = places.work.front().first;
     const bool absolute = value.substr(0, 1) == "/";
     const std::string from_project = absolute ? "" : project + "/" + places.below + "/";
     const auto plain = plain_path(from_project + std::string(value));

@@ -50,6 +50,12 @@ bool are_among(const std::optional<std::vector<std::string>> &words, std::size_t
            });
 }
 
+bool is_in_one(const std::vector<std::string> &directories, const std::string &name)
+{
+    return std::any_of(directories.begin(), directories.end(),
+                       [&](const std::string &directory) { return access((directory + "/" + name).c_str(), X_OK) == 0; });
+}
+
 } // namespace
 
 ExpectedAccount account_of(const SandboxPlan &plan)
@@ -87,17 +93,19 @@ std::vector<cpu_set_t> processors_of(pid_t process, const AskForProcessors &ask)
     throw_errno("reading the processors of process " + std::to_string(process));
 }
 
-bool has_program(const std::vector<std::string> &directories, const std::string &name)
+bool has_name(const std::vector<std::string> &directories, const std::string &name)
 {
-    return std::any_of(directories.begin(), directories.end(),
-                       [&](const std::string &directory) { return access((directory + "/" + name).c_str(), X_OK) == 0; });
+    return std::any_of(directories.begin(), directories.end(), [&](const std::string &directory) {
+        struct stat facts {};
+        return lstat((directory + "/" + name).c_str(), &facts) == 0;
+    });
 }
 
 std::vector<std::string> missing_search_tools(const std::vector<std::string> &directories)
 {
     std::vector<std::string> missing;
-    if (!has_program(directories, "fd") && !has_program(directories, "fdfind")) missing.emplace_back("fd");
-    if (!has_program(directories, "rg")) missing.emplace_back("rg");
+    if (!is_in_one(directories, "fd") && !is_in_one(directories, "fdfind")) missing.emplace_back("fd");
+    if (!is_in_one(directories, "rg")) missing.emplace_back("rg");
     return missing;
 }
 

@@ -39,8 +39,9 @@ using AskForProcessors = std::function<int(pid_t, std::size_t, cpu_set_t *)>; //
 // it could have. Throws SystemFailure.
 std::vector<cpu_set_t> processors_of(pid_t process, const AskForProcessors &ask = sched_getaffinity);
 
-// Whether one of these directories, which only root can change, has a program of this name.
-bool has_program(const std::vector<std::string> &directories, const std::string &name);
+// Whether one of these directories, which only root can change, has this name. What a link there leads to can be a user's, and is not
+// looked at.
+bool has_name(const std::vector<std::string> &directories, const std::string &name);
 
 // --- Whether the host has fd and rg where the agent looks for them.
 

@@ -161,7 +161,7 @@ void hear_shell(Entered &entered, const Heard &heard, const OpenedSession &sessi
                         home.places,
                         entered.admission.view,
                         heard.project.below,
-                        [&](const std::string &name) { return has_program(directories, name); }};
+                        [&](const std::string &name) { return has_name(directories, name); }};
     if (entered.policy.projects.paths == ProjectPaths::host)
         for (const auto &other : heard.project.git_directories)
             places.work.emplace_back(other.path(), other.path());

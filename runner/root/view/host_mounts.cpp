@@ -81,10 +81,14 @@ std::vector<LateMount> show_part_of_etc(const AsRoot &root, const SessionDirecto
 }
 
 // apt reads what dpkg says without them, too, and complains. What the host has there can hold passwords of sources and proxies.
-void stand_in_for_apt(const SessionDirectory &session)
+void stand_in_for_apt(const SessionDirectory &session, const HostView &view)
 {
+    const auto is_of_apt = [](const std::string &path) { return is_within(path, "/etc/apt"); };
+    const bool is_shown_besides =
+        std::any_of(view.trees.begin(), view.trees.end(), is_of_apt) ||
+        std::any_of(view.links.begin(), view.links.end(), [&](const auto &link) { return is_of_apt(link.first); });
     struct stat facts {};
-    if (stat("/etc/apt", &facts) != 0) return;
+    if (is_shown_besides || lstat("/etc/apt", &facts) != 0) return; // view_paths; or a host without apt
     for (const char *directory : {"apt.conf.d", "preferences.d", "sources.list.d"})
         session.make_directory(std::string("root/etc/apt/") + directory);
     const UniqueFd list = session.make_file("root/etc/apt/sources.list"); // empty
@@ -229,7 +233,7 @@ std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &ses
         show_read_only(root, session, "/etc", "root/etc");
     else
         late = show_part_of_etc(root, session);
-    if (view.view == View::minimal) stand_in_for_apt(session);
+    if (view.view == View::minimal) stand_in_for_apt(session, view);
     const std::string devices = "/sys/devices/system"; // processors and memory: what tools size themselves by
     session.make_directory(devices.substr(1));
     late.push_back({clone_read_only(root, open_trusted(devices, O_PATH | O_DIRECTORY, "host directory")), devices});

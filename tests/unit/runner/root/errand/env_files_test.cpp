@@ -39,9 +39,8 @@ TEST_CASE("the user's files are read in their order, relative to the home or abs
 TEST_CASE("names that are not the user's are left out and named with file and line, without the value")
 {
     const TemporaryDirectory home;
-    home.write(
-        "env",
-        "PATH=secret\nHOME=secret\nLD_PRELOAD=secret\nPI_CODING_AGENT_DIR=secret\nNODE_OPTIONS=secret\nnpm_config_globalconfig=secret\nOK=1\n");
+    home.write("env", "PATH=secret\nHOME=secret\nLD_PRELOAD=secret\nPI_CODING_AGENT_DIR=secret\nNODE_OPTIONS=secret\nnpm_config_"
+                      "globalconfig=secret\nOK=1\n");
     const HostVariables variables = read_host_env_files(UserPaths({}), {"env"}, home.path());
     REQUIRE(variables.assignments.size() == 1);
     REQUIRE(variables.notices.size() == 6);
