@@ -52,6 +52,16 @@ GIT_CONFIG = Difference(
     "Both name programs that git runs as you, outside, the next time that you type `git`.",
     "Run the command outside, use `git -c NAME=VALUE` inside, or take them out of `projects.protect`.",
 )
+GIT_GARBAGE = Difference(
+    "`git count-objects -v` calls `.git/config`, `.git/hooks` and their like garbage",
+    "A file `.git/commondir` that names its own directory keeps the agent from making one that names another, and git takes it for the mark of a worktree.",
+    "Ignore these lines: nothing is removed. The file goes with the session.",
+)
+GIT_OUTSIDE_WAITS = Difference(
+    "Outside, while a session works in the repository, git cannot write `.git/config`: \"Device or resource busy\"",
+    "Git replaces the file, and with the old one its protection inside would go, unseen.",
+    "Do it when the session has ended; or edit the file in place.",
+)
 VARIABLES = Difference(
     "Variables of your shell are not there, but for language, terminal and what the policy lists",
     "A shell's environment often holds keys, and every command inside can read it.",
