@@ -18,7 +18,7 @@ def test_what_git_runs_of_a_submodule_is_not_changed(script, prove):
 
 
 @pytest.mark.position("user")
-@pytest.mark.parametrize("outside", ["git -C library config a.b c", "git submodule sync", f"cp {MODULE}/config new && mv -f new {MODULE}/config"])
+@pytest.mark.parametrize("outside", ["git -C library config a.b c", f"cp {MODULE}/config new && mv -f new {MODULE}/config"])
 def test_the_user_does_not_uncover_the_settings_of_a_submodule(outside, prove):
     """They replace the file by renaming: during a session that fails, instead of uncovering it inside."""
 

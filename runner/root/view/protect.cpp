@@ -234,7 +234,6 @@ void ProjectGuards::apply_inside(const AsRoot &root, FdRef mount_namespace, cons
                                                  "the administrator to name the paths (projects.protect)");
         if (defence_is_on("protect-inner-held")) protect_in_place(root, tree->path(), top, held);
     }
-    if (inner_.empty()) return;
     with_mounts_of(root, mount_namespace, [&] {
         const UniqueFd view = open_or_throw("opening the session's view", "/", O_PATH | O_DIRECTORY);
         for (const auto &[tree, on_host, points] : inner_) {

@@ -29,6 +29,8 @@ public:
     // In the launcher's mount table, before the agent starts: what is protected of submodules and worktrees. They may be thousands, and
     // systemd makes a unit of each mount of the host. Among the host's mounts are of these only what git replaces in everyday work.
     void apply_inside(const AsRoot &root, FdRef mount_namespace, const std::string &project_path);
+    // Whether there is any.
+    [[nodiscard]] bool has_inner() const noexcept { return !inner_.empty(); }
     // Waits for the search, which apply() does as well, and throws what it found wrong. `meanwhile` is called now and then.
     void wait_for_search(const std::function<void()> &meanwhile);
 
