@@ -71,10 +71,15 @@ public:
 
     std::vector<GuardedPath> of_repositories(const std::vector<std::string> &repositories)
     {
+        std::vector<std::string> own;
         for (const auto &repository : repositories) {
             found_.push_back({repository, ".git", Standin::none, true});
-            if (const std::optional<std::string> own = follow_dot_git(repository)) add_gitdir(*own);
+            if (std::optional<std::string> gitdir = follow_dot_git(repository)) own.push_back(std::move(*gitdir));
         }
+        for (const auto &gitdir : own)
+            note_own(gitdir);
+        for (const auto &gitdir : own)
+            add_gitdir(gitdir);
         return std::move(found_);
     }
 
@@ -90,12 +95,13 @@ public:
 
     std::vector<GuardedPath> of_gitdir()
     {
+        note_own("");
         add_gitdir("");
         return std::move(found_);
     }
 
 private:
-    void guard(const std::string &base, const std::string &path, Standin standin)
+    void guard(const std::string &base, const std::string &path, Standin standin, bool is_inner)
     {
         if (found_.size() >= most_)
             throw Failure(ExitStatus::limit, "limit: the repository in " + escape_for_display(tree_.path) + " has more than " +
@@ -103,7 +109,17 @@ private:
                                                  " paths that git runs things from (many submodules or worktrees?); remove worktrees that "
                                                  "are not needed ('git worktree prune'), or ask the administrator to name the paths "
                                                  "(projects.protect)");
-        found_.push_back({base, path, standin, false});
+        found_.push_back({base, path, standin, false, false, is_inner});
+    }
+
+    // What the session was started in is told from what else is there before anything is listed: a submodule may be both.
+    void note_own(const std::string &gitdir)
+    {
+        own_.insert(gitdir);
+        const auto text = text_of(tree_, gitdir, "commondir");
+        if (!text) return;
+        const ShownPath common = find_shown(tree_, gitdir, trimmed(*text));
+        if (common.kind == ShownPath::Kind::directory) own_.insert(common.path);
     }
 
     // What a worktree shares with others may lie in another tree, or in none.
@@ -140,20 +156,22 @@ private:
     void add_private(const std::string &gitdir, Standin worktree_config)
     {
         if (!seen_.insert(gitdir).second) return;
-        guard(gitdir, "commondir", Standin::none);
-        guard(gitdir, "gitdir", Standin::none);
-        guard(gitdir, "config.worktree", worktree_config);
+        const bool is_inner = !own_.contains(gitdir);
+        guard(gitdir, "commondir", Standin::none, is_inner);
+        guard(gitdir, "gitdir", Standin::none, is_inner);
+        guard(gitdir, "config.worktree", worktree_config, is_inner);
     }
 
     void add_common(const std::string &gitdir)
     {
         if (!seen_.insert(gitdir).second) return;
         const Standin worktree_config = worktree_config_of(gitdir);
-        guard(gitdir, "hooks", Standin::directory);
-        guard(gitdir, "config", Standin::comment);
-        guard(gitdir, "config.worktree", worktree_config);
-        guard(gitdir, "commondir", Standin::commondir);
-        guard(gitdir, "info/attributes", Standin::comment);
+        const bool is_inner = !own_.contains(gitdir);
+        guard(gitdir, "hooks", Standin::directory, is_inner);
+        guard(gitdir, "config", Standin::comment, is_inner);
+        guard(gitdir, "config.worktree", worktree_config, is_inner);
+        guard(gitdir, "commondir", Standin::commondir, is_inner);
+        guard(gitdir, "info/attributes", Standin::comment, is_inner);
         for (const auto &name : entries(gitdir, "worktrees")) {
             const std::string own = join_path(gitdir, "worktrees/" + name);
             if (!is_directory(tree_, own)) continue;
@@ -183,7 +201,7 @@ private:
     // The `.git` file of a working tree that is shown.
     void guard_shown(const std::string &base, const std::string &path)
     {
-        if (find_shown(tree_, base, path).kind == ShownPath::Kind::other) guard(base, path, Standin::none);
+        if (find_shown(tree_, base, path).kind == ShownPath::Kind::other) guard(base, path, Standin::none, !own_.contains(base));
     }
 
     std::vector<std::string> entries(const std::string &gitdir, const std::string &below)
@@ -201,6 +219,7 @@ private:
 
     const GuardedTree &tree_;
     std::size_t most_;
+    std::set<std::string> own_; // git directories of the repositories that were asked for
     std::set<std::string> seen_;
     std::vector<GuardedPath> found_;
 };

@@ -53,8 +53,9 @@ struct GuardedPath {
     std::string base; // canonical directory, relative to the top
     std::string path; // relative to that; may lead through links
     Standin standin = Standin::none;
-    bool is_way = false; // leads to what is protected: of it only the links, and what is no directory
-    bool stays = false;  // where it is a directory: it may be written to, and not renamed or removed
+    bool is_way = false;   // leads to what is protected: of it only the links, and what is no directory
+    bool stays = false;    // where it is a directory: it may be written to, and not renamed or removed
+    bool is_inner = false; // of a submodule or worktree that the session was not started in: there may be hundreds
 };
 
 // Every directory from the top down to `below` that has an entry `.git`, whatever that is: git passes over one that it does not take for a

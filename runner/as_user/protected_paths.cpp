@@ -7,6 +7,7 @@
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>
+#include <map>
 #include <poll.h>
 
 namespace pi_agent {
@@ -32,7 +33,7 @@ public:
     {
         const ShownPath place = find_shown(tree_, wanted.base, wanted.path);
         for (const auto &link : place.links)
-            add_once(found_.guarded.read_only, link);
+            add_read_only(link, wanted.is_inner);
         switch (place.kind) {
         case ShownPath::Kind::directory:
             if (wanted.stays) add_once(found_.guarded.kept, place.path);
@@ -42,7 +43,7 @@ public:
             add_existing(place.path, wanted);
             break;
         case ShownPath::Kind::missing:
-            add_missing(place, wanted.standin);
+            add_missing(place, wanted);
             break;
         case ShownPath::Kind::closed:
             if (defence_is_on("protect-unreadable")) refuse_closed(place.path);
@@ -61,6 +62,8 @@ public:
     {
         for (auto &notice : names_.notices())
             found_.guarded.notices.push_back(std::move(notice));
+        for (const auto &[path, is_inner] : is_inner_)
+            if (is_inner) found_.guarded.inner.push_back(path);
         return std::move(found_);
     }
 
@@ -78,10 +81,22 @@ private:
         if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);
     }
 
-    void add_placeholder(const std::string &path, Standin standin, bool is_target)
+    // What belongs to the repository's own git directory, too, is not of another one. True for what was not there before.
+    bool take_path(const std::string &path, bool is_inner)
     {
-        const auto same = [&](const Placeholder &other) { return other.path == path; };
-        if (std::any_of(found_.placeholders.begin(), found_.placeholders.end(), same)) return;
+        const auto [at, is_new] = is_inner_.emplace(path, is_inner);
+        at->second = at->second && is_inner;
+        return is_new;
+    }
+
+    void add_read_only(const std::string &path, bool is_inner)
+    {
+        if (take_path(path, is_inner)) found_.guarded.read_only.push_back(path);
+    }
+
+    void add_placeholder(const std::string &path, Standin standin, bool is_target, bool is_inner)
+    {
+        if (!take_path(path, is_inner)) return;
         found_.placeholders.push_back({path, standin, is_target});
         found_.guarded.placeholders.push_back(path);
     }
@@ -92,20 +107,21 @@ private:
         const std::string base = wanted.base.empty() ? "" : wanted.base + "/";
         const bool may_be_ours = wanted.standin != Standin::none && path.compare(0, base.size(), base) == 0;
         for (std::size_t slash = path.find('/', base.size()); may_be_ours && slash != std::string::npos; slash = path.find('/', slash + 1))
-            adopt(path.substr(0, slash), false);
-        if (!may_be_ours || !adopt(path, true)) add_once(found_.guarded.read_only, path);
+            adopt(path.substr(0, slash), false, wanted.is_inner);
+        if (!may_be_ours || !adopt(path, true, wanted.is_inner)) add_read_only(path, wanted.is_inner);
     }
 
     // Another session's placeholder, or one that a power cut left: it is used as if this session had made it.
-    bool adopt(const std::string &path, bool is_target)
+    bool adopt(const std::string &path, bool is_target, bool is_inner)
     {
         const auto standin = find_placeholder(tree_.top, path);
-        if (standin) add_placeholder(path, *standin, is_target);
+        if (standin) add_placeholder(path, *standin, is_target, is_inner);
         return standin.has_value();
     }
 
-    void add_missing(const ShownPath &place, Standin standin)
+    void add_missing(const ShownPath &place, const GuardedPath &wanted)
     {
+        const Standin standin = wanted.standin;
         if (standin == Standin::none || !defence_is_on("protect-missing")) return;
         const std::vector<std::string> names = path_components(place.rest);
         std::string path = place.path;
@@ -114,14 +130,15 @@ private:
             path = join_path(path, names[index]);
             const bool last = index + 1 == names.size();
             if (!last && standin != Standin::directory)
-                add_placeholder(path, Standin::directory, false);
+                add_placeholder(path, Standin::directory, false, wanted.is_inner);
             else
-                return add_placeholder(path, standin, true);
+                return add_placeholder(path, standin, true, wanted.is_inner);
         }
     }
 
     const GuardedTree &tree_;
     SingleNames names_;
+    std::map<std::string, bool> is_inner_; // of what is read-only or gets a placeholder
     FoundPaths found_;
 };
 
@@ -144,7 +161,7 @@ std::vector<GuardedPath> wanted_in_project(const GuardedTrees &trees, const Proj
 {
     std::vector<GuardedPath> wanted;
     if (!policy.protect)
-        wanted = git_executing_paths(trees.project, repositories_above(trees.project, trees.below), guard_limit);
+        wanted = git_executing_paths(trees.project, repositories_above(trees.project, trees.below), protect_limit);
     else
         for (const auto &path : *policy.protect)
             wanted.push_back({trees.repository.value_or(""), path.path, standin_of(path, trees), false, false});
@@ -163,7 +180,7 @@ std::vector<FoundPaths> find_all(const GuardedTrees &trees, const ProjectsPolicy
     project.masked = std::move(masked.paths);
     project.notices.insert(project.notices.end(), masked.notices.begin(), masked.notices.end());
     for (const auto &tree : trees.git_directories)
-        found.push_back(policy.protect ? FoundPaths{} : find(tree, gitdir_executing_paths(tree, guard_limit)));
+        found.push_back(policy.protect ? FoundPaths{} : find(tree, gitdir_executing_paths(tree, protect_limit)));
     return found;
 }
 
@@ -220,7 +237,7 @@ void serve_guarded_paths(const AsUser & /*user*/, const GuardedTrees &trees, con
 GuardedPaths decode_guarded_paths(std::string_view bytes)
 {
     GuardedPaths paths = decode_fields<GuardedPaths>(bytes);
-    for (const auto *some : {&paths.read_only, &paths.placeholders, &paths.kept, &paths.masked})
+    for (const auto *some : {&paths.read_only, &paths.placeholders, &paths.kept, &paths.masked, &paths.inner})
         require_beneath(*some);
     return paths;
 }

@@ -17,7 +17,7 @@
 
 namespace pi_agent {
 
-constexpr std::size_t guarded_texts_limit = 2 * guard_limit;
+constexpr std::size_t guarded_texts_limit = 2 * protect_limit;
 
 // Of one tree. All paths are relative to it, canonical when they were found, and any bytes.
 struct GuardedPaths {
@@ -26,10 +26,11 @@ struct GuardedPaths {
     std::vector<std::string> kept;         // directories that must stay where they are
     std::vector<std::string> masked;
     std::vector<std::string> notices;
+    std::vector<std::string> inner; // of `read_only` and `placeholders`: those of submodules and worktrees
 
     static void fields(auto &archive, auto &self)
     {
-        for (auto *some : {&self.read_only, &self.placeholders, &self.kept, &self.masked, &self.notices})
+        for (auto *some : {&self.read_only, &self.placeholders, &self.kept, &self.masked, &self.notices, &self.inner})
             archive.bounded(*some, guarded_texts_limit);
     }
 };

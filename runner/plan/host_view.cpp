@@ -102,7 +102,8 @@ bool is_shown(const HostView &view, const std::string &path)
            std::any_of(view.trees.begin(), view.trees.end(), [&](const std::string &tree) { return is_within(path, tree); });
 }
 
-std::map<std::string, PointKind> plan_points(const std::vector<std::string> &read_only, const std::vector<std::string> &kept)
+std::map<std::string, PointKind> plan_points(const std::vector<std::string> &read_only, const std::vector<std::string> &kept,
+                                             std::size_t most)
 {
     std::map<std::string, PointKind> points;
     const auto keep = [&](const std::string &path) {
@@ -124,9 +125,9 @@ std::map<std::string, PointKind> plan_points(const std::vector<std::string> &rea
     for (const auto &path : read_only)
         for (auto next = points.lower_bound(path + "/"); next != points.end() && next->first.starts_with(path + "/");)
             next = points.erase(next);
-    if (points.size() > guard_limit)
+    if (points.size() > most)
         throw Failure(ExitStatus::limit, "limit: what is protected and masked in the project needs " + std::to_string(points.size()) +
-                                             " mounts, and at most " + std::to_string(guard_limit) +
+                                             " mounts, and at most " + std::to_string(most) +
                                              " are made; remove worktrees and submodules that are not needed, or ask the administrator to "
                                              "protect or mask less (projects.protect, projects.mask)");
     return points;

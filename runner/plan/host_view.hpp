@@ -3,6 +3,7 @@
 
 #include "common/host/account.hpp"
 #include "runner/plan/environment.hpp"
+#include "runner/plan/limits.hpp"
 
 #include <array>
 #include <set>
@@ -47,8 +48,9 @@ enum class PointKind { prefix, read_only };
 
 // Every mount point that these paths need, parents before what is in them: the paths read-only, and each directory above one as it is,
 // because a directory that is no mount point can be renamed, and another put in its place. What lies in a read-only one needs none.
-// `kept`: directories that only must stay where they are, and those above them. Throws Failure(limit) beyond guard_limit.
-std::map<std::string, PointKind> plan_points(const std::vector<std::string> &read_only, const std::vector<std::string> &kept = {});
+// `kept`: directories that only must stay where they are, and those above them. Throws Failure(limit) where that are more than `most`.
+std::map<std::string, PointKind> plan_points(const std::vector<std::string> &read_only, const std::vector<std::string> &kept = {},
+                                             std::size_t most = guard_limit);
 
 // --- The name under which the agent's home has a project: ~/projects/NAME-HASH, the same at every start.
 

@@ -197,7 +197,7 @@ def test_at_a_terminal_pi_says_once_for_each_repository_which_git_commands_wait_
 
 
 def test_more_than_can_be_protected_is_refused_with_what_to_do(machine, repository):
-    place = repository("for i in $(seq 300); do mkdir -p .git/worktrees/w$i; touch .git/worktrees/w$i/commondir; done")
+    place = repository("seq 5500 | sed s,^,.git/worktrees/w, | xargs mkdir -p; for i in $(seq 5500); do : >.git/worktrees/w$i/commondir; done")
     assert_refused(pi(machine, "sh", "true", cwd=place), 75, "limit: the repository", "git worktree prune", "projects.protect")
 
 

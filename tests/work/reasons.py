@@ -67,6 +67,16 @@ READ_ONLY_TOOLCHAINS = Difference(
     "Toolchains are shown read-only: you run them outside, too, and an agent could put anything into them.",
     "Run the manager outside. Packages of environments can be changed inside, until the session ends; what is to stay goes into the project (`.venv`).",
 )
+GIT_GARBAGE = Difference(
+    "`git count-objects -v` calls `.git/config`, `.git/hooks` and their like garbage",
+    "A file `.git/commondir` that names its own directory keeps the agent from making one that names another, and git takes it for the mark of a worktree.",
+    "Ignore these lines: nothing is removed. The file goes with the session.",
+)
+GIT_OUTSIDE_WAITS = Difference(
+    "Outside, while a session works in the repository, git cannot write `.git/config`: \"Device or resource busy\"",
+    "Git replaces the file, and with the old one its protection inside would go, unseen.",
+    "Do it when the session has ended; or edit the file in place.",
+)
 VARIABLES = Difference(
     "Variables of your shell are not there, but for language, terminal, places that a session shows (`PATH`, `GIT_DIR`) and what the policy lists",
     "A shell's environment often holds keys, and every command inside can read it.",

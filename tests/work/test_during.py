@@ -1,4 +1,4 @@
-"""What the user does outside, in a project, while a session works in it: as if there were none."""
+"""What the user does outside, in a project, while a session works in it: as if there were none, but for what reasons.GIT_OUTSIDE_WAITS says."""
 
 import pytest
 from case import Case
@@ -17,18 +17,35 @@ OUTSIDE = {
     "a commit": "echo x >>file && git commit -qam x",
     "a hook": "printf '#!/bin/sh\\n' >.git/hooks/pre-commit && chmod +x .git/hooks/pre-commit && rm .git/hooks/pre-commit",
     "the project's removal of a directory": "rm -r src && mkdir src",
+    "the removal of a worktree": "git worktree remove old && git worktree list | wc -l",
 }
+# They write .git/config.
+WAITING = ("git config", "git switch --track", "git push with an upstream", "git branch with an upstream", "git remote add", "git submodule add")
 
 
 @pytest.fixture
 def project(sides):
-    sides.prepare(Case("", "", REMOTE + "git push -q origin main:other; git fetch -q"))
+    sides.prepare(Case("", "", REMOTE + "git push -q origin main:other; git fetch -q; git worktree add -q old -b old; echo old >>.git/info/exclude"))
     yield sides.machine
     wait_until_empty(lambda: leftovers(sides.machine))
 
 
-@pytest.mark.parametrize("name", OUTSIDE)
+def complaints(done):
+    return done.returncode, [line for line in done.stderr.decode().splitlines() if line.startswith(("error", "fatal"))]
+
+
+@pytest.mark.parametrize("name", [name for name in OUTSIDE if name not in WAITING])
 def test_the_user_works_outside_meanwhile(project, name):
     with session(project, "sh", "git status --porcelain; echo ready; read -r line", cwd=PLACE, env=ENVIRONMENT):
         done = project.run(OUTSIDE[name], cwd=PLACE, env=ENVIRONMENT)
-    assert (done.returncode, [line for line in done.stderr.decode().splitlines() if line.startswith(("error", "fatal"))]) == (0, [])
+    assert complaints(done) == (0, [])
+
+
+@pytest.mark.parametrize("name", WAITING)
+def test_what_writes_the_settings_waits_for_the_sessions_end(project, name):
+    command = OUTSIDE[name].split(" && ")[0]
+    with session(project, "sh", "git status --porcelain; echo ready; read -r line", cwd=PLACE, env=ENVIRONMENT):
+        busy = project.run(command, cwd=PLACE, env=ENVIRONMENT)
+    assert b"Device or resource busy" in busy.stderr, busy
+    wait_until_empty(lambda: leftovers(project))
+    assert complaints(project.run("git config core.commentChar ';'", cwd=PLACE, env=ENVIRONMENT)) == (0, [])

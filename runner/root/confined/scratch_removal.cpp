@@ -24,17 +24,8 @@ namespace pi_agent {
 
 namespace {
 
-std::vector<std::string> recorded_paths(FdRef session)
-{
-    const UniqueFd records = find_beneath(session, placeholders_directory, O_RDONLY | O_DIRECTORY);
-    if (!records) return {};
-    std::vector<std::string> paths;
-    for (;;) {
-        std::string path = read_session_link(records, std::to_string(paths.size()).c_str());
-        if (path.empty()) return paths;
-        paths.push_back(std::move(path));
-    }
-}
+constexpr char is_used = 'U'; // by another session, in the order to the remover: a letter for each path
+constexpr char is_free = 'F';
 
 void remove_as_user(const std::vector<std::string> &paths, FdRef channel)
 {
@@ -44,8 +35,8 @@ void remove_as_user(const std::vector<std::string> &paths, FdRef channel)
     if (!order) return; // the runner is gone; who cleans up after it does this, too
     fault_point("unplacing");
     const UniqueFd top = open_or_throw("opening /", "/", O_PATH | O_DIRECTORY);
-    for (auto path = paths.rbegin(); path != paths.rend(); ++path)
-        remove_placeholder(top, path->substr(1));
+    for (std::size_t index = std::min(paths.size(), order->bytes.size()); index-- > 0;)
+        if (order->bytes[index] == is_free) remove_placeholder(top, paths[index].substr(1));
     send_answer(channel, "");
 }
 
@@ -184,7 +175,7 @@ void PlaceholderRemoval::begin() noexcept
 {
     if (std::exchange(begun_, true)) return;
     const auto start = [&] { // cppcheck-suppress throwInNoexceptFunction ; attempt_recorded catches it
-        paths_ = recorded_paths(session_);
+        paths_ = recorded_placeholders(session_);
         if (paths_.empty() || !defence_is_on("remove-placeholders")) return;
         const auto uid = session_user(session_);
         const auto user = uid ? find_account(*uid) : std::nullopt;
@@ -200,8 +191,18 @@ void PlaceholderRemoval::finish(Deadline deadline) noexcept
     begin(); // cppcheck-suppress throwInNoexceptFunction ; it throws nothing
     const auto remove = [&] {
         if (!child_) return;
-        send_packet(child_->channel(), "R", {}, deadline);
-        if (!wait_for_input(child_->channel(), deadline)) throw Failure(ExitStatus::system_failure, "that took too long");
+        // Some are mounted over in other sessions' own mount tables alone, so that nothing keeps them from being removed here.
+        const UniqueFd lock = lock_placeholders(session_user(session_).value(), deadline);
+        if (!lock) throw Failure(ExitStatus::system_failure, "the end of another session takes too long");
+        std::string order(paths_.size(), is_free);
+        if (const auto others = placeholders_of_others(id_); defence_is_on("placeholder-records"))
+            for (std::size_t index = 0; index < paths_.size(); ++index)
+                if (others.contains(paths_[index])) order[index] = is_used;
+        send_packet(child_->channel(), order, {}, deadline);
+        if (!wait_for_input(child_->channel(), deadline)) {
+            child_.reset(); // before somebody else has the lock
+            throw Failure(ExitStatus::system_failure, "that took too long");
+        }
         child_->receive();
         const UniqueFd records = find_beneath(session_, placeholders_directory, O_RDONLY | O_DIRECTORY);
         for (std::size_t index = 0; records && index < paths_.size(); ++index)

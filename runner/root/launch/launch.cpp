@@ -21,6 +21,7 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
     const auto before_agent = [&] {
         sandbox.require_enforced(entered.policy);
         if (!view.tree.late.empty()) attach_late(entered.root, sandbox.mount_namespace(), view.tree.late);
+        if (heard.guards.has_inner()) heard.guards.apply_inside(entered.root, sandbox.mount_namespace(), session.project_path);
         confine_root(entered.root);
         // --- confined root from here: what is left is to watch, to end and to remove ---
     };

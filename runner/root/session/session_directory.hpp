@@ -1,6 +1,7 @@
 // Sessions' directories below /run/pi-agent/sessions: mount points only, on a small tmpfs that all share. Whose they are, who runs them.
 #pragma once
 
+#include "common/base/channel.hpp"
 #include "common/base/fd.hpp"
 #include "common/base/ids.hpp"
 #include "common/host/identity.hpp"
@@ -8,6 +9,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -21,6 +23,14 @@ std::string make_session_id();
 UniqueFd open_runtime_directory();
 
 constexpr const char *sessions_directory = "/run/pi-agent/sessions";
+// Nobody removes placeholders of this user's sessions meanwhile; none where somebody still does at the deadline. Who has written down
+// its own and then had this for a moment knows that whoever removes some has seen that.
+UniqueFd lock_placeholders(Uid user, Deadline deadline);
+// The paths of the placeholders of all sessions but one.
+std::set<std::string> placeholders_of_others(const std::string &id);
+// Those of one.
+std::vector<std::string> recorded_placeholders(FdRef session);
+
 // Links of a session's directory that lead nowhere: their texts are the uid whose session it is, and the process id of its runner.
 constexpr const char *user_link = "user";
 constexpr const char *runner_link = "runner";

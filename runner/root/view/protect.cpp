@@ -8,11 +8,13 @@
 #include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
+#include "runner/root/session/state_directory.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <fcntl.h>
+#include <set>
 #include <sys/stat.h>
 
 namespace pi_agent {
@@ -21,6 +23,7 @@ namespace {
 
 constexpr int search_patience_seconds = mask_search_seconds + child_patience_seconds;
 constexpr int placing_attempts = 5;
+constexpr int removal_patience_seconds = 5; // with the placeholders of another session
 constexpr const char *masked_file = "masked-file";
 constexpr const char *masked_directory = "masked-directory";
 
@@ -39,7 +42,7 @@ bool is_of_a_change(int error)
 // What was mounted in one tree, by its path there.
 class Mounted {
 public:
-    Mounted(const AsRoot &root, const ShownTree &tree, const DetachedMount &top) : root_(root), place_(tree.path()), top_(top) {}
+    Mounted(const AsRoot &root, std::string place, FdRef top) : root_(root), place_(std::move(place)), top_(top) {}
 
     // Each path on itself, with what is mounted in it: the stand-ins that hide submounts. Those of an earlier attempt stay.
     void protect(const std::map<std::string, PointKind> &points)
@@ -47,7 +50,7 @@ public:
         for (const auto &[path, kind] : points) {
             const bool is_read_only = kind == PointKind::read_only;
             if (ids_.contains(path) || (is_read_only && !defence_is_on("protect"))) continue;
-            const UniqueFd target = open_beneath(top_.fd, path, O_PATH);
+            const UniqueFd target = open_beneath(top_, path, O_PATH);
             put(clone_mount(root_, target, Submounts::take_along, MountAttributes{is_read_only, nullptr}), target, path);
         }
     }
@@ -60,7 +63,7 @@ public:
         const UniqueFd directory = session.make_directory(masked_directory);
         if (fchmod(file.get(), 0) != 0 || fchmod(directory.get(), 0) != 0) throw_errno("making a stand-in for what is masked");
         for (const auto &path : paths) {
-            const UniqueFd target = find_beneath(top_.fd, path, O_PATH);
+            const UniqueFd target = find_beneath(top_, path, O_PATH);
             if (!target) tree_changed(place_, path);
             const UniqueFd &standin = S_ISDIR(examine(target, "examining a path in the project").st_mode) ? directory : file;
             forget_below(path);
@@ -73,7 +76,7 @@ public:
     void require_in_place() const
     {
         for (const auto &[path, id] : ids_) {
-            const UniqueFd fd = find_beneath(top_.fd, path, O_PATH);
+            const UniqueFd fd = find_beneath(top_, path, O_PATH);
             if (!fd || mount_id(fd) != id) tree_changed(place_, path);
         }
     }
@@ -94,13 +97,42 @@ private:
 
     const AsRoot &root_;
     std::string place_;
-    const DetachedMount &top_;
+    FdRef top_;
     std::map<std::string, std::uint64_t> ids_;
 };
+
+using Points = std::map<std::string, PointKind>;
+
+// Mounts them in one tree, whose `top` is open in the mount table that they go to.
+void protect_in_place(const AsRoot &root, const std::string &place, FdRef top, const Points &points)
+{
+    Mounted mounted(root, place, top);
+    try {
+        mounted.protect(points);
+    } catch (const SystemFailure &failure) {
+        if (!is_of_a_change(failure.error_number())) throw;
+        tree_changed(place, failure.what());
+    }
+    mounted.require_in_place();
+}
+
+// What git writes anew, by renaming, in everyday work outside.
+bool is_replaced_outside(const std::string &path)
+{
+    const std::string name = split_last(path).second;
+    return name == "config" || name == "config.worktree";
+}
+
+Points without(Points points, const Points &others)
+{
+    std::erase_if(points, [&](const auto &point) { return others.contains(point.first); });
+    return points;
+}
 
 } // namespace
 
 ProjectGuards::ProjectGuards(const AsRoot &root, const Account &user, const OpenedProject &project, const ProjectsPolicy &policy)
+    : user_(user.uid)
 {
     const bool nothing = policy.protect && policy.protect->empty() && policy.mask.empty() && policy.scope == ProjectScope::root;
     if (nothing) return;
@@ -142,11 +174,17 @@ void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, c
     // Before they are made: whatever is killed then, somebody knows of them.
     for (const auto &path : found.placeholders)
         session.make_link(placeholders_directory + ("/" + std::to_string(recorded_++)), tree.path() + "/" + path);
+    // The end of another session removes none that is recorded here. One that looked for records before is over now.
+    if (!found.placeholders.empty() && defence_is_on("placeholder-records") &&
+        !lock_placeholders(user_, in_seconds(removal_patience_seconds)))
+        throw Failure(ExitStatus::limit, "the end of another session of yours has been removing its placeholders for more than " +
+                                             std::to_string(removal_patience_seconds) + " seconds; try again");
     // A directory above a masked path could be renamed, and would not match any more at the next start.
     std::vector<std::string> kept = found.kept;
     for (const auto &path : found.masked)
         kept.push_back(split_last(path).first);
-    Mounted mounted(root, tree, mount);
+    const std::set<std::string> inner(found.inner.begin(), found.inner.end());
+    Mounted mounted(root, tree.path(), mount.fd);
     for (int attempt = 1;; ++attempt) {
         std::vector<std::string> targets = found.read_only;
         std::vector<std::string> made; // placeholders
@@ -155,9 +193,13 @@ void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, c
             made = decode_paths(child_->receive_long(child_patience_seconds));
         }
         targets.insert(targets.end(), made.begin(), made.end());
+        std::vector<std::string> own = targets;
+        std::erase_if(own, [&](const std::string &path) { return inner.contains(path); });
+        const Points points = plan_points(own, kept);
         try {
-            mounted.protect(plan_points(targets, kept));
-            read_only_.insert(read_only_.end(), targets.begin(), targets.end());
+            mounted.protect(points);
+            read_only_.insert(read_only_.end(), own.begin(), own.end());
+            keep_for_later(tree, mount, without(plan_points(targets, kept, protect_limit), points));
             break;
         } catch (const SystemFailure &failure) {
             // The end of another session in the same repository may just have removed its placeholders, which were ours as well.
@@ -168,6 +210,41 @@ void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, c
     }
     mounted.mask(session, found.masked);
     mounted.require_in_place();
+}
+
+void ProjectGuards::keep_for_later(const ShownTree &tree, const DetachedMount &mount, Points points)
+{
+    if (points.empty() || !defence_is_on("protect-inner")) return;
+    UniqueFd top = duplicate(mount.fd);
+    if (!top) throw_errno("keeping a tree of the project");
+    inner_.push_back({&tree, std::move(top), std::move(points)});
+}
+
+void ProjectGuards::apply_inside(const AsRoot &root, FdRef mount_namespace, const std::string &project_path)
+{
+    // First what keeps the user from uncovering it inside, then what keeps the agent from it.
+    for (const auto &[tree, top, points] : inner_) {
+        Points held;
+        for (const auto &[path, kind] : points)
+            if (kind == PointKind::read_only && is_replaced_outside(path)) held.emplace(path, kind);
+        if (held.size() > guard_limit)
+            throw Failure(ExitStatus::limit, "limit: " + escape_for_display(tree->path()) + " has more than " +
+                                                 std::to_string(guard_limit) +
+                                                 " submodules whose settings can be protected; remove some that are not needed, or ask "
+                                                 "the administrator to name the paths (projects.protect)");
+        if (defence_is_on("protect-inner-held")) protect_in_place(root, tree->path(), top, held);
+    }
+    with_mounts_of(root, mount_namespace, [&] {
+        const UniqueFd view = open_or_throw("opening the session's view", "/", O_PATH | O_DIRECTORY);
+        for (const auto &[tree, on_host, points] : inner_) {
+            const std::string place = tree->path() == paths_.front() ? project_path : tree->path();
+            const UniqueFd top = find_beneath(view, place.substr(1), O_PATH | O_DIRECTORY);
+            const std::string doing = "examining a tree of the session's view";
+            if (!top || !is_same_file(examine(top, doing), examine(on_host, doing))) tree_changed(place, "its top");
+            protect_in_place(root, place, top, points);
+        }
+    });
+    inner_.clear();
 }
 
 std::vector<std::string> ProjectGuards::waiting_outside() const

@@ -26,6 +26,11 @@ public:
     // Mounts over what is protected and masked in one tree of the project. `mount` shows it somewhere already, with what hides its
     // submounts. Throws what the search found wrong, and Failure(system_failure) when the tree changes meanwhile.
     void apply(const AsRoot &root, const SessionDirectory &session, const ShownTree &tree, const DetachedMount &mount);
+    // In the launcher's mount table, before the agent starts: what is protected of submodules and worktrees. They may be thousands, and
+    // systemd makes a unit of each mount of the host. Among the host's mounts are of these only what git replaces in everyday work.
+    void apply_inside(const AsRoot &root, FdRef mount_namespace, const std::string &project_path);
+    // Whether there is any.
+    [[nodiscard]] bool has_inner() const noexcept { return !inner_.empty(); }
     // Waits for the search, which apply() does as well, and throws what it found wrong. `meanwhile` is called now and then.
     void wait_for_search(const std::function<void()> &meanwhile);
 
@@ -41,6 +46,16 @@ public:
     [[nodiscard]] std::vector<std::string> waiting_outside() const;
 
 private:
+    struct Inner {
+        const ShownTree *tree;
+        UniqueFd top; // among the host's mounts
+        std::map<std::string, PointKind> points;
+    };
+
+    void keep_for_later(const ShownTree &tree, const DetachedMount &mount, std::map<std::string, PointKind> points);
+
+    Uid user_;
+    std::vector<Inner> inner_;
     std::vector<std::string> paths_; // of the trees, the project first
     std::optional<Child> child_;
     std::vector<GuardedPaths> found_; // of each tree

@@ -72,6 +72,26 @@ TEST_CASE("knows submodules, nested ones and those with slashes in their names")
     CHECK(find(found, ".git/modules/lib/config") == nullptr);
 }
 
+TEST_CASE("tells the repository that was asked for from its submodules and worktrees, and a submodule that was asked for from both")
+{
+    const ShownProject project;
+    make_gitdir(project, ".git");
+    make_gitdir(project, ".git/modules/one", "[core]\n\tworktree = ../../../one\n");
+    make_gitdir(project, ".git/modules/two");
+    project.directory.make("one");
+    project.directory.write("one/.git", "gitdir: ../.git/modules/one\n");
+    project.directory.make(".git/worktrees/w");
+    const auto above = git_executing_paths(project.tree, {""}, many);
+    CHECK(!find(above, ".git/config")->is_inner);
+    CHECK(find(above, ".git/modules/one/config")->is_inner);
+    CHECK(find(above, ".git/modules/one/../../../one/.git")->is_inner);
+    CHECK(find(above, ".git/worktrees/w/commondir")->is_inner);
+    const auto within = git_executing_paths(project.tree, {"", "one"}, many);
+    CHECK(!find(within, ".git/modules/one/config")->is_inner);
+    CHECK(!find(within, "one/.git")->is_inner);
+    CHECK(find(within, ".git/modules/two/config")->is_inner);
+}
+
 TEST_CASE("knows worktrees from both sides")
 {
     const ShownProject project;

@@ -22,7 +22,7 @@ using Texts = std::vector<std::string>;
 
 std::string answer(const Texts &read_only, const Texts &placeholders = {}, const Texts &masked = {}, const Texts &kept = {})
 {
-    return Encoder().texts(read_only).texts(placeholders).texts(kept).texts(masked).texts({}).bytes();
+    return Encoder().texts(read_only).texts(placeholders).texts(kept).texts(masked).texts({}).texts({}).bytes();
 }
 
 } // namespace

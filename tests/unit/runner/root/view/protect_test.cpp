@@ -40,6 +40,7 @@ TEST_CASE("more mount points than the limit are refused, not left out")
     CHECK(plan_points(paths).size() == guard_limit);
     paths.emplace_back("b");
     CHECK(failure_of([&] { return plan_points(paths); }).status == 75);
+    CHECK(plan_points(paths, {}, protect_limit).size() == guard_limit + 1); // in the session's own mount table
 }
 
 TEST_CASE("a directory that must stay is a mount point with all above it, and can be written")
