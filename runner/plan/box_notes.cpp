@@ -82,7 +82,9 @@ std::string box_notes(const BoxFacts &facts)
     add("Hidden in the project, though they look empty: " + names_of(facts.hidden) + " (other file systems).", !facts.hidden.empty());
     add("Read-only in the repository, because git runs things from there for the user: `.git/config`, `.git/hooks` and their like, of "
         "submodules and worktrees too. So `git config`, `git remote add`, tracking (`git push -u`) and new submodules fail or only warn; "
-        "commit, branch, merge, rebase, stash, fetch and `git worktree add` work. Ask the user to do the others outside.",
+        "commit, branch, merge, rebase, stash, fetch and `git worktree add` work. Ask the user to do the others outside. `git "
+        "count-objects` "
+        "calls these garbage: there is none.",
         has_git);
     add("Read-only in the project: " + names_of(others) + ".", !others.empty());
     add("Access control lists (a `+` in `ls -l`) that name other accounts or groups cannot be copied here. A copy that keeps permissions "
@@ -96,6 +98,7 @@ std::string box_notes(const BoxFacts &facts)
         "directory's, core files, `perf`, and `setarch -R`.",
         facts.confined);
     add("There is no bus: `systemctl` and `journalctl` fail. Start servers as plain processes; they end with the session.", facts.confined);
+    add("Commits are not signed, unless the administrator gave you a key: no passphrase or key of the user's is here.", facts.confined);
     add("The user's dotfiles and most variables of the user's shell are not here, and of the user's git settings nothing that starts a "
         "program.");
     add(std::string("pip, npm -g, cargo install and go install put programs into ~/.local, which is kept") +

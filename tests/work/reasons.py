@@ -66,11 +66,13 @@ READ_ONLY_TOOLCHAINS = Difference(
     "Managers of versions in your home add and remove none: `pyenv install`, `rustup update`, `sdk install`, `nvm install` fail",
     "Toolchains are shown read-only: you run them outside, too, and an agent could put anything into them.",
     "Run the manager outside. Packages of environments can be changed inside, until the session ends; what is to stay goes into the project (`.venv`).",
+    "Toolchains of the user's, read-only",
 )
 GIT_GARBAGE = Difference(
     "`git count-objects -v` calls `.git/config`, `.git/hooks` and their like garbage",
     "A file `.git/commondir` that names its own directory keeps the agent from making one that names another, and git takes it for the mark of a worktree.",
     "Ignore these lines: nothing is removed. The file goes with the session.",
+    "calls these garbage",
 )
 GIT_OUTSIDE_WAITS = Difference(
     "Outside, while a session works in the repository, git cannot write `.git/config`: \"Device or resource busy\"",
@@ -111,6 +113,7 @@ UNSIGNED = Difference(
     "Commits and tags are not signed, whatever the repository's or your settings say",
     "A session has no key of yours: whoever holds one can sign anything in your name.",
     "Have the policy name a key for the agent (`users.NAME.signing`), or sign outside before you push: `git rebase --exec 'git commit --amend --no-edit --gpg-sign' UPSTREAM`.",
+    "not signed",
 )
 NO_NAMESPACES = Difference(
     "Programs that build a sandbox of their own fail: `unshare`, `bwrap`, `podman`, chromium's",

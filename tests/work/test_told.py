@@ -7,7 +7,7 @@ from sides import PLACE
 
 
 def test_the_agent_is_told_of_each_difference(sides):
-    sides.prepare(Case("", "", "git init -q; touch file; setfacl -m u:bob:r file"))
+    sides.prepare(Case("", "", "git init -q; touch file; setfacl -m u:bob:r file; mkdir -p ~/.nvm/versions"))
     notes = " ".join(pi(sides.machine, "sh", "cat /AGENTS.md", cwd=PLACE).stdout.decode().split())
     differences = {case.differs for cases in CASES.values() for case in cases if case.differs}
     assert differences and not [difference.what for difference in differences if difference.told not in notes], notes
