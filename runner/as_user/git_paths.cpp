@@ -116,7 +116,7 @@ private:
     void note_own(const std::string &gitdir)
     {
         own_.insert(gitdir);
-        const auto text = text_of(tree_, gitdir, "commondir");
+        const auto text = small_text(tree_, gitdir, "commondir");
         if (!text) return;
         const ShownPath common = find_shown(tree_, gitdir, trimmed(*text));
         if (common.kind == ShownPath::Kind::directory) own_.insert(common.path);
