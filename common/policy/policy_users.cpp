@@ -133,7 +133,7 @@ bool share_place(const PolicyPath &one, const PolicyPath &other)
     return overlap(one.path, other.path) || (!inside.empty() && !other_inside.empty() && overlap(inside, other_inside));
 }
 
-bool is_named(const PolicyPath &path)
+bool is_of_policy(const PolicyPath &path)
 {
     return path.where.line > 0; // a default has no place
 }
@@ -143,10 +143,10 @@ void drop_replaced_defaults(ToolchainsPolicy &toolchains)
 {
     std::vector<PolicyPath> named;
     for (const auto *list : {&toolchains.readable, &toolchains.caches})
-        std::copy_if(list->paths.begin(), list->paths.end(), std::back_inserter(named), is_named);
+        std::copy_if(list->paths.begin(), list->paths.end(), std::back_inserter(named), is_of_policy);
     for (auto *list : {&toolchains.readable, &toolchains.caches})
         std::erase_if(list->paths, [&](const PolicyPath &path) {
-            return !is_named(path) &&
+            return !is_of_policy(path) &&
                    std::any_of(named.begin(), named.end(), [&](const PolicyPath &other) { return share_place(path, other); });
         });
 }
@@ -157,10 +157,10 @@ void check_apart(const ToolchainsPolicy &toolchains, const std::string &key, Pro
     std::vector<PolicyPath> all = toolchains.readable.paths;
     all.insert(all.end(), toolchains.caches.paths.begin(), toolchains.caches.paths.end());
     for (std::size_t second = 1; second < all.size(); ++second) {
-        if (!is_named(all[second])) continue;
+        if (!is_of_policy(all[second])) continue;
         const auto end = all.begin() + static_cast<std::ptrdiff_t>(second);
         const auto first =
-            std::find_if(all.begin(), end, [&](const PolicyPath &path) { return is_named(path) && share_place(path, all[second]); });
+            std::find_if(all.begin(), end, [&](const PolicyPath &path) { return is_of_policy(path) && share_place(path, all[second]); });
         if (first == end) continue;
         problems.add(all[second].where, key,
                      quote("~/" + all[second].path) + " and " + quote("~/" + first->path) + " are listed, and lie in the same place",

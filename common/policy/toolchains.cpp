@@ -108,7 +108,7 @@ std::vector<std::string> paths_as(HomeKind one, HomeKind other)
     return paths;
 }
 
-bool lies_in_one(HomeKind as, const std::string &path)
+bool is_of_kind(HomeKind as, const std::string &path)
 {
     return std::any_of(std::begin(shown_of_homes), std::end(shown_of_homes), [&](const ShownOfHome &group) {
         if (group.as != as) return false;
@@ -172,7 +172,7 @@ std::string place_in_agent_home(const std::string &path)
     // there, so the user's stay where they are.
     constexpr std::array<std::pair<std::string_view, std::string_view>, 3> moved = {
         {{".cargo", ".local/share/cargo"}, {"go", ".local/share/go"}, {".rustup", ".local/share/rustup"}}};
-    if (lies_in_one(HomeKind::own_path, path)) return "";
+    if (is_of_kind(HomeKind::own_path, path)) return "";
     if (is_within(path, ".cargo/bin") || is_within(path, "go/bin")) return path;
     for (const auto &[from, to] : moved)
         if (is_within(path, from)) return std::string(to).append(path.substr(from.size()));
@@ -181,7 +181,7 @@ std::string place_in_agent_home(const std::string &path)
 
 bool is_at_own_path(const std::string &path, bool is_cache)
 {
-    return !is_cache || lies_in_one(HomeKind::environment, path);
+    return !is_cache || is_of_kind(HomeKind::environment, path);
 }
 
 std::vector<std::string> masked_in(const std::string &path)

@@ -122,7 +122,7 @@ def test_credentials_beside_programs_are_in_no_environment_and_no_cache(way, pla
 
     def attack(target):
         tops = " ".join(sorted({name.split("/")[0] for name in MASKED[place]}))
-        each = f"for name in {tops}; do {UNMASKING[way]}; done; grep -rs {SECRET} ."
+        each = f"grep -rs {SECRET} .; for name in {tops}; do {UNMASKING[way]}; done; grep -rs {SECRET} ."
         done = target.pi("sh", "-c", f"(cd ~/{place} && {each}); cd {HOME}/{place} && {each}")
         return Outcome(SECRET.encode() in done.stdout, done)
 

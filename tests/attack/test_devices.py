@@ -79,3 +79,14 @@ def test_a_link_in_dev_is_not_followed(product, right_call_seen):
         done = opens(product, link)
         product.machine.root(["rm", link], check=True)
     assert done.returncode == 78 and b"no device of characters" in done.stderr, done
+
+
+def test_a_device_gives_no_session_a_group_that_opens_the_host(prove):
+    def attack(target):
+        with nodes(target):
+            target.machine.root(["chgrp", "disk", NAMED], check=True)
+            done = target.pi("sh", "-c", "id -G")
+            disk = target.machine.root(["getent", "group", "disk"], check=True).stdout.split(b":")[2]
+        return Outcome(disk in done.stdout.split(), done)
+
+    prove(attack, "privileged-groups")

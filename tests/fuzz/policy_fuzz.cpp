@@ -87,6 +87,8 @@ void require_valid(const Policy &policy)
         require(!problem_of_host_file(file), "a file of variables that is none");
     for (const auto &path : policy.view_paths)
         require(!problem_of_view_path(path.path), "a path that no session may show");
+    for (const auto &device : policy.devices)
+        require(!problem_of_device(device.path) && is_property_safe(device.path), "a device that fits in no unit");
     for (const auto &path : policy.projects.mask)
         require(!problem_of_project_path(path.path), "a masked path that is none");
     for (const auto &path : policy.projects.protect.value_or(std::vector<PolicyPath>()))

@@ -12,6 +12,7 @@
 #include "runner/root/method/sandbox_methods.hpp"
 #include "runner/root/view/devices.hpp"
 
+#include <algorithm>
 #include <tuple>
 
 namespace pi_agent {
@@ -39,7 +40,8 @@ SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, c
         if (other.by_group && other.by_group != project.shown.by_group) plan.groups.push_back(*other.by_group);
     plan.tracing = entered.policy.tracing;
     plan.devices = devices.nodes;
-    plan.groups.insert(plan.groups.end(), devices.groups.begin(), devices.groups.end());
+    for (const Gid group : devices.groups)
+        if (std::find(plan.groups.begin(), plan.groups.end(), group) == plan.groups.end()) plan.groups.push_back(group);
     plan.late_files = {"/etc/hostname", "/etc/hosts", "/etc/resolv.conf"}; // of those, docker would put its own there
     if (entered.policy.box_notes) plan.late_files.emplace_back("/AGENTS.md");
     return plan;
@@ -48,8 +50,8 @@ SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, c
 UniqueFd start_sandbox(Entered &entered, Heard &heard, OpenedSession &session, const RootTree &tree)
 {
     auto ends = make_channel(); // the runner's, and the launcher's
-    const ShownDevices devices = find_devices(entered.root, entered.policy.devices);
-    entered.tell(devices.notices);
+    ShownDevices devices = find_devices(entered.root, entered.policy.devices);
+    entered.tell(untold(session.state, "told-devices", std::move(devices.notices), heard.request.debug));
     session.ending.sandbox_may_live();
     entered.sandbox->start(plan_sandbox(entered, heard.project, session, tree, devices), ends.second);
     ends.second.reset();

@@ -4,6 +4,8 @@
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
+#include "common/decide/decision.hpp"
+#include "common/host/account.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_paths.hpp"
@@ -22,6 +24,14 @@ constexpr const char *devices_top = "/dev";
 constexpr std::size_t nodes_limit = 200; // each is a mount and a rule of the unit
 constexpr mode_t all_may = S_IROTH | S_IWOTH;
 constexpr mode_t group_may = S_IRGRP | S_IWGRP;
+
+// Of those that open the host, these open devices alone, which a session's view and control group keep from it but for the nodes named.
+constexpr std::string_view groups_of_devices = "audio cdrom dialout kvm plugdev render vboxusers video";
+
+bool may_be_sessions(Gid group)
+{
+    return !is_privileged_group(group) || has_word(groups_of_devices, group_name(group).value_or(""));
+}
 
 class NodeSearch {
 public:
@@ -87,13 +97,15 @@ private:
                                                          std::to_string(nodes_limit) + " nodes; the administrator names fewer");
         found_.nodes.push_back(path);
         if ((facts.st_mode & all_may) == all_may) return;
-        if ((facts.st_mode & group_may) == group_may && facts.st_gid != 0) {
-            const Gid group(facts.st_gid);
+        const Gid group(facts.st_gid);
+        if ((facts.st_mode & group_may) == group_may && may_be_sessions(group)) {
             if (std::find(found_.groups.begin(), found_.groups.end(), group) == found_.groups.end()) found_.groups.push_back(group);
             return;
         }
-        found_.notices.push_back("the agent cannot open " + escape_for_display(path) + " (devices, " + to_string(entry.where) +
-                                 "): neither all users nor a group other than root's may read and write it; a rule of udev can say so");
+        found_.notices.push_back(
+            "the agent cannot open " + escape_for_display(path) + " (devices, " + to_string(entry.where) +
+            "): neither all users nor a group that opens nothing else of the host may read and write it; a rule of udev can "
+            "say so");
     }
 
     UniqueFd top_;
