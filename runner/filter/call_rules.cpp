@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
+#include <linux/netlink.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
@@ -53,6 +54,15 @@ std::vector<CallAllowance> shared_allowances()
     return allowances;
 }
 
+// A netlink socket is asked for interfaces, addresses and routes (rtnetlink(7)), and what changes those takes a capability. The other
+// protocols are each a part of the kernel of its own. They end as one does that the kernel lacks. socketpair(2) would load it, too.
+void add_netlink(std::vector<CallDenial> &denials)
+{
+    const ArgumentTest is_netlink{0, low_half, AF_NETLINK};
+    denials.push_back({"socket", {is_netlink, {2, whole_argument, NETLINK_ROUTE, false}}, EPROTONOSUPPORT});
+    denials.push_back({"socketpair", {is_netlink}, EPROTONOSUPPORT});
+}
+
 } // namespace
 
 const std::vector<CallDenial> &unknown_calls()
@@ -82,6 +92,7 @@ std::vector<CallDenial> call_denials()
     // Typing into a terminal (CVE-2017-5226); the upper half of the argument is ignored by the kernel, so it is masked away.
     for (const std::uint64_t request : {std::uint64_t{TIOCSTI}, std::uint64_t{TIOCLINUX}})
         denials.push_back({"ioctl", {{1, low_half, request}}, EPERM});
+    add_netlink(denials);
     // Who holds a lease on a file is asked before anybody opens it otherwise, and may keep them waiting (fcntl(2): 45 s): the user, whose
     // files those of the project are, and every program of theirs. A delegation (Linux 6.19) is one that directories have as well.
     constexpr std::uint64_t set_delegation = 1040; // F_SETDELEG, newer than our headers
@@ -111,6 +122,7 @@ std::vector<CallDenial> tuning_denials()
 std::vector<CallAllowance> call_allowances()
 {
     std::vector<CallAllowance> allowances = shared_allowances();
+    allowances.push_back({"socket", {0, low_half, AF_NETLINK}});                 // add_netlink() says which
     for (const std::uint64_t personality : {std::uint64_t{PER_LINUX}, low_half}) // the usual one, and the question which it is
         allowances.push_back({"personality", {0, low_half, personality}});
     for (const int policy : {SCHED_OTHER, SCHED_BATCH, SCHED_IDLE})

@@ -5,7 +5,7 @@
 
 namespace pi_agent {
 
-// Lets only the calls of call_names.hpp through, no new namespaces, no sockets but local and Internet ones, no other personality and no
+// Lets only the calls of call_names.hpp through, no new namespaces, no sockets but local, Internet and netlink ones, no other personality and no
 // real-time scheduling: what an allow-list in SystemCallFilter=, RestrictNamespaces=, RestrictAddressFamilies=, LockPersonality= and
 // RestrictRealtime= (systemd.exec(5)) do for a unit. Before install_agent_call_filter(), which goes further. Throws Failure.
 void install_call_filter();

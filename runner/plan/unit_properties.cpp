@@ -138,7 +138,7 @@ std::vector<UnitProperty> cleanup_properties(const std::string &session_id, Uid 
     };
 }
 
-std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
+std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features, Filters /*filters*/)
 {
     const std::vector<UnitProperty> confinement = {
         {"StandardOutput", std::string("null")},
@@ -204,8 +204,11 @@ std::vector<UnitProperty> docker_service_properties(const SandboxPlan &plan)
     return unit_of(plan, build::docker_door_path, confinement);
 }
 
-std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
+std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features, Filters filters)
 {
+    NameFilter families{true, {"AF_UNIX", "AF_INET", "AF_INET6"}};
+    // Of which the launcher's filter leaves one protocol (runner/filter/call_rules.cpp).
+    if (filters == Filters::of_the_launcher_too) families.names.emplace_back("AF_NETLINK");
     std::vector<std::string> writable = {plan.home_path, "/tmp", "/var/tmp"};
     writable.insert(writable.end(), plan.writable_roots.begin(), plan.writable_roots.end());
     const std::vector<UnitProperty> confinement = {
@@ -232,14 +235,14 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
         {"RestrictNamespaces", std::uint64_t{0}},
         {"RestrictRealtime", true},
         {"LockPersonality", true},
-        {"RestrictAddressFamilies", NameFilter{true, {"AF_UNIX", "AF_INET", "AF_INET6"}}},
+        {"RestrictAddressFamilies", families},
         {"SystemCallArchitectures", std::vector<std::string>{"native"}},
         {"SystemCallFilter",
          NameFilter{true, {"@system-service", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp"}}},
         {"SystemCallFilter", calls_not_granted},
         {"SystemCallErrorNumber", SignedNumber{EPERM}}, // systemd's default is to kill
     };
-    std::vector<UnitProperty> properties = plain_service_properties(plan, features);
+    std::vector<UnitProperty> properties = plain_service_properties(plan, features, filters);
     properties.insert(properties.end(), confinement.begin(), confinement.end());
     if (features.private_pids) properties.push_back({"PrivatePIDs", std::string("yes")});
     return properties;

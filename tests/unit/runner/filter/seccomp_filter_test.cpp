@@ -5,6 +5,7 @@
 #include "support/skipped.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <fcntl.h>
 #include <future>
 #include <linux/filter.h>
+#include <linux/netlink.h>
 #include <linux/openat2.h>
 #include <linux/seccomp.h>
 #include <pty.h>
@@ -173,6 +175,22 @@ TEST_CASE("no call makes a setuid or setgid file or directory")
     REQUIRE(::stat(path, &facts) == 0);
     CHECK((facts.st_mode & 06000U) == 0);
     CHECK_FALSE(std::filesystem::exists(made));
+}
+
+TEST_CASE("a netlink socket is one for routes")
+{
+    const std::string none = std::to_string(EPROTONOSUPPORT);
+    for (const long upper : {0L, 1L << 32}) {
+        CAPTURE(upper);
+        CHECK(under_filter([&] { return ::syscall(SYS_socket, AF_NETLINK | upper, SOCK_RAW, NETLINK_ROUTE); }) == "0");
+        for (long protocol = 1; protocol < 32; ++protocol)
+            CHECK_MESSAGE(under_filter([&] { return ::syscall(SYS_socket, AF_NETLINK | upper, SOCK_RAW, protocol); }) == none, protocol);
+        CHECK(under_filter([&] { return ::syscall(SYS_socket, AF_NETLINK | upper, SOCK_DGRAM, upper | NETLINK_GENERIC); }) == none);
+        std::array<int, 2> ends{};
+        CHECK(under_filter([&] { return ::syscall(SYS_socketpair, AF_NETLINK | upper, SOCK_RAW, NETLINK_ROUTE, ends.data()); }) == none);
+        CHECK(under_filter([&] { return ::syscall(SYS_socketpair, AF_UNIX | upper, SOCK_STREAM, 0, ends.data()); }) == "0");
+    }
+    CHECK(without_filter([] { return ::syscall(SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_KOBJECT_UEVENT); }) == "0");
 }
 
 TEST_CASE("a mode that the kernel ignores is not judged")

@@ -110,7 +110,7 @@ TEST_CASE("the network is what the policy says: nothing of it denied, all of it 
     CHECK(values_of(service_properties(plan), "PrivateNetwork").empty());
     // In every mode: an agent's own servers need them.
     CHECK(only<NameFilter>(service_properties(plan), "RestrictAddressFamilies").names ==
-          std::vector<std::string>{"AF_UNIX", "AF_INET", "AF_INET6"});
+          std::vector<std::string>{"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"});
 }
 
 TEST_CASE("switches of the hardening are all on")
@@ -298,12 +298,19 @@ TEST_CASE("homes are hidden, and are empty read-only file systems where the proj
     }
 }
 
-TEST_CASE("only local and internet sockets, only native system calls")
+TEST_CASE("where no filter of ours judges arguments, systemd refuses netlink altogether")
+{
+    const auto plan = plan_for("/srv/app");
+    CHECK(only<NameFilter>(service_properties(plan, {}, Filters::of_the_unit), "RestrictAddressFamilies").names ==
+          std::vector<std::string>{"AF_UNIX", "AF_INET", "AF_INET6"});
+}
+
+TEST_CASE("only local, internet and netlink sockets, only native system calls")
 {
     const auto properties = service_properties(plan_for("/srv/app"));
     const auto families = only<NameFilter>(properties, "RestrictAddressFamilies");
     CHECK(families.allow);
-    CHECK(families.names == std::vector<std::string>{"AF_UNIX", "AF_INET", "AF_INET6"});
+    CHECK(families.names == std::vector<std::string>{"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"});
     CHECK(only<std::vector<std::string>>(properties, "SystemCallArchitectures") == std::vector<std::string>{"native"});
 }
 
