@@ -7,6 +7,7 @@
 #include "runner/filter/seccomp_filter.hpp"
 #include "runner/inside/agent_process.hpp"
 #include "runner/inside/landlock.hpp"
+#include "runner/inside/set_gid_calls.hpp"
 #include "runner/wire/answer.hpp"
 #include "runner/wire/launch_record.hpp"
 
@@ -76,12 +77,13 @@ void die_with_parent()
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) throw_errno("asking for the parent-death signal");
 }
 
-void restrict(const ReceivedLaunch &launch)
+// Where what the filter asks is to be answered, if anywhere.
+UniqueFd restrict(const ReceivedLaunch &launch)
 {
-    if (launch.record.restrictions == Restrictions::none) return; // sandbox.method: none
+    if (launch.record.restrictions == Restrictions::none) return {}; // sandbox.method: none
     restrict_with_landlock(launch.stdio);
     if (launch.record.restrictions == Restrictions::all) install_call_filter();
-    install_agent_call_filter();
+    return install_agent_call_filter(launch.mode_changer ? SetGidCalls::asked : SetGidCalls::refused);
 }
 
 ExecEnded run(FdRef control)
@@ -92,7 +94,7 @@ ExecEnded run(FdRef control)
     require_mount_points(launch.record);
     enter_working_directory(launch.record);
     take_terminal(launch);
-    restrict(launch);
+    UniqueFd questions = restrict(launch);
     // --- restricted from here: this process and the agent alike ---
     fault_point("restricted");
     const pid_t agent = start_agent(launch);
@@ -100,6 +102,7 @@ ExecEnded run(FdRef control)
     for (auto &fd : launch.stdio)
         fd.reset(); // the agent's end of a pipe must be the last one
     launch.terminal.reset();
+    if (questions) answer_set_gid_calls(std::move(questions), std::move(launch.mode_changer)); // after the fork: a thread is not copied
     return wait_for_agent(agent, control);
 }
 

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <utility>
 
 namespace pi_agent {
 
@@ -23,11 +24,10 @@ struct ModeCall {
     unsigned argument;
 };
 
-// Calls that can set the setuid or setgid bit of a file that then belongs to the user on the host.
-constexpr std::array mode_calls = {
-    ModeCall{"chmod", 1},   ModeCall{"fchmod", 1}, ModeCall{"fchmodat", 2}, ModeCall{"fchmodat2", 2}, ModeCall{"mkdir", 1},
-    ModeCall{"mkdirat", 2}, ModeCall{"mknod", 1},  ModeCall{"mknodat", 2},  ModeCall{"creat", 1},
-};
+// Calls that can set the setuid or setgid bit of a file that then belongs to the user on the host: of one that is there, and of a new one.
+// Not mkdir(2), whose mode has neither for the kernel.
+constexpr std::array changing_calls = {ModeCall{"chmod", 1}, ModeCall{"fchmod", 1}, ModeCall{"fchmodat", 2}, ModeCall{"fchmodat2", 2}};
+constexpr std::array making_calls = {ModeCall{"mknod", 1}, ModeCall{"mknodat", 2}, ModeCall{"creat", 1}};
 
 // open with O_CREAT or O_TMPFILE: the mode counts only then.
 constexpr std::array opening_calls = {ModeCall{"open", 2}, ModeCall{"openat", 3}};
@@ -71,15 +71,44 @@ const std::vector<CallDenial> &unknown_calls()
     return calls;
 }
 
-std::vector<CallDenial> call_denials()
+std::vector<CallDenial> set_gid_calls()
+{
+    std::vector<CallDenial> calls;
+    for (const auto &call : changing_calls)
+        calls.push_back({call.name, {{call.argument, S_ISUID | S_ISGID, S_ISGID}}, EPERM});
+    return calls;
+}
+
+std::vector<CallDenial> unknown_group_calls()
+{
+    std::vector<CallDenial> calls;
+    for (const auto &call : {ModeCall{"chown", 2}, ModeCall{"lchown", 2}, ModeCall{"fchown", 2}, ModeCall{"fchownat", 3}})
+        calls.push_back({call.name, {{call.argument, low_half, unknown_group}}, EINVAL});
+    return calls;
+}
+
+std::vector<CallDenial> plain_list_calls()
+{
+    std::vector<CallDenial> calls;
+    for (const char *name : {"setxattr", "lsetxattr", "fsetxattr"})
+        calls.push_back({name, {{3, ~std::uint64_t{0}, plain_list_size}}, 0});
+    return calls;
+}
+
+std::vector<CallDenial> call_denials(SetGidCalls set_gid)
 {
     std::vector<CallDenial> denials;
     for (const char *name : denied_calls)
         denials.push_back({name, {}, EPERM});
     denials.insert(denials.end(), unknown_calls().begin(), unknown_calls().end());
-    for (const auto &call : mode_calls)
+    for (const auto &call : making_calls)
         for (const auto bit : privilege_bits)
             denials.push_back({call.name, {has_bits(call.argument, bit)}, EPERM});
+    for (const auto &call : changing_calls)
+        denials.push_back({call.name, {has_bits(call.argument, S_ISUID)}, EPERM});
+    if (set_gid == SetGidCalls::refused)
+        for (auto &call : set_gid_calls())
+            denials.push_back(std::move(call));
     for (const auto &call : opening_calls)
         for (const auto bit : privilege_bits)
             for (const int flag : {O_CREAT, O_TMPFILE & ~O_DIRECTORY})

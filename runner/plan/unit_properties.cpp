@@ -59,7 +59,7 @@ void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &propertie
     if (limits.runtime) properties.push_back({"RuntimeMaxUSec", limits.runtime->amount * second});
 }
 
-// Beyond @system-service, which allows them: io_uring goes around RestrictSUIDSGID and RestrictAddressFamilies, the others reach into
+// Beyond @system-service, which allows them: io_uring goes around filters and RestrictAddressFamilies, the others reach into
 // other processes, keyrings or file handles. pi-agent-exec adds what needs arguments (runner/filter/call_rules.cpp).
 const NameFilter calls_not_granted{false,
                                    {"io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "process_vm_readv",
@@ -138,9 +138,9 @@ std::vector<UnitProperty> cleanup_properties(const std::string &session_id, Uid 
     };
 }
 
-std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features, Filters /*filters*/)
+std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features, Filters filters)
 {
-    const std::vector<UnitProperty> confinement = {
+    std::vector<UnitProperty> confinement = {
         {"StandardOutput", std::string("null")},
         {"StandardError", std::string("null")},
         // Identity.
@@ -150,9 +150,10 @@ std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, cons
         {"CapabilityBoundingSet", std::uint64_t{0}},
         {"AmbientCapabilities", std::uint64_t{0}},
         {"RemoveIPC", true},
-        {"RestrictSUIDSGID", true}, // what is made in the project is the user's
         {"RootDirectory", plan.root_directory},
     };
+    // What is made in the project is the user's. The property refuses directories, too: the launcher's filter tells them from files.
+    if (filters == Filters::of_the_unit) confinement.push_back({"RestrictSUIDSGID", true});
     std::vector<UnitProperty> properties = unit_of(plan, build::exec_path, confinement);
     std::vector<std::string> groups;
     for (const Gid group : plan.groups)

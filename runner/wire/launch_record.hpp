@@ -30,6 +30,7 @@ struct LaunchRecord {
     OnTerminal on_terminal{}; // in the place of these comes the session's terminal
     Restrictions restrictions = Restrictions::all;
     std::vector<std::string> mount_points = {}; // put into the view after systemd had built it; no agent starts without them
+    bool has_mode_changer = false;              // somebody outside gives directories the set-gid bit (wire/directory_mode.hpp)
 
     static void fields(auto &archive, auto &self)
     {
@@ -37,7 +38,7 @@ struct LaunchRecord {
         for (auto &one : self.on_terminal)
             archive(one);
         archive.bounded(self.restrictions, Restrictions::all, "the launch record has unknown restrictions");
-        archive(self.mount_points);
+        archive(self.mount_points, self.has_mode_changer);
     }
 };
 
@@ -45,13 +46,14 @@ struct ReceivedLaunch {
     LaunchRecord record;
     std::array<UniqueFd, 3> stdio; // complete
     UniqueFd terminal;             // the agent's end of the session's pty, when it has one
+    UniqueFd mode_changer;         // its channel, when there is one
 };
 
 // In this order, and from two senders: the descriptors come from the caller's side, which root has no part in (runner/as_user/project.hpp).
 // Sends those that are open; the others are on the terminal.
 void send_stdio(FdRef channel, const std::array<UniqueFd, 3> &stdio, Deadline deadline);
-// `terminal` is none when no descriptor is on the terminal.
-void send_launch(FdRef channel, const LaunchRecord &record, FdRef terminal, Deadline deadline);
+// `terminal` is none when no descriptor is on the terminal, `mode_changer` when the record says so.
+void send_launch(FdRef channel, const LaunchRecord &record, FdRef terminal, FdRef mode_changer, Deadline deadline);
 // Throws ProtocolError; the runner is trusted, but a cut-off record must not become half a command.
 ReceivedLaunch receive_launch(FdRef channel, Deadline deadline);
 

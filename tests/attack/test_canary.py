@@ -31,7 +31,7 @@ OF_SYSTEMD = (
     ("", ("seccomp-filter",), "a netlink socket for more than routes"),
     ("", ("seccomp-filter",), "a key pressed for the terminal (TIOCSTI)"),
     ("", NO_SUID_BITS, "a setuid file in the project"),
-    ("", (*FILTERS, "unit:RestrictSUIDSGID"), "openat2"),
+    ("", FILTERS, "openat2"),
     ("", ("unit:RootDirectory", "unit:BindReadOnlyPaths"), "find /run/dbus/system_bus_socket"),
     ("", ("unit:RootDirectory", "unit:BindReadOnlyPaths"), "find /run/systemd/journal/socket"),
 )

@@ -11,11 +11,11 @@ FILTERS = ("seccomp-filter", "unit:SystemCallFilter")
 # Several properties bring a system call filter of their own, and each filter sets no_new_privs.
 ALL_FILTERS = FILTERS + tuple(
     f"unit:{name}" for name in
-    ("RestrictNamespaces", "RestrictRealtime", "RestrictSUIDSGID", "RestrictAddressFamilies", "LockPersonality", "ProtectClock",
+    ("RestrictNamespaces", "RestrictRealtime", "RestrictAddressFamilies", "LockPersonality", "ProtectClock",
      "ProtectHostname", "ProtectKernelModules", "ProtectKernelLogs", "PrivateDevices", "SystemCallArchitectures")
 )  # fmt: skip
 MORE_RIGHTS = (*ALL_FILTERS, "unit:NoNewPrivileges", "landlock", "nosuid-clones", "minimal-view")
-NO_SUID_BITS = (*FILTERS, "unit:RestrictSUIDSGID")
+NO_SUID_BITS = FILTERS
 AS_ROOT = (*ALL_FILTERS, "unit:User", "unit:Group", "unit:CapabilityBoundingSet", "unit:AmbientCapabilities", *USER_NAMESPACE)
 CAPABILITY_SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
 NO_CAPABILITY = "0" * 16
@@ -28,7 +28,7 @@ GROUPS = (
         "perf_event_open", "mount", "umount2", "open_tree", "quotactl")),
     ((*FILTERS, "unit:RestrictNamespaces"), "EPERM", ("unshare", "clone into a user namespace", "setns")),
     ((*FILTERS, "unit:RestrictNamespaces"), "ENOSYS", ("clone3",)),
-    ((*FILTERS, "unit:RestrictSUIDSGID"), "ENOSYS", ("openat2",)),
+    (FILTERS, "ENOSYS", ("openat2",)),
     ((*FILTERS, "unit:ProtectClock"), "EPERM", ("settimeofday", "clock_settime", "clock_adjtime", "adjtimex")),
     (("unit:LockPersonality",), "EPERM", ("personality",)),
     (("unit:RestrictRealtime",), "EPERM", ("real-time scheduling",)),

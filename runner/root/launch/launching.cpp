@@ -3,6 +3,8 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/as_agent/directory_modes.hpp"
 #include "runner/plan/canary_plan.hpp"
 #include "runner/root/door/authenticate.hpp"
 #include "runner/root/errand/user_files.hpp"
@@ -150,6 +152,7 @@ LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &sessio
     record.on_terminal = heard.request.on_terminal;
     record.restrictions = entered.sandbox->restrictions();
     record.mount_points = places_of(tree.late);
+    record.has_mode_changer = record.restrictions != Restrictions::none; // else systemd's filter refuses the bit
     return record;
 }
 
@@ -164,6 +167,12 @@ Launched::Launched(Entered &entered, Heard &heard, OpenedSession &session, Built
 Presented::Presented(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, Launched &launched)
     : terminal(tell_and_give_terminal(entered, heard, session, view.tree, launched)), launch(compose(entered, heard, session, view.tree))
 {
+    if (launch.has_mode_changer)
+        modes.emplace(entered.root, "changer of modes", agent_with_groups_of(entered.worker, entered.caller), std::vector<int>(),
+                      [](const AsUser &agent, FdRef channel) {
+                          fault_point("changing-modes");
+                          serve_directory_modes(agent, channel);
+                      });
     entered.to_wrapper.tell(SessionBegun{entered.id});
     entered.record.started(session.directory, entered.admission.agent, heard.project.shown.path(), heard.request.program);
 }

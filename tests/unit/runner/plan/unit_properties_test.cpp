@@ -118,7 +118,7 @@ TEST_CASE("switches of the hardening are all on")
     const auto properties = service_properties(plan_for("/srv/app"));
     for (const std::string name : {"NoNewPrivileges", "PrivateTmp", "PrivateDevices", "PrivateIPC", "PrivateUsers", "ProtectKernelModules",
                                    "ProtectKernelLogs", "ProtectControlGroups", "ProtectClock", "ProtectHostname", "RestrictRealtime",
-                                   "RestrictSUIDSGID", "LockPersonality", "RemoveIPC", "SendSIGKILL", "AddRef"}) {
+                                   "LockPersonality", "RemoveIPC", "SendSIGKILL", "AddRef"}) {
         CHECK_MESSAGE(only<bool>(properties, name), name);
     }
 }
@@ -298,9 +298,12 @@ TEST_CASE("homes are hidden, and are empty read-only file systems where the proj
     }
 }
 
-TEST_CASE("where no filter of ours judges arguments, systemd refuses netlink altogether")
+TEST_CASE("where no filter of ours judges arguments, systemd refuses set-id bits and netlink altogether")
 {
     const auto plan = plan_for("/srv/app");
+    CHECK(values_of(service_properties(plan), "RestrictSUIDSGID").empty()); // it refuses directories, too
+    CHECK(only<bool>(service_properties(plan, {}, Filters::of_the_unit), "RestrictSUIDSGID"));
+    CHECK(only<bool>(plain_service_properties(plan, {}), "RestrictSUIDSGID"));
     CHECK(only<NameFilter>(service_properties(plan, {}, Filters::of_the_unit), "RestrictAddressFamilies").names ==
           std::vector<std::string>{"AF_UNIX", "AF_INET", "AF_INET6"});
 }
