@@ -8,6 +8,7 @@
 #include "runner/filter/seccomp_filter.hpp"
 #include "runner/inside/agent_process.hpp"
 #include "runner/inside/landlock.hpp"
+#include "runner/inside/set_gid_calls.hpp"
 #include "runner/wire/answer.hpp"
 #include "runner/wire/launch_record.hpp"
 
@@ -86,13 +87,14 @@ bool may_trace(const LaunchRecord &record, bool has_landlock)
     return has_landlock || (processes && record.hosts_processes != 0 && processes->inode != record.hosts_processes);
 }
 
-void restrict(const ReceivedLaunch &launch)
+// Where what the filter asks is to be answered, if anywhere.
+UniqueFd restrict(const ReceivedLaunch &launch)
 {
-    if (launch.record.restrictions == Restrictions::none) return; // sandbox.method: none
+    if (launch.record.restrictions == Restrictions::none) return {}; // sandbox.method: none
     const LandlockInForce landlock = restrict_with_landlock(launch.stdio);
     if (launch.record.restrictions == Restrictions::all) install_call_filter();
-    install_agent_call_filter();
     if (!may_trace(launch.record, landlock.at_all)) refuse_tracing();
+    return install_agent_call_filter(launch.mode_changer ? SetGidCalls::asked : SetGidCalls::refused);
 }
 
 ExecEnded run(FdRef control)
@@ -103,7 +105,7 @@ ExecEnded run(FdRef control)
     require_mount_points(launch.record);
     enter_working_directory(launch.record);
     take_terminal(launch);
-    restrict(launch);
+    UniqueFd questions = restrict(launch);
     // --- restricted from here: this process and the agent alike ---
     fault_point("restricted");
     const pid_t agent = start_agent(launch);
@@ -111,6 +113,7 @@ ExecEnded run(FdRef control)
     for (auto &fd : launch.stdio)
         fd.reset(); // the agent's end of a pipe must be the last one
     launch.terminal.reset();
+    if (questions) answer_set_gid_calls(std::move(questions), std::move(launch.mode_changer)); // after the fork: a thread is not copied
     return wait_for_agent(agent, control);
 }
 

@@ -142,7 +142,7 @@ std::string view_lines(const RenderPlan &plan)
 std::string property_lines(const RenderPlan &plan)
 {
     std::string text;
-    for (const auto &property : service_properties(sandbox_of(plan), every_feature)) {
+    for (const auto &property : service_properties(sandbox_of(plan), every_feature, Filters::of_the_unit)) {
         if (std::find(without_runner.begin(), without_runner.end(), property.name) != without_runner.end()) continue;
         text += unit_file_lines(property);
     }

@@ -55,6 +55,13 @@ constexpr std::string_view withheld_from_root[] = {
 // ... and what removing a session takes beside: its mounts, and paths that lead nowhere else.
 constexpr const char *root_calls[] = {"umount2", "openat2"};
 
+// What a process needs that changes modes of directories which it is handed, and nothing else (runner/as_agent/directory_modes.hpp); the
+// rest is the C library's.
+constexpr const char *mode_calls[] = {
+    "recvmsg", "sendmsg", "poll", "ppoll", "fstat", "newfstatat", "chmod", "fchmodat", "close", "exit", "exit_group", "clock_gettime",
+    "brk", "mmap", "munmap", "mremap", "madvise", "futex", "rt_sigreturn", "restart_syscall",
+};
+
 // What no session calls. Around other restrictions (io_uring, io_uring-made sockets and files), into other processes, keyrings and file
 // handles, or out of the view.
 constexpr const char *denied_calls[] = {

@@ -6,12 +6,14 @@
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
+#include <linux/netlink.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <utility>
 
 namespace pi_agent {
 
@@ -22,11 +24,10 @@ struct ModeCall {
     unsigned argument;
 };
 
-// Calls that can set the setuid or setgid bit of a file that then belongs to the user on the host.
-constexpr std::array mode_calls = {
-    ModeCall{"chmod", 1},   ModeCall{"fchmod", 1}, ModeCall{"fchmodat", 2}, ModeCall{"fchmodat2", 2}, ModeCall{"mkdir", 1},
-    ModeCall{"mkdirat", 2}, ModeCall{"mknod", 1},  ModeCall{"mknodat", 2},  ModeCall{"creat", 1},
-};
+// Calls that can set the setuid or setgid bit of a file that then belongs to the user on the host: of one that is there, and of a new one.
+// Not mkdir(2), whose mode has neither for the kernel.
+constexpr std::array changing_calls = {ModeCall{"chmod", 1}, ModeCall{"fchmod", 1}, ModeCall{"fchmodat", 2}, ModeCall{"fchmodat2", 2}};
+constexpr std::array making_calls = {ModeCall{"mknod", 1}, ModeCall{"mknodat", 2}, ModeCall{"creat", 1}};
 
 // open with O_CREAT or O_TMPFILE: the mode counts only then.
 constexpr std::array opening_calls = {ModeCall{"open", 2}, ModeCall{"openat", 3}};
@@ -53,6 +54,15 @@ std::vector<CallAllowance> shared_allowances()
     return allowances;
 }
 
+// A netlink socket is asked for interfaces, addresses and routes (rtnetlink(7)), and what changes those takes a capability. The other
+// protocols are each a part of the kernel of its own. They end as one does that the kernel lacks. socketpair(2) would load it, too.
+void add_netlink(std::vector<CallDenial> &denials)
+{
+    const ArgumentTest is_netlink{0, low_half, AF_NETLINK};
+    denials.push_back({"socket", {is_netlink, {2, whole_argument, NETLINK_ROUTE, false}}, EPROTONOSUPPORT});
+    denials.push_back({"socketpair", {is_netlink}, EPROTONOSUPPORT});
+}
+
 } // namespace
 
 const std::vector<CallDenial> &unknown_calls()
@@ -61,15 +71,44 @@ const std::vector<CallDenial> &unknown_calls()
     return calls;
 }
 
-std::vector<CallDenial> call_denials()
+std::vector<CallDenial> set_gid_calls()
+{
+    std::vector<CallDenial> calls;
+    for (const auto &call : changing_calls)
+        calls.push_back({call.name, {{call.argument, S_ISUID | S_ISGID, S_ISGID}}, EPERM});
+    return calls;
+}
+
+std::vector<CallDenial> unknown_group_calls()
+{
+    std::vector<CallDenial> calls;
+    for (const auto &call : {ModeCall{"chown", 2}, ModeCall{"lchown", 2}, ModeCall{"fchown", 2}, ModeCall{"fchownat", 3}})
+        calls.push_back({call.name, {{call.argument, low_half, unknown_group}}, EINVAL});
+    return calls;
+}
+
+std::vector<CallDenial> plain_list_calls()
+{
+    std::vector<CallDenial> calls;
+    for (const char *name : {"setxattr", "lsetxattr", "fsetxattr"})
+        calls.push_back({name, {{3, ~std::uint64_t{0}, plain_list_size}}, 0});
+    return calls;
+}
+
+std::vector<CallDenial> call_denials(SetGidCalls set_gid)
 {
     std::vector<CallDenial> denials;
     for (const char *name : denied_calls)
         denials.push_back({name, {}, EPERM});
     denials.insert(denials.end(), unknown_calls().begin(), unknown_calls().end());
-    for (const auto &call : mode_calls)
+    for (const auto &call : making_calls)
         for (const auto bit : privilege_bits)
             denials.push_back({call.name, {has_bits(call.argument, bit)}, EPERM});
+    for (const auto &call : changing_calls)
+        denials.push_back({call.name, {has_bits(call.argument, S_ISUID)}, EPERM});
+    if (set_gid == SetGidCalls::refused)
+        for (auto &call : set_gid_calls())
+            denials.push_back(std::move(call));
     for (const auto &call : opening_calls)
         for (const auto bit : privilege_bits)
             for (const int flag : {O_CREAT, O_TMPFILE & ~O_DIRECTORY})
@@ -82,6 +121,7 @@ std::vector<CallDenial> call_denials()
     // Typing into a terminal (CVE-2017-5226); the upper half of the argument is ignored by the kernel, so it is masked away.
     for (const std::uint64_t request : {std::uint64_t{TIOCSTI}, std::uint64_t{TIOCLINUX}})
         denials.push_back({"ioctl", {{1, low_half, request}}, EPERM});
+    add_netlink(denials);
     // Who holds a lease on a file is asked before anybody opens it otherwise, and may keep them waiting (fcntl(2): 45 s): the user, whose
     // files those of the project are, and every program of theirs. A delegation (Linux 6.19) is one that directories have as well.
     constexpr std::uint64_t set_delegation = 1040; // F_SETDELEG, newer than our headers
@@ -119,6 +159,7 @@ std::vector<CallDenial> tuning_denials()
 std::vector<CallAllowance> call_allowances()
 {
     std::vector<CallAllowance> allowances = shared_allowances();
+    allowances.push_back({"socket", {0, low_half, AF_NETLINK}});                 // add_netlink() says which
     for (const std::uint64_t personality : {std::uint64_t{PER_LINUX}, low_half}) // the usual one, and the question which it is
         allowances.push_back({"personality", {0, low_half, personality}});
     for (const int policy : {SCHED_OTHER, SCHED_BATCH, SCHED_IDLE})

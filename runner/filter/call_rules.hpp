@@ -2,6 +2,7 @@
 // and pi-agentctl render writes it down for container engines (admin/render/call_conditions.cpp). And which ones root makes beside it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -9,6 +10,9 @@ namespace pi_agent {
 
 inline constexpr std::uint64_t whole_argument = ~std::uint64_t{0};
 inline constexpr std::uint64_t low_half = 0xffffffff; // of an argument: all that the kernel looks at where it takes an int
+
+inline constexpr std::size_t plain_list_size = 28; // of a list that says no more than a mode does
+inline constexpr unsigned unknown_group = 65534;   // /proc/sys/kernel/overflowgid
 
 // Holds where the bits of `mask` in argument `index` are `value`, or, with `equal` false, where they are anything else; that only with
 // `whole_argument`.
@@ -35,8 +39,18 @@ struct CallAllowance {
 // Calls whose arguments lie in memory, where a filter cannot look: they end with ENOSYS, and libraries fall back to calls that it can
 // judge.
 const std::vector<CallDenial> &unknown_calls();
-// What no session does, whatever else filters its calls; with unknown_calls().
-std::vector<CallDenial> call_denials();
+// What becomes of a call that gives the set-gid bit to a file that is there: only somebody who looks can tell a directory from a program.
+enum class SetGidCalls { refused, asked };
+// Those calls, where nobody refuses them.
+std::vector<CallDenial> set_gid_calls();
+// Calls that give a file to the group as which one shows that the session has no number for: the kernel refuses them, even where it is the
+// file's own, and programs that copy a tree take set-gid bits off then.
+std::vector<CallDenial> unknown_group_calls();
+// Calls that may write down the nine bits of a mode as an access control list (acl(5)), by which the kernel takes the set-gid bit off a
+// directory whose group is not the caller's.
+std::vector<CallDenial> plain_list_calls();
+// What no session does, whatever else filters its calls; with unknown_calls(). With `asked`, without set_gid_calls().
+std::vector<CallDenial> call_denials(SetGidCalls set_gid = SetGidCalls::refused);
 // What debuggers do (trace_calls): denied where nothing keeps them in the session.
 std::vector<CallDenial> trace_denials();
 // Limits and scheduling of other processes of the same uid.

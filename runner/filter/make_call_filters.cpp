@@ -23,6 +23,8 @@ namespace {
 
 using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
 
+constexpr unsigned level_with_notifications = 5; // seccomp_api_get(3)
+
 using Filter = std::unique_ptr<void, void (*)(scmp_filter_ctx)>;
 
 void check(int result, const char *what)
@@ -106,11 +108,23 @@ Filter all_but_trace_calls()
     return filter;
 }
 
-Filter all_but_denied_calls(const std::vector<CallDenial> &more)
+Filter mode_calls_alone()
+{
+    Filter filter = make_filter(SCMP_ACT_ERRNO(EPERM));
+    for (const char *name : mode_calls)
+        allow(filter, name);
+    return filter;
+}
+
+Filter all_but_denied_calls(SetGidCalls set_gid, const std::vector<CallDenial> &more)
 {
     Filter filter = make_filter(SCMP_ACT_ALLOW);
-    add(filter, call_denials());
+    add(filter, call_denials(set_gid));
     add(filter, more);
+    if (set_gid == SetGidCalls::asked)
+        for (const auto &calls : {set_gid_calls(), unknown_group_calls(), plain_list_calls()})
+            for (const auto &call : calls)
+                add(filter, SCMP_ACT_NOTIFY, call.name, call.tests);
     return filter;
 }
 
@@ -133,11 +147,15 @@ void write(const char *name, const Filter &filter)
 int main()
 {
     try {
+        // What the kernel here can do says nothing of the kernel that runs the filters.
+        if (seccomp_api_set(level_with_notifications) != 0) throw std::runtime_error("this libseccomp knows no notifications");
         write("root_call_program", root_calls_alone());
         write("call_program", allowed_calls_alone());
         write("no_tracing_program", all_but_trace_calls());
-        write("agent_call_program", all_but_denied_calls(tuning_denials()));
-        write("agent_call_program_without_tuning", all_but_denied_calls({})); // for a build with test seams
+        write("mode_call_program", mode_calls_alone());
+        write("agent_call_program", all_but_denied_calls(SetGidCalls::refused, tuning_denials()));
+        write("asking_call_program", all_but_denied_calls(SetGidCalls::asked, tuning_denials()));
+        write("agent_call_program_without_tuning", all_but_denied_calls(SetGidCalls::refused, {})); // for a build with test seams
         return 0;
     } catch (const std::exception &failure) {
         std::fprintf(stderr, "make_call_filters: %s\n", failure.what());

@@ -4,6 +4,7 @@
 #include "common/base/error.hpp"
 #include "common/seams/seams.hpp"
 
+#include <cerrno>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <string>
@@ -17,11 +18,19 @@ namespace {
 
 #include "runner/filter/call_filters.inc"
 
+constexpr unsigned wait_killable = 1U << 5U; // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, newer than some headers
+
+template <std::size_t count>
+sock_fprog program_of(const sock_filter (&filter)[count])
+{
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): the kernel only reads it
+    return {static_cast<unsigned short>(count), const_cast<sock_filter *>(filter)};
+}
+
 template <std::size_t count>
 void load(const sock_filter (&filter)[count], unsigned flags, const char *what)
 {
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): the kernel only reads it
-    const sock_fprog program{static_cast<unsigned short>(count), const_cast<sock_filter *>(filter)};
+    const sock_fprog program = program_of(filter);
     const long refusing = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
     if (refusing < 0) throw_errno(std::string("seccomp: ") + what);
     if (refusing > 0) // the number of a thread (seccomp(2), SECCOMP_FILTER_FLAG_TSYNC)
@@ -54,14 +63,31 @@ void refuse_tracing()
     load(no_tracing_program, 0, "refusing what debuggers do");
 }
 
-void install_agent_call_filter()
+UniqueFd install_agent_call_filter(SetGidCalls set_gid)
 {
-    if (!defence_is_on("seccomp-filter")) return;
+    if (!defence_is_on("seccomp-filter")) return {};
     give_up_new_privileges();
-    if (defence_is_on("limits-of-others"))
+    const bool others_too = defence_is_on("limits-of-others");
+    if (set_gid == SetGidCalls::asked && others_too) {
+        // Once the question is read, a signal interrupts no chmod(2), as outside (Linux 5.19).
+        const sock_fprog program = program_of(asking_call_program);
+        UniqueFd questions = UniqueFd::adopt(
+            static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER | wait_killable, &program)));
+        if (questions) return questions;
+        if (errno != EBUSY && errno != EINVAL) throw_errno("seccomp: installing the filter that asks");
+    }
+    if (others_too)
         load(agent_call_program, 0, "installing the filter");
     else
         load(agent_call_program_without_tuning, 0, "installing the filter");
+    return {};
+}
+
+void install_mode_call_filter()
+{
+    if (!defence_is_on("mode-call-filter")) return;
+    give_up_new_privileges();
+    load(mode_call_program, 0, "installing the list of calls that change modes");
 }
 
 } // namespace pi_agent

@@ -127,7 +127,7 @@ bool limit_open_files(std::uint64_t wanted)
 void enter_working_directory(const LaunchRecord &record)
 {
     UniqueFd current = open_or_throw("opening the project " + record.project, record.project, O_PATH | O_DIRECTORY | O_NOFOLLOW);
-    // Step by step: the unit's RestrictSUIDSGID= answers ENOSYS to openat2(2), which could do it in one call.
+    // Step by step: a unit's RestrictSUIDSGID=, under method none, answers ENOSYS to openat2(2), which could do it in one call.
     for (const auto part : split(record.below, '/')) {
         const std::string name(part);
         if (name == "..") throw ProtocolError("the working directory has .. in it");

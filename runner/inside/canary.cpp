@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <linux/keyctl.h>
+#include <linux/netlink.h>
 #include <linux/sched.h>
 #include <sys/ioctl.h>
 #include <sys/ptrace.h>
@@ -214,7 +215,7 @@ void look_at_calls(Findings &findings)
     const auto address = [](const iovec &part) {
         return reinterpret_cast<long>(&part);
     }; // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast)
-    const std::array<Row, 15> rows = {{
+    const std::array<Row, 16> rows = {{
         {"io_uring_setup", {SYS_io_uring_setup, -1, -1}},
         {"userfaultfd", {SYS_userfaultfd, -1}},
         {"process_vm_readv of the launcher", {SYS_process_vm_readv, launcher, address(here), 1, address(there), 1, 0}},
@@ -226,14 +227,15 @@ void look_at_calls(Findings &findings)
         {"name_to_handle_at", {SYS_name_to_handle_at, -1, -1, -1, -1, -1}},
         {"a user namespace (unshare)", {SYS_unshare, CLONE_NEWUSER}},
         {"a user namespace (clone)", {SYS_clone, CLONE_NEWUSER | SIGCHLD}},
-        {"a netlink socket", {SYS_socket, AF_NETLINK, SOCK_RAW, 0}},
+        {"a netlink socket for more than routes", {SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_KOBJECT_UEVENT}},
+        {"a socket of another family", {SYS_socket, AF_VSOCK, SOCK_STREAM, 0}},
         {"another personality", {SYS_personality, 0x0040000}},
         {"a key pressed for the terminal (TIOCSTI)", {SYS_ioctl, 0, TIOCSTI, 0}},
         {"openat2", {SYS_openat2, -1, -1, -1, -1}},
     }};
     for (const auto &row : rows) {
         const int error = try_call(row.call);
-        const bool is_refused = error == EPERM || error == ENOSYS || error == EAFNOSUPPORT;
+        const bool is_refused = error == EPERM || error == ENOSYS || error == EAFNOSUPPORT || error == EPROTONOSUPPORT;
         findings.push_back({row.what, "refused", error == 0 ? "done" : word_for(error), is_refused});
     }
     // Not where the policy or the host has it otherwise (hardening.tracing): no fault, but to be known.

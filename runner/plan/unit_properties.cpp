@@ -64,7 +64,7 @@ void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &propertie
 void add_calls(Tracing tracing, std::vector<UnitProperty> &properties)
 {
     NameFilter granted{true, {"@system-service", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp"}};
-    // Which @system-service allows: io_uring goes around RestrictSUIDSGID and RestrictAddressFamilies, the others reach into other
+    // Which @system-service allows: io_uring goes around filters and RestrictAddressFamilies, the others reach into other
     // processes, keyrings or file handles.
     NameFilter not_granted{false,
                            {"io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "pidfd_getfd", "add_key", "request_key",
@@ -148,9 +148,9 @@ std::vector<UnitProperty> cleanup_properties(const std::string &session_id, Uid 
     };
 }
 
-std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
+std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features, Filters filters)
 {
-    const std::vector<UnitProperty> confinement = {
+    std::vector<UnitProperty> confinement = {
         {"StandardOutput", std::string("null")},
         {"StandardError", std::string("null")},
         // Identity.
@@ -160,9 +160,10 @@ std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, cons
         {"CapabilityBoundingSet", std::uint64_t{0}},
         {"AmbientCapabilities", std::uint64_t{0}},
         {"RemoveIPC", true},
-        {"RestrictSUIDSGID", true}, // what is made in the project is the user's
         {"RootDirectory", plan.root_directory},
     };
+    // What is made in the project is the user's. The property refuses directories, too: the launcher's filter tells them from files.
+    if (filters == Filters::of_the_unit) confinement.push_back({"RestrictSUIDSGID", true});
     std::vector<UnitProperty> properties = unit_of(plan, build::exec_path, confinement);
     std::vector<std::string> groups;
     for (const Gid group : plan.groups)
@@ -216,8 +217,11 @@ std::vector<UnitProperty> docker_service_properties(const SandboxPlan &plan)
     return unit_of(plan, build::docker_door_path, confinement);
 }
 
-std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
+std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features, Filters filters)
 {
+    NameFilter families{true, {"AF_UNIX", "AF_INET", "AF_INET6"}};
+    // Of which the launcher's filter leaves one protocol (runner/filter/call_rules.cpp).
+    if (filters == Filters::of_the_launcher_too) families.names.emplace_back("AF_NETLINK");
     std::vector<std::string> writable = {plan.home_path, "/tmp", "/var/tmp"};
     writable.insert(writable.end(), plan.writable_roots.begin(), plan.writable_roots.end());
     const std::vector<UnitProperty> confinement = {
@@ -244,10 +248,10 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
         {"RestrictNamespaces", std::uint64_t{0}},
         {"RestrictRealtime", true},
         {"LockPersonality", true},
-        {"RestrictAddressFamilies", NameFilter{true, {"AF_UNIX", "AF_INET", "AF_INET6"}}},
+        {"RestrictAddressFamilies", families},
         {"SystemCallArchitectures", std::vector<std::string>{"native"}},
     };
-    std::vector<UnitProperty> properties = plain_service_properties(plan, features);
+    std::vector<UnitProperty> properties = plain_service_properties(plan, features, filters);
     properties.insert(properties.end(), confinement.begin(), confinement.end());
     add_calls(plan.tracing, properties);
     if (!plan.devices.empty()) properties.push_back({"DeviceAllow", DeviceRules{plan.devices}});

@@ -51,9 +51,14 @@ std::string slice_name(Uid user);
 // Where a unit in that slice is.
 std::string place_in_slice(Uid user, const std::string &unit);
 
+// Whether what starts in the unit installs filters of its own: ours judge the arguments of calls that a property can only refuse.
+enum class Filters { of_the_unit, of_the_launcher_too };
+
 // Lifetime, account, view of files, network and limits; and with what confines the agent beside.
-std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features);
-std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features);
+std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features,
+                                                   Filters filters = Filters::of_the_unit);
+std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features,
+                                             Filters filters = Filters::of_the_launcher_too);
 // Lifetime, network and limits of the unit in which root's podman makes the container.
 std::vector<UnitProperty> podman_service_properties(const SandboxPlan &plan);
 // The same for docker, whose client alone the unit starts: the container joins it.

@@ -34,12 +34,14 @@ void send_stdio(FdRef channel, const std::array<UniqueFd, 3> &stdio, Deadline de
     send_packet(channel, Encoder().number(stdio_type).bytes(), open, deadline);
 }
 
-void send_launch(FdRef channel, const LaunchRecord &record, FdRef terminal, Deadline deadline)
+void send_launch(FdRef channel, const LaunchRecord &record, FdRef terminal, FdRef mode_changer, Deadline deadline)
 {
     Encoder encoder;
     FieldWriter{encoder}(launch_type, record);
-    const bool has_terminal = has_any(record.on_terminal);
-    send_record(channel, encoder.bytes(), has_terminal ? std::vector<int>{terminal.get()} : std::vector<int>{}, deadline);
+    std::vector<int> descriptors;
+    if (has_any(record.on_terminal)) descriptors.push_back(terminal.get());
+    if (record.has_mode_changer) descriptors.push_back(mode_changer.get());
+    send_record(channel, encoder.bytes(), descriptors, deadline);
 }
 
 ReceivedLaunch receive_launch(FdRef channel, Deadline deadline)
@@ -54,8 +56,11 @@ ReceivedLaunch receive_launch(FdRef channel, Deadline deadline)
     FieldReader{decoder}(launch.record);
     launch.record.umask &= 0777U;
     decoder.end();
-    if (packet->fds.size() != (has_any(launch.record.on_terminal) ? 1U : 0U)) throw ProtocolError("no launch record came");
-    if (!packet->fds.empty()) launch.terminal = std::move(packet->fds[0]);
+    const bool has_terminal = has_any(launch.record.on_terminal);
+    const bool has_mode_changer = launch.record.has_mode_changer;
+    if (packet->fds.size() != (has_terminal ? 1U : 0U) + (has_mode_changer ? 1U : 0U)) throw ProtocolError("no launch record came");
+    if (has_terminal) launch.terminal = std::move(packet->fds.front());
+    if (has_mode_changer) launch.mode_changer = std::move(packet->fds.back());
     launch.stdio = complete(std::move(stdio->fds), launch.record.on_terminal, launch.terminal);
     return launch;
 }

@@ -34,6 +34,7 @@ struct LaunchRecord {
     std::uint64_t open_files = 1024;            // the caller's soft limit; no more than the session's hard one counts
     Tracing tracing = Tracing::never;
     std::uint64_t hosts_processes = 0; // the inode of the host's PID namespace: who is in another one sees and names no process of the host
+    bool has_mode_changer = false;     // somebody outside gives directories the set-gid bit (wire/directory_mode.hpp)
 
     static void fields(auto &archive, auto &self)
     {
@@ -43,7 +44,7 @@ struct LaunchRecord {
         archive.bounded(self.restrictions, Restrictions::all, "the launch record has unknown restrictions");
         archive(self.mount_points, self.open_files);
         archive.bounded(self.tracing, Tracing::never, "the launch record has an unknown way of tracing");
-        archive(self.hosts_processes);
+        archive(self.hosts_processes, self.has_mode_changer);
     }
 };
 
@@ -51,13 +52,14 @@ struct ReceivedLaunch {
     LaunchRecord record;
     std::array<UniqueFd, 3> stdio; // complete
     UniqueFd terminal;             // the agent's end of the session's pty, when it has one
+    UniqueFd mode_changer;         // its channel, when there is one
 };
 
 // In this order, and from two senders: the descriptors come from the caller's side, which root has no part in (runner/as_user/project.hpp).
 // Sends those that are open; the others are on the terminal.
 void send_stdio(FdRef channel, const std::array<UniqueFd, 3> &stdio, Deadline deadline);
-// `terminal` is none when no descriptor is on the terminal.
-void send_launch(FdRef channel, const LaunchRecord &record, FdRef terminal, Deadline deadline);
+// `terminal` is none when no descriptor is on the terminal, `mode_changer` when the record says so.
+void send_launch(FdRef channel, const LaunchRecord &record, FdRef terminal, FdRef mode_changer, Deadline deadline);
 // Throws ProtocolError; the runner is trusted, but a cut-off record must not become half a command.
 ReceivedLaunch receive_launch(FdRef channel, Deadline deadline);
 

@@ -31,7 +31,7 @@ RUNNER = (
 )  # fmt: skip
 CHILDREN = (
     "request-read", "handing-stdio", "listed", "writing", "finding-paths", "reading-env", "reading-certs", "reading-ssh", "reading-git-id", "reading-etc",
-    "migrating", "emptying", "unplacing", "making-mounts with a cache", "making-place with an alias", "making-tmpdir",
+    "migrating", "emptying", "unplacing", "making-mounts with a cache", "making-place with an alias", "making-tmpdir", "changing-modes",
 )  # fmt: skip
 LAUNCHER = ("launcher-ready", "restricted", "agent-started", "agent-over")
 WRAPPER = ("asking", "asked", "told")

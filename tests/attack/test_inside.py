@@ -11,12 +11,12 @@ FILTERS = ("seccomp-filter", "unit:SystemCallFilter")
 # Several properties bring a system call filter of their own, and each filter sets no_new_privs.
 ALL_FILTERS = FILTERS + tuple(
     f"unit:{name}" for name in
-    ("RestrictNamespaces", "RestrictRealtime", "RestrictSUIDSGID", "RestrictAddressFamilies", "LockPersonality", "ProtectClock",
+    ("RestrictNamespaces", "RestrictRealtime", "RestrictAddressFamilies", "LockPersonality", "ProtectClock",
      "ProtectHostname", "ProtectKernelModules", "ProtectKernelLogs", "PrivateDevices", "SystemCallArchitectures")
 )  # fmt: skip
 MORE_RIGHTS = (*ALL_FILTERS, "unit:NoNewPrivileges", "landlock", "nosuid-clones", "minimal-view")
 LAUNCHER = ("exec-not-dumpable", "agent-below-launcher")  # each is enough: test_tracing.py
-NO_SUID_BITS = (*FILTERS, "unit:RestrictSUIDSGID")
+NO_SUID_BITS = FILTERS
 AS_ROOT = (*ALL_FILTERS, "unit:User", "unit:Group", "unit:CapabilityBoundingSet", "unit:AmbientCapabilities", *USER_NAMESPACE)
 CAPABILITY_SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
 NO_CAPABILITY = "0" * 16
@@ -28,11 +28,13 @@ GROUPS = (
         "perf_event_open", "mount", "umount2", "open_tree", "quotactl")),
     ((*FILTERS, "unit:RestrictNamespaces"), "EPERM", ("unshare", "clone into a user namespace", "setns")),
     ((*FILTERS, "unit:RestrictNamespaces"), "ENOSYS", ("clone3",)),
-    ((*FILTERS, "unit:RestrictSUIDSGID"), "ENOSYS", ("openat2",)),
+    (FILTERS, "ENOSYS", ("openat2",)),
     ((*FILTERS, "unit:ProtectClock"), "EPERM", ("settimeofday", "clock_settime", "clock_adjtime", "adjtimex")),
     (("unit:LockPersonality",), "EPERM", ("personality",)),
     (("unit:RestrictRealtime",), "EPERM", ("real-time scheduling",)),
-    (("unit:RestrictAddressFamilies",), "EAFNOSUPPORT", ("AF_NETLINK", "AF_PACKET", "AF_VSOCK")),
+    (("unit:RestrictAddressFamilies",), "EAFNOSUPPORT", ("AF_PACKET", "AF_VSOCK")),
+    (("seccomp-filter",), "EPROTONOSUPPORT", (
+        "netlink for uevents", "netlink for sockets", "netlink for families", "netlink for uevents with high bits", "socketpair of netlink")),
     (("seccomp-filter",), "EPERM", ("TIOCSTI", "TIOCSTI with high bits", "TIOCLINUX", "write lease", "read lease", "lease with high bits", "delegation")),
     (("seccomp-filter", "unit:SystemCallArchitectures"), "killed by SIGSYS", ("32-bit call", "x32 call")),
     # Those that need a capability: the kernel's own answer shows only to an agent that has all of them.

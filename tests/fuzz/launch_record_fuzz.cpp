@@ -41,6 +41,7 @@ LaunchRecord make_record(FuzzedDataProvider &choices)
     record.open_files = choices.ConsumeIntegral<std::uint64_t>();
     record.tracing = choices.PickValueInArray({Tracing::automatic, Tracing::always, Tracing::never});
     record.hosts_processes = choices.ConsumeIntegral<std::uint64_t>();
+    record.has_mode_changer = choices.ConsumeBool();
     return record;
 }
 
@@ -49,7 +50,8 @@ void require_same(const LaunchRecord &one, const LaunchRecord &other)
     require(one.binary == other.binary && one.arguments == other.arguments && one.environment == other.environment &&
                 one.project == other.project && one.below == other.below && one.cwd_inode == other.cwd_inode && one.umask == other.umask &&
                 one.on_terminal == other.on_terminal && one.restrictions == other.restrictions && one.mount_points == other.mount_points &&
-                one.open_files == other.open_files && one.tracing == other.tracing && one.hosts_processes == other.hosts_processes,
+                one.open_files == other.open_files && one.tracing == other.tracing && one.hosts_processes == other.hosts_processes &&
+                    one.has_mode_changer == other.has_mode_changer,
             "a launch record came otherwise than it was sent");
 }
 
@@ -62,7 +64,8 @@ void try_whole(FuzzedDataProvider &choices)
     for (std::size_t index = 0; index < stdio.size(); ++index)
         if (!record.on_terminal[index]) stdio[index] = null_device();
     send_stdio(channel.first, stdio, in_seconds(5));
-    send_launch(channel.first, record, terminal, in_seconds(5));
+    const UniqueFd changer = record.has_mode_changer ? null_device() : UniqueFd();
+    send_launch(channel.first, record, terminal, changer, in_seconds(5));
     const auto launch = receive(std::move(channel));
     require(launch.has_value(), "a launch record was refused");
     require_same(launch->record, record);

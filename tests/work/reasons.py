@@ -3,13 +3,13 @@
 from case import Difference
 
 NO_SET_ID_FILES = Difference(
-    "`chmod u+s` or `g+s` on a file fails",
+    "`chmod u+s` or `g+s` on a file fails, and `u+s` on a directory",
     "A set-id file in a project would run with the rights of its owner, who is you.",
     "Set the bit outside, or in the package's installation.",
     "set-id bits on files",
 )
 ONE_GROUP = Difference(
-    "`chgrp` to another group of yours fails",
+    "`chgrp` to another group of yours fails; what `mv` or `cp -a` takes to another file system loses such a group, and with it a directory's set-gid bit",
     "The agent's account is in its own group alone, so that no group of yours opens anything to it.",
     "Make the directory set-gid, which gives new files its group; or run `chgrp` outside.",
     "groups that are not",

@@ -65,16 +65,16 @@ void EarlyMessages::hear()
 }
 
 void hand_record_over(const AsRoot &root, const Policy &policy, const EnvironmentInput &environment, const LaunchRecord &record,
-                      FdRef control, FdRef terminal)
+                      FdRef control, FdRef terminal, FdRef mode_changer)
 {
     if (policy.env_files.empty() || !defence_is_on("late-secrets"))
-        return send_launch(control, record, terminal, in_seconds(record_patience_seconds));
+        return send_launch(control, record, terminal, mode_changer, in_seconds(record_patience_seconds));
     Child sender(root, "sender of the policy's variables", [&] {
         EnvironmentInput with_values = environment;
         with_values.managed_files = read_managed_env_files(policy.env_files);
         LaunchRecord complete = record;
         complete.environment = compose_environment(with_values);
-        send_launch(control, complete, terminal, in_seconds(record_patience_seconds));
+        send_launch(control, complete, terminal, mode_changer, in_seconds(record_patience_seconds));
         return std::string();
     });
     sender.receive_long(record_patience_seconds + child_patience_seconds);

@@ -16,7 +16,8 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
 {
     Sandbox &sandbox = *entered.sandbox;
     const auto hand_over = [&](FdRef pty) {
-        hand_record_over(entered.root, entered.policy, entered.environment, presented.launch, launched.control, pty);
+        hand_record_over(entered.root, entered.policy, entered.environment, presented.launch, launched.control, pty,
+                         presented.modes ? presented.modes->channel() : FdRef(-1));
     };
     const auto before_agent = [&] {
         sandbox.require_enforced(entered.policy);

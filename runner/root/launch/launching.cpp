@@ -4,6 +4,8 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"
 #include "common/host/namespaces.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/as_agent/directory_modes.hpp"
 #include "runner/plan/canary_plan.hpp"
 #include "runner/root/door/authenticate.hpp"
 #include "runner/root/errand/session_git.hpp"
@@ -198,6 +200,7 @@ LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &sessio
     record.mount_points = places_of(tree.late);
     record.tracing = entered.policy.tracing;
     if (const auto processes = namespace_of("self", "pid")) record.hosts_processes = processes->inode;
+    record.has_mode_changer = record.restrictions != Restrictions::none; // else systemd's filter refuses the bit
     return record;
 }
 
@@ -213,6 +216,12 @@ Presented::Presented(Entered &entered, Heard &heard, OpenedSession &session, Bui
     : terminal(tell_and_give_terminal(entered, heard, session, view.tree, launched)),
       launch(compose(entered, heard, session, view.tree, launched.home))
 {
+    if (launch.has_mode_changer)
+        modes.emplace(entered.root, "changer of modes", agent_with_groups_of(entered.worker, entered.caller), std::vector<int>(),
+                      [](const AsUser &agent, FdRef channel) {
+                          fault_point("changing-modes");
+                          serve_directory_modes(agent, channel);
+                      });
     entered.to_wrapper.tell(SessionBegun{entered.id});
     entered.record.started(session.directory, entered.admission.agent, heard.project.shown.path(), heard.request.program);
 }

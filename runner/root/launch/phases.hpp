@@ -138,6 +138,7 @@ struct Presented {
 
     UniqueFd terminal; // the agent's end of the session's pty, if it has one
     const LaunchRecord launch;
+    std::optional<Child> modes; // gives directories the set-gid bit while the session lives
 };
 
 } // namespace pi_agent

@@ -158,7 +158,12 @@ def socket_family(name, kind=socket.SOCK_RAW):
 
 
 SOCKETS = {
-    "AF_NETLINK": socket_family("AF_NETLINK"),
+    "netlink for routes": lambda: outcome(system_call(41, 16, socket.SOCK_RAW, 0)),
+    "netlink for sockets": lambda: outcome(system_call(41, 16, socket.SOCK_RAW, 4)),
+    "netlink for uevents": lambda: outcome(system_call(41, 16, socket.SOCK_RAW, 15)),
+    "netlink for families": lambda: outcome(system_call(41, 16, socket.SOCK_RAW, 16)),
+    "netlink for uevents with high bits": lambda: outcome(system_call(41, 1 << 32 | 16, socket.SOCK_RAW, 1 << 32 | 15)),
+    "socketpair of netlink": lambda: outcome(system_call(53, 16, socket.SOCK_RAW, 0, (ctypes.c_int * 2)())),
     "AF_PACKET": socket_family("AF_PACKET"),
     "AF_VSOCK": socket_family("AF_VSOCK", socket.SOCK_STREAM),
     "AF_ALG": socket_family("AF_ALG", socket.SOCK_SEQPACKET),

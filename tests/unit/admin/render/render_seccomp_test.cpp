@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
+#include <linux/netlink.h>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -181,6 +182,8 @@ TEST_CASE("under the exported profile programs work")
     CHECK(under_profile([&] { return ::syscall(SYS_openat, AT_FDCWD, (directory / "a").c_str(), O_CREAT | O_WRONLY, 0755); }) == "0");
     CHECK(under_profile([&] { return ::syscall(SYS_chmod, path, 0755); }) == "0");
     CHECK(under_profile([] { return static_cast<long>(::socket(AF_UNIX, SOCK_STREAM, 0)); }) == "0");
+    CHECK(under_profile([] { return static_cast<long>(::socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE)); }) == "0");
+    CHECK(under_profile([&] { return ::syscall(SYS_mkdir, (directory / "d").c_str(), 02755); }) == "0"); // the kernel drops the bit
     CHECK(under_profile([] { return ::syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, nullptr); }) == "0");
     CHECK(under_profile([&] { return static_cast<long>(::ioctl(::open(path, O_RDONLY), TCGETS, nullptr)); }) == std::to_string(ENOTTY));
 }
@@ -193,12 +196,12 @@ TEST_CASE("under the exported profile the calls of the local filter end as they 
     const std::string made = directory / "new";
     const std::vector<std::pair<std::string, std::function<long()>>> calls = {
         {"chmod", [&] { return ::syscall(SYS_chmod, path, 04755); }},
-        {"mkdir", [&] { return ::syscall(SYS_mkdir, made.c_str(), 02755); }},
+        {"chmod of a directory", [&] { return ::syscall(SYS_chmod, directory.path().c_str(), 02755); }},
         {"openat", [&] { return ::syscall(SYS_openat, AT_FDCWD, made.c_str(), O_CREAT | O_WRONLY, 04755); }},
         {"O_TMPFILE", [&] { return ::syscall(SYS_openat, AT_FDCWD, directory.path().c_str(), O_TMPFILE | O_WRONLY, 02755); }},
         {"TIOCSTI", [] { return ::syscall(SYS_ioctl, 0, TIOCSTI, "x"); }},
         {"TIOCSTI with upper bits", [] { return ::syscall(SYS_ioctl, 0, TIOCSTI | (1ULL << 40U), "x"); }},
-        {"netlink", [] { return static_cast<long>(::socket(AF_NETLINK, SOCK_RAW, 0)); }},
+        {"netlink", [] { return static_cast<long>(::socket(AF_NETLINK, SOCK_RAW, NETLINK_KOBJECT_UEVENT)); }},
         {"io_uring_setup", [] { return ::syscall(SYS_io_uring_setup, 1, nullptr); }},
         {"keyctl", [] { return ::syscall(SYS_keyctl, 0, 0, 0); }},
         {"unshare", [] { return ::syscall(SYS_unshare, CLONE_NEWUSER); }},

@@ -111,7 +111,7 @@ TEST_CASE("the network is what the policy says: nothing of it denied, all of it 
     CHECK(values_of(service_properties(plan), "PrivateNetwork").empty());
     // In every mode: an agent's own servers need them.
     CHECK(only<NameFilter>(service_properties(plan), "RestrictAddressFamilies").names ==
-          std::vector<std::string>{"AF_UNIX", "AF_INET", "AF_INET6"});
+          std::vector<std::string>{"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"});
 }
 
 TEST_CASE("switches of the hardening are all on")
@@ -119,7 +119,7 @@ TEST_CASE("switches of the hardening are all on")
     const auto properties = service_properties(plan_for("/srv/app"));
     for (const std::string name : {"NoNewPrivileges", "PrivateTmp", "PrivateDevices", "PrivateIPC", "PrivateUsers", "ProtectKernelModules",
                                    "ProtectKernelLogs", "ProtectControlGroups", "ProtectClock", "ProtectHostname", "RestrictRealtime",
-                                   "RestrictSUIDSGID", "LockPersonality", "RemoveIPC", "SendSIGKILL", "AddRef"}) {
+                                   "LockPersonality", "RemoveIPC", "SendSIGKILL", "AddRef"}) {
         CHECK_MESSAGE(only<bool>(properties, name), name);
     }
 }
@@ -312,12 +312,22 @@ TEST_CASE("homes are hidden, and are empty read-only file systems where the proj
     }
 }
 
-TEST_CASE("only local and internet sockets, only native system calls")
+TEST_CASE("where no filter of ours judges arguments, systemd refuses set-id bits and netlink altogether")
+{
+    const auto plan = plan_for("/srv/app");
+    CHECK(values_of(service_properties(plan), "RestrictSUIDSGID").empty()); // it refuses directories, too
+    CHECK(only<bool>(service_properties(plan, {}, Filters::of_the_unit), "RestrictSUIDSGID"));
+    CHECK(only<bool>(plain_service_properties(plan, {}), "RestrictSUIDSGID"));
+    CHECK(only<NameFilter>(service_properties(plan, {}, Filters::of_the_unit), "RestrictAddressFamilies").names ==
+          std::vector<std::string>{"AF_UNIX", "AF_INET", "AF_INET6"});
+}
+
+TEST_CASE("only local, internet and netlink sockets, only native system calls")
 {
     const auto properties = service_properties(plan_for("/srv/app"));
     const auto families = only<NameFilter>(properties, "RestrictAddressFamilies");
     CHECK(families.allow);
-    CHECK(families.names == std::vector<std::string>{"AF_UNIX", "AF_INET", "AF_INET6"});
+    CHECK(families.names == std::vector<std::string>{"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"});
     CHECK(only<std::vector<std::string>>(properties, "SystemCallArchitectures") == std::vector<std::string>{"native"});
 }
 

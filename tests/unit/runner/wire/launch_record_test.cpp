@@ -31,7 +31,7 @@ Encoder launch_of(std::uint64_t type, const OnTerminal &on_terminal = {})
     encoder.number(type).text("/bin/pi").texts({"pi"}).texts({}).text("/p").text("").number(7).number(077);
     for (const bool one : on_terminal)
         encoder.number(one ? 1 : 0);
-    encoder.texts({}).number(1024).number(0).number(0);
+    encoder.number(0).texts({}).number(1024).number(0).number(0).number(0);
     return encoder;
 }
 
@@ -56,7 +56,7 @@ TEST_CASE("a launch record arrives as it was sent, its standard descriptors in o
     auto [left, right] = make_channel();
     std::thread sending([&, channel = FdRef(left)] {
         send_stdio(channel, stdio, soon());
-        send_launch(channel, record, UniqueFd(), soon());
+        send_launch(channel, record, UniqueFd(), UniqueFd(), soon());
     });
     const ReceivedLaunch launch = receive_launch(right, soon());
     sending.join();
@@ -76,13 +76,15 @@ TEST_CASE("a launch record arrives as it was sent, its standard descriptors in o
         CHECK(inode_of(launch.stdio[index]) == inode_of(stdio[index]));
 }
 
-TEST_CASE("the session's terminal takes the place of each descriptor that is on one")
+TEST_CASE("the session's terminal takes the place of each descriptor that is on one, and a mode changer comes beside it")
 {
     const auto terminal = open_path("/etc/group");
-    for (unsigned bits = 1; bits < 8; ++bits) {
+    const auto changer = open_path("/etc/hosts");
+    for (unsigned bits = 1; bits < 16; ++bits) {
         CAPTURE(bits);
         LaunchRecord record;
         record.on_terminal = {(bits & 1U) != 0, (bits & 2U) != 0, (bits & 4U) != 0};
+        record.has_mode_changer = (bits & 8U) != 0;
         auto stdio = three_files();
         std::array<ino_t, 3> expected{};
         for (std::size_t index = 0; index < 3; ++index) {
@@ -91,9 +93,12 @@ TEST_CASE("the session's terminal takes the place of each descriptor that is on 
         }
         auto [left, right] = make_channel();
         send_stdio(left, stdio, soon());
-        send_launch(left, record, terminal, soon());
+        send_launch(left, record, terminal, changer, soon());
         const ReceivedLaunch launch = receive_launch(right, soon());
-        CHECK(inode_of(launch.terminal) == inode_of(terminal));
+        CHECK(launch.terminal.is_open() == ((bits & 7U) != 0));
+        if (launch.terminal) CHECK(inode_of(launch.terminal) == inode_of(terminal));
+        CHECK(launch.mode_changer.is_open() == record.has_mode_changer);
+        if (launch.mode_changer) CHECK(inode_of(launch.mode_changer) == inode_of(changer));
         CHECK(launch.record.on_terminal == record.on_terminal);
         for (std::size_t index = 0; index < 3; ++index)
             CHECK(inode_of(launch.stdio[index]) == expected[index]);
@@ -150,7 +155,7 @@ TEST_CASE("the umask is nine bits, whatever was sent")
     const auto null = open_path("/dev/null");
     Encoder encoder;
     encoder.number(16).text("").texts({}).texts({}).text("").text("").number(0).number(std::numeric_limits<std::uint64_t>::max());
-    encoder.number(0).number(0).number(0).number(0).texts({}).number(0).number(0).number(0);
+    encoder.number(0).number(0).number(0).number(0).texts({}).number(0).number(0).number(0).number(0);
     send_packet(left, Encoder().number(20).bytes(), {null.get(), null.get(), null.get()}, soon());
     send_record(left, encoder.bytes(), {}, soon());
     CHECK(receive_launch(right, soon()).record.umask == 0777);

@@ -1,0 +1,16 @@
+// Gives directories the set-gid bit for a session: by descriptor, and directories alone.
+#pragma once
+
+#include "common/base/fd.hpp"
+#include "common/host/identity.hpp"
+
+namespace pi_agent {
+
+// The agent's account with the groups of `user` beside its own: whose group a directory has not, its mode loses the bit (chmod(2)). But for
+// the user's primary group: the project's mount shows that as the agent's.
+Account agent_with_groups_of(const Account &agent, const Account &user);
+
+// Answers ModeRequests at `channel` until its peer is gone. Who asks is the session: what comes is looked at as if the agent had sent it.
+void serve_directory_modes(const AsUser &agent, FdRef channel);
+
+} // namespace pi_agent

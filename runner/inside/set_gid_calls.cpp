@@ -1,0 +1,289 @@
+// Finding what a chmod(2) of the agent's means, and asking for it outside (seccomp_unotify(2)).
+#include "runner/inside/set_gid_calls.hpp"
+
+#include "common/base/channel.hpp"
+#include "common/base/error.hpp"
+#include "runner/filter/call_rules.hpp"
+#include "runner/inside/plain_list.hpp"
+#include "runner/wire/directory_mode.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <optional>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int fchmodat2_number = 452; // newer than some headers; the same for all architectures
+
+constexpr const char *access_list = "system.posix_acl_access";
+
+// One call that waits. Its thread may be killed, and its number be another's: then what was opened by that number is not used.
+class Question {
+public:
+    Question(FdRef questions, const seccomp_notif &told) noexcept : questions_(questions), told_(told) {}
+
+    // What it is about, opened for its place alone. Throws SystemFailure with the error that the caller is to see.
+    [[nodiscard]] UniqueFd open_object() const
+    {
+        const auto &of = told_.data.args;
+        switch (told_.data.nr) {
+        case SYS_fchmod:
+            return open_descriptor(of[0]);
+#ifdef SYS_chmod
+        case SYS_chmod:
+            return open_path(AT_FDCWD, of[0], 0);
+#endif
+        case SYS_fchmodat:
+            return open_path(static_cast<int>(of[0]), of[1], 0);
+        case fchmodat2_number:
+            return open_path(static_cast<int>(of[0]), of[1], static_cast<int>(of[3]));
+#ifdef SYS_chown
+        case SYS_chown:
+            return open_path(AT_FDCWD, of[0], 0);
+        case SYS_lchown:
+            return open_path(AT_FDCWD, of[0], AT_SYMLINK_NOFOLLOW);
+#endif
+        case SYS_fchown:
+            return open_descriptor(of[0]);
+        case SYS_fchownat:
+            return open_path(static_cast<int>(of[0]), of[1], static_cast<int>(of[4]));
+        case SYS_fsetxattr:
+            return open_descriptor(of[0]);
+        case SYS_setxattr:
+            return open_path(AT_FDCWD, of[0], 0);
+        case SYS_lsetxattr:
+            return open_path(AT_FDCWD, of[0], AT_SYMLINK_NOFOLLOW);
+        default:
+            throw SystemFailure(ENOSYS, "an unknown question");
+        }
+    }
+
+    [[nodiscard]] unsigned mode() const noexcept
+    {
+        const bool has_path_before = told_.data.nr == SYS_fchmodat || told_.data.nr == fchmodat2_number;
+        return static_cast<unsigned>(told_.data.args[has_path_before ? 2 : 1] & 07777U);
+    }
+
+    [[nodiscard]] bool is_about_a_group() const noexcept
+    {
+        switch (told_.data.nr) {
+#ifdef SYS_chown
+        case SYS_chown:
+        case SYS_lchown:
+#endif
+        case SYS_fchown:
+        case SYS_fchownat:
+            return true;
+        default:
+            return false;
+        }
+    }
+
+    // The mode that setxattr(2) writes down as a list of owner, group and others; nothing where it does something else.
+    [[nodiscard]] std::optional<unsigned> mode_of_list() const
+    {
+        try {
+            if (told_.data.args[4] != 0 || read_text(told_.data.args[1]) != access_list) return std::nullopt;
+            const UniqueFd memory = open_of_caller("mem", O_RDONLY);
+            PlainList list{};
+            const ssize_t length = pread(memory.get(), &list, sizeof list, static_cast<off_t>(told_.data.args[2]));
+            return length == sizeof list ? mode_of(list) : std::nullopt;
+        } catch (const Failure &) { // the kernel says the same, in its own words
+            return std::nullopt;
+        }
+    }
+
+    [[nodiscard]] bool is_about_a_list() const noexcept
+    {
+        return told_.data.nr == SYS_setxattr || told_.data.nr == SYS_lsetxattr || told_.data.nr == SYS_fsetxattr;
+    }
+
+    // The owner that a chown(2) is to give; none for the one that is there.
+    [[nodiscard]] uid_t owner() const noexcept
+    {
+        return static_cast<uid_t>(told_.data.args[told_.data.nr == SYS_fchownat ? 2 : 1]);
+    }
+
+private:
+    [[nodiscard]] std::string place(const std::string &name) const
+    {
+        return "/proc/" + std::to_string(told_.pid) + "/" + name;
+    }
+
+    [[nodiscard]] UniqueFd open_of_caller(const std::string &name, int flags) const
+    {
+        UniqueFd fd = open_or_throw("opening what a caller has", place(name), flags | O_CLOEXEC);
+        if (ioctl(questions_.get(), SECCOMP_IOCTL_NOTIF_ID_VALID, &told_.id) != 0) throw_errno("looking for the caller");
+        return fd;
+    }
+
+    [[nodiscard]] UniqueFd open_descriptor(std::uint64_t number) const
+    {
+        try {
+            return open_of_caller("fd/" + std::to_string(static_cast<int>(number)), O_PATH);
+        } catch (const SystemFailure &failure) {
+            throw SystemFailure(failure.error_number() == ENOENT ? EBADF : failure.error_number(), "opening a descriptor");
+        }
+    }
+
+    [[nodiscard]] std::string read_text(std::uint64_t address) const
+    {
+        const UniqueFd memory = open_of_caller("mem", O_RDONLY);
+        std::array<char, PATH_MAX> text{};
+        const ssize_t length =
+            pread(memory.get(), text.data(), text.size(), static_cast<off_t>(address)); // shorter where a page is missing
+        if (length <= 0) throw SystemFailure(EFAULT, "reading a path");
+        const auto read = static_cast<std::size_t>(length);
+        const void *end = std::memchr(text.data(), '\0', read);
+        if (end == nullptr) throw SystemFailure(read < text.size() ? EFAULT : ENAMETOOLONG, "reading a path");
+        return text.data();
+    }
+
+    [[nodiscard]] UniqueFd open_path(int directory, std::uint64_t address, int flags) const
+    {
+        if ((flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) != 0) throw SystemFailure(EINVAL, "a flag is unknown");
+        const std::string path = seen_by(static_cast<pid_t>(told_.pid), read_text(address));
+        const int follow = O_PATH | O_CLOEXEC | ((flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0);
+        if (path[0] == '/') return open_or_throw("opening a path", path, follow);
+        if (path.empty() && (flags & AT_EMPTY_PATH) == 0) throw SystemFailure(ENOENT, "there is no path");
+        UniqueFd from = directory == AT_FDCWD ? open_of_caller("cwd", O_PATH) : open_descriptor(static_cast<std::uint64_t>(directory));
+        return path.empty() ? std::move(from) : open_or_throw("opening a path", from, path, follow);
+    }
+
+    FdRef questions_;
+    const seccomp_notif &told_;
+};
+
+int ask_outside(FdRef changer, FdRef object, unsigned mode)
+{
+    send_packet(changer, encode(ModeRequest{mode}), {object.get()}, Deadline::max());
+    const std::optional<Packet> answer = receive_packet(changer, Deadline::max());
+    return answer ? decode_fields<ModeAnswer>(answer->bytes).error : EPERM;
+}
+
+// Whether all of it is as it is to be: owner, and the group that shows as unknown.
+bool changes_nothing(const Question &question)
+{
+    try {
+        const struct stat facts = examine(question.open_object(), "looking at a group");
+        const uid_t wanted = question.owner();
+        return facts.st_gid == unknown_group && facts.st_uid == getuid() && (wanted == facts.st_uid || wanted == ~uid_t{0});
+    } catch (const Failure &) { // the kernel says the same, in its own words
+        return false;
+    }
+}
+
+// Done as chmod(2), for a set-gid directory without a longer list; nothing where the kernel does the same.
+std::optional<int> answer_to_list(const Question &question, unsigned mode, FdRef changer)
+{
+    try {
+        const UniqueFd object = question.open_object();
+        const struct stat facts = examine(object, "looking at a directory");
+        const std::string name = "/proc/self/fd/" + std::to_string(object.get());
+        const bool is_plain = getxattr(name.c_str(), access_list, nullptr, 0) < 0 && errno == ENODATA;
+        if (!S_ISDIR(facts.st_mode) || (facts.st_mode & (S_ISUID | S_ISGID)) != S_ISGID || !is_plain) return std::nullopt;
+        return ask_outside(changer, object, (facts.st_mode & (S_ISGID | S_ISVTX)) | mode);
+    } catch (const Failure &) { // the kernel says the same, in its own words
+        return std::nullopt;
+    }
+}
+
+int answer_to_mode(const Question &question, FdRef changer)
+{
+    try {
+        return ask_outside(changer, question.open_object(), question.mode());
+    } catch (const SystemFailure &failure) {
+        // EACCES is /proc's word for a caller that nobody may look into, and EPIPE that nobody changes modes any more.
+        const int error = failure.error_number();
+        return error == EPIPE || error == ECONNRESET ? EPERM : error;
+    } catch (const std::exception &) { // the changer's last word
+        return EPERM;
+    }
+}
+
+// The errno, 0 where it is done; nothing where the call goes on, because the kernel's answer is right and gives nobody a bit.
+std::optional<int> answer_to(const Question &question, FdRef changer)
+{
+    if (question.is_about_a_group()) return changes_nothing(question) ? std::optional(0) : std::nullopt;
+    if (!question.is_about_a_list()) return answer_to_mode(question, changer);
+    const std::optional<unsigned> mode = question.mode_of_list();
+    return mode ? answer_to_list(question, *mode, changer) : std::nullopt;
+}
+
+// As long as this kernel's are: it writes all of its own.
+template <typename Told>
+class Space {
+public:
+    explicit Space(std::size_t size) : words_((std::max(size, sizeof(Told)) + 7) / 8) {}
+    Told &cleared() noexcept
+    {
+        std::fill(words_.begin(), words_.end(), 0);
+        return *reinterpret_cast<Told *>(words_.data()); // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast): the kernel's interface
+    }
+
+private:
+    std::vector<std::uint64_t> words_;
+};
+
+// Ends, and with it the descriptor, when the kernel has no question left to tell: then these calls end with ENOSYS.
+void serve(FdRef questions, FdRef changer)
+{
+    seccomp_notif_sizes sizes{};
+    if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) != 0) return;
+    Space<seccomp_notif> asked(sizes.seccomp_notif);
+    Space<seccomp_notif_resp> said(sizes.seccomp_notif_resp);
+    for (;;) {
+        const seccomp_notif &told = asked.cleared();
+        if (ioctl(questions.get(), SECCOMP_IOCTL_NOTIF_RECV, &told) != 0) {
+            if (errno == EINTR || errno == ENOENT) continue; // its caller is gone again
+            return;
+        }
+        const Question question(questions, told);
+        seccomp_notif_resp &answer = said.cleared();
+        answer.id = told.id;
+        if (const std::optional<int> error = answer_to(question, changer))
+            answer.error = -*error;
+        else
+            answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+        if (ioctl(questions.get(), SECCOMP_IOCTL_NOTIF_SEND, &answer) != 0 && errno != ENOENT && errno != EINTR) return;
+    }
+}
+
+} // namespace
+
+std::string seen_by(pid_t thread, const std::string &path)
+{
+    const std::string own = "/proc/" + std::to_string(thread) + "/";
+    for (const auto &[name, place] :
+         {std::pair<std::string, std::string>{"/proc/self/", own}, {"/proc/thread-self/", own}, {"/dev/fd/", own + "fd/"}})
+        if (path.compare(0, name.size(), name) == 0) return place + path.substr(name.size());
+    return path;
+}
+
+void answer_set_gid_calls(UniqueFd questions, UniqueFd changer)
+{
+    std::thread([questions = std::move(questions), changer = std::move(changer)]() mutable {
+        try {
+            serve(questions, changer);
+        } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): what it held is closed, and these calls end with ENOSYS
+        }
+        questions.reset();
+    }).detach();
+}
+
+} // namespace pi_agent

@@ -1,0 +1,21 @@
+// Answers the agent's calls that the filter asks about (set_gid_calls() and those after it in runner/filter/call_rules.hpp).
+#pragma once
+
+#include "common/base/fd.hpp"
+
+#include <cstdint>
+#include <string>
+#include <sys/types.h>
+
+namespace pi_agent {
+
+// `path` as a process names it, for another one: what /proc/self and /dev/fd are to `thread`.
+std::string seen_by(pid_t thread, const std::string &path);
+
+// On a thread of its own, for as long as this process lives. `questions`: what install_agent_call_filter() returned. `changer`: the channel
+// of a process that changes modes (runner/as_agent/directory_modes.hpp). This thread only finds out what a caller means, as that caller
+// could, and that decides nothing: no call that gives the bit goes on (seccomp_unotify(2) says why). A group that a file has already is
+// given by doing nothing, and a list that is a mode as by chmod(2); another one goes on, and the kernel gives nobody a bit by it.
+void answer_set_gid_calls(UniqueFd questions, UniqueFd changer);
+
+} // namespace pi_agent

@@ -1,0 +1,117 @@
+// Calls under the filter that asks, answered as in a session but by a changer of the test's: runner/inside/set_gid_calls.hpp
+#include "runner/inside/set_gid_calls.hpp"
+
+#include "common/base/channel.hpp"
+#include "runner/filter/seccomp_filter.hpp"
+#include "runner/wire/directory_mode.hpp"
+#include "support/forked.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <fcntl.h>
+#include <functional>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <thread>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace set_gid_calls_test {
+
+namespace {
+
+// What `call` says in a process of its own under the filter, and then "MODE of INODE" for what the changer was asked, if it was.
+std::string asked_by(const std::function<long()> &call)
+{
+    return in_child([&] {
+        auto [ours, changers] = make_channel();
+        std::string asked;
+        std::thread changer([&, channel = FdRef(changers)] {
+            while (const auto packet = receive_packet(channel, Deadline::max())) {
+                struct stat facts {};
+                ::fstat(packet->fds.at(0).get(), &facts);
+                asked += " " + std::to_string(decode_fields<ModeRequest>(packet->bytes).mode) + " of " + std::to_string(facts.st_ino);
+                send_packet(channel, encode(ModeAnswer{0}), {}, Deadline::max());
+            }
+        });
+        UniqueFd questions = install_agent_call_filter(SetGidCalls::asked);
+        const pid_t caller = ::fork();
+        if (caller == 0) {
+            errno = 0;
+            ::_exit(call() < 0 ? errno : 0);
+        }
+        answer_set_gid_calls(std::move(questions), std::move(ours));
+        int status = 0;
+        ::waitpid(caller, &status, 0);
+        ::shutdown(changers.get(), SHUT_RDWR);
+        changer.join();
+        return std::to_string(WEXITSTATUS(status)) + asked;
+    });
+}
+
+} // namespace
+
+TEST_CASE("whatever way a directory is named, that one is asked for")
+{
+    const TemporaryDirectory place;
+    const std::string directory = place.make("directory");
+    REQUIRE(::symlink("directory", (place / "link").c_str()) == 0);
+    struct stat facts {};
+    REQUIRE(::stat(directory.c_str(), &facts) == 0);
+    const std::string asked = "0 1517 of " + std::to_string(facts.st_ino); // 02755
+    const std::string link = place / "link";
+    CHECK(asked_by([&] { return ::syscall(SYS_chmod, directory.c_str(), 02755); }) == asked);
+    CHECK(asked_by([&] { return ::syscall(SYS_chmod, link.c_str(), 02755); }) == asked);
+    CHECK(asked_by([&] { return ::syscall(SYS_fchmod, ::open(directory.c_str(), O_RDONLY), 02755); }) == asked);
+    CHECK(asked_by([&] { return ::syscall(SYS_fchmodat, ::open(place.path().c_str(), O_RDONLY), "directory", 02755); }) == asked);
+    CHECK(asked_by([&] { return ::syscall(452, AT_FDCWD, directory.c_str(), 02755, AT_SYMLINK_NOFOLLOW); }) == asked);
+    CHECK(asked_by([&] { return ::syscall(452, ::open(directory.c_str(), O_PATH), "", 02755, AT_EMPTY_PATH); }) == asked);
+    CHECK(asked_by([&] { return ::chdir(place.path().c_str()) != 0 ? -1 : ::syscall(SYS_chmod, "directory", 02755); }) == asked);
+    for (const char *of_itself : {"/proc/self/fd/", "/proc/thread-self/fd/", "/dev/fd/"})
+        CHECK(asked_by([&] {
+                  const std::string name = of_itself + std::to_string(::open(directory.c_str(), O_PATH));
+                  return ::syscall(SYS_chmod, name.c_str(), 02755);
+              }) == asked);
+}
+
+TEST_CASE("what cannot be named is not asked for, and the caller hears why")
+{
+    const TemporaryDirectory place;
+    const std::string file = place.write("file", "x");
+    CHECK(asked_by([&] { return ::syscall(SYS_chmod, (file + "/x").c_str(), 02755); }) == std::to_string(ENOTDIR));
+    CHECK(asked_by([&] { return ::syscall(SYS_chmod, (place / "none").c_str(), 02755); }) == std::to_string(ENOENT));
+    CHECK(asked_by([] { return ::syscall(SYS_chmod, "", 02755); }) == std::to_string(ENOENT));
+    CHECK(asked_by([] { return ::syscall(SYS_chmod, 1L, 02755); }) == std::to_string(EFAULT));
+    CHECK(asked_by([] { return ::syscall(SYS_chmod, std::string(5000, 'x').c_str(), 02755); }) == std::to_string(ENAMETOOLONG));
+    CHECK(asked_by([] { return ::syscall(SYS_fchmod, 900, 02755); }) == std::to_string(EBADF));
+    CHECK(asked_by([] { return ::syscall(SYS_fchmodat, 900, "x", 02755); }) == std::to_string(EBADF));
+    CHECK(asked_by([&] { return ::syscall(452, AT_FDCWD, file.c_str(), 02755, 0x40000); }) == std::to_string(EINVAL));
+}
+
+TEST_CASE("a group without a number here is given where it is there already, and else the kernel answers" * doctest::skip(not_root()))
+{
+    const TemporaryDirectory place;
+    const std::string with = place.write("with", "x");
+    const std::string without = place.write("without", "x");
+    REQUIRE(::chown(with.c_str(), 0, unknown_group) == 0);
+    const auto as_daemon = [](const std::function<long()> &call) { // who owns neither: the kernel refuses
+        return [call] { return ::setresuid(1, 1, 1) != 0 ? 0 : call(); };
+    };
+    CHECK(asked_by([&] { return ::syscall(SYS_chown, with.c_str(), 0, unknown_group); }) == "0");
+    CHECK(asked_by([&] { return ::syscall(SYS_fchownat, AT_FDCWD, with.c_str(), -1, unknown_group, 0); }) == "0");
+    CHECK(asked_by([&] { return ::syscall(SYS_fchown, ::open(with.c_str(), O_RDONLY), -1, unknown_group); }) == "0");
+    CHECK(asked_by(as_daemon([&] { return ::syscall(SYS_chown, without.c_str(), -1, unknown_group); })) != "0");
+    CHECK(asked_by([&] { return ::syscall(SYS_lchown, (place / "none").c_str(), 0, unknown_group); }) == std::to_string(ENOENT));
+}
+
+TEST_CASE("what a process calls its own is another's by its number")
+{
+    CHECK(seen_by(7, "/proc/self/fd/3") == "/proc/7/fd/3");
+    CHECK(seen_by(7, "/proc/thread-self/cwd/x") == "/proc/7/cwd/x");
+    CHECK(seen_by(7, "/dev/fd/3") == "/proc/7/fd/3");
+    for (const std::string other : {"", "x", "/dev/fd", "/proc/self", "/proc/selfish/x", "a/proc/self/x"})
+        CHECK(seen_by(7, other) == other);
+}
+
+} // namespace set_gid_calls_test
