@@ -23,6 +23,17 @@ constexpr std::string_view presentation_names =
 constexpr std::size_t presentation_limit =
     static_cast<std::size_t>(std::count(presentation_names.begin(), presentation_names.end(), ' ')) + 1 + 32;
 
+constexpr std::size_t kept_out_limit = 64;
+constexpr std::size_t kept_out_length = 64;
+
+// A name is shown to people, and no value is ever sent.
+void check_kept_out(const std::string &name)
+{
+    const bool plain =
+        std::all_of(name.begin(), name.end(), [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; });
+    if (name.empty() || name.size() > kept_out_length || !plain) throw ProtocolError("the request names a variable that is none");
+}
+
 void check_argument(const std::string &argument)
 {
     if (argument.find('\0') != std::string::npos && defence_is_on("nul-arguments")) throw ProtocolError("an argument contains a NUL byte");
@@ -75,6 +86,7 @@ std::string encode_request(const Request &request)
     const WindowSize &window = request.window;
     encode(encoder, request.on_terminal).number(window.rows).number(window.columns).number(window.x_pixels).number(window.y_pixels);
     encoder.number(static_cast<std::uint64_t>(request.program)).text(request.tmpdir).number(request.debug ? 1 : 0);
+    encoder.texts(request.kept_out);
     return encoder.bytes();
 }
 
@@ -93,11 +105,13 @@ Request decode_request(std::string_view bytes)
     request.program = static_cast<Program>(bounded(decoder, static_cast<std::uint64_t>(Program::canary), "program"));
     request.tmpdir = decoder.text();
     request.debug = bounded(decoder, 1, "debug flag") == 1;
+    request.kept_out = decoder.texts(kept_out_limit);
     decoder.end();
     if (request.tmpdir.size() >= PATH_MAX || request.tmpdir.find('\0') != std::string::npos)
         throw ProtocolError("the request carries an impossible path");
     std::for_each(request.arguments.begin(), request.arguments.end(), check_argument);
     std::for_each(request.presentation.begin(), request.presentation.end(), check_presentation);
+    std::for_each(request.kept_out.begin(), request.kept_out.end(), check_kept_out);
     return request;
 }
 

@@ -46,8 +46,9 @@ struct Request {
     OnTerminal on_terminal{};
     WindowSize window; // of that terminal
     Program program = Program::agent;
-    std::string tmpdir; // what --pi-agent-tmpdir names, as written; empty: a temporary directory of the session's own
-    bool debug = false; // tell what the session is given
+    std::string tmpdir;                     // what --pi-agent-tmpdir names, as written; empty: a temporary directory of the session's own
+    bool debug = false;                     // tell what the session is given
+    std::vector<std::string> kept_out = {}; // names of the caller's variables that hold a provider's key, and stay in their shell
 };
 
 // A request with its descriptors: all owned, close-on-exec, nothing known about them yet.

@@ -108,6 +108,8 @@ UniqueFd tell_and_give_terminal(Entered &entered, const Heard &heard, const Open
     if (!entered.sandbox->confines()) entered.tell({unconfined_notice(entered.policy.sandbox, entered.admission.agent)});
     if (const auto open = open_program_notice(entered.policy)) entered.tell({*open});
     const auto of_home = untold(session.state, "told-home", std::move(launched.home.notices), always);
+    for (const auto &[name, notice] : missed_keys(heard.request.kept_out, entered.environment, entered.policy.host_env_files))
+        entered.tell(untold_of(session.state, "told-keys", name, {notice}, always));
     for (const auto &notices : {name_hidden(tree, heard.project), of_home, heard.guards.notices()})
         entered.tell(notices);
     if (has_all(heard.request.on_terminal)) // who works there may work in another window, too
