@@ -40,7 +40,7 @@ NO_SUDO = Difference(
 NO_OTHER_HOMES = Difference(
     "The homes of others, and what is in yours beside the project and the toolchains, are not there",
     "A session sees what the policy shows it.",
-    "Put what is needed into the project, or list it in `toolchains` or `view_paths`.",
+    "Put what is needed into the project, name it when you start (`pi @FILE`; a picture, too), or list it in `toolchains` or `view_paths`.",
 )
 NO_SYSTEMCTL = Difference(
     "`systemctl`, `journalctl` and whatever speaks to the system's bus fail",
@@ -86,4 +86,9 @@ NO_PERSONALITY = Difference(
     "`setarch` fails, so no program runs without random addresses",
     "The same call switches protections of programs off.",
     "Work with random addresses (in gdb: `set disable-randomization off`).",
+)
+SESSION_FILES = Difference(
+    "`--session FILE` of a file outside of the project is refused",
+    "The agent goes on writing that file, and files that you name are handed over as copies, to be read.",
+    "Use `--fork FILE`, which goes on with a copy, or move the file into the project.",
 )

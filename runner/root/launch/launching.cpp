@@ -4,7 +4,9 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"
 #include "runner/plan/canary_plan.hpp"
+#include "runner/plan/file_arguments.hpp"
 #include "runner/root/door/authenticate.hpp"
+#include "runner/root/errand/argument_files.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
@@ -77,6 +79,36 @@ void show_key(Entered &entered, const Heard &heard, const OpenedSession &session
     entered.tell(files.notices);
 }
 
+// Of a program that is none of ours the arguments are not known.
+void hand_files_over(Entered &entered, Heard &heard, const OpenedSession &session, RootTree &tree)
+{
+    if (heard.request.program != Program::agent) return;
+    std::vector<std::string> &arguments = heard.request.arguments;
+    const std::string project = heard.project.shown.path();
+    const std::vector<ArgumentFile> files =
+        find_named_files(arguments, pi_file_arguments, join_path(project, heard.project.below), entered.caller.home);
+    NamedCopies copies = copy_for_session(entered.root, entered.caller, files, {entered.admission.view, project, session.state.home_path},
+                                          heard.agents, session.watch);
+    for (std::size_t index = 0; index < copies.handed.states.size(); ++index) {
+        const ArgumentFile &file = files[index];
+        const auto state = static_cast<Handed>(copies.handed.states[index]);
+        if (state == Handed::copied) {
+            rename_argument(arguments, file, place_of_copy(index + 1, file));
+            if (heard.request.debug)
+                entered.tell({escape_for_display(file.path) + ": the agent has a copy, " + escape_for_display(arguments[file.argument])});
+        } else if (const char first = arguments[file.argument][file.begin];
+                   state == Handed::shown && (first == '/' || first == '~' || !is_within(file.path, project))) {
+            rename_argument(arguments, file,
+                            is_within(file.path, project) ? session.project_path + file.path.substr(project.size()) : file.path);
+        }
+    }
+    if (copies.mount) {
+        session.directory.make_directory(std::string(copies_inside).substr(1));
+        tree.late.push_back({std::move(*copies.mount), copies_inside});
+    }
+    entered.tell(copies.handed.notices);
+}
+
 Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, ShownHome &home)
 {
     try {
@@ -93,6 +125,7 @@ Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, B
         entered.tell(host_files.show(session.directory, entered.sandbox->own_files()));
         show_certificates(entered, heard, session);
         show_key(entered, heard, session);
+        hand_files_over(entered, heard, session, view.tree);
         entered.tell(git_identity.show(session.directory, session.watch, heard.guards.repository_config()));
         return synced;
     } catch (...) {
