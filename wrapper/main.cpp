@@ -2,6 +2,7 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/request.hpp"
+#include "common/policy/policy_env.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/aftermath.hpp"
 #include "wrapper/network_notice.hpp"
@@ -16,6 +17,7 @@
 #include <exception>
 #include <fcntl.h>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <sys/resource.h>
@@ -38,15 +40,18 @@ void open_missing_stdio()
     }
 }
 
-std::vector<std::string> passed_variables()
+void put_variables_into(Request &request)
 {
-    std::vector<std::string> list;
+    std::set<std::string> kept_out;
     for (char **entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
         const std::string assignment = *entry;
         const std::size_t equals = assignment.find('=');
-        if (equals != std::string::npos && is_passed_variable(std::string_view(assignment).substr(0, equals))) list.push_back(assignment);
+        if (equals == std::string::npos) continue;
+        const std::string name = assignment.substr(0, equals);
+        if (is_passed_variable(name)) request.presentation.push_back(assignment);
+        if (equals + 1 < assignment.size() && !providers_of_key(name).empty()) kept_out.insert(name);
     }
-    return list;
+    if (request.program == Program::agent) request.kept_out.assign(kept_out.begin(), kept_out.end());
 }
 
 // A prompt is nobody else's business, and every user of the host can read the arguments of every process.
@@ -93,17 +98,11 @@ AgentEnded run(WrapperOptions options)
     std::optional<UserTerminal> terminal = UserTerminal::find();
     const mode_t mask = umask(0);
     umask(mask);
-    Request request{std::move(options.agent_arguments),
-                    passed_variables(),
-                    mask,
-                    {},
-                    {},
-                    options.program,
-                    std::move(options.tmpdir),
-                    options.debug,
-                    options.sessions};
+    Request request{
+        std::move(options.agent_arguments), {}, mask, {}, {}, options.program, std::move(options.tmpdir), options.debug, options.sessions};
     rlimit open_files{};
     if (getrlimit(RLIMIT_NOFILE, &open_files) == 0) request.open_files = open_files.rlim_cur;
+    put_variables_into(request);
     if (terminal) {
         request.on_terminal = terminal->on_terminal();
         request.window = terminal->size();

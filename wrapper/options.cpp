@@ -19,7 +19,7 @@ administrator's policy describes (/etc/pi-agent/policy.yaml). Every argument goe
   --pi-agent-sessions     copy the sessions that your own agent had in this directory to the agent's home, for -c and --resume
   --pi-agent-tmpdir PATH  let TMPDIR be this directory inside the project's root; it is made if need be, and never removed
 
-Exit status: the agent's own. pi-agent itself ends with 64 (a bad option), 69 (the sandbox cannot work here), 70 (a bug),
+Exit status: the agent's own. pi-agent itself ends with 64 (a bad option, or a file that cannot be handed over), 69 (the sandbox cannot work here), 70 (a bug),
 71 (the operating system failed), 75 (limit or lock), 77 (denied) or 78 (invalid configuration), and says why on standard error.
 )";
 

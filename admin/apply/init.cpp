@@ -65,7 +65,7 @@ Candidate named_candidate(const std::string &name, const std::vector<std::string
     const auto user = find_account(name);
     if (!user) throw Failure(ExitStatus::usage, "there is no user " + escape_for_display(name) + " on this host");
     if (user->uid == Uid(0)) throw Failure(ExitStatus::usage, "root is no user of pi; name an ordinary account");
-    if (!is_plain_name(name)) throw Failure(ExitStatus::usage, "a policy cannot name the user " + escape_for_display(name));
+    if (!is_account_name(name)) throw Failure(ExitStatus::usage, "a policy cannot name the user " + escape_for_display(name));
     if (roots.empty()) return {name, usable_places(*user, observer)};
     for (const auto &finding : look_at_roots(roots, *user, observer))
         if (finding.kind == Finding::Kind::unusable)
@@ -103,8 +103,9 @@ std::string entry_of(const Candidate &candidate)
     for (const auto &root : candidate.roots)
         roots += (roots.empty() ? "" : ", ") + quoted(root);
     if (candidate.roots.empty()) return fmt::format("  # {}:\n  #   roots: [~/projects]\n", candidate.name);
-    const std::string agent = "pi-agent-" + candidate.name; // as the policy would call it
-    const std::string run_as = agent == creatable_name(agent) ? "" : fmt::format("    run_as: {}\n", creatable_name(agent));
+    const std::string agent = "pi-agent-" + candidate.name; // as the policy would call it; by the number where it is no plain name
+    const std::string other = creatable_name(agent);
+    const std::string run_as = agent == other || !is_plain_name(agent) ? "" : fmt::format("    run_as: {}\n", other);
     return fmt::format("  {}:\n    roots: [{}]\n{}", candidate.name, roots, run_as);
 }
 
@@ -159,7 +160,7 @@ bool is_persons(const Account &account, const std::string &shell, unsigned first
     const auto name = shell.substr(shell.rfind('/') + 1);
     const bool can_log_in = name != "nologin" && name != "false" && name != "sync";
     return uid >= first_uid && uid <= last_uid && can_log_in && account.home.size() > 1 && account.home.front() == '/' &&
-           is_plain_name(account.name);
+           is_account_name(account.name);
 }
 
 std::string init_text(const std::vector<Candidate> &candidates)

@@ -56,7 +56,7 @@ void check_roots(const UserEntry &entry, const Account &user, const Observer &ob
 void check_entry(const Policy &policy, const UserEntry &entry, const Observer &observer, Problems &problems, Unverified &unverified)
 {
     const auto key = entry_key(entry);
-    if (!is_plain_name(entry.name)) return; // told already
+    if (!is_account_name(entry.name)) return; // told already
     if (entry.is_group) {
         const auto group = find_group(entry.name);
         if (!group)
@@ -137,14 +137,14 @@ std::map<std::string, AgentOfUser> agents_of_users(const Policy &policy)
 {
     std::map<std::string, AgentOfUser> agents;
     const auto add = [&](const std::string &user, const UserEntry &entry) {
-        agents.emplace(user, AgentOfUser{agent_account_name(policy, user, entry.run_as), entry_key(entry), entry.where});
+        agents.emplace(user, AgentOfUser{find_agent_account_name(policy, user, entry.run_as), entry_key(entry), entry.where});
     };
     for (const auto &entry : policy.users)
         if (!entry.is_group) add(entry.name, entry);
     for (const auto &entry : policy.users)
         if (entry.is_group)
             for (const auto &member : group_members(entry.name))
-                if (is_plain_name(member) && !is_agent_account(policy, member)) add(member, entry);
+                if (is_account_name(member) && !is_agent_account(policy, member)) add(member, entry);
     return agents;
 }
 
@@ -167,7 +167,7 @@ void check_owner(const std::string &path, const std::string &user, const AgentOf
 void check_homes(const Policy &policy, Problems &problems, Unverified &unverified)
 {
     for (const auto &[user, agent] : agents_of_users(policy)) {
-        const std::string path = policy.agent.state_dir + "/users/" + user + "/home"; // all but the last is root's
+        const std::string path = policy.agent.state_dir + "/users/" + short_name_of(user) + "/home"; // all but the last is root's
         struct stat facts {};
         if (::lstat(path.c_str(), &facts) == 0) {
             check_owner(path, user, agent, facts, problems);
@@ -186,7 +186,7 @@ void check_accounts(Policy policy, Means means, Problems &problems, Unverified &
     for (const auto *key : {"agent", "agent.user", "agent.group", "agent.accounts", "agent.create_user", "users"})
         if (problems.has(key)) return;
     std::erase_if(policy.users, [&](const UserEntry &entry) {
-        return !is_plain_name(entry.name) || problems.has(entry_key(entry)) || problems.has(entry_key(entry) + ".run_as");
+        return !is_account_name(entry.name) || problems.has(entry_key(entry)) || problems.has(entry_key(entry) + ".run_as");
     });
     check_agent_accounts(policy, needed_agent_accounts(policy, group_members), problems);
     if (means != Means::later) check_homes(policy, problems, unverified);

@@ -117,7 +117,7 @@ void find_state_faults(const Policy &policy, const AgentsOfUsers &agents, Faults
     const std::string users = policy.agent.state_dir + "/users";
     if (find_state_fault(policy.agent.state_dir, false, faults) || find_state_fault(users, true, faults)) return;
     for (const auto &entry : agents) {
-        const std::string own = users + "/" + entry.user.name;
+        const std::string own = users + "/" + short_name(entry.user);
         if (find_state_fault(own, true, faults)) continue;
         for (const char *part : {"/meta", "/home", "/staging"})
             find_state_fault(own + part, true, faults);

@@ -20,12 +20,9 @@ bool is_member(const Account &account, Gid group) noexcept
     return std::find(account.groups.begin(), account.groups.end(), group.value()) != account.groups.end();
 }
 
-// What systemd-sysusers takes as a name: no dot, at most 31 bytes.
-constexpr std::size_t creatable_length = 31;
-
 void check_can_be_made(const AgentAccount &agent, Problems &problems)
 {
-    if (agent.name.size() <= creatable_length && agent.name.find('.') == std::string::npos) return;
+    if (can_be_created(agent.name)) return;
     const std::string remedy = agent.user.empty() ? "name another account"
                                                   : fmt::format("give {} an entry of their own with another name (run_as: {})", agent.user,
                                                                 creatable_name(agent.name));
@@ -94,7 +91,7 @@ void add_unique(std::vector<AgentAccount> &accounts, AgentAccount account)
 std::string creatable_name(std::string name)
 {
     std::replace(name.begin(), name.end(), '.', '_');
-    return name.substr(0, creatable_length);
+    return name.substr(0, 31);
 }
 
 std::vector<std::string> group_members(const std::string &group_name)
@@ -125,14 +122,14 @@ std::vector<AgentAccount> needed_agent_accounts(const Policy &policy, const Memb
     for (const auto &entry : policy.users) {
         const auto key = entry_key(entry);
         if (!entry.is_group) {
-            add_unique(accounts, {agent_account_name(policy, entry.name, entry.run_as), per_user || entry.run_as ? entry.name : "",
+            add_unique(accounts, {find_agent_account_name(policy, entry.name, entry.run_as), per_user || entry.run_as ? entry.name : "",
                                   entry.where, key});
         } else if (entry.run_as) {
             add_unique(accounts, {*entry.run_as, "", entry.run_as_where, key + ".run_as"});
         } else if (per_user) {
             for (const auto &member : members_of(entry.name)) {
-                const auto name = agent_account_name(policy, member, std::nullopt);
-                if (member == "root" || is_agent_account(policy, member) || own_entries.contains(member) || !is_plain_name(member) ||
+                const auto name = find_agent_account_name(policy, member, std::nullopt);
+                if (member == "root" || is_agent_account(policy, member) || own_entries.contains(member) || !is_account_name(member) ||
                     !is_plain_name(name))
                     continue;
                 add_unique(accounts, {name, member, entry.where, key});
@@ -181,7 +178,7 @@ std::string sysusers_text(const Policy &policy, const MissingAccounts &missing)
         const bool main = account.name == agent.user;
         // An account of one user has a group of its own: files that agents make are nobody else's by group either.
         const auto id = main ? "-:" + agent.group : std::string("-");
-        const auto purpose = account.user.empty() ? "pi-agent" : "pi-agent of " + account.user;
+        const auto purpose = account.user.empty() ? "pi-agent" : "pi-agent of " + short_name_of(account.user);
         text += fmt::format("u {} {} \"{}\" {} -\n", account.name, id, purpose, agent.state_dir);
         if (!main) text += fmt::format("m {} {}\n", account.name, agent.group);
     }

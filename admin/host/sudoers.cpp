@@ -9,6 +9,7 @@
 #include "common/base/text.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_sources.hpp"
+#include "common/seams/seams.hpp"
 
 #include <fmt/format.h>
 
@@ -120,10 +121,20 @@ std::string sudoers_text(const Policy &policy, const std::string &policy_file, c
     if (kind == SudoKind::original)
         text += fmt::format("Defaults!{} !setenv, !requiretty, !log_input, !log_output, !pam_session, !pam_setcred\n", runner);
     // The empty string means: no arguments at all.
+    // By number where the name means something else to sudo.
+    const auto who = [](const UserEntry &entry) -> std::string {
+        if (is_plain_name(entry.name) || !defence_is_on("numbers-in-sudoers")) return (entry.is_group ? "%" : "") + entry.name;
+        if (entry.is_group) {
+            const auto gid = find_group(entry.name);
+            return gid ? "%#" + std::to_string(gid->value()) : "";
+        }
+        const auto user = find_account(entry.name);
+        return user ? "#" + std::to_string(user->uid.value()) : "";
+    };
     const std::set<std::string> by_group = allowed_by_group(policy, policy_file, members_of);
     for (const auto &entry : policy.users)
-        if (entry.is_group || !by_group.contains(entry.name))
-            text += fmt::format("{}{} ALL=(root) NOPASSWD: {} \"\"\n", entry.is_group ? "%" : "", entry.name, runner);
+        if (const std::string name = who(entry); !name.empty() && (entry.is_group || !by_group.contains(entry.name)))
+            text += fmt::format("{} ALL=(root) NOPASSWD: {} \"\"\n", name, runner);
     return text;
 }
 
@@ -155,8 +166,9 @@ bool lets_start(const std::string &text, const Account &user)
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
         const std::string who = line.substr(0, line.find(' '));
-        if (who == user.name) return true;
-        const auto group = who.starts_with('%') ? find_group(who.substr(1)) : std::nullopt;
+        if (who == user.name || who == "#" + std::to_string(user.uid.value())) return true;
+        const auto number = who.starts_with("%#") ? to_number<gid_t>(std::string_view(who).substr(2)) : std::nullopt;
+        const auto group = number ? std::optional(Gid(*number)) : who.starts_with('%') ? find_group(who.substr(1)) : std::nullopt;
         if (group && std::find(user.groups.begin(), user.groups.end(), group->value()) != user.groups.end()) return true;
     }
     return false;

@@ -240,14 +240,14 @@ std::vector<UserState> find_states(const AsRoot & /*root*/, const std::string &s
     auto names = names_in(users);
     std::sort(names.begin(), names.end());
     for (const auto &name : names) {
-        if (user && name != *user) continue;
+        if (user && name != short_name_of(*user)) continue;
         const auto own = try_open_directory(users, name);
         const std::string path = users_path + "/" + escape_for_display(name);
         auto home = own ? try_open_directory(own, "home") : UniqueFd();
         if (!home && (errno == ENOENT || errno == ENOTDIR)) continue; // nothing of ours, or only just begun
         if (!home) throw_errno("opening " + path + "/home");
         auto agent = owner_of(home, path + "/home");
-        if (agent) states.push_back({name, path, std::move(*agent), std::move(home)});
+        if (agent) states.push_back({user_of_short_name(name), name, path, std::move(*agent), std::move(home)});
     }
     return states;
 }

@@ -18,6 +18,7 @@ namespace pi_agent {
 // The state of one user, as it lies there: whose home it is says the home itself, not the policy.
 struct UserState {
     std::string user;
+    std::string name; // of the user in paths
     std::string path; // STATE_DIR/users/USER
     Account agent;    // the owner of the home; "uid 999" where the user database has none of that number
     UniqueFd home;    // O_RDONLY directory

@@ -44,7 +44,7 @@ void do_as_agent(const AsRoot &root, const Account &agent, const std::vector<int
 // Nothing while a session lives; else the state with its lock. A start makes its session known before it waits for that lock.
 std::optional<StateDirectory> take_idle(const AsRoot &root, const std::string &state_dir, const UserState &state)
 {
-    auto directory = open_state_directory(root, state_dir, state.user, state.agent, [] {});
+    auto directory = open_state_directory(root, state_dir, state.name, state.agent, [] {});
     if (count_live_sessions(root, state.user) > 0) return std::nullopt;
     return directory;
 }
@@ -109,11 +109,11 @@ void remove_users_state(const AsRoot &root, const std::string &state_dir, FdRef 
     const auto directory = take_idle(root, state_dir, state);
     if (!directory) throw Failure(ExitStatus::limit, "a session of " + escape_for_display(state.user) + " has just started; stop it first");
     empty_as_agent(root, state, *directory);
-    const auto own = open_beneath(users, state.user, O_RDONLY | O_DIRECTORY);
+    const auto own = open_beneath(users, state.name, O_RDONLY | O_DIRECTORY);
     if (unlinkat(directory->meta.get(), "lock", 0) != 0) throw_errno("removing the lock of " + state.path);
     for (const auto *name : {"meta", "staging", "home"})
         remove_directory(own, name, state.path + "/" + name);
-    remove_directory(users, state.user, state.path);
+    remove_directory(users, state.name, state.path);
 }
 
 // A sweep takes some at once, and leaves the rest to the next.

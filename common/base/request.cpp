@@ -31,6 +31,17 @@ constexpr std::size_t words_of(std::string_view words)
 // These, and some LC_.
 constexpr std::size_t presentation_limit = words_of(presentation_names) + words_of(place_names) + 32;
 
+constexpr std::size_t kept_out_limit = 64;
+constexpr std::size_t kept_out_length = 64;
+
+// A name is shown to people, and no value is ever sent.
+void check_kept_out(const std::string &name)
+{
+    const bool plain =
+        std::all_of(name.begin(), name.end(), [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; });
+    if (name.empty() || name.size() > kept_out_length || !plain) throw ProtocolError("the request names a variable that is none");
+}
+
 void check_argument(const std::string &argument)
 {
     if (argument.find('\0') != std::string::npos && defence_is_on("nul-arguments")) throw ProtocolError("an argument contains a NUL byte");
@@ -90,7 +101,8 @@ std::string encode_request(const Request &request)
     encoder.number(static_cast<std::uint64_t>(request.program))
         .text(request.tmpdir)
         .number(request.debug ? 1 : 0)
-        .number(request.sessions ? 1 : 0);
+        .number(request.sessions ? 1 : 0)
+        .texts(request.kept_out);
     return encoder.bytes();
 }
 
@@ -111,11 +123,13 @@ Request decode_request(std::string_view bytes)
     request.tmpdir = decoder.text();
     request.debug = bounded(decoder, 1, "debug flag") == 1;
     request.sessions = bounded(decoder, 1, "sessions flag") == 1;
+    request.kept_out = decoder.texts(kept_out_limit);
     decoder.end();
     if (request.tmpdir.size() >= PATH_MAX || request.tmpdir.find('\0') != std::string::npos)
         throw ProtocolError("the request carries an impossible path");
     std::for_each(request.arguments.begin(), request.arguments.end(), check_argument);
     std::for_each(request.presentation.begin(), request.presentation.end(), check_presentation);
+    std::for_each(request.kept_out.begin(), request.kept_out.end(), check_kept_out);
     return request;
 }
 

@@ -49,10 +49,11 @@ struct Request {
     OnTerminal on_terminal{};
     WindowSize window; // of that terminal
     Program program = Program::agent;
-    std::string tmpdir;              // what --pi-agent-tmpdir names, as written; empty: a temporary directory of the session's own
-    bool debug = false;              // tell what the session is given
-    bool sessions = false;           // bring in those that the caller's own agent had in this directory
-    std::uint64_t open_files = 1024; // the caller's soft limit (getrlimit(2)); the hard one is the session's
+    std::string tmpdir;                     // what --pi-agent-tmpdir names, as written; empty: a temporary directory of the session's own
+    bool debug = false;                     // tell what the session is given
+    bool sessions = false;                  // bring in those that the caller's own agent had in this directory
+    std::uint64_t open_files = 1024;        // the caller's soft limit (getrlimit(2)); the hard one is the session's
+    std::vector<std::string> kept_out = {}; // names of the caller's variables that hold a provider's key, and stay in their shell
 };
 
 // A request with its descriptors: all owned, close-on-exec, nothing known about them yet.

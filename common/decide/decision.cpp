@@ -30,10 +30,9 @@ std::optional<std::string> problem_of_caller(const Policy &policy, const Account
 {
     const auto name = quote(caller.name);
     if (caller.uid == Uid(0)) return "root cannot use pi; run it from an account that the policy authorises";
-    if (!is_plain_name(caller.name) && defence_is_on("plain-callers")) {
+    if (!is_account_name(caller.name) && defence_is_on("plain-callers"))
         return "the account name " + name +
-               " cannot be used; it may hold at most 32 of a-z, 0-9, '_', '-' and '.', and begins with a letter or '_'";
-    }
+               " cannot be used; it may hold letters, digits, spaces and _ - . @ + ' \\, and begins with a letter or '_'";
     if (is_agent_account(policy, caller.name)) return "the account " + name + " is an agent's own; pi cannot be started from inside";
     return std::nullopt;
 }
@@ -140,6 +139,17 @@ Diagnostic unusable_root(const AccessRules &rules, const Position &where, const 
     return {where, rules.entry + ".roots", problem, ""};
 }
 
+std::string find_agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as,
+                                    std::optional<Uid> uid)
+{
+    const std::string named = agent_account_name(policy, user, run_as);
+    if (run_as || policy.agent.accounts == Accounts::shared || can_be_created(named)) return named;
+    if (is_plain_name(named) && find_account(named)) return named;
+    const auto account = uid ? std::nullopt : find_account(user);
+    if (account) uid = account->uid;
+    return uid ? policy.agent.user + "-" + std::to_string(uid->value()) : named;
+}
+
 std::variant<AccessRules, NotAuthorised> find_access_rules(const Policy &policy, const Account &caller, const std::string &policy_file)
 {
     if (const auto problem = problem_of_caller(policy, caller)) return NotAuthorised{*problem};
@@ -169,7 +179,7 @@ std::variant<AccessRules, NotAuthorised> find_access_rules(const Policy &policy,
     rules.config_directory = from_home(config.value_or(default_config), caller);
     if (ssh_key) rules.ssh_key = from_home(*ssh_key, caller);
     if (signing_key) rules.signing_key = from_home(*signing_key, caller);
-    rules.agent_account = agent_account_name(policy, caller.name, run_as);
+    rules.agent_account = find_agent_account_name(policy, caller.name, run_as, caller.uid);
     if (!is_plain_name(rules.agent_account)) {
         return NotAuthorised{"the agent account of " + caller.name + " would be called " + quote(rules.agent_account) +
                              ", which is longer than 32; the administrator can give " + caller.name + " an entry with run_as in " +

@@ -37,6 +37,12 @@ struct NotAuthorised {
     std::string text;
 };
 
+// How the agent account that serves `user` is really called (agent_account_name): with the user's uid in the place of the name where
+// systemd-sysusers could not make that account and nobody else did. The uid is looked for where it is not said; for a user who is not in
+// the database the name is as above.
+std::string find_agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as,
+                                    std::optional<Uid> uid = std::nullopt);
+
 // The caller's own entry beats group entries; without one, the roots of all their groups join, and conflicting scalars are a PolicyError.
 std::variant<AccessRules, NotAuthorised> find_access_rules(const Policy &policy, const Account &caller, const std::string &policy_file);
 

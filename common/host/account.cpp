@@ -103,6 +103,38 @@ bool have_same_groups(const Account &one, const Account &other)
     return std::set<gid_t>(one.groups.begin(), one.groups.end()) == std::set<gid_t>(other.groups.begin(), other.groups.end());
 }
 
+bool is_account_name(const std::string &name) noexcept
+{
+    constexpr std::size_t longest = 256;
+    constexpr std::string_view inside = "_-.@+'\\ ";
+    const auto is_letter = [](char byte) { return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte & '\x80') != 0; };
+    if (name.empty() || name.size() > longest || name.back() == ' ' || (!is_letter(name.front()) && name.front() != '_')) return false;
+    const bool known = std::all_of(name.begin(), name.end(), [&](char byte) {
+        return is_letter(byte) || (byte >= '0' && byte <= '9') || inside.find(byte) != std::string_view::npos;
+    });
+    std::string others = name; // letters of all languages, and nothing that only looks like one
+    std::erase(others, '\\');
+    return known && escape_for_display(others) == others;
+}
+
+std::string short_name(const Account &user)
+{
+    return is_plain_name(user.name) ? user.name : "@" + std::to_string(user.uid.value());
+}
+
+std::string short_name_of(const std::string &user)
+{
+    if (is_plain_name(user)) return user;
+    const auto account = find_account(user);
+    return account ? short_name(*account) : user;
+}
+
+std::string user_of_short_name(const std::string &name)
+{
+    const auto uid = name.starts_with('@') ? to_number<uid_t>(std::string_view(name).substr(1)) : std::nullopt;
+    return uid ? name_or_number(Uid(*uid)) : name;
+}
+
 bool is_plain_name(const std::string &name) noexcept
 {
     if (name.empty() || name.size() > 32 || name.find("..") != std::string::npos) return false;

@@ -1,6 +1,8 @@
 // What follows from a policy without asking the host.
 #include "common/policy/policy.hpp"
 
+#include "common/host/account.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -31,6 +33,12 @@ std::string agent_account_name(const Policy &policy, const std::string &user, co
 {
     if (run_as) return *run_as;
     return policy.agent.accounts == Accounts::per_user ? policy.agent.user + "-" + user : policy.agent.user;
+}
+
+bool can_be_created(const std::string &account) noexcept
+{
+    constexpr std::size_t longest = 31;
+    return is_plain_name(account) && account.size() <= longest && account.find('.') == std::string::npos;
 }
 
 bool has_agents_name(const Policy &policy, const std::string &name)

@@ -195,8 +195,11 @@ const char *to_string(SandboxMethod method);
 // Whether a session is a unit of systemd's, which has a control group and with it limits.
 bool has_unit(SandboxMethod method) noexcept;
 
-// The agent account that serves `user` under this policy.
+// How the agent account that serves `user` under this policy is called, by the names alone: no two users have the same where each has one.
 std::string agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as);
+
+// What systemd-sysusers takes as a name: no dot, at most 31 bytes.
+bool can_be_created(const std::string &account) noexcept;
 
 // True for agent.user and, where each user has an account, for what begins with it as theirs do.
 bool has_agents_name(const Policy &policy, const std::string &name);

@@ -26,6 +26,9 @@ void read_env(const PolicyValue &section, Environment &env, EnvironmentPlaces &p
 // By its name (API_KEY, githubToken), or because it is an address with a password in it.
 bool looks_secret(const std::string &name, const std::string &value);
 
+// Providers, by the names that auth.json has for them, whose key pi (0.73 to 0.87) reads from this variable.
+std::vector<std::string> providers_of_key(std::string_view variable);
+
 // Variables whose name or value looks like a secret. Not an error, but every user of the host can read the policy: `check` warns.
 std::vector<Diagnostic> find_exposed_secrets(const Policy &policy);
 

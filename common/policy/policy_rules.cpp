@@ -105,18 +105,13 @@ public:
 private:
     void check_own_account(const UserEntry &entry, const std::string &key)
     {
-        if (!is_plain_name(entry.name)) return; // which is told, and what follows from it is no second mistake
+        if (!is_account_name(entry.name)) return; // which is told, and what follows from it is no second mistake
         if (is_agents(entry.name)) {
             problems_.add(entry.where, key, "has the name of an agent's account",
                           "rename the user, or choose another agent.user or run_as");
         }
         const auto account = agent_account_name(policy_, entry.name, entry.run_as);
-        if (!is_plain_name(account)) {
-            problems_.add(entry.where, key, "the account name " + quote(account) + " is longer than 32",
-                          "give this user a run_as, or shorten agent.user");
-        } else if (!entry.run_as) {
-            check_account_is_nobodys(account, entry.where, key);
-        }
+        if (!entry.run_as) check_account_is_nobodys(account, entry.where, key);
         if (entry.run_as) check_account_is_no_unread_users(entry, key);
         const auto [other, is_new] = accounts_.emplace(account, &entry);
         if (is_new) return;
@@ -133,6 +128,12 @@ private:
     void check_account_is_no_unread_users(const UserEntry &entry, const std::string &key)
     {
         const std::string prefix = policy_.agent.user + "-";
+        const std::string_view rest = std::string_view(*entry.run_as).substr(std::min(prefix.size(), entry.run_as->size()));
+        if (entry.run_as->starts_with(prefix) && to_number<uid_t>(rest))
+            problems_.add(entry.run_as_where, key + ".run_as",
+                          quote(*entry.run_as) + " is how the account of the user with the uid " + std::string(rest) +
+                              " is called where the user's name does not fit",
+                          "name another account, or say 'shared'");
         if (!files_.has_unread || !entry.run_as->starts_with(prefix)) return;
         const std::string other = entry.run_as->substr(prefix.size());
         if (other == entry.name || !files_.has_unread(other)) return;

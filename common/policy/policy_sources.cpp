@@ -90,7 +90,7 @@ std::optional<std::string> user_of_file(const std::string &path, const std::stri
     if (!path.starts_with(directory) || !path.ends_with(policy_suffix)) return std::nullopt;
     std::string name = path.substr(directory.size());
     name.resize(name.size() - std::string_view(policy_suffix).size());
-    if (!is_plain_name(name)) return std::nullopt;
+    if (!is_account_name(name)) return std::nullopt;
     return name;
 }
 
@@ -101,7 +101,7 @@ bool has_user_files(const std::string &main_file)
 
 bool has_user_file(const std::string &main_file, const std::string &user)
 {
-    return is_plain_name(user) && is_there(file_of(main_file, user));
+    return is_account_name(user) && is_there(file_of(main_file, user));
 }
 
 std::vector<PolicySource> read_policy_sources(const std::string &main_file, const std::optional<std::string> &user)
@@ -129,7 +129,7 @@ std::string policy_stamp(const std::string &main_file, const std::string &user)
 {
     const auto directory = directory_of_parts(main_file);
     std::vector<std::string> paths = {main_file, directory};
-    if (is_plain_name(user)) paths.push_back(file_of(main_file, user));
+    if (is_account_name(user)) paths.push_back(file_of(main_file, user));
     try {
         for (const auto &name : list_trusted_directory(directory, policy_suffix, "policy directory"))
             paths.push_back(directory + "/" + name);

@@ -139,6 +139,17 @@ bool is_missing(const UserPaths &paths, const std::string &path)
     }
 }
 
+// Said of a file of the user's own: what it holds is theirs, and in most homes others reach it.
+void tell_of_open_key(const HostFile &file, const std::string &name, HostVariables &variables)
+{
+    const auto is_key = [&](const EnvAssignment &one) { return one.where.starts_with(name + ":") && !providers_of_key(one.name).empty(); };
+    const auto key = std::find_if(variables.assignments.begin(), variables.assignments.end(), is_key);
+    if ((file.facts.mode & S_IROTH) != 0 && key != variables.assignments.end())
+        variables.notices.push_back(key->where + ": " + key->name +
+                                    " is a key, and the mode of the file lets every user of this host read it; "
+                                    "make it yours alone (mode 0600)");
+}
+
 void read_host_env_file(const UserPaths &paths, const std::string &path, HostVariables &variables)
 {
     if (is_missing(paths, path)) return;
@@ -153,6 +164,7 @@ void read_host_env_file(const UserPaths &paths, const std::string &path, HostVar
             else
                 variables.assignments.push_back(std::move(assignment));
         }
+        tell_of_open_key(file, name, variables);
     } catch (const Failure &failure) {
         if (!file.by_agents) throw; // what agents can write keeps nobody from starting one
         variables.notices.push_back("variables are left out: " + std::string(failure.what()));

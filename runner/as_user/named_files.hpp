@@ -4,6 +4,7 @@
 #include "common/base/fd.hpp"
 #include "common/decide/user_paths.hpp"
 #include "runner/plan/environment.hpp"
+#include "runner/plan/file_arguments.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/wire/sync_messages.hpp"
 #include "runner/wire/user_files.hpp"
@@ -27,6 +28,16 @@ struct ShownPlaces {
 // and told.
 CertificateFiles read_certificate_files(const UserPaths &paths, const std::vector<CertificateVariable> &variables,
                                         const ShownPlaces &shown);
+
+// --- Files that the user names on the command line, of which the session gets copies.
+
+constexpr std::size_t copies_size_limit = 32UL << 20U; // bytes of one start
+constexpr std::size_t copies_count_limit = 2000;       // files and directories of one start
+
+// For a process of the user's. Copies each that the session does not see into `copies`, an empty directory of the user's: file N, from 1,
+// into the directory N. What is not there is left to the agent, which says so in its own words. Throws Failure(usage) for what cannot be
+// handed over: what is no file, cannot be read, is too large, or is not to be followed.
+HandedFiles copy_named_files(const UserPaths &paths, const std::vector<ArgumentFile> &files, const ShownPlaces &shown, FdRef copies);
 
 // --- Keys of the user's that the policy names: for `git push` and `git fetch` over ssh, with the hosts that the user knows; for commits.
 

@@ -3,6 +3,7 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"
+#include "common/policy/policy_env.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/wire/sync_messages.hpp"
 
@@ -96,36 +97,6 @@ constexpr std::string_view file_names =
     "REQUESTS_CA_BUNDLE SSL_CERT_FILE YARN_HTTPS_CA_FILE_PATH";
 constexpr std::string_view directory_names = "GIT_SSL_CAPATH SSL_CERT_DIR"; // the latter a list with colons
 
-// Providers whose variable has their name: ant-ling has ANT_LING_API_KEY.
-constexpr std::string_view plain_providers =
-    "anthropic ant-ling baseten cerebras deepseek fireworks groq meta minimax minimax-cn mistral "
-    "nvidia openai opencode openrouter qwen-token-plan qwen-token-plan-cn radius together xai xiaomi "
-    "xiaomi-token-plan-ams xiaomi-token-plan-cn xiaomi-token-plan-sgp zai zai-coding-cn";
-// The others. Not GH_TOKEN and GITHUB_TOKEN, which old versions took for Copilot: they are set for other tools.
-constexpr std::pair<const char *, const char *> key_variables[] = {
-    {"AI_GATEWAY_API_KEY", "vercel-ai-gateway"},
-    {"ANTHROPIC_OAUTH_TOKEN", "anthropic"},
-    {"AZURE_OPENAI_API_KEY", "azure-openai-responses"},
-    {"CLOUDFLARE_API_KEY", "cloudflare-ai-gateway"},
-    {"CLOUDFLARE_API_KEY", "cloudflare-workers-ai"},
-    {"COPILOT_GITHUB_TOKEN", "github-copilot"},
-    {"GEMINI_API_KEY", "google"},
-    {"GOOGLE_CLOUD_API_KEY", "google-vertex"},
-    {"HF_TOKEN", "huggingface"},
-    {"KIMI_API_KEY", "kimi-coding"},
-    {"MOONSHOT_API_KEY", "moonshotai"},
-    {"MOONSHOT_API_KEY", "moonshotai-cn"},
-    {"OPENCODE_API_KEY", "opencode-go"},
-    {"QWEN_TOKEN_PLAN_API_KEY", "qwen-token-plan-individual"},
-};
-
-std::string key_variable_of(std::string provider)
-{
-    for (char &byte : provider)
-        byte = byte == '-' ? '_' : byte >= 'a' && byte <= 'z' ? static_cast<char>(byte - 'a' + 'A') : byte;
-    return provider + "_API_KEY";
-}
-
 } // namespace
 
 std::string tmpdir_of(const std::string &session_id)
@@ -194,17 +165,33 @@ std::vector<CertificateVariable> find_certificate_variables(const EnvironmentInp
     return found;
 }
 
+std::vector<std::pair<std::string, std::string>> missed_keys(const std::vector<std::string> &kept_out, const EnvironmentInput &environment,
+                                                             const std::vector<std::string> &own_files)
+{
+    std::vector<std::pair<std::string, std::string>> missed;
+    if (kept_out.empty()) return missed;
+    const Layered layered = layer_environment(environment);
+    for (const auto &name : kept_out) {
+        const auto found = layered.find(name);
+        if (providers_of_key(name).empty() || (found != layered.end() && !found->second.value.empty())) continue;
+        const std::string place = own_files.empty() ? "" : own_files.front().front() == '/' ? own_files.front() : "~/" + own_files.front();
+        missed.emplace_back(name, "the agent does not get " + name +
+                                      ", which your shell has: nothing of the shell's environment but "
+                                      "language and terminal reaches it; " +
+                                      (place.empty() ? "ask the administrator for a key of yours in env_files"
+                                                     : "to give it to the agent, write " + name + "=… into " + escape_for_display(place) +
+                                                           ", a file that you alone can read (mode 0600)"));
+    }
+    return missed;
+}
+
 std::set<std::string> providers_with_keys(const Environment &env)
 {
     std::set<std::string> providers;
-    const auto look = [&](const std::string &variable, const std::string &provider) {
-        const auto found = env.find(variable);
-        if (found != env.end() && !found->second.empty()) providers.insert(provider);
-    };
-    for (const auto &[variable, provider] : key_variables)
-        look(variable, provider);
-    for (const auto provider : split(plain_providers, ' '))
-        look(key_variable_of(std::string(provider)), std::string(provider));
+    for (const auto &[variable, value] : env)
+        if (!value.empty())
+            for (auto &provider : providers_of_key(variable))
+                providers.insert(std::move(provider));
     return providers;
 }
 

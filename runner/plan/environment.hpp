@@ -64,6 +64,13 @@ bool names_certificate_directories(std::string_view name) noexcept;
 // Those of an environment that are set.
 std::vector<CertificateVariable> find_certificate_variables(const EnvironmentInput &environment);
 
+// --- Which keys of the user's shell are missed.
+
+// For people, one for each of `kept_out` (names of the caller's variables) that is a provider's key and is not set in `environment`:
+// with the name before it. `own_files`: of the policy, relative to the home.
+std::vector<std::pair<std::string, std::string>> missed_keys(const std::vector<std::string> &kept_out, const EnvironmentInput &environment,
+                                                             const std::vector<std::string> &own_files);
+
 // --- Which model providers the policy's environment has keys for.
 
 // Names of providers, as auth.json has them, whose key variable (as pi reads it, versions 0.73 to 0.87) is set and not empty in `env`.

@@ -46,6 +46,24 @@ private:
 // Where the session shows the file of that number.
 std::string certificate_path_inside(std::size_t number);
 
+// --- What has become of the files that arguments name, on its way from the child that copies them.
+
+enum class Handed : char { left = '.', shown = 's', copied = 'c' };
+
+struct HandedFiles {
+    std::string states; // Handed, one for each file that was asked for
+    std::vector<std::string> notices;
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive(self.states);
+        archive.bounded(self.notices, handed_notices_limit);
+        archive.require([&] { return self.states.find_first_not_of(".sc") == std::string::npos; },
+                        "a file is handed over in an unknown way");
+    }
+    static constexpr std::size_t handed_notices_limit = 20;
+};
+
 // --- A file of the host's /etc on its way from the child that reads it.
 
 enum class EtcFileState { missing, read, too_large };

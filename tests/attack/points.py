@@ -23,6 +23,8 @@ TRACE = "/run/attack-trace"
 ATTACH_SECONDS = 10
 # Leaves something that only its account can remove.
 AGENT = ["sh", "-c", "mkdir $TMPDIR/left && echo x >$TMPDIR/left/file; echo ran"]
+NAMED = "/home/alice/.named/file"
+ARGUMENTS = {"reading-named": [f"@{NAMED}"]}  # of the agent, alike
 OPTIONS = {"making-tmpdir": ["--pi-agent-tmpdir=made/tmp"]}  # of `pi`, without which nobody comes there
 BEFORE_THE_UNIT = ("authenticated", "in-its-scope", "half-made", "directory-made", "state-locked", "holding-id-map", "tree-built")
 RUNNER = (
@@ -30,7 +32,7 @@ RUNNER = (
     "removing", "unmounted",
 )  # fmt: skip
 CHILDREN = (
-    "request-read", "handing-stdio", "listed", "writing", "finding-paths", "reading-env", "reading-certs", "reading-ssh", "reading-git-id", "reading-etc",
+    "request-read", "handing-stdio", "listed", "writing", "finding-paths", "reading-env", "reading-certs", "reading-named", "reading-ssh", "reading-git-id", "reading-etc",
     "migrating", "emptying", "unplacing", "making-mounts with a cache", "making-place with an alias", "making-tmpdir", "changing-modes",
 )  # fmt: skip
 LAUNCHER = ("launcher-ready", "restricted", "agent-started", "agent-over")
@@ -130,6 +132,8 @@ def what_brings_somebody_to(target, point):
     """The policy and the files without which nobody comes there."""
     if point == "reading-certs":
         return given(target, "/home/alice/.pi/agent/env", "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt\n")
+    if point == "reading-named":
+        return given(target, NAMED, "x")
     if point == "reading-ssh":
         return an_ssh_key(target)
     if point == "making-tmpdir":
@@ -183,7 +187,7 @@ def begin(target, point):
     """A start of alice's that comes to the point, or whose runner is killed for somebody to come there."""
     if point not in AFTER_A_KILLED_RUNNER:
         target.machine.write(WAIT_AT, name_of(point) + "\n")
-        command = ["pi", *OPTIONS.get(point, []), *AGENT]
+        command = ["pi", *OPTIONS.get(point, []), *AGENT, *ARGUMENTS.get(point, [])]
         return target.machine.popen([*(ON_TERMINAL if point.endswith(WITH_TERMINAL) else []), *command], cwd=DEMO)
     wrapper = target.machine.popen(["pi", "sh", "-c", "echo ready; exec sleep 60"], cwd=DEMO)
     assert read_line(wrapper) == b"ready\n"

@@ -1,6 +1,7 @@
 """Accounts whose names mean something else to another program (CVE-2019-14287, CVE-2020-13776, CVE-2023-42456), really there in /etc/passwd."""
 
 import json
+import re
 
 import pytest
 from target import ATTACK_POLICY, Outcome
@@ -14,14 +15,16 @@ RUNNER = "/usr/libexec/pi-agent/pi-agent-runner"
 RULE = "/etc/sudoers.d/pi-agent"
 # A number to some programs, root to others, a pattern, a path, an option, another user's name but for what nobody sees.
 NAMES = [
-    "0", "0day", "0x0", "1000", "-1", "4294967295", "#0", "ALL", "%devs", "!alice", "a.b/c", ".", "..", "../../../../tmp/x", "a b", "alice ",
-    "Alice", "a%n", "a\\x", "$HOME", "x\x1b[2J", "a\tb", "a,eve", "!alice,ALL", "\u00fcn\u00ef", "x" * 33,
+    "0", "0day", "0x0", "1000", "-1", "4294967295", "#0", "%devs", "!alice", "a.b/c", ".", "..", "../../../../tmp/x", "alice ",
+    "a%n", "$HOME", "x\x1b[2J", "a\tb", "a,eve", "!alice,ALL",
 ]  # fmt: skip
+# As directory services call people, and what no path, unit and line of sudoers of ours may hold as it is.
+LARGE_NAMES = ["ALL", "Alice", "Alice.Smith", "a b", "CORP\\alice", "alice@example.org", "o'brien", "\u00fcn\u00ef", "x" * 33]
 # A line of its own in /etc/passwd is what a newline in a name comes to.
 WITH_A_NEWLINE = "evil\n0::0:0::/root:/bin/bash"
-UIDS = {name: FIRST_UID + number for number, name in enumerate(NAMES)}
+UIDS = {name: FIRST_UID + number for number, name in enumerate(NAMES + LARGE_NAMES)}
 # Of these sudo and the rest of the product would make a session; with the others some other part gives up, too.
-WORK_OTHERWISE = ["0", "0day", "0x0", "ALL", "Alice"]
+WORK_OTHERWISE = ["0", "0day", "0x0"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -32,7 +35,7 @@ def accounts(product, weak):
         target.machine.root("cat >>/etc/passwd", input=lines.encode(), check=True)
     yield
     for target in (product, weak):
-        target.machine.root(f"mv /etc/passwd.before /etc/passwd; rmdir /srv/odd; cd /var/lib/pi-agent/users && rm -rf {' '.join(WORK_OTHERWISE)}", check=True)
+        target.machine.root(f"mv /etc/passwd.before /etc/passwd; rmdir /srv/odd; cd /var/lib/pi-agent/users && rm -rf @*", check=True)
 
 
 CALLING = """
@@ -68,8 +71,19 @@ def test_nobody_starts_the_agent_who_is_called(name, prove, product):
         on = calling_as(name)(product)
         assert not on.succeeded, on
     by_sudo = on.seen["status"] == 1 and "sudo" in on.seen["said"]
-    assert by_sudo or (on.seen["status"] == DENIED and "cannot be used; it may hold at most 32" in on.seen["said"]), on
+    assert by_sudo or (on.seen["status"] == DENIED and "cannot be used; it may hold letters" in on.seen["said"]), on
     assert "\x1b" not in on.seen["said"].replace(name, "") and product.machine.root(["test", "-e", "/tmp/x"]).returncode == 1
+
+
+@pytest.mark.parametrize("name", LARGE_NAMES)
+def test_a_name_of_a_directory_service_is_one_user_and_no_path(name, product, control_seen):
+    """Who may start, each with a state of their own, which is called by the number; no file anywhere has the name."""
+    answer = calling_as(name)(product).seen
+    assert answer["ended"] == 0, answer
+    states = product.machine.root("ls /var/lib/pi-agent/users", check=True).stdout.decode().split()
+    assert f"@{UIDS[name]}" in states and all(re.fullmatch(r"[a-z_][a-z0-9_.-]*|@[0-9]+", state) for state in states), states
+    assert not product.machine.root(["find", "/run/pi-agent", "/var/lib/pi-agent", "/sys/fs/cgroup", "-xdev", "-name", f"*{name}*", "-not", "-path", "*/home/*"]).stdout
+    control_seen("the account runs an agent")
 
 
 def test_a_name_in_two_lines_is_no_second_root(product):
@@ -118,12 +132,16 @@ def test_a_name_in_the_policy_lets_nobody_else_in_as(kind, prove, product):
             target.machine.install_policy(ATTACK_POLICY.read_text())
         return Outcome(allowed, {"applied": applied, "changed": changed})
 
+    if name == "ALL":  # may be a user's, who is let in by number
+        on, _ = prove(attack, "numbers-in-sudoers", quick=True)
+        assert on.seen["applied"].returncode == 0, on
+        return
     if name in NAMES:
-        on, _ = prove(attack, "plain-names", quick=True)
+        on, _ = prove(attack, "plain-names", "numbers-in-sudoers", quick=True)
     else:  # no account can have that name, so nothing else of the product would go so far
         on = attack(product)
         assert not on.succeeded, on
-    assert on.seen["applied"].returncode == INVALID and b"is not the plain name of a user" in on.seen["applied"].stderr, on
+    assert on.seen["applied"].returncode == INVALID and b"is not a name of a user" in on.seen["applied"].stderr, on
     assert not on.seen["changed"], on
 
 

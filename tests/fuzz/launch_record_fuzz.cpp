@@ -51,7 +51,7 @@ void require_same(const LaunchRecord &one, const LaunchRecord &other)
                 one.project == other.project && one.below == other.below && one.cwd_inode == other.cwd_inode && one.umask == other.umask &&
                 one.on_terminal == other.on_terminal && one.restrictions == other.restrictions && one.mount_points == other.mount_points &&
                 one.open_files == other.open_files && one.tracing == other.tracing && one.hosts_processes == other.hosts_processes &&
-                    one.has_mode_changer == other.has_mode_changer,
+                one.has_mode_changer == other.has_mode_changer,
             "a launch record came otherwise than it was sent");
 }
 

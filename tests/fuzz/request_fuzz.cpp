@@ -1,5 +1,6 @@
 // The request: what is taken is exactly what the wrapper would send of it, byte for byte, and within its bounds.
 #include "common/base/request.hpp"
+#include "runner/plan/file_arguments.hpp"
 #include "support/property.hpp"
 
 #include <climits>
@@ -20,6 +21,25 @@ void require_request(const Request &request)
                 "a variable that is never passed on");
     require(request.umask <= 0777 && request.program <= Program::canary && request.tmpdir.size() < PATH_MAX, "beyond a bound");
     require(request.tmpdir.find('\0') == std::string::npos, "a path with a NUL byte");
+    for (const auto &name : request.kept_out)
+        require(!name.empty() && name.find('\n') == std::string::npos && name.find('=') == std::string::npos,
+                "a kept variable that is none");
+}
+
+// What the runner looks for in arguments: paths that are none but what they say, each in its own argument.
+void require_named_files(std::vector<std::string> arguments)
+{
+    const auto files = find_named_files(arguments, pi_file_arguments, "/home/alice/projects/demo", "/home/alice");
+    std::size_t next = 0;
+    for (const auto &file : files) {
+        require(file.argument >= next && file.argument < arguments.size() && file.begin < arguments[file.argument].size(),
+                "no argument's file");
+        require(file.path.size() > 1 && file.path.front() == '/' && file.path.back() != '/', "a file without a name");
+        require(file.path.find("//") == std::string::npos && (file.path + "/").find("/../") == std::string::npos,
+                "a path that is not plain");
+        next = file.argument + 1;
+        rename_argument(arguments, file, place_of_copy(next, file));
+    }
 }
 
 bool is_taken(std::string_view bytes)
@@ -27,6 +47,7 @@ bool is_taken(std::string_view bytes)
     const auto request = unless_refused([&] { return decode_request(bytes); });
     if (!request) return false;
     require_request(*request);
+    require_named_files(request->arguments);
     require(encode_request(*request) == bytes, "taken, and not what a wrapper sends");
     return true;
 }
@@ -48,6 +69,8 @@ Request make_request(FuzzedDataProvider &choices)
     request.tmpdir = choices.ConsumeRandomLengthString(64);
     request.debug = choices.ConsumeBool();
     request.sessions = choices.ConsumeBool();
+    for (auto count = choices.ConsumeIntegralInRange(0, 3); count > 0; --count)
+        request.kept_out.push_back(choices.ConsumeRandomLengthString(8));
     return request;
 }
 

@@ -33,7 +33,7 @@ FORMS = {
     "PI_AGENT_UNIT": rf"pi-agent-{SESSION}\.service",
     "PI_AGENT_PROGRAM": r"agent|shell|canary",
     "PI_AGENT_SIGNING": r"off",
-    "PI_AGENT_STATUS": r"69|7[01578]",
+    "PI_AGENT_STATUS": r"6[49]|7[01578]",
     "PI_AGENT_REASON": TEXT,
     "PI_AGENT_RESULT": r"passed|failed",
     "PI_AGENT_EXIT_CODE": r"\d{1,3}",

@@ -247,3 +247,34 @@ def test_files_are_read_as_systemd_reads_them(machine):
         else:
             assert_refused(done, 78, HOST_FILE)
     assert taken >= 10, taken
+
+
+def test_a_key_of_the_shell_is_named_once_with_where_it_belongs(machine):
+    machine.root("pi-agentctl state reset --user alice --yes", check=True)
+    keys = {"ANTHROPIC_API_KEY": SECRET, "OPENAI_API_KEY": SECRET, "GEMINI_API_KEY": "", "GITHUB_TOKEN": SECRET}
+
+    def said(*options, **more):
+        done = pi(machine, *options, "sh", "env", env=keys | more)
+        assert done.returncode == 0 and SECRET not in done.stdout.decode() + done.stderr.decode(), done
+        return [line for line in messages(done) if "your shell has" in line]
+
+    first = said()
+    assert len(first) == 2 and "write ANTHROPIC_API_KEY=… into ~/.pi/agent/env" in first[0] and "0600" in first[0] and "OPENAI_API_KEY" in first[1], first
+    assert said() == []
+    assert said("--pi-agent-debug") == first
+    [third] = said(MISTRAL_API_KEY="x")
+    assert "MISTRAL_API_KEY" in third
+    host_file(machine, "XAI_API_KEY=its-own\n")
+    assert said(XAI_API_KEY="other") == []
+
+
+def test_a_key_that_others_can_read_is_told(machine):
+    def said(text, mode):
+        host_file(machine, text)
+        machine.run(["chmod", mode, HOST_FILE], check=True)
+        return [line for line in messages(pi(machine, "--pi-agent-debug", "sh", "true")) if "mode 0600" in line]
+
+    assert said(f"ONE=1\nOPENAI_API_KEY={SECRET}\n", "600") == []
+    [told] = said(f"ONE=1\nOPENAI_API_KEY={SECRET}\n", "644")
+    assert f"{HOST_FILE}:2: OPENAI_API_KEY is a key" in told and SECRET not in told
+    assert said("ONE=1\n", "644") == []

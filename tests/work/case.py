@@ -23,5 +23,6 @@ class Case:
     ignored: tuple = ()  # patterns of paths in the tree that no two runs make alike
     masked: tuple = ()  # patterns of what is printed that no two runs print alike
     start: str = ""  # directory of the project that it starts in
+    arguments: tuple = ()  # of the script, and of the agent: $1, $2, …
     variables: tuple = ()  # (name, value) of the user's environment, beside what a login has
     timeout: int = 120

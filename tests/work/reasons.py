@@ -47,7 +47,7 @@ NO_SUDO = Difference(
 NO_OTHER_HOMES = Difference(
     "The homes of others, and what is in yours beside the project and the toolchains, are not there",
     "A session sees what the policy shows it.",
-    "Put what is needed into the project, or list it in `toolchains` or `view_paths`.",
+    "Put what is needed into the project, name it when you start (`pi @FILE`; a picture, too), or list it in `toolchains` or `view_paths`.",
     "other homes",
 )
 NO_SYSTEMCTL = Difference(
@@ -131,4 +131,9 @@ OLD_SESSIONS = Difference(
     "`pi -c` and `pi --resume` do not find the sessions that your own pi had",
     "They hold what it read, also in other places and of your variables, and every command inside could read them.",
     "Start once with `pi --pi-agent-sessions`, which brings copies of those of this directory in; or have the policy say `config: {classes: {sessions: once}}`.",
+)
+SESSION_FILES = Difference(
+    "`--session FILE` of a file outside of the project is refused",
+    "The agent goes on writing that file, and files that you name are handed over as copies, to be read.",
+    "Use `--fork FILE`, which goes on with a copy, or move the file into the project.",
 )

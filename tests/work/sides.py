@@ -47,11 +47,11 @@ class Sides:
 
     def outside(self, case):
         self.prepare(case)
-        return self._outcome(case, self.machine.run(["bash", "-c", ALWAYS + case.script, "bash"], cwd=f"{PLACE}/{case.start}", env=ENVIRONMENT | dict(case.variables), timeout=case.timeout), [HOME])
+        return self._outcome(case, self.machine.run(["bash", "-c", ALWAYS + case.script, "bash", *case.arguments], cwd=f"{PLACE}/{case.start}", env=ENVIRONMENT | dict(case.variables), timeout=case.timeout), [HOME])
 
     def inside(self, case):
         self.prepare(case)
-        done = pi(self.machine, "sh", ALWAYS + case.script, cwd=f"{PLACE}/{case.start}", env=ENVIRONMENT | dict(case.variables), timeout=case.timeout)
+        done = pi(self.machine, "sh", ALWAYS + case.script, *case.arguments, cwd=f"{PLACE}/{case.start}", env=ENVIRONMENT | dict(case.variables), timeout=case.timeout)
         wait_until_empty(lambda: leftovers(self.machine))
         return self._outcome(case, done, [AGENTS_HOME, HOME])
 

@@ -72,7 +72,7 @@ void require_caller_is_no_agent(const Policy &policy, const Account &caller)
     std::vector<std::string> names = {policy.agent.user};
     for (const auto &entry : policy.users)
         if (!entry.is_group)
-            names.push_back(agent_account_name(policy, entry.name, entry.run_as));
+            names.push_back(find_agent_account_name(policy, entry.name, entry.run_as));
         else if (entry.run_as)
             names.push_back(*entry.run_as);
     for (const auto &name : names) {

@@ -7,7 +7,9 @@
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/directory_modes.hpp"
 #include "runner/plan/canary_plan.hpp"
+#include "runner/plan/file_arguments.hpp"
 #include "runner/root/door/authenticate.hpp"
+#include "runner/root/errand/argument_files.hpp"
 #include "runner/root/errand/session_git.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
@@ -101,6 +103,36 @@ void take_git(Entered &entered, const Heard &heard, const OpenedSession &session
     entered.tell(untold_of(session.state, "told-git-settings", heard.project.repository_path(), git.once, heard.request.debug));
 }
 
+// Of a program that is none of ours the arguments are not known.
+void hand_files_over(Entered &entered, Heard &heard, const OpenedSession &session, RootTree &tree)
+{
+    if (heard.request.program != Program::agent) return;
+    std::vector<std::string> &arguments = heard.request.arguments;
+    const std::string project = heard.project.shown.path();
+    const std::vector<ArgumentFile> files =
+        find_named_files(arguments, pi_file_arguments, join_path(project, heard.project.below), entered.caller.home);
+    NamedCopies copies = copy_for_session(entered.root, entered.caller, files, {entered.admission.view, project, session.state.home_path},
+                                          heard.agents, session.watch);
+    for (std::size_t index = 0; index < copies.handed.states.size(); ++index) {
+        const ArgumentFile &file = files[index];
+        const auto state = static_cast<Handed>(copies.handed.states[index]);
+        if (state == Handed::copied) {
+            rename_argument(arguments, file, place_of_copy(index + 1, file));
+            if (heard.request.debug)
+                entered.tell({escape_for_display(file.path) + ": the agent has a copy, " + escape_for_display(arguments[file.argument])});
+        } else if (const char first = arguments[file.argument][file.begin];
+                   state == Handed::shown && (first == '/' || first == '~' || !is_within(file.path, project))) {
+            rename_argument(arguments, file,
+                            is_within(file.path, project) ? session.project_path + file.path.substr(project.size()) : file.path);
+        }
+    }
+    if (copies.mount) {
+        session.directory.make_directory(std::string(copies_inside).substr(1));
+        tree.late.push_back({std::move(*copies.mount), copies_inside});
+    }
+    entered.tell(copies.handed.notices);
+}
+
 Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, ShownHome &home)
 {
     try {
@@ -117,6 +149,7 @@ Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, B
         entered.tell(host_files.show(session.directory, entered.sandbox->own_files()));
         show_certificates(entered, heard, session);
         const bool has_key = show_keys(entered, heard, session);
+        hand_files_over(entered, heard, session, view.tree);
         take_git(entered, heard, session, git_identity.show(session.directory, session.watch, heard.guards.repository_config(), has_key));
         return synced;
     } catch (...) {
@@ -132,6 +165,8 @@ UniqueFd tell_and_give_terminal(Entered &entered, const Heard &heard, const Open
     if (!entered.sandbox->confines()) entered.tell({unconfined_notice(entered.policy.sandbox, entered.admission.agent)});
     if (const auto open = open_program_notice(entered.policy)) entered.tell({*open});
     const auto of_home = untold(session.state, "told-home", std::move(launched.home.notices), always);
+    for (const auto &[name, notice] : missed_keys(heard.request.kept_out, entered.environment, entered.policy.host_env_files))
+        entered.tell(untold_of(session.state, "told-keys", name, {notice}, always));
     for (const auto &notices : {name_hidden(tree, heard.project), of_home, heard.guards.notices()})
         entered.tell(notices);
     if (has_all(heard.request.on_terminal)) // who works there may work in another window, too

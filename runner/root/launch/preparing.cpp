@@ -78,7 +78,7 @@ StateDirectory open_state(Entered &entered, OpenedSession &session)
     sweep(entered.root, *entered.sandbox);
     require_room(entered.root, entered.caller, entered.policy.limits);
     entered.slot.reset(); // from here it is a session, and counted as one
-    return open_state_directory(entered.root, entered.policy.agent.state_dir, entered.caller.name, entered.admission.agent, [&] {
+    return open_state_directory(entered.root, entered.policy.agent.state_dir, short_name(entered.caller), entered.admission.agent, [&] {
         session.waited = true;
         session.watch.check();
         entered.show("waiting for another start of your agent");

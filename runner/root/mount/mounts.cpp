@@ -86,6 +86,14 @@ DetachedMount new_filesystem(const AsRoot & /*root*/, const char *type, const st
     return mount;
 }
 
+void make_read_only(const AsRoot & /*root*/, const DetachedMount &mount)
+{
+    mount_attr attribute{};
+    attribute.attr_set = MOUNT_ATTR_RDONLY;
+    if (syscall(SYS_mount_setattr, mount.fd.get(), "", AT_EMPTY_PATH, &attribute, sizeof attribute) != 0)
+        throw_errno("making a mount read-only");
+}
+
 void attach(const AsRoot & /*root*/, const DetachedMount &mount, FdRef target)
 {
     if (syscall(SYS_move_mount, mount.fd.get(), "", target.get(), "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0)

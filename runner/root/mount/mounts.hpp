@@ -40,6 +40,9 @@ enum class Execution { denied, allowed };
 DetachedMount new_filesystem(const AsRoot &root, const char *type, const std::vector<MountOption> &options, bool read_only,
                              Execution execution = Execution::denied);
 
+// For good, also for who has its directory open. Throws SystemFailure; EBUSY: somebody is writing there.
+void make_read_only(const AsRoot &root, const DetachedMount &mount);
+
 // Puts it on the directory or file behind `target`.
 void attach(const AsRoot &root, const DetachedMount &mount, FdRef target);
 

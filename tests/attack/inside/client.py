@@ -43,8 +43,9 @@ def texts(values):
     return number(len(values)) + b"".join(text(value) for value in values)
 
 
-def request(arguments=("true",), presentation=(), umask=0o022, terminal=(0, 0, 0), window=(24, 80, 0, 0), program=0, tmpdir="", debug=0, open_files=1024):
-    rest = b"".join(number(value) for value in (umask, open_files, *terminal, *window, program)) + text(tmpdir) + number(debug)
+def request(arguments=("true",), presentation=(), umask=0o022, terminal=(0, 0, 0), window=(24, 80, 0, 0), program=0, tmpdir="", debug=0, sessions=0, open_files=1024, kept_out=()):
+    numbers = b"".join(number(value) for value in (umask, open_files, *terminal, *window, program))
+    rest = numbers + text(tmpdir) + number(debug) + number(sessions) + texts(kept_out)
     return number(REQUEST) + texts(arguments) + texts(presentation) + rest
 
 

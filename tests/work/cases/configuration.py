@@ -1,7 +1,7 @@
 """What the user's pi had before: packages, skills with their modules, prompts and sessions, below ~/.pi/agent."""
 
 from case import Case
-from reasons import OLD_SESSIONS
+from reasons import NO_OTHER_HOMES, OLD_SESSIONS, SESSION_FILES, VARIABLES
 
 SKILL = "d=~/.pi/agent/skills/s; mkdir -p $d; printf -- '---\\nname: s\\ndescription: s\\n---\\n' >$d/SKILL.md\n"
 # A package that needs another, as pnpm lays it out: the second is found through the first one's real place alone.
@@ -12,6 +12,8 @@ printf '{"name": "branch", "version": "1.0.0", "main": "i.js", "dependencies": {
 npm pack --silent ./leaf ./branch >/dev/null; mv ./*.tgz ~/; rm -r leaf branch; cd $d
 echo '{"dependencies": {"branch": "file:/home/alice/branch-1.0.0.tgz"}}' >package.json; echo 'console.log(require("branch"));' >run.js
 """
+
+HERE = "/home/alice"
 
 CASES = [
     Case("a skill's files are there", "cat ~/.pi/agent/skills/s/SKILL.md", SKILL),
@@ -45,4 +47,35 @@ CASES = [
     Case("what the user trusts is there", "cat ~/.pi/agent/trust.json", "echo '{}' >~/.pi/agent/trust.json"),
     Case("settings, models and key bindings are there", "ls ~/.pi/agent/models.json ~/.pi/agent/keybindings.json ~/.pi/agent/settings.json",
          "echo '{}' >~/.pi/agent/keybindings.json"),
+    Case("a file that the user names is read", 'cat "${1#@}"', "echo notes >~/notes.txt", arguments=(f"@{HERE}/notes.txt",)),
+    Case("a file is named from the user's home", 'f=${1#@}; cat "${f/#~/$HOME}"', "echo notes >~/notes.txt", arguments=("@~/notes.txt",)),
+    Case("a file is named from above the project", 'cat "${1#@}"', "echo notes >~/notes.txt", arguments=("@../../notes.txt",)),
+    Case("a file of the project is named, and written", 'cat "${1#@}"; echo more >>"${1#@}"; cat "${2#@}"', "echo notes >notes.txt",
+         arguments=("@notes.txt", f"@{HERE}/projects/work/notes.txt")),
+    Case("a file of the project is named from the user's home", 'f=${1#@}; cat "${f/#~/$HOME}"', "echo notes >notes.txt",
+         arguments=("@~/projects/work/notes.txt",)),
+    Case("a file of /tmp is named", 'cat "${1#@}"', "echo notes >/tmp/notes.txt", arguments=("@/tmp/notes.txt",)),
+    Case("a file of the system is named", 'head -c 4 "${1#@}"', arguments=("@/usr/bin/env",)),
+    Case("a file with an odd name is named", 'cat "${1#@}"; basename "$1" | od -c', "echo notes >~/$'a b\\n\\e[1m*.txt'", arguments=(f"@{HERE}/a b\n\x1b[1m*.txt",)),
+    Case("a picture that is named is the same picture", 'sha256sum <"${1#@}"; stat -Lc %s "${1#@}"', "head -c 3000000 /dev/zero | tr '\\0' x >~/p.png",
+         arguments=(f"@{HERE}/p.png",)),
+    Case("a file that the user links to from the home is named", 'cat "${1#@}"', "mkdir ~/else; echo notes >~/else/n; ln -s else/n ~/notes.txt",
+         arguments=(f"@{HERE}/notes.txt",)),
+    Case("a file that is not there is named", 'cat "${1#@}" 2>&1 || echo none', arguments=(f"@{HERE}/none.txt",)),
+    Case("files are named beside a prompt, after --", 'shift 2; cat "${1#@}" "${2#@}"; echo "$3"', "echo a >~/a; echo b >~/b",
+         arguments=("-p", "--", f"@{HERE}/a", f"@{HERE}/b", "@ two")),
+    Case("an extension is named", 'cat "$2"', "echo 'export default () => {}' >~/e.ts", arguments=("-e", f"{HERE}/e.ts")),
+    Case("an extension of several files, linked to each other, is named by its directory", 'cd "$2"; node main.js; ls -l | grep -o "[a-z.]* -> .*"',
+         "mkdir -p ~/ext/lib; echo 'console.log(require(\"./lib/part.js\"))' >~/ext/main.js; echo 'module.exports = 7' >~/ext/lib/real.js; "
+         "ln -s real.js ~/ext/lib/part.js; ln -s lib/part.js ~/ext/also.js", arguments=("--extension", f"{HERE}/ext")),
+    Case("a skill with a program is named by its directory", 'head -2 "$2/SKILL.md"; "$2/bin/run"',
+         "mkdir -p ~/sk/bin; printf -- '---\\nname: sk\\n---\\n' >~/sk/SKILL.md; printf '#!/bin/sh\\necho ran\\n' >~/sk/bin/run; chmod +x ~/sk/bin/run",
+         arguments=("--skill", f"{HERE}/sk")),
+    Case("a prompt is appended from a file", 'cat "$2"', "echo rules >~/rules.md", arguments=("--append-system-prompt", f"{HERE}/rules.md")),
+    Case("a prompt that is no file stays as it is", 'echo "$2"; echo "$4"', "echo rules >~/rules.md",
+         arguments=("--append-system-prompt", "Be brief.\n/usr//bin is /there/../ ~/rules.md", "--system-prompt", "~/rules.md")),
+    Case("what looks like a file but is another option's stays as it is", 'echo "$2"', "echo x >~/x", arguments=("-n", f"@{HERE}/x")),
+    Case("a session's file outside of the project is named", 'cat "$2"', "echo '{}' >~/s.jsonl", arguments=("--session", f"{HERE}/s.jsonl"), differs=SESSION_FILES),
+    Case("a picture is named when the session runs already", f"cat {HERE}/p.png", "echo picture >~/p.png", differs=NO_OTHER_HOMES),
+    Case("a provider's key is in the shell", "echo ${ANTHROPIC_API_KEY:-none}", variables=(("ANTHROPIC_API_KEY", "k"),), differs=VARIABLES),
 ]

@@ -35,7 +35,7 @@ std::string request_bytes(const std::vector<std::string> &arguments, const std::
     Encoder encoder = beginning(arguments, presentation, umask);
     for (int field = 0; field < 8; ++field)
         encoder.number(0);
-    return encoder.text("").number(0).number(0).bytes();
+    return encoder.text("").number(0).number(0).texts({}).bytes();
 }
 
 // Which descriptors are on the terminal, and its size, as they are sent; then the agent as the program, no directory of the user's, no
@@ -45,7 +45,7 @@ std::string terminal_bytes(const std::vector<std::uint64_t> &fields)
     Encoder encoder = beginning({}, {}, 0);
     for (const std::uint64_t field : fields)
         encoder.number(field);
-    return encoder.number(0).text("").number(0).number(0).bytes();
+    return encoder.number(0).text("").number(0).number(0).texts({}).bytes();
 }
 
 // With a temporary directory of the user's.
@@ -54,7 +54,16 @@ std::string tmpdir_bytes(const std::string &tmpdir, std::uint64_t debug, std::ui
     Encoder encoder = beginning({}, {}, 0);
     for (int field = 0; field < 8; ++field)
         encoder.number(0);
-    return encoder.text(tmpdir).number(debug).number(sessions).bytes();
+    return encoder.text(tmpdir).number(debug).number(sessions).texts({}).bytes();
+}
+
+// With names of variables that stayed in the shell.
+std::string kept_out_bytes(const std::vector<std::string> &names)
+{
+    Encoder encoder = beginning({}, {}, 0);
+    for (int field = 0; field < 8; ++field)
+        encoder.number(0);
+    return encoder.text("").number(0).number(0).texts(names).bytes();
 }
 
 // What receive_request says of a record with these bytes and that many descriptors.
@@ -232,6 +241,11 @@ TEST_CASE("what is not exactly one request is refused, and its descriptors are c
         {"a temporary directory that is too long", tmpdir_bytes(std::string(4096, 'x'), 0), "impossible path"},
         {"debugging that is more than yes", tmpdir_bytes("", 2), "impossible debug flag"},
         {"sessions that are more than yes", tmpdir_bytes("", 0, 2), "impossible sessions flag"},
+        {"a kept variable with a value", kept_out_bytes({"OPENAI_API_KEY=k"}), "names a variable that is none"},
+        {"a kept variable that could be taken for something else", kept_out_bytes({"A_KEY\n"}), "names a variable that is none"},
+        {"a kept variable without a name", kept_out_bytes({""}), "names a variable that is none"},
+        {"a kept variable that is too long", kept_out_bytes({std::string(65, 'K')}), "names a variable that is none"},
+        {"too many kept variables", kept_out_bytes(std::vector<std::string>(65, "A_KEY")), "more entries than it holds"},
         {"cut", good.substr(0, good.size() - 1), "ends too early"},
         {"longer", good + "x", "longer than its fields"},
         {"NUL in an argument", request_bytes({std::string("a\0b", 3)}, {}, 0), "an argument contains a NUL byte"},

@@ -101,7 +101,13 @@ TEST_CASE("per-user accounts carry the user's name, run_as another")
     CHECK(granted(policy, account("alice")).agent_account == "ai-alice");
     CHECK(granted(policy, account("bob")).agent_account == "helper");
     CHECK(granted(policy, account("carol", {daemon_group})).agent_account == "ai-carol");
-    CHECK(contains(refused(policy, account("a2345678901234567890123456789012", {daemon_group})), "longer than 32"));
+    for (const auto *name : {"a2345678901234567890123456789012", "Alice", "alice.smith", "CORP\\alice"}) {
+        const auto user = account(name, {daemon_group});
+        CHECK(granted(policy, user).agent_account == "ai-" + std::to_string(user.uid.value()));
+    }
+    const auto large =
+        parse("version: 1\nagent: {accounts: per-user, user: a2345678901234567890123456789012}\nusers: {'%daemon': {roots: [/srv/d]}}\n");
+    CHECK(contains(refused(large, account("Alice", {daemon_group})), "longer than 32"));
 }
 
 TEST_CASE("root, agents and odd names are refused whatever their groups")

@@ -69,6 +69,34 @@ TEST_CASE("a plain name is safe in sudoers, properties and paths")
     CHECK_FALSE(is_plain_name(std::string("a\0b", 3)));
 }
 
+TEST_CASE("a name of a user database may hold what directory services give, and nothing that means something else elsewhere")
+{
+    for (const auto *name : {"alice", "Alice", "alice.smith@example.org", "CORP\\alice", "domain users", "o'brien", "ALL", "é", "_x", "a+b",
+                             "a234567890123456789012345678901bcd"})
+        CHECK_MESSAGE(is_account_name(name), name);
+    for (const auto *name : {"",   "0",   "0day",  "1000", "-x", ".",    "..",   "a/b",     "%devs", "#0",   "!a",      "a,b",  "a:b",
+                             "a*", "a=b", "$HOME", "a ",   " a", "a\nb", "a\tb", "a\x1b[m", "a\x7f", "\xff", "a\u202e", "a\"b", "a(b)"})
+        CHECK_FALSE_MESSAGE(is_account_name(name), name);
+    CHECK_FALSE(is_account_name(std::string("a\0b", 3)));
+    CHECK_FALSE(is_account_name(std::string(257, 'a')));
+}
+
+TEST_CASE("paths name a user by the number where the name is not plain, which is no plain name itself")
+{
+    Account user{"alice", Uid(4242), Gid(4242), "/home/a", {}};
+    CHECK(short_name(user) == "alice");
+    for (const auto *name : {"Alice", "CORP\\alice", "alice@example.org", "../x"}) {
+        user.name = name;
+        CHECK(short_name(user) == "@4242");
+        CHECK_FALSE(is_plain_name(short_name(user)));
+    }
+    CHECK(short_name_of("root") == "root");
+    CHECK(short_name_of("No.Such.User") == "No.Such.User");
+    CHECK(user_of_short_name("@0") == "root");
+    CHECK(user_of_short_name("alice") == "alice");
+    CHECK(user_of_short_name("@x") == "@x");
+}
+
 TEST_CASE("groups are the same in any order")
 {
     const Account one{"alice", Uid(1000), Gid(1000), "/home/alice", {1000, 4, 27}};

@@ -29,4 +29,19 @@ TEST_CASE("what is empty, unknown or meant for other tools manages nothing")
     CHECK(providers_with_keys({{"OPENAI_API_KEY", ""}}).empty());
 }
 
+TEST_CASE("a key of the shell is missed where nothing else sets it")
+{
+    EnvironmentInput environment{};
+    environment.host_files = {{"OPENAI_API_KEY", "k", "/home/alice/.pi/agent/env:1"}};
+    environment.managed = {{"GEMINI_API_KEY", ""}};
+    const std::vector<std::string> names = {"ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "NO_KEY_OF_ANYBODY"};
+    const auto missed = missed_keys(names, environment, {".pi/agent/env"});
+    REQUIRE(missed.size() == 2);
+    CHECK(missed[0].first == "ANTHROPIC_API_KEY");
+    CHECK(missed[0].second.find("write ANTHROPIC_API_KEY=… into ~/.pi/agent/env") != std::string::npos);
+    CHECK(missed[1].first == "GEMINI_API_KEY");
+    CHECK(missed_keys({"ANTHROPIC_API_KEY"}, environment, {})[0].second.find("ask the administrator") != std::string::npos);
+    CHECK(missed_keys({}, environment, {}).empty());
+}
+
 } // namespace provider_keys_test

@@ -1,0 +1,63 @@
+"""Users whose names are no plain ones, as directory services have them: CORP\\dana, Dana.Smith, dana@example.org."""
+
+import json
+
+import pytest
+from launching import PLAYING_POLICY, STATE, leftovers, messages, owner_and_mode, pi, wait_until_empty
+
+NAMES = {"CORP\\dana": 4201, "Dana.Smith": 4202, "dana@example.org": 4203, "dana.smith": 4204, "dana-with-a-very-long-name": 4205}
+GROUP = "CORP\\domain users"
+GID = 4300
+
+
+@pytest.fixture(scope="module", autouse=True)
+def people(playing):
+    """They and their projects; one of them comes by a group of such a name."""
+    playing.root("cp -p /etc/passwd /root/passwd; cp -p /etc/group /root/group; mkdir -p /srv/people/group", check=True)
+    lines = "".join(f"{name}:*:{uid}:{uid}::/srv/people/{uid}:/bin/bash\n" for name, uid in NAMES.items()) + "Eve.Group:*:4206:4206::/srv/people/4206:/bin/bash\n"
+    playing.root("cat >>/etc/passwd", input=lines.encode(), check=True)
+    groups = f"{GROUP}:x:{GID}:Eve.Group\n" + "".join(f"{name}:x:{uid}:\n" for name, uid in {**NAMES, "Eve.Group": 4206}.items())
+    playing.root("cat >>/etc/group", input=groups.encode(), check=True)
+    for uid in (*NAMES.values(), 4206):
+        playing.root(f"install -d -o {uid} -g {uid} -m 700 /srv/people/{uid} /srv/people/{uid}/projects", check=True)
+    playing.root(f"install -d -g {GID} -m 2770 /srv/people/group", check=True)
+    users = "".join(f"  {json.dumps(name)}:\n    roots: [~/projects]\n" for name in NAMES) + f"  {json.dumps('%' + GROUP)}:\n    roots: [/srv/people/group]\n"
+    playing.install_policy(PLAYING_POLICY.replace("users:\n", "users:\n" + users))
+    yield playing
+    playing.install_policy(PLAYING_POLICY)
+    playing.root(f"cd {STATE} && rm -rf @* dana*; grep -o '^pi-agent-\\(42[0-9]*\\|dana[^:]*\\)' /etc/passwd | xargs -rn1 userdel; mv /root/passwd /etc/passwd; mv /root/group /etc/group; rm -rf /srv/people", check=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_has_an_agent_and_a_home_of_their_own(playing, name):
+    uid = NAMES[name]
+    project = f"/srv/people/{uid}/projects"
+    done = pi(playing, "sh", 'id -un; echo "$HOME"; touch made; pwd', user=name, cwd=project)
+    assert (done.returncode, done.stderr) == (0, b""), done
+    state = name if name.startswith("dana-") or name == "dana.smith" else f"@{uid}"
+    assert done.stdout.decode().splitlines() == [f"pi-agent-{uid}", f"{STATE}/{state}/home", project], done
+    assert playing.root(["stat", "-c", "%u:%g", f"{project}/made"]).stdout.decode().strip() == f"{uid}:{uid}"
+    assert owner_and_mode(playing, f"{STATE}/{state}/home").startswith(f"pi-agent-{uid}:")
+    wait_until_empty(lambda: leftovers(playing))
+
+
+def test_a_member_of_such_a_group_starts_and_others_do_not(playing):
+    assert pi(playing, "sh", "id -un", user="Eve.Group", cwd="/srv/people/group").stdout == b"pi-agent-4206\n"
+    done = pi(playing, "sh", "id -un", user="eve", cwd="/srv")
+    assert done.returncode == 77 and messages(done), done
+
+
+def test_sudo_knows_them_by_number(playing):
+    rule = playing.read("/etc/sudoers.d/pi-agent").decode()
+    for uid in (4201, 4202, 4203):
+        assert f"\n#{uid} ALL=(root) NOPASSWD:" in rule, rule
+    assert f"\n%#{GID} ALL=(root) NOPASSWD:" in rule and "CORP" not in rule and "Dana" not in rule, rule
+
+
+def test_the_administrators_commands_take_the_name(playing):
+    pi(playing, "sh", "true", user="CORP\\dana", cwd="/srv/people/4201/projects", check=True)
+    [state] = json.loads(playing.root(["pi-agentctl", "state", "--user", "CORP\\dana", "--json"], check=True).stdout)["states"]
+    assert state["user"] == "CORP\\dana" and state["path"] == f"{STATE}/@4201", state
+    assert b"pi-agent-4201" in playing.root(["pi-agentctl", "explain", "--user", "CORP\\dana"], check=True).stdout
+    assert playing.root(["pi-agentctl", "check"]).returncode == 0
+    assert playing.root(["pi-agentctl", "state", "reset", "--user", "CORP\\dana", "--yes"]).returncode == 0
