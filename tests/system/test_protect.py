@@ -144,6 +144,14 @@ def test_submodules_and_worktrees_are_protected_too_and_from_a_worktree_the_same
         assert protected(machine, place, [*common, *modules, *files], cwd) == [*common, *modules, *files]
 
 
+@pytest.mark.parametrize("more", ["projects: {paths: alias}", "projects: {scope: project}", "sandbox: {method: bwrap}"])
+def test_submodules_are_protected_by_whatever_way_they_are_shown(machine, repository, playing_policy, more):
+    place = repository(SUBMODULE)
+    playing_policy(f"{PLAYING_POLICY}{more}\n")
+    paths = [*READ_ONLY, *(f".git/modules/library/{name}" for name in ("config", "hooks", "commondir", "info/attributes")), "library/.git"]
+    assert protected(machine, ".", paths, place) == paths
+
+
 def test_a_list_takes_the_place_of_the_default_and_an_empty_one_protects_nothing(machine, repository, playing_policy):
     place = repository("echo x >Makefile; mkdir ci; echo x >ci/steps")
     playing_policy(policy_with("protect: [Makefile, ci, missing/file]"))
