@@ -132,7 +132,7 @@ def test_credentials_beside_programs_are_in_no_environment_and_no_cache(way, pla
 def test_a_token_that_the_user_is_given_during_a_session_is_not_in_it(prove):
     def attack(target):
         place = f"{HOME}/.cache/huggingface"
-        target.machine.run(["rm", f"{place}/token", f"{place}/stored_tokens"], cwd=HOME, check=True)
+        target.machine.run(["rm", "-f", f"{place}/token", f"{place}/stored_tokens"], cwd=HOME, check=True)
         target.session("sh", "-c", f"echo $PI_AGENT_SESSION; until [ -e go ]; do sleep 0.05; done; grep -rs {SECRET} ~/.cache/huggingface >said; mv said found; sleep 60")
         look = f"echo {SECRET} >{place}/token; touch go; until [ -e found ]; do sleep 0.05; done; cat found; rm go found"
         found = target.machine.run(["sh", "-ec", look], cwd=DEMO, check=True).stdout
@@ -187,7 +187,7 @@ def test_a_link_in_the_place_of_a_mount_point_puts_nothing_onto_the_host(place, 
 def test_a_neighbour_does_not_reach_what_a_session_changes(prove):
     def attack(target):
         victim = target.session("sh", "-c", f"echo {SECRET} >~/.npm/changed; echo $PI_AGENT_SESSION; sleep 60")
-        done = target.pi("sh", "-c", f"cd {SCRATCH}/{victim.id}; cat cache0/changed cache1/changed cache2/changed; cat ~/.npm/changed", cwd=DEMO)
+        done = target.pi("sh", "-c", f"cd {SCRATCH}/{victim.id}; for n in $(seq 0 20); do cat cache$n/changed; done; cat ~/.npm/changed", cwd=DEMO)
         target.end_all()
         return Outcome(SECRET.encode() in done.stdout, done)
 
@@ -200,7 +200,7 @@ def test_a_users_program_does_not_become_the_agents_in_a_cache(prove):
     def attack(target):
         target.machine.run(["sh", "-ec", "cp /usr/bin/id .npm/evil; chmod 4755 .npm/evil"], cwd=HOME, check=True)
         session = target.session("sh", "-ec", "cd ~/.npm; mv evil e; chmod 755 .; echo $PI_AGENT_SESSION; sleep 60")
-        done = target.machine.run(["sh", "-c", f"for n in 0 1 2; do {SCRATCH}/{session.id}/cache$n/e -un; done"], cwd=HOME)
+        done = target.machine.run(["sh", "-c", f"for n in $(seq 0 20); do {SCRATCH}/{session.id}/cache$n/e -un; done"], cwd=HOME)
         target.end_all()
         return Outcome(b"pi-agent" in done.stdout, done)
 
@@ -214,7 +214,7 @@ def test_what_an_overlay_does_is_not_done_as_root(prove):
         session = target.session("sh", "-c", "echo x >~/.npm/x; echo $PI_AGENT_SESSION; sleep 60")
         owners = target.machine.root(f"stat -c %U {SCRATCH}/{session.id}/cache*-work/work", check=True).stdout.split()
         target.end_all()
-        assert len(owners) == 3
+        assert len(owners) >= 3
         return Outcome(b"root" in owners, owners)
 
     prove(attack, "overlay-identity")
@@ -242,6 +242,6 @@ def test_what_an_overlay_needs_for_itself_is_out_of_reach(product, control_seen)
     control_seen("root finds the layers of a session by the same names")
     mounts = product.pi("grep", "pi-agent-cache", "/proc/self/mountinfo", check=True).stdout.decode().splitlines()
     assert found == ""
-    assert len(mounts) == 3
+    assert len(mounts) >= 3
     for mount in mounts:
         assert "nosuid,nodev" in mount and "userxattr" not in mount and "metacopy=on" not in mount and "redirect_dir=on" not in mount, mount

@@ -86,7 +86,6 @@ def test_a_device_gives_no_session_a_group_that_opens_the_host(prove):
         with nodes(target):
             target.machine.root(["chgrp", "disk", NAMED], check=True)
             done = target.pi("sh", "-c", "id -G")
-            disk = target.machine.root(["getent", "group", "disk"], check=True).stdout.split(b":")[2]
-        return Outcome(disk in done.stdout.split(), done)
+        return Outcome(len(done.stdout.split()) > 1, done)  # where the session has no number for it, as 65534
 
     prove(attack, "privileged-groups")
