@@ -78,7 +78,7 @@ PROGRAMS = {
     "an alias with !": ("alias.go '!touch {ran}'", "git go"),
     "an alias with an option": ("alias.go \"-c alias.on='!touch {ran}' on\"", "git go"),
     "submodule.NAME.update": ("submodule.s.update '!touch {ran} #'", "git config submodule.s.update >{ran}.1 && mv {ran}.1 {ran}"),
-    "interactive.diffFilter": ("interactive.diffFilter 'touch {ran}; cat'", "echo q | git -c color.ui=always add -p"),
+    "interactive.diffFilter": ("interactive.diffFilter 'touch {ran}; cat'", "echo q | TERM=xterm script -qec 'git add -p' /dev/null"),
 }
 PLACE = """
 rm -rf /home/alice/projects/programs; mkdir /home/alice/projects/programs; cd /home/alice/projects/programs; git init -q -b main
