@@ -100,8 +100,7 @@ std::string box_notes(const BoxFacts &facts)
             names_of(facts.caches) + ".",
         !facts.caches.empty());
     add("Files of the user's that are not here, such as a picture whose path they paste or drop, you cannot read: ask for a copy in the "
-        "project, or a "
-        "start with `pi @FILE`, which hands a copy over.");
+        "project, or a start with `pi @FILE`, which hands a copy over.");
     add("There is no display, ssh-agent or key of the user's, and nobody answers an editor: `git commit -m`, not `git commit`.");
     add(limits_line(facts.limits), facts.limited);
     add("The settings.json of the agent is locked by the administrator.", facts.settings_lock);
