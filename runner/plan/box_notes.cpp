@@ -114,8 +114,7 @@ std::string box_notes(const BoxFacts &facts)
     add("Debuggers (gdb, strace) and LeakSanitizer are refused by the administrator: `ASAN_OPTIONS=detect_leaks=0` leaves the latter out.",
         facts.confined && !facts.traces);
     add("Files of the user's that are not here, such as a picture whose path they paste or drop, you cannot read: ask for a copy in the "
-        "project, or a "
-        "start with `pi @FILE`, which hands a copy over.");
+        "project, or a start with `pi @FILE`, which hands a copy over.");
     add("There is no display, ssh-agent or key of the user's, and nobody answers an editor: `git commit -m`, not `git commit`.");
     add(limits_line(facts.limits), facts.limited);
     add("The settings.json of the agent is locked by the administrator.", facts.settings_lock);
