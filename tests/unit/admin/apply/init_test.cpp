@@ -59,7 +59,8 @@ TEST_CASE("people are accounts with an ordinary number, a login shell and a home
     CHECK_FALSE(is_persons(account("alice", 1000, "/home/alice"), "/usr/sbin/nologin", 1000, 60000));
     CHECK_FALSE(is_persons(account("alice", 1000, "/home/alice"), "/bin/false", 1000, 60000));
     CHECK_FALSE(is_persons(account("alice", 1000, "/"), "/bin/bash", 1000, 60000));
-    CHECK_FALSE(is_persons(account("Alice Smith", 1000, "/home/alice"), "/bin/bash", 1000, 60000));
+    CHECK(is_persons(account("Alice Smith", 1000, "/home/alice"), "/bin/bash", 1000, 60000));
+    CHECK_FALSE(is_persons(account("alice,smith", 1000, "/home/alice"), "/bin/bash", 1000, 60000));
 }
 
 TEST_CASE("policies are the same when their files are, whatever their order")

@@ -114,6 +114,7 @@ const std::map<std::string, Show> &shown()
         {"view", [](const Policy &policy) { return std::string(policy.view == View::host ? "host" : "minimal"); }},
         {"view_paths", [](const Policy &policy) { return paths(policy.view_paths); }},
         {"path", [](const Policy &policy) { return paths(policy.path); }},
+        {"hardening.tracing", [](const Policy &policy) { return std::to_string(static_cast<int>(policy.tracing)); }},
         {"devices", [](const Policy &policy) { return paths(policy.devices); }},
         {"scratch", [](const Policy &policy) { return std::string(policy.scratch == ScratchKind::disk ? "disk" : "tmpfs"); }},
     };

@@ -295,7 +295,7 @@ TEST_CASE("who changes modes does nothing else")
         if (child == 0) {
             install_mode_call_filter();
             errno = 0;
-            ::_exit(call() < 0 ? errno : 0);
+            ::syscall(SYS_exit_group, call() < 0 ? errno : 0); // the sanitizers' own way out calls more than that
         }
         int status = 0;
         return ::waitpid(child, &status, 0) == child ? std::to_string(WEXITSTATUS(status)) : "";

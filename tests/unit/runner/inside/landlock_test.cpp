@@ -73,7 +73,10 @@ TEST_CASE("who stands below another cannot trace it, and is traced and signalled
     CHECK(in_scope([&] {
               const pid_t above = ::getpid();
               const std::string before = in_child([&] { return trace(above); });
-              const std::string below = in_child([&] { return (stand_below_launcher() ? "below " : "not below ") + trace(above); });
+              const std::string below = in_child([&] {
+                  const std::string where = stand_below_launcher() ? "below " : "not below ";
+                  return where + trace(above);
+              });
               const pid_t child = ::fork();
               if (child == 0) {
                   if (!stand_below_launcher()) ::_exit(1);
