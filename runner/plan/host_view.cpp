@@ -15,8 +15,8 @@ namespace {
 
 // Of /etc, in the minimal view: certificates, and what programs of /usr keep there instead of beside themselves. By
 // the distributions' own rules none of it holds secrets, and all of it can be read by everybody on the host.
-constexpr std::array<std::string_view, 14> etc_directories = {
-    "alternatives", "ca-certificates", "crypto-policies", "fonts", "gnutls", "ld.so.conf.d", "maven", "perl", "pki", "R",
+constexpr std::array<std::string_view, 15> etc_directories = {
+    "alternatives", "ca-certificates", "crypto-policies", "fonts", "gnutls", "groff", "ld.so.conf.d", "maven", "perl", "pki", "R",
     "ssl",          "static",          "terminfo",        "texmf"};
 constexpr std::array<std::string_view, 2> etc_prefixes = {"java-", "python3"};
 

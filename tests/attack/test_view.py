@@ -15,8 +15,9 @@ DEVICES = {f"/dev/{name}" for name in ("full", "null", "random", "urandom", "zer
 TEMPORARY = {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"}
 EXPECTED = {HOME, "/home/alice/projects", DEMO} | TEMPORARY | DEVICES | KERNEL
 OPEN_ON_HOST = ("/opt/open", "/etc/open", "/usr/local/open", "/srv/open", "/var/lib/open")
-# systemd counts every call of @debug alike, whatever walls are around the unit (docs/decisions/0034-debuggers.md): 0.1 for what debuggers call.
-EXPOSURE_LIMITS = {"": 1.6, "hardening: {tracing: never}": 1.5}
+# systemd counts what it refuses itself, and not what the launcher's filter does: 0.1 for what debuggers call (docs/decisions/0034-debuggers.md), as much for
+# netlink (0033), and as much for set-gid directories (0035).
+EXPOSURE_LIMITS = {"": 1.8, "hardening: {tracing: never}": 1.7}
 
 
 def seen_in(place, probe):
@@ -36,7 +37,7 @@ HOST_ONLY = {
     "/media": {"planted"},
     "/run": {"dbus", "scripted-model"},
     "/var": {"log", "cache"},
-    "/var/lib": {"dpkg", "systemd"},
+    "/var/lib": {"systemd"},
 }
 
 

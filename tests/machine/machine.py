@@ -157,12 +157,13 @@ class Machine:
 
     @contextlib.contextmanager
     def _added(self, tree):
-        """Hard links, so nothing in the machine may write into these files."""
+        """Hard links, so nothing in the machine may write into these files. What the machine has already stays its own."""
         usr = self.filesystem / "usr"
         before = {directory for directory, _, _ in os.walk(usr)}
-        subprocess.run(["cp", "-al", "--", f"{tree}/.", usr], check=True)
+        added = [file for file in files_below(tree) if not os.path.lexists(usr / file)]
+        subprocess.run(["cp", "-aln", "--", f"{tree}/.", usr], check=True)
         yield
-        for file in files_below(tree):
+        for file in added:
             (usr / file).unlink(missing_ok=True)  # two that were added may have some in common
         for directory, _, _ in os.walk(usr, topdown=False):
             if directory not in before:

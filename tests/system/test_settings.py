@@ -153,6 +153,7 @@ XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME YARN_PREFIX""".split
 
 
 def test_presentation_variables_pass_and_no_other_variable_of_the_caller_does(machine):
+    pi(machine, "environment", env=NEVER | PRESENTATION)  # that a key stays in the shell is told once
     inside = variables(agent_says(machine, "environment", env=NEVER | PRESENTATION))
     session = inside.pop(b"PI_AGENT_SESSION")
     version = inside.pop(b"PI_AGENT_VERSION")

@@ -55,7 +55,7 @@ RULES = {
     f"{DEMO}/outward": (True, False, False, "toolchains.readable", "leads to /home/alice/.tools/bin/tool: homes are hidden"),
     "/srv/never/was": (False, False, False, "", "nothing is there on the host"),
     "/home/alice/never": (False, False, False, "", "nothing is there on the host"),
-    "/var/lib/dpkg": (False, False, False, "view_paths", "nothing of the host"),
+    "/var/lib/dpkg": (True, True, False, "", "the host's"),
     "/etc/shadow": (False, False, False, "view, or view_paths", "minimal view"),
     "/usr/bin/env": (True, True, False, "", "programs"),
     "/srv/tools/file": (True, True, False, "view_paths", "shown besides"),

@@ -91,6 +91,11 @@ ACCESS_LISTS = Difference(
     "Set them outside; a default list of the directory is inherited inside, too.",
     "Access control lists",
 )
+SOCKET_LISTS = Difference(
+    "`ss` says \"Cannot open netlink socket\", and tells less of each socket",
+    "Of netlink a session has the protocol for addresses and routes alone: the others are parts of the kernel that administrators need.",
+    "Believe what it lists: it reads `/proc/net` instead. `netstat` says the same without the message.",
+)
 NO_COUNTERS = Difference(
     "`perf` and whatever else counts events of the processor fail",
     "`perf_event_open` is closed: it measures other programs and the kernel, and has had many holes.",

@@ -1,7 +1,7 @@
 """Shells, and what programs ask of the host: manuals, packages, addresses, limits, /proc, /dev/shm, languages and times."""
 
 from case import Case
-from reasons import ACCOUNT_NAME, DOTFILES, NO_CORES, NO_HOST_PROCESSES, NO_NAMESPACES, NO_OTHER_HOMES, NO_PERSONALITY, NO_SUDO, NO_SYSTEMCTL, VARIABLES
+from reasons import ACCOUNT_NAME, DOTFILES, NO_CORES, NO_HOST_PROCESSES, NO_NAMESPACES, NO_OTHER_HOMES, NO_PERSONALITY, NO_SUDO, NO_SYSTEMCTL, SOCKET_LISTS, VARIABLES
 
 CASES = [
     Case("man shows a manual", "man ls | head -3 | tail -1; man -w ls", "", "man"),
@@ -13,7 +13,7 @@ CASES = [
     Case("ip lists addresses and routes", "ip -brief addr | awk '{print $1}'; ip route | wc -l; ip -6 addr show lo | grep -c inet6", "", "ip"),
     Case("hostname tells name and addresses", "hostname | wc -w; hostname -I | wc -l; hostname -s | wc -w", "", "hostname"),
     Case("ifconfig and netstat", "/usr/sbin/ifconfig -a | grep -o '^lo'; netstat -rn | head -1; netstat -ltn | head -1", "", "netstat"),
-    Case("ss lists sockets that listen", "nc -l 127.0.0.1 7654 & for i in $(seq 50); do ss -ltn 2>/dev/null | grep -q 7654 && break; sleep 0.1; done; ss -ltn | grep -c 7654; kill $!", "", "ss nc"),
+    Case("ss lists sockets that listen", "nc -l 127.0.0.1 7654 & for i in $(seq 50); do ss -ltn 2>/dev/null | grep -q 7654 && break; sleep 0.1; done; ss -ltn | grep -c 7654; kill $!", "", "ss nc", differs=SOCKET_LISTS),
     Case("getent asks for hosts, users and groups",
          "getent hosts localhost; getent passwd root | cut -d: -f1,3; getent group root | cut -d: -f1,3; getent services http/tcp | "
          "awk '{print $1, $2}'"),
@@ -88,9 +88,9 @@ CASES = [
          "echo x >x; git add x; git diff --cached --name-only; unset GIT_INDEX_FILE; git status --porcelain",
          "git init -q; echo one >f; git add .; git commit -qm start; cp .git/index .git/other",
          variables=(("GIT_INDEX_FILE", "/home/alice/projects/work/.git/other"),)),
-    Case("git's places of the user's environment may be relative, as a hook has them", "git add x; git diff --cached --name-only; git status --porcelain",
-         "mkdir w; git init -q; echo one >f; git add .; git commit -qm start; echo x >w/x; cp .git/index .git/other", start="w",
-         variables=(("GIT_DIR", "../.git"), ("GIT_INDEX_FILE", "../.git/other"), ("GIT_WORK_TREE", ".."))),
+    Case("git's places of the user's environment may be relative, as a hook has them", "git add w/x; git diff --cached --name-only; git status --porcelain",
+         "mkdir w; git init -q; echo one >f; git add .; git commit -qm start; echo x >w/x; cp .git/index .git/other",
+         variables=(("GIT_DIR", ".git"), ("GIT_INDEX_FILE", ".git/other"), ("GIT_WORK_TREE", "."))),
     Case("GIT_DIR and GIT_WORK_TREE of the user's environment are kept", "git status --porcelain; git rev-parse --show-toplevel",
          "mkdir w; git init -q --separate-git-dir=r.git w; rm w/.git; echo x >w/x",
          variables=(("GIT_DIR", "/home/alice/projects/work/r.git"), ("GIT_WORK_TREE", "/home/alice/projects/work/w"))),
