@@ -155,6 +155,7 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
         [&](std::string_view bytes) { return decode_texts(bytes, places.size()); });
     const UniqueFd cache_map = toolchains < directories_.size() ? make_id_map(root_, user, agent, Others::unmapped) : UniqueFd();
     std::vector<Cache> caches;
+    std::size_t layers = 0; // a cache that is left out can have begun one
     for (std::size_t index = 0; index < directories_.size(); ++index) {
         const HomeDirectory &directory = *directories_[index];
         show_or_leave_out(directory, [&] {
@@ -163,7 +164,7 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
             const auto copy = [&] { return clone_mount(root_, directory.directory, Submounts::leave_out, attributes); };
             DetachedMount mount = copy();
             if (overlaid)
-                caches.push_back({index, std::move(mount), make_cache_layer(scratch, caches.size(), agent, masked_in(directory.path))});
+                caches.push_back({index, std::move(mount), make_cache_layer(scratch, layers++, agent, masked_in(directory.path))});
             else
                 show_later(index, state.home_path, std::move(mount), own_places_.contains(directory.path) ? copy() : DetachedMount{});
         });

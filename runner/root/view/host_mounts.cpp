@@ -203,7 +203,13 @@ void add_path(Planner &planner, const PolicyPath &shown)
 void require_on_path(const HostView &view, const PolicyPath &directory)
 {
     const std::string what = "directory that path (" + to_string(directory.where) + ") names,";
-    const ResolvedPath end = resolve_trusted(directory.path, what);
+    ResolvedPath end;
+    try {
+        end = resolve_trusted(directory.path, what);
+    } catch (const SystemFailure &failure) {
+        throw Failure(ExitStatus::configuration, "the " + what + " " + escape_for_display(directory.path) + ", cannot be used: " +
+                                                     failure.what() + "; the administrator makes it, or takes it out of path");
+    }
     if (!end.is_directory) throw Failure(ExitStatus::configuration, "the " + what + " " + escape_for_display(directory.path) + ", is none");
     if (!is_shown(view, end.canonical))
         throw Failure(ExitStatus::configuration, "the " + what + " " + escape_for_display(directory.path) +
