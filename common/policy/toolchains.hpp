@@ -24,8 +24,8 @@ std::string place_in_agent_home(const std::string &path);
 // Whether sessions see it below the user's home, too: programs and environments name themselves by that path.
 bool is_at_own_path(const std::string &path, bool is_cache);
 
-// Names directly in it that hold credentials; there is nothing of that name where a session sees it. So it is an environment, whichever list
-// names it.
+// Names directly in it that hold credentials; there is nothing of that name where a session sees it. So it is an environment, whichever
+// list names it.
 std::vector<std::string> masked_in(const std::string &path);
 
 // Relative to the user's home: what holds credentials, or runs code for whoever uses the directory around it. Files and directories.

@@ -53,7 +53,7 @@ print(json.dumps({path: asked(path) for path in sys.argv[1:]}))
 def servers(product, weak):
     listening = []
     for target in (product, weak):
-        target.machine.root("install -d -o alice -g alice -m 711 /run/user/1000; install -d -m 755 /nix /nix/store; chmod 711 /home/alice", check=True)
+        target.machine.root("install -d -o alice -g alice -m 711 /run/user/1000; install -d -m 755 /nix /nix/store; chmod 711 /home/alice; rm -rf /home/alice/.ssh", check=True)
         for path, (user, _) in SOCKETS.items():
             process = target.machine.popen(["python3", "-c", LISTEN, path], user=user)
             assert process.stdout.readline() == b"listening\n", process.stderr.read()

@@ -36,7 +36,7 @@ TEST_CASE("of what is no package of these, nothing is said")
          {"", "npm:", "npm:../x", "npm:/x", "npm:a/../b", "git:", "git:x", "git:a/b", "git:../a/b", "./local", "/x", "~/x", "x"})
         CHECK_MESSAGE(place_of(source).empty(), source);
     for (const nlohmann::json &settings : {nlohmann::json::object(), nlohmann::json{{"packages", "npm:p"}},
-                                          nlohmann::json{{"packages", {1, nullptr, nlohmann::json::object()}}}})
+                                           nlohmann::json{{"packages", {1, nullptr, nlohmann::json::object()}}}})
         CHECK(packages_of(settings).empty());
 }
 
