@@ -105,7 +105,8 @@ PIXEL = b"\x89PNG\r\n\x1a\n" + b"".join(
 )
 
 
-def test_the_real_agent_reads_them_and_shows_its_model_the_picture(machine):
+def test_the_real_agent_reads_them_and_shows_its_model_the_picture(playing):
+    machine = playing  # whose policy comes back
     machine.install_policy(STANDARD_POLICY)
     machine.write(f"{HOME}/quokka.txt", "what quokkas eat: leaves\n", owner="alice")
     machine.write(f"{HOME}/rules.md", "rule 7311: be brief\n", owner="alice")
