@@ -26,10 +26,13 @@ std::string search_path(const EnvironmentInput &input)
     for (const char *below : {"/.local/share/mise/shims", "/.local/bin", "/.local/share/npm-global/bin", "/.local/share/cargo/bin"})
         add(input.home + below);
     add(build::shim_directory);
-    std::for_each(input.user_path.begin(), input.user_path.end(), add);
+    // In the user's order; what the policy names comes before the first of the host's own directories, wherever the user has that.
+    const std::vector<std::string> system = system_path();
+    const auto hosts = std::find_first_of(input.user_path.begin(), input.user_path.end(), system.begin(), system.end());
+    std::for_each(input.user_path.begin(), hosts, add);
     for (const auto &directory : input.path)
         add(directory.path);
-    const std::vector<std::string> system = system_path();
+    std::for_each(hosts, input.user_path.end(), add);
     std::for_each(system.begin(), system.end(), add);
     add(parent_of(input.binary));
     std::string text;

@@ -48,13 +48,10 @@ std::optional<std::string> place_inside(const PlacesInside &places, std::string_
     return shown ? std::optional(plain) : std::nullopt;
 }
 
-// Without the host's directories, which every session has, behind those of the policy.
 std::vector<std::string> judge_path(const PlacesInside &places, std::string_view value)
 {
-    const std::vector<std::string> hosts = system_path();
     std::vector<std::string> path;
     for (const auto directory : split(value, ':')) {
-        if (std::find(hosts.begin(), hosts.end(), directory) != hosts.end()) continue;
         auto inside = place_inside(places, directory);
         if (!inside && !defence_is_on("shell-places")) inside = std::string(directory);
         if (inside && std::find(path.begin(), path.end(), *inside) == path.end()) path.push_back(std::move(*inside));

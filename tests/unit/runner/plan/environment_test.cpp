@@ -94,7 +94,7 @@ TEST_CASE("the user's PATH and the policy's come behind the shims and before the
     input.path = {{"/usr/local/go/bin", {}}, {"/opt/tool/bin", {}}};
     const std::string path = value_of(compose_environment(input), "PATH");
     CHECK(path.substr(path.find(build::shim_directory)) ==
-          std::string(build::shim_directory) + ":/home/alice/projects/x/bin:/usr/bin:/opt/tool/bin:/usr/local/go/bin:/usr/local/bin:/bin:"
+          std::string(build::shim_directory) + ":/home/alice/projects/x/bin:/usr/local/go/bin:/opt/tool/bin:/usr/bin:/usr/local/bin:/bin:"
                                                "/usr/local/sbin:/usr/sbin:/sbin:/usr/lib/pi-agent/agent/bin");
     CHECK(path.substr(0, path.find(build::shim_directory)) ==
           value_of(compose_environment(plain()), "PATH").substr(0, path.find(build::shim_directory)));

@@ -57,7 +57,7 @@ bool stays_outside(const std::string &assignment)
 TEST_CASE("what of PATH a session shows gets in, in the user's order, each once")
 {
     CHECK(path_of(at_own_path(), "/home/alice/work/bin:/usr/bin:/usr/games:/opt/x/bin:/srv/tools/bin:/home/alice/.nvm/v1/bin:/usr/bin") ==
-          List{"/home/alice/work/bin", "/usr/games", "/opt/x/bin", "/srv/tools/bin", "/home/alice/.nvm/v1/bin"});
+          List{"/home/alice/work/bin", "/usr/bin", "/usr/games", "/opt/x/bin", "/srv/tools/bin", "/home/alice/.nvm/v1/bin"});
     CHECK(path_of(at_own_path(), "/home/alice/work//bin/./x/:/home/alice/work") == List{"/home/alice/work/bin/x", "/home/alice/work"});
     CHECK(judge_shell_places({"PATH=/usr/bin"}, at_own_path()).presentation.empty());
 }
