@@ -17,7 +17,7 @@ BEGIN = """
 import ctypes, errno, json, os, signal, socket, stat, sys, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
 os.umask(0o022)
-place = f"set-gid-{os.getpid()}"
+place = "set-gid-" + os.environ["PI_AGENT_SESSION"]  # numbers of processes come again in each session from systemd 257 on
 os.mkdir(place)
 os.chdir(place)
 os.mkdir("directory")

@@ -92,7 +92,7 @@ def test_an_unsigned_commit_is_told_once_and_recorded(machine, host, repository)
     machine.run("git config commit.gpgSign true; git config user.signingKey K", cwd=repository, check=True)
     said = []
     for _ in range(2):
-        done = pi(machine, "sh", f"({COMMIT}) 2>/dev/null; git tag -a -m x v$$; echo $PI_AGENT_SESSION", cwd=repository)
+        done = pi(machine, "sh", f"({COMMIT}) 2>/dev/null; git tag -a -m x v$PI_AGENT_SESSION; echo $PI_AGENT_SESSION", cwd=repository)
         assert done.returncode == 0, done
         said.append([line for line in messages(done) if "git: " in line])
     assert len(said[0]) == 1 and "this repository's settings sign commits, and a session has no key of yours" in said[0][0], said
