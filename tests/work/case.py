@@ -10,7 +10,7 @@ class Difference:
     what: str
     why: str
     remedy: str
-    told: str = ""  # words of the line that /AGENTS.md has about it; empty: not for the agent, who meets it nowhere
+    told: str = ""  # words of the line that /AGENTS.md has about it; empty: it has none
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import pytest
 from engine import engine_of, named_method
-from families import CASES
+from families import EVERY
 from launching import PLAYING_POLICY
 from normal import differences
 
@@ -37,7 +37,7 @@ def method(request, sides):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_comes_to_the_same_under_each_method(sides, method, name):
-    case = next(case for cases in CASES.values() for case in cases if case.name == name)
+    case = next(case for case in EVERY if case.name == name)
     outside, inside = sides.outside(case), sides.inside(case)
     assert outside.status == 0, outside
     found = differences(outside, inside)
