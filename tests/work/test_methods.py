@@ -1,7 +1,7 @@
 """A sample of the cases under every other sandbox.method that confines: work comes to the same there, too."""
 
 import pytest
-from engine import engine_of, named_method
+from engine import under_method
 from families import EVERY
 from launching import PLAYING_POLICY
 from normal import differences
@@ -29,10 +29,8 @@ NAMES = (
 
 @pytest.fixture(scope="module", params=METHODS)
 def method(request, sides):
-    with engine_of(sides.machine, request.param):
-        sides.machine.install_policy(PLAYING_POLICY + f"sandbox: {named_method(request.param)}\n")
+    with under_method(sides.machine, request.param, PLAYING_POLICY):
         yield request.param
-        sides.machine.install_policy(PLAYING_POLICY)
 
 
 @pytest.mark.parametrize("name", NAMES)
