@@ -25,6 +25,8 @@ printf '#!/bin/sh\\ntouch {RAN}\\ncat 2>/dev/null\\n' >program; chmod 755 progra
 # What the user does outside afterwards: everyday commands that run what was planted.
 USE = "git status; git diff; touch src/file; git add -A; git commit -qm x; git stash; git stash pop; git checkout -q -b b$$; git -C library status; git log -1"
 USE += f"; git -C library {IDENTITY} commit -q --allow-empty -m x; cd {PLACE}-side && git status && git {IDENTITY} commit -q --allow-empty -m x"
+# How a session's script begins that goes on when its user makes the file `go`.
+WAIT = "echo $PI_AGENT_SESSION; while ! test -e go; do sleep 0.05; done"
 
 
 @contextlib.contextmanager
@@ -41,6 +43,18 @@ def something_ran_outside(target, use=USE):
     """Whether everyday work of the user in the repository ran what was planted."""
     target.machine.run(f"export GIT_PAGER=cat; {use}", cwd=PLACE, timeout=60)
     return target.machine.root(["test", "-e", RAN]).returncode == 0
+
+
+@contextlib.contextmanager
+def after_anothers_end(target, script):
+    """A session in the repository that runs `script` once another one there has ended and all of it is away."""
+    first = target.session("sh", "-c", "echo $PI_AGENT_SESSION; sleep 60", cwd=PLACE)
+    second = target.session("sh", "-c", f"{WAIT}; {script}; sleep 60", cwd=PLACE)
+    first.end()
+    target.machine.root(f"for i in $(seq 100); do test -e /run/pi-agent/sessions/{first.id} || break; sleep 0.05; done; sleep 0.2")
+    target.machine.run("touch go; sleep 0.5", cwd=PLACE, check=True)
+    yield
+    second.end()
 
 
 def planting(script, more="true", use=USE):

@@ -66,6 +66,17 @@ class Target:
         finally:
             self.machine.write(POLICY_FILE, ATTACK_POLICY.read_text())
 
+    @contextlib.contextmanager
+    def config_set_aside(self, *made):
+        """Alice's config directory is away, for whatever is put into its place; at the end that goes, with what else was `made`."""
+        self.machine.root("mv /home/alice/.pi /root/config-of-alice", check=True)
+        try:
+            yield
+        finally:
+            self.end_all()
+            self.machine.root(["rm", "-rf", "/home/alice/.pi", *made], check=True)
+            self.machine.root("mv /root/config-of-alice /home/alice/.pi", check=True)
+
     def sudo_that_waits(self):
         """As with original sudo unless our rule says otherwise (docs/doctor.md)."""
         return self.site_default("pam_session")

@@ -14,12 +14,9 @@ TRAP = f"{USERS}/bob/home/trap"
 
 @pytest.fixture(scope="module", autouse=True)
 def config_comes_back(product, weak):
-    for target in (product, weak):
-        target.machine.root(f"mv {HOME}/.pi /root/config-of-alice", check=True)
-    yield
-    for target in (product, weak):
-        target.end_all()
-        target.machine.root(f"rm -rf {HOME}/.pi {HOME}/.dots {USERS}/alice {TRAP} && mv /root/config-of-alice {HOME}/.pi", check=True)
+    made = (f"{HOME}/.dots", f"{USERS}/alice", TRAP)
+    with product.config_set_aside(*made), weak.config_set_aside(*made):
+        yield
 
 
 def clear(target):

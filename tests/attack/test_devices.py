@@ -72,13 +72,17 @@ def test_a_disk_is_no_device_for_sessions_by_whatever_name(prove):
     assert on.seen.returncode == 78 and b"no device of characters" in on.seen.stderr, on
 
 
-def test_a_link_in_dev_is_not_followed(product, right_call_seen):
+def test_a_link_in_dev_is_not_followed(product, control_seen):
     link = "/dev/pi-link"
+    with nodes(product, f"[{OTHER}]"):
+        itself = opens(product, OTHER)
     with nodes(product, f"[{link}]"):
         product.machine.root(["ln", "-sf", OTHER, link], check=True)
         done = opens(product, link)
         product.machine.root(["rm", link], check=True)
     assert done.returncode == 78 and b"no device of characters" in done.stderr, done
+    assert itself.stdout == b"opened\n", itself
+    control_seen("what the link leads to is opened where the policy names it itself")
 
 
 def test_a_device_gives_no_session_a_group_that_opens_the_host(prove):

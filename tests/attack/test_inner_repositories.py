@@ -1,13 +1,12 @@
 """Submodules and worktrees are protected in the session's own mount table alone, where a thousand of them cost systemd nothing. What goes on outside does not uncover them inside."""
 
 import pytest
-from repositories import PLACE, planting, repository
+from repositories import PLACE, WAIT, after_anothers_end, planting, repository
 from target import Outcome
 
 pytestmark = pytest.mark.position("agent")
 
 RUN = f"{PLACE}/program"
-WAIT = "echo $PI_AGENT_SESSION; while ! test -e go; do sleep 0.05; done"
 MODULE = ".git/modules/library"
 FSMONITOR = f"echo '[core] fsmonitor = {RUN}' >>{MODULE}/config"
 
@@ -39,15 +38,10 @@ def test_the_end_of_one_session_does_not_uncover_a_submodule_in_another(prove):
     """What stands for missing paths is mounted over in the other's own table alone, so that nothing but the record keeps it."""
 
     def attack(target):
+        plant = f"cp -r {MODULE} copied; rm -f {MODULE}/commondir; echo {PLACE}/copied >{MODULE}/commondir"
         with repository(target):
-            first = target.session("sh", "-c", "echo $PI_AGENT_SESSION; sleep 60", cwd=PLACE)
-            plant = f"cp -r {MODULE} copied; rm -f {MODULE}/commondir; echo {PLACE}/copied >{MODULE}/commondir"
-            second = target.session("sh", "-c", f"{WAIT}; {plant}; sleep 60", cwd=PLACE)
-            first.end()
-            target.machine.root(f"for i in $(seq 100); do test -e /run/pi-agent/sessions/{first.id} || break; sleep 0.05; done; sleep 0.2")
-            target.machine.run("touch go; sleep 0.5", cwd=PLACE, check=True)
-            text = target.machine.run(["cat", f"{MODULE}/commondir"], cwd=PLACE).stdout
-            second.end()
+            with after_anothers_end(target, plant):
+                text = target.machine.run(["cat", f"{MODULE}/commondir"], cwd=PLACE).stdout
             gone = target.machine.root(f"for i in $(seq 100); do test -e {PLACE}/{MODULE}/commondir || exit 0; sleep 0.05; done; exit 1").returncode == 0
             return Outcome(b"copied" in text, (text, gone))
 

@@ -1,7 +1,7 @@
 """Of netlink a session has the protocol for routes, to ask: nothing is changed by it, nobody is spoken to, and there is no other protocol."""
 
 import pytest
-from target import ATTACK_POLICY, Outcome
+from target import Outcome
 from test_inside import AS_ROOT
 
 pytestmark = pytest.mark.position("agent")
@@ -52,12 +52,8 @@ def answers(product, weak):
     def answers(target, network, defences=()):
         key = (target, network, defences)
         if key not in known:
-            target.machine.install_policy(ATTACK_POLICY.read_text() + f"network: {network}\n")
-            try:
-                with target.without(*defences) if defences else target.intact():
-                    known[key] = target.python(CHANGES)
-            finally:
-                target.machine.install_policy(ATTACK_POLICY.read_text())
+            with target.policy_with(f"network: {network}"), target.without(*defences) if defences else target.intact():
+                known[key] = target.python(CHANGES)
         return known[key]
 
     return answers
@@ -118,11 +114,10 @@ def test_of_another_network_nothing_is_told(product, prove):
 
     def attack(target):
         target.machine.root("ip link add attack1 type dummy 2>/dev/null || ip link add attack1 type veth peer attack2", check=True)
-        target.machine.install_policy(ATTACK_POLICY.read_text() + "network: none\n")
         try:
-            seen = target.python(ask)
+            with target.policy_with("network: none"):
+                seen = target.python(ask)
         finally:
-            target.machine.install_policy(ATTACK_POLICY.read_text())
             target.machine.root("ip link del attack1", check=True)
         return Outcome("attack1" in seen, seen)
 

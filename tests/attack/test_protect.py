@@ -1,7 +1,7 @@
 """`projects.protect`: what the agent plants where git runs things from does not run when the user works in the repository later."""
 
 import pytest
-from repositories import PLACE, planting, repository, something_ran_outside
+from repositories import PLACE, WAIT, after_anothers_end, planting, repository, something_ran_outside
 from target import ATTACK_POLICY, Outcome
 
 pytestmark = pytest.mark.position("agent")
@@ -143,7 +143,7 @@ def test_the_user_cannot_take_the_protection_away_by_accident(prove):
 
     def attack(target):
         with repository(target):
-            session = target.session("sh", "-c", f"echo $PI_AGENT_SESSION; while ! test -e go; do sleep 0.05; done; echo '[core] fsmonitor = {RUN}' >>.git/config; sleep 60", cwd=PLACE)
+            session = target.session("sh", "-c", f"{WAIT}; echo '[core] fsmonitor = {RUN}' >>.git/config; sleep 60", cwd=PLACE)
             outside = target.machine.run("git config a.b c; rm -f .git/commondir; mv .git/hooks .git/h; mv .git g; git status --porcelain", cwd=PLACE)
             target.machine.root(f"cd {PLACE}; mv g .git; touch go; sleep 0.3", check=True)  # back, where it could be renamed
             config = target.machine.read(f"{PLACE}/.git/config")
@@ -161,16 +161,10 @@ def test_one_session_does_not_take_away_what_protects_another(prove, product, we
     """They share what stands for missing paths: the end of the first must leave it to the second."""
 
     def attack(target):
-        with repository(target):
-            first = target.session("sh", "-c", "echo $PI_AGENT_SESSION; sleep 60", cwd=PLACE)
-            script = f"echo $PI_AGENT_SESSION; while ! test -e go; do sleep 0.05; done; cp -r .git copied; printf '{EVIL}' >copied/config; rm -f .git/commondir; echo {PLACE}/copied >.git/commondir; sleep 60"
-            second = target.session("sh", "-c", script, cwd=PLACE)
-            first.end()
-            target.machine.root(f"for i in $(seq 100); do test -e /run/pi-agent/sessions/{first.id} || break; sleep 0.05; done; sleep 0.2")
-            target.machine.run("touch go; sleep 0.5", cwd=PLACE)
+        script = f"cp -r .git copied; printf '{EVIL}' >copied/config; rm -f .git/commondir; echo {PLACE}/copied >.git/commondir"
+        with repository(target), after_anothers_end(target, script):
             text = target.machine.run(["cat", ".git/commondir"], cwd=PLACE).stdout
-            second.end()
-            return Outcome(b"copied" in text, text)
+        return Outcome(b"copied" in text, text)
 
     prove(attack, "protect-missing", quick=True)
 

@@ -144,11 +144,11 @@ def test_the_policy_takes_it_back(prove, product, weak):
         prove(traced_at_all, *FILTERS)
 
 
-def test_the_policy_opens_it_all_the_same_and_the_user_namespace_holds(weak, seen_to_work):
+def test_the_policy_opens_it_all_the_same_and_the_user_namespace_holds(weak, control_seen):
     with weak.policy_with(ALWAYS), weak.without("unit:PrivatePIDs", "landlock"), neighbours(weak) as victim:
         answers = look(weak, "own", victim)
     assert set(reached(answers["own"])) == {*REACHING, "TRACEME"} and not reached(answers[victim])
-    seen_to_work(("unit:PrivatePIDs", "landlock"))
+    control_seen("the same calls reach the session's own processes")
 
 
 # --- The host.

@@ -15,6 +15,15 @@ def engine_of(machine, method):
     return {"podman": machine.podman, "docker": machine.docker}.get(method, contextlib.nullcontext)()
 
 
+@contextlib.contextmanager
+def under_method(machine, method, policy):
+    """The policy with that sandbox.method, and what it needs in the machine; then the policy as it is."""
+    with engine_of(machine, method):
+        machine.install_policy(f"{policy}sandbox: {named_method(method)}\n")
+        yield
+        machine.install_policy(policy)
+
+
 def named_method(method):
     """The section `sandbox` of a policy, as YAML."""
     return f"{{method: docker, image: {DOCKER_IMAGE}}}" if method == "docker" else f"{{method: {method}}}"

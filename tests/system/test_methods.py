@@ -5,7 +5,7 @@ import re
 import time
 
 import pytest
-from engine import engine_of, named_method
+from engine import named_method, under_method
 from launching import DEMO, DENIED, KILLS_OF_OURS, PLAYING_POLICY, STANDARD_POLICY, WRAPPER_KILL, assert_refused, leftovers, messages, owner_and_mode, pi, session, wait_until_empty
 from shells import PROMPT, Shell
 
@@ -15,10 +15,8 @@ METHOD = "sandbox: {}\n"
 
 @pytest.fixture(scope="module", params=METHODS)
 def method(request, playing):
-    with engine_of(playing, request.param):
-        playing.install_policy(PLAYING_POLICY + METHOD.format(named_method(request.param)))
+    with under_method(playing, request.param, PLAYING_POLICY):
         yield request.param
-        playing.install_policy(PLAYING_POLICY)
 
 
 @pytest.fixture

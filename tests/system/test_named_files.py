@@ -5,7 +5,7 @@ import struct
 import zlib
 
 import pytest
-from engine import engine_of, named_method
+from engine import under_method
 from launching import DEMO, PLAYING_POLICY, STANDARD_POLICY, STATE, agent_says, assert_refused, leftovers, messages, pi, wait_until_empty
 
 HOME = "/home/alice"
@@ -28,10 +28,8 @@ def arguments(machine, *given, **options):
 
 @pytest.fixture(params=METHODS)
 def method(request, playing):
-    with engine_of(playing, request.param):
-        playing.install_policy(PLAYING_POLICY + f"sandbox: {named_method(request.param)}\n")
+    with under_method(playing, request.param, PLAYING_POLICY):
         yield request.param
-        playing.install_policy(PLAYING_POLICY)
 
 
 def test_under_every_method_a_copy_is_there_to_read_and_not_to_write(notes, method):
@@ -51,7 +49,7 @@ def test_the_arguments_name_the_copies_and_all_others_stay(notes):
 
 
 def test_of_the_project_under_an_alias_the_alias_is_named(notes, playing_policy):
-    playing_policy(PLAYING_POLICY.replace("projects:\n", "projects:\n  paths: alias\n") if "projects:\n" in PLAYING_POLICY else PLAYING_POLICY + "projects: {paths: alias}\n")
+    playing_policy(PLAYING_POLICY + "projects: {paths: alias}\n")
     [named, copy] = arguments(notes, f"@{DEMO}/README.md", f"@{NOTES}/one.txt")
     assert named.startswith(f"@{STATE}/alice/home/") and named.endswith("/README.md") and copy == "@/run/pi-agent/named/2/one.txt"
     assert agent_says(notes, "sh", 'cat "${1#@}"', f"@{DEMO}/README.md") == b"# demo\n"

@@ -1,18 +1,16 @@
 """The main job under every other sandbox.method: the real agent asks its model, runs commands and writes files that are its user's."""
 
 import pytest
-from engine import engine_of, named_method
+from engine import under_method
 from launching import DEMO, STANDARD_POLICY, owner_and_mode, pi
 from test_real_agent import prompt, tool_results
 
 
 @pytest.fixture(params=["bwrap", "podman", "docker"])
 def method(request, machine):
-    with engine_of(machine, request.param):
-        machine.install_policy(f"{STANDARD_POLICY}sandbox: {named_method(request.param)}\n")
+    with under_method(machine, request.param, STANDARD_POLICY):
         machine.forget_model_requests()
         yield request.param
-        machine.install_policy(STANDARD_POLICY)
 
 
 def test_the_real_agent_works_as_its_user_sees_it(machine, method):

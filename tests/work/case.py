@@ -1,4 +1,4 @@
-"""What a case of work is: one script, run as the user outside and by the agent inside, and what of the two may differ."""
+"""What a case of work is: one script, run as the user outside and by the agent inside, and what of the two may differ. What many prepare."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ class Difference:
     what: str
     why: str
     remedy: str
-    told: str = ""  # words of the line that /AGENTS.md has about it; empty: not for the agent, who meets it nowhere
+    told: str = ""  # words of the line that /AGENTS.md has about it; empty: it has none
 
 
 @dataclass(frozen=True)
@@ -26,3 +26,13 @@ class Case:
     arguments: tuple = ()  # of the script, and of the agent: $1, $2, …
     variables: tuple = ()  # (name, value) of the user's environment, beside what a login has
     timeout: int = 120
+
+
+def script(path, *lines):
+    """Makes a program of these lines, with $HOME in them written out, as managers of versions do it."""
+    return f"mkdir -p {path.rpartition('/')[0]}; printf '%s\\n' " + " ".join(f'"{line}"' for line in lines) + f" >{path}; chmod +x {path}\n"
+
+
+def saying(path, words):
+    """Makes a program that says these words."""
+    return script(path, "#!/bin/sh", f"echo {words}")

@@ -12,7 +12,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "system"))
 
 from cache import Build, node_modules  # noqa: E402
-from families import CASES  # noqa: E402
+from families import DIFFERENCES  # noqa: E402
 from launching import PLAYING_AGENT, PLAYING_POLICY  # noqa: E402
 from machine import Machine  # noqa: E402
 from sides import Sides  # noqa: E402
@@ -61,6 +61,6 @@ def pytest_terminal_summary(terminalreporter):
     if not met:
         return
     terminalreporter.section("what a session does otherwise (docs/differences.md)")
-    for what, why in sorted({(case.differs.what, case.differs.why) for cases in CASES.values() for case in cases if case.differs}):
+    for what, why in sorted({(one.what, one.why) for one in DIFFERENCES}):
         if what in met:
             terminalreporter.line(f"{what}: {why}")

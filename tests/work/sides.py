@@ -40,6 +40,11 @@ class BrokenCase(Exception):
     """It says nothing about the product: the case itself has to be mended."""
 
 
+def of_start(case):
+    """Where its script starts, on either side, with which variables, and for how long."""
+    return {"cwd": f"{PLACE}/{case.start}", "env": ENVIRONMENT | dict(case.variables), "timeout": case.timeout}
+
+
 class Sides:
     def __init__(self, machine):
         self.machine = machine
@@ -47,11 +52,12 @@ class Sides:
 
     def outside(self, case):
         self.prepare(case)
-        return self._outcome(case, self.machine.run(["bash", "-c", ALWAYS + case.script, "bash", *case.arguments], cwd=f"{PLACE}/{case.start}", env=ENVIRONMENT | dict(case.variables), timeout=case.timeout), [HOME])
+        done = self.machine.run(["bash", "-c", ALWAYS + case.script, "bash", *case.arguments], **of_start(case))
+        return self._outcome(case, done, [HOME])
 
     def inside(self, case):
         self.prepare(case)
-        done = pi(self.machine, "sh", ALWAYS + case.script, *case.arguments, cwd=f"{PLACE}/{case.start}", env=ENVIRONMENT | dict(case.variables), timeout=case.timeout)
+        done = pi(self.machine, "sh", ALWAYS + case.script, *case.arguments, **of_start(case))
         wait_until_empty(lambda: leftovers(self.machine))
         return self._outcome(case, done, [AGENTS_HOME, HOME])
 

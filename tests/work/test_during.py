@@ -30,13 +30,18 @@ def project(sides):
     wait_until_empty(lambda: leftovers(sides.machine))
 
 
+def working(project):
+    """A session that has looked at the project, and stays in it."""
+    return session(project, "sh", "git status --porcelain; echo ready; read -r line", cwd=PLACE, env=ENVIRONMENT)
+
+
 def complaints(done):
     return done.returncode, [line for line in done.stderr.decode().splitlines() if line.startswith(("error", "fatal"))]
 
 
 @pytest.mark.parametrize("name", [name for name in OUTSIDE if name not in WAITING])
 def test_the_user_works_outside_meanwhile(project, name):
-    with session(project, "sh", "git status --porcelain; echo ready; read -r line", cwd=PLACE, env=ENVIRONMENT):
+    with working(project):
         done = project.run(OUTSIDE[name], cwd=PLACE, env=ENVIRONMENT)
     assert complaints(done) == (0, [])
 
@@ -44,7 +49,7 @@ def test_the_user_works_outside_meanwhile(project, name):
 @pytest.mark.parametrize("name", WAITING)
 def test_what_writes_the_settings_waits_for_the_sessions_end(project, name):
     command = OUTSIDE[name].split(" && ")[0]
-    with session(project, "sh", "git status --porcelain; echo ready; read -r line", cwd=PLACE, env=ENVIRONMENT):
+    with working(project):
         busy = project.run(command, cwd=PLACE, env=ENVIRONMENT)
     assert b"Device or resource busy" in busy.stderr, busy
     wait_until_empty(lambda: leftovers(project))

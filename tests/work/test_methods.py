@@ -1,8 +1,8 @@
 """A sample of the cases under every other sandbox.method that confines: work comes to the same there, too."""
 
 import pytest
-from engine import engine_of, named_method
-from families import CASES
+from engine import under_method
+from families import EVERY
 from launching import PLAYING_POLICY
 from normal import differences
 
@@ -29,15 +29,13 @@ NAMES = (
 
 @pytest.fixture(scope="module", params=METHODS)
 def method(request, sides):
-    with engine_of(sides.machine, request.param):
-        sides.machine.install_policy(PLAYING_POLICY + f"sandbox: {named_method(request.param)}\n")
+    with under_method(sides.machine, request.param, PLAYING_POLICY):
         yield request.param
-        sides.machine.install_policy(PLAYING_POLICY)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_comes_to_the_same_under_each_method(sides, method, name):
-    case = next(case for cases in CASES.values() for case in cases if case.name == name)
+    case = next(case for case in EVERY if case.name == name)
     outside, inside = sides.outside(case), sides.inside(case)
     assert outside.status == 0, outside
     found = differences(outside, inside)

@@ -5,9 +5,10 @@ import os
 import reasons
 from cache import SOURCE
 from case import Difference
-from families import CASES
+from families import DIFFERENCES, EVERY
 
 PAGE = SOURCE / "docs/differences.md"
+LISTED = DIFFERENCES | {reasons.GIT_OUTSIDE_WAITS}  # of test_during.py
 HEAD = """# What differs in a session
 
 Commands in a session give the same result as outside. This page lists the exceptions. `tests/work` holds it: each test
@@ -22,8 +23,7 @@ To write it anew: `PI_AGENT_WRITE_DIFFERENCES=1` with `tests/work/test_page.py`.
 
 
 def page():
-    met = {case.differs for cases in CASES.values() for case in cases} - {None} | {reasons.GIT_OUTSIDE_WAITS}
-    lines = (f"| {one.what} | {one.why} | {one.remedy} |\n" for one in sorted(met, key=lambda one: one.what.strip("`").lower()))
+    lines = (f"| {one.what} | {one.why} | {one.remedy} |\n" for one in sorted(LISTED, key=lambda one: one.what.strip("`").lower()))
     return HEAD + "".join(lines)
 
 
@@ -34,14 +34,13 @@ def test_the_page_is_what_the_cases_say():
 
 
 def test_every_reason_is_a_cases():
-    used = {case.differs for cases in CASES.values() for case in cases} | {reasons.GIT_OUTSIDE_WAITS}  # of test_during.py
-    assert [name for name, one in vars(reasons).items() if isinstance(one, Difference) and one not in used] == []
+    assert [name for name, one in vars(reasons).items() if isinstance(one, Difference) and one not in LISTED] == []
 
 
 def test_each_case_has_a_name_of_its_own():
-    names = [case.name for cases in CASES.values() for case in cases]
+    names = [case.name for case in EVERY]
     assert len(names) == len(set(names))
 
 
 def test_there_are_enough():
-    assert sum(map(len, CASES.values())) >= 120
+    assert len(EVERY) >= 120

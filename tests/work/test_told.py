@@ -1,7 +1,7 @@
-"""What differs is known to who works inside: /AGENTS.md has a line for each of docs/differences.md, and explain names what no policy changes."""
+"""What differs is known to who works inside: /AGENTS.md has a line for each of docs/differences.md that says `told`, and explain names what no policy changes."""
 
 from case import Case
-from families import CASES
+from families import DIFFERENCES
 from launching import pi
 from reasons import ACCESS_LISTS
 from sides import PLACE
@@ -10,9 +10,9 @@ from sides import PLACE
 def test_the_agent_is_told_of_each_difference(sides):
     sides.prepare(Case("", "", "git init -q; touch file; setfacl -m u:bob:r file; mkdir -p ~/.nvm/versions"))
     notes = " ".join(pi(sides.machine, "sh", "cat /AGENTS.md", cwd=PLACE).stdout.decode().split())
-    differences = {case.differs for cases in CASES.values() for case in cases if case.differs}
+    differences = DIFFERENCES
     if sides.machine.recipe != "bookworm":  # systemd 257 gives a session the others' numbers, so nothing is to be told
-        differences -= {ACCESS_LISTS}
+        differences = differences - {ACCESS_LISTS}
     assert differences and not [difference.what for difference in differences if difference.told not in notes], notes
 
 

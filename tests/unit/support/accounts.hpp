@@ -38,6 +38,14 @@ inline void set_mode(const std::string &path, mode_t mode)
     REQUIRE(::chmod(path.c_str(), mode) == 0);
 }
 
+// Of a link itself.
+inline mode_t mode_of(const std::string &path)
+{
+    struct stat facts {};
+    REQUIRE(::lstat(path.c_str(), &facts) == 0);
+    return facts.st_mode & 07777U;
+}
+
 // A directory of `owner`, private to it, in a place that everybody may pass through.
 inline std::string make_private(const TemporaryDirectory &place, const std::string &name, const Account &owner)
 {

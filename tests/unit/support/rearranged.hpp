@@ -1,6 +1,7 @@
 // A place whose content an attacker rearranges, and what must not be touched beside it.
 #pragma once
 
+#include "support/accounts.hpp"
 #include "support/descriptors.hpp"
 #include "support/forked.hpp"
 #include "support/temporary_directory.hpp"
@@ -43,13 +44,6 @@ struct Place {
     std::string top_path;
     UniqueFd top;
 };
-
-inline mode_t mode_of(const std::string &path)
-{
-    struct stat facts {};
-    REQUIRE(::lstat(path.c_str(), &facts) == 0);
-    return facts.st_mode & 07777U;
-}
 
 // Root may do what modes forbid, so these tests look as somebody else.
 inline std::string as_somebody(const std::function<std::string()> &task)

@@ -1,6 +1,6 @@
 """What the user's pi had before: packages, skills with their modules, prompts and sessions, below ~/.pi/agent."""
 
-from case import Case
+from case import Case, saying
 from reasons import NO_OTHER_HOMES, OLD_SESSIONS, SESSION_FILES, VARIABLES
 
 SKILL = "d=~/.pi/agent/skills/s; mkdir -p $d; printf -- '---\\nname: s\\ndescription: s\\n---\\n' >$d/SKILL.md\n"
@@ -33,7 +33,7 @@ CASES = [
          "d=~/dotfiles/s; mkdir -p $d ~/.pi/agent/skills; ln -s $d ~/.pi/agent/skills/s\n" + PACKED + "pnpm install --offline --reporter=silent", "pnpm"),
     Case("a program of a package that the user's pi installed runs", "~/.pi/agent/npm/node_modules/.bin/branch", "d=~/.pi/agent/npm; mkdir -p $d\n" + PACKED +
          "npm install --offline --no-audit --no-fund --silent", "npm"),
-    Case("a program that the user's pi fetched runs", "~/.pi/agent/bin/fetched", "mkdir -p ~/.pi/agent/bin; printf '#!/bin/sh\\necho fetched\\n' >~/.pi/agent/bin/fetched; chmod 755 ~/.pi/agent/bin/fetched"),
+    Case("a program that the user's pi fetched runs", "~/.pi/agent/bin/fetched", saying("~/.pi/agent/bin/fetched", "fetched")),
     Case("a link of the configuration to the user's dotfiles is followed", "cat ~/.pi/agent/AGENTS.md",
          "mkdir ~/dotfiles; echo rules >~/dotfiles/AGENTS.md; ln -s ~/dotfiles/AGENTS.md ~/.pi/agent/AGENTS.md"),
     Case("a prompt and an extension are there", "cat ~/.pi/agent/prompts/p.md ~/.pi/agent/extensions/e.ts",

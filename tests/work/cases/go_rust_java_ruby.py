@@ -1,6 +1,6 @@
 """Go, Rust, Java, Ruby, Perl and Lua: builds and tests without a network, and what their programs ask of the system."""
 
-from case import Case
+from case import Case, saying
 from reasons import DOTFILES
 
 GO = "export GOPROXY=off GOFLAGS=-mod=mod GOTOOLCHAIN=local GOCACHE=$PWD/.kept\n"
@@ -88,9 +88,9 @@ CASES = [
          "printf 'use std::{process::Command, thread};\\nfn main() { thread::spawn(|| println!(\"thread\")).join().unwrap(); "
          "println!(\"{:?}\", Command::new(\"echo\").arg(\"x\").output().unwrap().stdout); }\\n' >t.rs", "rustc", ignored=BUILT),
     Case("a toolchain of rustup runs", "${RUSTUP_HOME-$HOME/.rustup}/toolchains/stable-x86_64-unknown-linux-gnu/bin/rustc",
-         "d=~/.rustup/toolchains/stable-x86_64-unknown-linux-gnu/bin; mkdir -p $d; printf '#!/bin/sh\\necho rustup\\n' >$d/rustc; chmod +x $d/rustc"),
+         saying("~/.rustup/toolchains/stable-x86_64-unknown-linux-gnu/bin/rustc", "rustup")),
     Case("a rustup proxy in ~/.cargo/bin runs by its name", "PATH=~/.cargo/bin:$PATH cargo-hello",
-         "d=~/.cargo/bin; mkdir -p $d; printf '#!/bin/sh\\necho proxy\\n' >$d/cargo-hello; chmod +x $d/cargo-hello"),
+         saying("~/.cargo/bin/cargo-hello", "proxy")),
     Case("javac and java",
          "javac -d out src/main/java/Hello.java; java -cp out Hello a b; jar --create --file h.jar -C out .; jar --list --file h.jar", JAVA,
          "javac java jar", ignored=("h.jar",)),
@@ -115,9 +115,8 @@ CASES = [
          ">pom.xml", "mvn", timeout=180),
     Case("a gradle of the user's wrapper builds", "./gradlew build; java -cp build/classes Hello", GRADLE, "javac"),
     Case("a JDK of sdkman runs", "~/.sdkman/candidates/java/current/bin/java",
-         "d=~/.sdkman/candidates/java/21/bin; mkdir -p $d; printf '#!/bin/sh\\necho sdkman\\n' >$d/java; chmod +x $d/java; "
-         "ln -s 21 ~/.sdkman/candidates/java/current"),
-    Case("a JDK of the user's jdks directory runs", "~/.jdks/21/bin/java", "d=~/.jdks/21/bin; mkdir -p $d; printf '#!/bin/sh\\necho jdks\\n' >$d/java; chmod +x $d/java"),
+         saying("~/.sdkman/candidates/java/21/bin/java", "sdkman") + "ln -s 21 ~/.sdkman/candidates/java/current"),
+    Case("a JDK of the user's jdks directory runs", "~/.jdks/21/bin/java", saying("~/.jdks/21/bin/java", "jdks")),
     Case("ruby runs, and its standard library",
          "ruby -rjson -rsocket -e 'puts JSON.dump({a: 1}); s = TCPServer.new(\"127.0.0.1\", 0); puts s.addr[3]; puts `echo sub`'", "", "ruby"),
     Case("ruby lists the addresses of the host", "ruby -rsocket -e 'puts Socket.ip_address_list.size > 0, Socket.getifaddrs.size > 0'", "", "ruby"),
@@ -129,17 +128,14 @@ CASES = [
     Case("gem installs for the user",
          "gem install -q --local --no-document --user-install vendor/cache/hello_gem-1.0.0.gem >/dev/null 2>&1; ruby -rhello_gem -e 'puts HelloGem.hi'", GEM,
          "gem"),
-    Case("a ruby of rbenv runs", "~/.rbenv/versions/3.3.0/bin/ruby",
-         "d=~/.rbenv/versions/3.3.0/bin; mkdir -p $d; printf '#!/bin/sh\\necho rbenv\\n' >$d/ruby; chmod +x $d/ruby"),
-    Case("a ruby of rvm runs", "~/.rvm/rubies/ruby-3.3.0/bin/ruby",
-         "d=~/.rvm/rubies/ruby-3.3.0/bin; mkdir -p $d; printf '#!/bin/sh\\necho rvm\\n' >$d/ruby; chmod +x $d/ruby"),
+    Case("a ruby of rbenv runs", "~/.rbenv/versions/3.3.0/bin/ruby", saying("~/.rbenv/versions/3.3.0/bin/ruby", "rbenv")),
+    Case("a ruby of rvm runs", "~/.rvm/rubies/ruby-3.3.0/bin/ruby", saying("~/.rvm/rubies/ruby-3.3.0/bin/ruby", "rvm")),
     Case("a tool of asdf runs by its shim", "~/.asdf/shims/tool",
          "mkdir -p ~/.asdf/shims ~/.asdf/installs/tool/1/bin; printf '#!/bin/sh\\necho asdf\\n' >~/.asdf/installs/tool/1/bin/tool; "
          "printf '#!/bin/sh\\nexec ~/.asdf/installs/tool/1/bin/tool\\n' >~/.asdf/shims/tool; "
          "chmod +x ~/.asdf/shims/tool ~/.asdf/installs/tool/1/bin/tool"),
     Case("a compiler of ghcup and one of dotnet run", "~/.ghcup/bin/ghc; ~/.dotnet/dotnet",
-         "mkdir -p ~/.ghcup/bin ~/.dotnet; printf '#!/bin/sh\\necho ghc\\n' >~/.ghcup/bin/ghc; printf '#!/bin/sh\\necho dotnet\\n' >~/.dotnet/dotnet; "
-         "chmod +x ~/.ghcup/bin/ghc ~/.dotnet/dotnet"),
+         saying("~/.ghcup/bin/ghc", "ghc") + saying("~/.dotnet/dotnet", "dotnet")),
     Case("perl's tests run with prove", "prove -q t | tail -1; perl -MFile::Temp -MSocket -e 'print File::Temp->new ? \"ok\\n\" : \"\"'",
          "mkdir t; printf 'use Test::More tests => 1;\\nok(1);\\n' >t/a.t", "prove perl"),
     Case("a Perl module is made and installed below the project",

@@ -1,6 +1,6 @@
 """Node: npm, pnpm and yarn without a network, workspaces, servers, hooks, version managers, and what programs ask of the system."""
 
-from case import Case
+from case import Case, saying
 from reasons import GIT_CONFIG
 
 # Packages of the test's own, as npm packs them.
@@ -90,12 +90,12 @@ CASES = [
          "ln -s ~/.nvm/versions/node/v24.1.0/bin/tool ~/.local/bin/ 2>/dev/null || { mkdir -p ~/.local/bin; "
          "ln -s ~/.nvm/versions/node/v24.1.0/bin/tool ~/.local/bin/; }", "node"),
     Case("a node of fnm runs", "~/.local/share/fnm/node-versions/v24.1.0/installation/bin/tool",
-         "d=~/.local/share/fnm/node-versions/v24.1.0/installation/bin; mkdir -p $d; printf '#!/bin/sh\\necho fnm-tool\\n' >$d/tool; chmod +x $d/tool"),
+         saying("~/.local/share/fnm/node-versions/v24.1.0/installation/bin/tool", "fnm-tool")),
     Case("a node of volta runs", "~/.volta/tools/image/node/24.1.0/bin/tool",
-         "d=~/.volta/tools/image/node/24.1.0/bin; mkdir -p $d ~/.volta/bin; printf '#!/bin/sh\\necho volta-tool\\n' >$d/tool; chmod +x $d/tool"),
-    Case("a node of n (N_PREFIX) runs", "~/n/bin/tool", "mkdir -p ~/n/bin; printf '#!/bin/sh\\necho n-tool\\n' >~/n/bin/tool; chmod +x ~/n/bin/tool"),
+         saying("~/.volta/tools/image/node/24.1.0/bin/tool", "volta-tool") + "mkdir ~/.volta/bin"),
+    Case("a node of n (N_PREFIX) runs", "~/n/bin/tool", saying("~/n/bin/tool", "n-tool")),
     Case("a program of bun's and deno's homes runs", "~/.bun/bin/bun; ~/.deno/bin/deno",
-         "mkdir -p ~/.bun/bin ~/.deno/bin; for p in bun deno; do printf '#!/bin/sh\\necho %s\\n' $p >~/.$p/bin/$p; chmod +x ~/.$p/bin/$p; done"),
+         saying("~/.bun/bin/bun", "bun") + saying("~/.deno/bin/deno", "deno")),
     Case("node lists the network interfaces", "node -p 'Object.keys(os.networkInterfaces()).join()'", "", "node"),
     Case("node counts processors and memory", "node -p '[os.availableParallelism() > 0, os.totalmem() > 1e8, os.hostname().length > 0].join()'", "", "node"),
     Case("node's worker threads share memory", "node -e 'const {Worker} = require(\"worker_threads\"); const b = new SharedArrayBuffer(8); "

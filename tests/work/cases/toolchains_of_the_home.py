@@ -1,6 +1,6 @@
 """Toolchains, environments and caches that people have in their homes in 2026, laid out as their managers lay them out."""
 
-from case import Case
+from case import Case, saying, script
 from reasons import READ_ONLY_TOOLCHAINS
 
 # What it is, and where its program lies; each says its own name.
@@ -65,8 +65,7 @@ CACHES = (
 
 
 def program(what, path):
-    directory, _, name = path.rpartition("/")
-    return Case(f"{what} runs", path, f"mkdir -p {directory}; printf '#!/bin/sh\\necho {name}\\n' >{path}; chmod +x {path}")
+    return Case(f"{what} runs", path, saying(path, path.rpartition("/")[2]))
 
 
 def cache(what, directory):
@@ -76,21 +75,16 @@ def cache(what, directory):
          f"mkdir -p {directory}; echo kept >{directory}/entry")
 
 
-def script(path, *lines):
-    """A program of these lines, which name the home by its own path, as managers write it."""
-    return f"mkdir -p {path.rpartition('/')[0]}; printf '%s\\n' " + " ".join(f'"{line}"' for line in lines) + f" >{path}; chmod +x {path}\n"
-
-
 MORE = [
     Case("a program of an environment names its Python by the user's home", "~/.cache/pypoetry/virtualenvs/app/bin/tool",
-         script("~/.cache/pypoetry/virtualenvs/app/bin/python", "#!/bin/sh", "echo python of the environment")
+         saying("~/.cache/pypoetry/virtualenvs/app/bin/python", "python of the environment")
          + script("~/.cache/pypoetry/virtualenvs/app/bin/tool", "#!$HOME/.cache/pypoetry/virtualenvs/app/bin/python")),
     Case("pre-commit's environments name themselves by the user's home", "~/.cache/pre-commit/repo1/py_env/bin/hook",
-         script("~/.cache/pre-commit/repo1/py_env/bin/python", "#!/bin/sh", "echo hook") + script("~/.cache/pre-commit/repo1/py_env/bin/hook", "#!$HOME/.cache/pre-commit/repo1/py_env/bin/python")),
+         saying("~/.cache/pre-commit/repo1/py_env/bin/python", "hook") + script("~/.cache/pre-commit/repo1/py_env/bin/hook", "#!$HOME/.cache/pre-commit/repo1/py_env/bin/python")),
     Case("a package is added to an environment of conda", "echo new >~/miniforge3/envs/w/lib/new.py; cat ~/miniforge3/envs/w/lib/*.py; rm ~/miniforge3/envs/w/lib/old.py; ls ~/miniforge3/envs/w/lib",
          "mkdir -p ~/miniforge3/envs/w/lib; echo old >~/miniforge3/envs/w/lib/old.py"),
     Case("a tool that pipx installed runs by its name", "hello-pipx",
-         script("~/.local/share/pipx/venvs/hello/bin/hello-pipx", "#!/bin/sh", "echo pipx") + "mkdir -p ~/.local/bin; ln -s ~/.local/share/pipx/venvs/hello/bin/hello-pipx ~/.local/bin/"),
+         saying("~/.local/share/pipx/venvs/hello/bin/hello-pipx", "pipx") + "mkdir -p ~/.local/bin; ln -s ~/.local/share/pipx/venvs/hello/bin/hello-pipx ~/.local/bin/"),
     Case("the dotnet of the home writes its marks", "~/.dotnet/dotnet", script("~/.dotnet/dotnet", "#!/bin/sh", "touch ~/.dotnet/first-use && echo built")),
     Case("flutter takes its lock", "~/flutter/bin/flutter", script("~/flutter/bin/flutter", "#!/bin/sh", "mkdir -p ~/flutter/bin/cache && touch ~/flutter/bin/cache/lockfile && echo locked")),
     Case("a manager of versions adds a version", "mkdir ~/.pyenv/versions/3.13.0 && ls ~/.pyenv/versions", "mkdir -p ~/.pyenv/versions/3.12.1", differs=READ_ONLY_TOOLCHAINS),

@@ -40,12 +40,6 @@ struct Changer {
             return -1;
         }
     }
-    [[nodiscard]] static unsigned mode_of(const std::string &path)
-    {
-        struct stat facts {};
-        REQUIRE(::lstat(path.c_str(), &facts) == 0);
-        return facts.st_mode & 07777U;
-    }
 };
 
 } // namespace
@@ -54,9 +48,9 @@ TEST_CASE("a directory of the agent's gets the mode, however it was opened" * do
 {
     const Changer changer;
     CHECK(changer.ask(changer.directory, 02755) == 0);
-    CHECK(Changer::mode_of(changer.directory) == 02755);
+    CHECK(mode_of(changer.directory) == 02755);
     CHECK(changer.ask(changer.directory, 03700, O_RDONLY | O_DIRECTORY) == 0);
-    CHECK(Changer::mode_of(changer.directory) == 03700);
+    CHECK(mode_of(changer.directory) == 03700);
 }
 
 TEST_CASE("what is no directory, and what is not the agent's, keeps its mode" * doctest::skip(not_root()))
@@ -66,12 +60,12 @@ TEST_CASE("what is no directory, and what is not the agent's, keeps its mode" * 
     give(file, changer.agent);
     CHECK(changer.ask(file, 02755) == EPERM);
     CHECK(changer.ask(file, 02755, O_RDWR) == EPERM);
-    CHECK((Changer::mode_of(file) & 07000U) == 0);
+    CHECK((mode_of(file) & 07000U) == 0);
     CHECK(changer.ask("/dev/null", 02755, O_RDWR) == EPERM);
     const std::string others = changer.place.make("others");
-    const unsigned before = Changer::mode_of(others);
+    const mode_t before = mode_of(others);
     CHECK(changer.ask(others, 02755) == EPERM);
-    CHECK(Changer::mode_of(others) == before);
+    CHECK(mode_of(others) == before);
     CHECK(changer.ask("/", 02755) != 0); // read-only where the tests run
 }
 
@@ -81,7 +75,7 @@ TEST_CASE("who asks for anything else gets no answer but the end" * doctest::ski
         const Changer changer;
         const UniqueFd object = open_path(changer.directory, O_PATH);
         const int said = changer.answer_to(bytes, std::vector<int>(descriptors, object.get()));
-        CHECK(Changer::mode_of(changer.directory) == 0700);
+        CHECK(mode_of(changer.directory) == 0700);
         return said;
     };
     CHECK(answer(encode(ModeRequest{02755}), 0) == -1);

@@ -8,13 +8,6 @@ namespace writer_test {
 
 namespace {
 
-mode_t mode_of(const std::string &path)
-{
-    struct stat facts {};
-    REQUIRE(::lstat(path.c_str(), &facts) == 0);
-    return facts.st_mode & 07777U;
-}
-
 // Times of change are settled only when they are older than this.
 void let_settle()
 {
