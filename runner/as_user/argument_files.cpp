@@ -48,7 +48,7 @@ public:
         const UniqueFd directory = make_directory(copies_, std::to_string(number));
         const std::string name = path.substr(path.rfind('/') + 1);
         if (S_ISDIR(place->facts.st_mode)) return copy_tree(place, directory, name, 0);
-        copy_file(open_host_file(paths_, path), directory, name);
+        copy_file(open_host_file(*place), directory, name);
     }
 
     [[nodiscard]] std::vector<std::string> notices() const { return notices_; }
@@ -112,7 +112,7 @@ private:
         if (!inner) return;
         if (S_ISDIR(inner->facts.st_mode)) return copy_tree(inner, into, name, depth + 1);
         if (!S_ISREG(inner->facts.st_mode)) return leave_out(place->path + "/" + name, no_regular_file);
-        copy_file(open_host_file(paths_, place, name), into, name);
+        copy_file(open_host_file(*inner), into, name);
     }
 
     // None for what is left out: a link out of where agents write, one to nothing, what is gone meanwhile.

@@ -88,7 +88,7 @@ void GitFiles::read_into(const std::string &file, const UserPlacePtr &from, int 
     }
     HostFile opened;
     if (place && place->written_by != nullptr) {
-        opened = from ? open_host_file(paths_, from, file) : open_host_file(paths_, file);
+        opened = open_host_file(*place);
         if (!opened.fd) return notices_.push_back(escape_for_display(place->path) + " is left out: " + opened.problem);
     }
     for (auto &[key, value] : ask(from ? place->path : file, opened.fd)) {

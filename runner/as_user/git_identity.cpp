@@ -118,8 +118,7 @@ private:
                             "; name the file in one that lies in no project");
         if (path.front() != '/') return left_out("it is no absolute path");
         try {
-            if (paths_.follow(path) == nullptr) return;
-            const HostFile file = open_host_file(paths_, path);
+            const HostFile file = open_host_file(*paths_.follow(path));
             if (!file.fd) return left_out(file.problem);
             found_.identity.files[name] = read_whole(file.fd, git_file_copy_limit, "it");
         } catch (const SystemFailure &failure) {

@@ -55,7 +55,7 @@ std::optional<std::string> read_certificates(const UserPaths &paths, const std::
     if (!place || (is_shown(path, shown) && is_shown((*place)->path, shown))) return std::nullopt;
     if (S_ISDIR((*place)->facts.st_mode))
         throw Failure(ExitStatus::configuration, "it is a directory, and only files are copied for the agent");
-    const HostFile file = open_host_file(paths, path);
+    const HostFile file = open_host_file(**place);
     if (!file.fd) throw Failure(ExitStatus::configuration, file.problem);
     if (file.facts.size > limit)
         throw Failure(ExitStatus::configuration,
