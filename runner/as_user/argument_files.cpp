@@ -30,12 +30,7 @@ std::size_t copies_size()
 // A link that leads to something beside it stays one, so that what finds its parts through links finds them in the copy too.
 bool stays_in_copy(const std::string &target, int depth)
 {
-    if (target.empty() || target.front() == '/') return false;
-    for (const auto &name : path_components(target)) {
-        depth += name == ".." ? -1 : 1;
-        if (depth < 0) return false;
-    }
-    return true;
+    return !target.empty() && target.front() != '/' && !leads_above(target, depth);
 }
 
 class Copying {
