@@ -24,6 +24,8 @@ struct ShownPlaces {
     std::string home;
 };
 
+bool is_shown(const ShownPlaces &shown, const std::string &path);
+
 // For a process of the user's. What lies in `shown` places is left alone; what is no file of certificates, or cannot be read, is left alone
 // and told.
 CertificateFiles read_certificate_files(const UserPaths &paths, const std::vector<CertificateVariable> &variables,
