@@ -21,8 +21,6 @@ namespace {
 
 constexpr int include_depth = 10;                   // as git's own
 constexpr std::size_t listing_limit = 256UL * 1024; // bytes of what git says of one file
-constexpr std::string_view condition_begin = "includeif.";
-constexpr std::string_view condition_end = ".path";
 
 // Git reads no more of the system than it must, asks nobody, and says what is wrong in words that do not depend on the user.
 std::vector<std::string> environment_for(const std::string &home)
@@ -92,15 +90,13 @@ void GitFiles::read_into(const std::string &file, const UserPlacePtr &from, int 
         if (!opened.fd) return notices_.push_back(escape_for_display(place->path) + " is left out: " + opened.problem);
     }
     for (auto &[key, value] : ask(from ? place->path : file, opened.fd)) {
-        const bool has_condition = key.size() > condition_begin.size() + condition_end.size() &&
-                                   std::string_view(key).starts_with(condition_begin) && std::string_view(key).ends_with(condition_end);
-        if (!has_condition && key != "include.path") {
+        const std::string condition(git_rule(key) == "includeif.path" ? git_subsection(key) : "");
+        if (condition.empty() && key != "include.path") {
             settings_.push_back({{std::move(key), std::move(value)}, place ? place->path : file, place && place->written_by != nullptr});
             continue;
         }
         if (!value || value->empty() || depth >= include_depth) continue;
-        const std::size_t length = key.size() - condition_begin.size() - condition_end.size();
-        if (!has_condition || holds(key.substr(condition_begin.size(), length), file)) include(file, place, *value, depth + 1);
+        if (condition.empty() || holds(condition, file)) include(file, place, *value, depth + 1);
     }
 }
 

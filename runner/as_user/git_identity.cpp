@@ -43,8 +43,7 @@ public:
         auto &[name, value] = one.setting;
         GitIdentity &identity = found_.identity;
         const std::string rule = git_rule(name);
-        if (has_word("filter.clean filter.smudge filter.process", rule))
-            add_filter(name.substr(7, name.rfind('.') - 7), value.value_or(""));
+        if (has_word("filter.clean filter.smudge filter.process", rule)) add_filter(std::string(git_subsection(name)), value.value_or(""));
         if (name == "user.name" || name == "user.email") {
             if (value) (name == "user.name" ? identity.name : identity.email) = short_value(one);
         } else if (name == "safe.directory") {
