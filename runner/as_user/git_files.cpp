@@ -60,6 +60,11 @@ UniqueFd file_with(const std::string &text)
 
 } // namespace
 
+std::string path_in_setting(const std::string &value, const std::string &home)
+{
+    return value.starts_with("~/") ? home + value.substr(1) : value;
+}
+
 std::vector<FoundGitSetting> GitFiles::read(const std::string &file)
 {
     settings_.clear();
@@ -115,7 +120,7 @@ std::vector<GitSetting> GitFiles::ask(const std::string &file, FdRef descriptor)
 
 void GitFiles::include(const std::string &file, const UserPlacePtr &place, const std::string &path, int depth)
 {
-    const std::string absolute = path.starts_with("~/") ? home_ + path.substr(1) : path;
+    const std::string absolute = path_in_setting(path, home_);
     if (place && place->written_by != nullptr) { // it may have come from an agent
         if (absolute.front() == '/')
             notices_.push_back("in " + escape_for_display(place->path) + " the include of " + escape_for_display(path) +

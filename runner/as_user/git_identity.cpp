@@ -20,7 +20,7 @@ namespace pi_agent {
 std::optional<std::string> safe_directory(const std::string &value, const std::string &home, const std::string &shown)
 {
     if (value.empty() || value == "*") return value;
-    const std::string path = value.starts_with("~/") ? home + value.substr(1) : value;
+    const std::string path = path_in_setting(value, home);
     const bool and_below = path.ends_with("/*"); // git 2.46 and newer
     const std::string directory = without_trailing_slashes(and_below ? path.substr(0, path.size() - 1) : path);
     if (is_within(directory, shown) || (and_below && is_within(shown, directory))) return path;
@@ -108,7 +108,7 @@ private:
     {
         const auto &[name, value] = one.setting;
         if (value->empty()) return;
-        const std::string path = value->starts_with("~/") ? home_ + value->substr(1) : *value;
+        const std::string path = path_in_setting(*value, home_);
         const auto left_out = [&, &key = name](const std::string &why) {
             say(key + ": " + escape_for_display(path) + " is left out: " + why);
         };
