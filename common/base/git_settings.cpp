@@ -219,6 +219,13 @@ std::string git_rule(std::string_view name)
     return std::string(name.substr(0, first)).append(name.substr(name.rfind('.')));
 }
 
+std::string_view git_subsection(std::string_view name)
+{
+    const std::size_t first = name.find('.');
+    const std::size_t last = name.rfind('.');
+    return last > first ? name.substr(first + 1, last - first - 1) : std::string_view();
+}
+
 std::optional<bool> git_truth(const std::optional<std::string> &value)
 {
     if (!value) return true;
@@ -233,10 +240,8 @@ bool runs_code(const GitSetting &setting)
 {
     const std::string_view name = setting.name;
     const std::size_t first = name.find('.');
-    const std::size_t last = name.rfind('.');
     if (first == std::string_view::npos) return false;
     const std::string_view section = name.substr(0, first);
-    const std::string_view between = last > first ? name.substr(first + 1, last - first - 1) : std::string_view();
     const std::string rule = git_rule(name);
     const std::string_view value = setting.value ? std::string_view(*setting.value) : std::string_view();
 
@@ -245,7 +250,7 @@ bool runs_code(const GitSetting &setting)
     // Programs unless they are a truth value, which only switches git's own on or off.
     if (rule == "core.fsmonitor" || section == "pager") return !git_truth(setting.value);
     if (has_word(addresses, rule)) return has_transport(value);
-    if (section == "url") return has_transport(between);
+    if (section == "url") return has_transport(git_subsection(name));
     return rule == "submodule.update" && value.substr(0, 1) == "!";
 }
 

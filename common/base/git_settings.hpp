@@ -29,6 +29,9 @@ std::optional<std::string> worktree_of_config(std::string_view text);
 // "section.key", without what is between; empty for what is no name of a setting.
 std::string git_rule(std::string_view name);
 
+// What is between; empty where nothing is.
+std::string_view git_subsection(std::string_view name);
+
 // What git takes a value for that is to be true or false; none where it is neither.
 std::optional<bool> git_truth(const std::optional<std::string> &value);
 

@@ -131,6 +131,30 @@ std::vector<std::string> path_components(std::string_view path)
     return names;
 }
 
+bool leads_above(std::string_view path, std::ptrdiff_t depth)
+{
+    for (const auto &name : path_components(path)) {
+        depth += name == ".." ? -1 : 1;
+        if (depth < 0) return true;
+    }
+    return false;
+}
+
+std::string resolved_by_text(std::string_view path)
+{
+    std::vector<std::string> kept;
+    for (auto &name : path_components(path)) {
+        if (name != "..")
+            kept.push_back(std::move(name));
+        else if (!kept.empty())
+            kept.pop_back();
+    }
+    std::string resolved;
+    for (const auto &name : kept)
+        resolved += "/" + name;
+    return resolved.empty() ? "/" : resolved;
+}
+
 bool nests_deeper(std::string_view json, int levels) noexcept
 {
     int depth = 0;

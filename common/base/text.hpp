@@ -56,6 +56,12 @@ std::string parent_of(const std::string &path);
 // The names in a path, ".." too, without empty ones and ".".
 std::vector<std::string> path_components(std::string_view path);
 
+// Whether a path that is relative to a directory `depth` names below some other leads out of that one, by its text, at any step.
+bool leads_above(std::string_view path, std::ptrdiff_t depth);
+
+// An absolute path with each ".." taken back by its text, which leads elsewhere where a link is on the way; above "/" is "/".
+std::string resolved_by_text(std::string_view path);
+
 // --- Texts in parts.
 
 // What lies between separators; nothing behind one at the end. The parts refer to `text`.

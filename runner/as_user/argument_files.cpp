@@ -30,12 +30,7 @@ std::size_t copies_size()
 // A link that leads to something beside it stays one, so that what finds its parts through links finds them in the copy too.
 bool stays_in_copy(const std::string &target, int depth)
 {
-    if (target.empty() || target.front() == '/') return false;
-    for (const auto &name : path_components(target)) {
-        depth += name == ".." ? -1 : 1;
-        if (depth < 0) return false;
-    }
-    return true;
+    return !target.empty() && target.front() != '/' && !leads_above(target, depth);
 }
 
 class Copying {
@@ -48,7 +43,7 @@ public:
         const UniqueFd directory = make_directory(copies_, std::to_string(number));
         const std::string name = path.substr(path.rfind('/') + 1);
         if (S_ISDIR(place->facts.st_mode)) return copy_tree(place, directory, name, 0);
-        copy_file(open_host_file(paths_, path), directory, name);
+        copy_file(open_host_file(*place), directory, name);
     }
 
     [[nodiscard]] std::vector<std::string> notices() const { return notices_; }
@@ -93,10 +88,8 @@ private:
         DirectoryStream stream(open_to_list(*place));
         if (!stream) refuse_copy(*named_, SystemFailure(errno, "opening").what());
         const UniqueFd directory = make_directory(above, name);
-        while (const dirent *entry = stream.next()) {
-            const std::string inner = entry->d_name;
-            if (inner != "." && inner != "..") copy_entry(place, directory, inner, depth);
-        }
+        while (const dirent *entry = stream.next())
+            copy_entry(place, directory, entry->d_name, depth);
         if (errno != 0) refuse_copy(*named_, SystemFailure(errno, "reading").what());
     }
 
@@ -112,7 +105,7 @@ private:
         if (!inner) return;
         if (S_ISDIR(inner->facts.st_mode)) return copy_tree(inner, into, name, depth + 1);
         if (!S_ISREG(inner->facts.st_mode)) return leave_out(place->path + "/" + name, no_regular_file);
-        copy_file(open_host_file(paths_, place, name), into, name);
+        copy_file(open_host_file(*inner), into, name);
     }
 
     // None for what is left out: a link out of where agents write, one to nothing, what is gone meanwhile.
@@ -146,21 +139,21 @@ bool is_of_processes(const std::string &path)
     return is_within(path, "/proc") || is_within(path, "/dev/fd");
 }
 
-bool is_shown_inside(const std::string &path, const ShownPlaces &shown)
+// What is named in /dev and /sys is looked for in those that the session has.
+bool is_there_inside(const ShownPlaces &shown, const std::string &path)
 {
-    return is_shown(shown.view, path) || is_within(path, shown.project) || is_within(path, shown.home) || is_within(path, "/dev") ||
-           is_within(path, "/sys");
+    return is_shown(shown, path) || is_within(path, "/dev") || is_within(path, "/sys");
 }
 
 Handed hand_one_over(const UserPaths &paths, const ArgumentFile &file, std::size_t number, const ShownPlaces &shown, Copying &copying,
                      std::vector<std::string> &notices)
 {
-    const bool seen = is_shown_inside(file.path, shown);
+    const bool seen = is_there_inside(shown, file.path);
     if (is_of_processes(file.path))
         refuse_copy(file.path, "it is of a process outside; give it on standard input, or write it to a file first");
     try {
         const UserPlacePtr place = paths.follow(file.path);
-        if (seen && is_shown_inside(place->path, shown)) return Handed::shown;
+        if (seen && is_there_inside(shown, place->path)) return Handed::shown;
         const bool is_directory = S_ISDIR(place->facts.st_mode);
         if (is_directory && file.as == NamedAs::text) return Handed::left;
         if (is_directory && file.as != NamedAs::tree)

@@ -21,8 +21,6 @@ namespace {
 
 constexpr int include_depth = 10;                   // as git's own
 constexpr std::size_t listing_limit = 256UL * 1024; // bytes of what git says of one file
-constexpr std::string_view condition_begin = "includeif.";
-constexpr std::string_view condition_end = ".path";
 
 // Git reads no more of the system than it must, asks nobody, and says what is wrong in words that do not depend on the user.
 std::vector<std::string> environment_for(const std::string &home)
@@ -62,6 +60,11 @@ UniqueFd file_with(const std::string &text)
 
 } // namespace
 
+std::string path_in_setting(const std::string &value, const std::string &home)
+{
+    return value.starts_with("~/") ? home + value.substr(1) : value;
+}
+
 std::vector<FoundGitSetting> GitFiles::read(const std::string &file)
 {
     settings_.clear();
@@ -88,19 +91,17 @@ void GitFiles::read_into(const std::string &file, const UserPlacePtr &from, int 
     }
     HostFile opened;
     if (place && place->written_by != nullptr) {
-        opened = from ? open_host_file(paths_, from, file) : open_host_file(paths_, file);
+        opened = open_host_file(*place);
         if (!opened.fd) return notices_.push_back(escape_for_display(place->path) + " is left out: " + opened.problem);
     }
     for (auto &[key, value] : ask(from ? place->path : file, opened.fd)) {
-        const bool has_condition = key.size() > condition_begin.size() + condition_end.size() &&
-                                   std::string_view(key).starts_with(condition_begin) && std::string_view(key).ends_with(condition_end);
-        if (!has_condition && key != "include.path") {
+        const std::string condition(git_rule(key) == "includeif.path" ? git_subsection(key) : "");
+        if (condition.empty() && key != "include.path") {
             settings_.push_back({{std::move(key), std::move(value)}, place ? place->path : file, place && place->written_by != nullptr});
             continue;
         }
         if (!value || value->empty() || depth >= include_depth) continue;
-        const std::size_t length = key.size() - condition_begin.size() - condition_end.size();
-        if (!has_condition || holds(key.substr(condition_begin.size(), length), file)) include(file, place, *value, depth + 1);
+        if (condition.empty() || holds(condition, file)) include(file, place, *value, depth + 1);
     }
 }
 
@@ -119,7 +120,7 @@ std::vector<GitSetting> GitFiles::ask(const std::string &file, FdRef descriptor)
 
 void GitFiles::include(const std::string &file, const UserPlacePtr &place, const std::string &path, int depth)
 {
-    const std::string absolute = path.starts_with("~/") ? home_ + path.substr(1) : path;
+    const std::string absolute = path_in_setting(path, home_);
     if (place && place->written_by != nullptr) { // it may have come from an agent
         if (absolute.front() == '/')
             notices_.push_back("in " + escape_for_display(place->path) + " the include of " + escape_for_display(path) +

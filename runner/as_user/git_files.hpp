@@ -11,6 +11,9 @@
 
 namespace pi_agent {
 
+// What git takes a path in its settings for: "~/" is the user's home.
+std::string path_in_setting(const std::string &value, const std::string &home);
+
 struct FoundGitSetting {
     GitSetting setting;
     std::string file;       // that it stands in

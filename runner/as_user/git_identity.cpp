@@ -20,7 +20,7 @@ namespace pi_agent {
 std::optional<std::string> safe_directory(const std::string &value, const std::string &home, const std::string &shown)
 {
     if (value.empty() || value == "*") return value;
-    const std::string path = value.starts_with("~/") ? home + value.substr(1) : value;
+    const std::string path = path_in_setting(value, home);
     const bool and_below = path.ends_with("/*"); // git 2.46 and newer
     const std::string directory = without_trailing_slashes(and_below ? path.substr(0, path.size() - 1) : path);
     if (is_within(directory, shown) || (and_below && is_within(shown, directory))) return path;
@@ -43,8 +43,7 @@ public:
         auto &[name, value] = one.setting;
         GitIdentity &identity = found_.identity;
         const std::string rule = git_rule(name);
-        if (has_word("filter.clean filter.smudge filter.process", rule))
-            add_filter(name.substr(7, name.rfind('.') - 7), value.value_or(""));
+        if (has_word("filter.clean filter.smudge filter.process", rule)) add_filter(std::string(git_subsection(name)), value.value_or(""));
         if (name == "user.name" || name == "user.email") {
             if (value) (name == "user.name" ? identity.name : identity.email) = short_value(one);
         } else if (name == "safe.directory") {
@@ -109,7 +108,7 @@ private:
     {
         const auto &[name, value] = one.setting;
         if (value->empty()) return;
-        const std::string path = value->starts_with("~/") ? home_ + value->substr(1) : *value;
+        const std::string path = path_in_setting(*value, home_);
         const auto left_out = [&, &key = name](const std::string &why) {
             say(key + ": " + escape_for_display(path) + " is left out: " + why);
         };
@@ -118,8 +117,7 @@ private:
                             "; name the file in one that lies in no project");
         if (path.front() != '/') return left_out("it is no absolute path");
         try {
-            if (paths_.follow(path) == nullptr) return;
-            const HostFile file = open_host_file(paths_, path);
+            const HostFile file = open_host_file(*paths_.follow(path));
             if (!file.fd) return left_out(file.problem);
             found_.identity.files[name] = read_whole(file.fd, git_file_copy_limit, "it");
         } catch (const SystemFailure &failure) {

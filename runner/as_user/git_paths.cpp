@@ -87,10 +87,8 @@ public:
     {
         const auto own = follow_dot_git(repository);
         if (!own) return std::nullopt;
-        const auto text = small_text(tree_, *own, "commondir");
-        if (!text) return small_text(tree_, *own, name);
-        const ShownPath common = find_shown(tree_, *own, trimmed(*text));
-        return common.kind == ShownPath::Kind::directory ? small_text(tree_, common.path, name) : std::nullopt;
+        const auto common = common_of(*own);
+        return common ? small_text(tree_, *common, name) : std::nullopt;
     }
 
     std::vector<GuardedPath> of_gitdir()
@@ -116,21 +114,25 @@ private:
     void note_own(const std::string &gitdir)
     {
         own_.insert(gitdir);
+        if (auto common = common_of(gitdir)) own_.insert(std::move(*common));
+    }
+
+    // The git directory that this one shares with others, or itself; none where it lies in another tree, or is none.
+    std::optional<std::string> common_of(const std::string &gitdir)
+    {
         const auto text = small_text(tree_, gitdir, "commondir");
-        if (!text) return;
-        const ShownPath common = find_shown(tree_, gitdir, trimmed(*text));
-        if (common.kind == ShownPath::Kind::directory) own_.insert(common.path);
+        if (!text) return gitdir;
+        ShownPath common = find_shown(tree_, gitdir, trimmed(*text));
+        return common.kind == ShownPath::Kind::directory ? std::optional(std::move(common.path)) : std::nullopt;
     }
 
     // What a worktree shares with others may lie in another tree, or in none.
     void add_gitdir(const std::string &own)
     {
-        const auto text = small_text(tree_, own, "commondir");
-        if (!text) return add_common(own);
-        const ShownPath common = find_shown(tree_, own, trimmed(*text));
-        if (common.kind != ShownPath::Kind::directory) return add_private(own, Standin::comment);
-        if (common.path != own) add_private(own, worktree_config_of(common.path));
-        add_common(common.path);
+        const auto common = common_of(own);
+        if (!common) return add_private(own, Standin::comment);
+        if (*common != own) add_private(own, worktree_config_of(*common));
+        add_common(*common);
     }
 
     // The git directory that belongs to a working tree; none where it is in another tree, or nobody's.

@@ -60,8 +60,7 @@ HostFile open_found(FdRef place, bool by_agents)
 HostFile open_followed(const std::function<UserPlacePtr()> &follow)
 {
     try {
-        const UserPlacePtr place = follow();
-        return open_found(place->fd, place->written_by != nullptr);
+        return open_host_file(*follow());
     } catch (const NotFollowed &refusal) {
         return {{}, {}, refusal.what(), true};
     } catch (const SystemFailure &failure) {
@@ -88,6 +87,11 @@ bool is_kernels(FdRef place)
     struct statfs facts {};
     if (!defence_is_on("kernels-files")) return false;
     return fstatfs(place.get(), &facts) != 0 || facts.f_type == PROC_SUPER_MAGIC || facts.f_type == SYSFS_MAGIC;
+}
+
+HostFile open_host_file(const UserPlace &place)
+{
+    return open_found(place.fd, place.written_by != nullptr);
 }
 
 HostFile open_host_file(const UserPaths &paths, const UserPlacePtr &from, const std::string &path)

@@ -84,7 +84,7 @@ void Listing::enter(const UserPlacePtr &place, const std::string &path)
     above_.push_back(&facts);
     while (const dirent *entry = stream.next()) {
         const std::string name = entry->d_name;
-        visit(place, name, path.empty() ? name : path + "/" + name);
+        visit(place, name, join_path(path, name));
     }
     if (errno != 0) skip(path, SystemFailure(errno, "reading").what());
     above_.pop_back();
@@ -108,7 +108,7 @@ void Listing::visit(const UserPlacePtr &parent, const std::string &name, const s
     const bool by_agents = parent->written_by != nullptr;
     const std::string whole = whole_of(path);
     if (left_out_.contains(whole)) return;
-    ListedAmount &amount = !whole.empty() ? for_once_[path.substr(0, path.find('/'))] : by_agents ? from_agents_ : from_user_;
+    ListedAmount &amount = amount_of(path, whole, by_agents);
     if (!amount.take_entry(path)) return whole.empty() ? too_many(by_agents, path) : leave_out(whole);
     if (source().inside.size() + 1 + path.size() > 4096) return skip(path, "its path is longer than 4096 bytes", false);
     if (amount.entries() % 256 == 0)
@@ -176,13 +176,20 @@ void Listing::take(const std::string &path, const struct stat &facts, bool liste
     const HostFacts told = facts_of(facts);
     if (told.size > config_file_limit && defence_is_on("file-limit")) return skip(path, "larger than 256 MiB");
     const std::string whole = whole_of(path);
-    if (!whole.empty() && !for_once_[path.substr(0, path.find('/'))].take_bytes(told.size)) return leave_out(whole);
-    if (whole.empty() && !(by_agents ? from_agents_ : from_user_).take_bytes(told.size)) {
+    if (!amount_of(path, whole, by_agents).take_bytes(told.size)) {
+        if (!whole.empty()) return leave_out(whole);
         if (!by_agents) refuse_size("holds more than 2 GiB");
         return skip(path, "with it, what agents can have written here is more than 2 GiB");
     }
     files_.push_back(ListedFile{number_, path});
     add(EntryKind::file, path, told);
+}
+
+// Against whose bounds an entry counts; `whole` is its tree of class `once`, or "".
+ListedAmount &Listing::amount_of(const std::string &path, const std::string &whole, bool by_agents)
+{
+    if (!whole.empty()) return for_once_[path.substr(0, path.find('/'))];
+    return by_agents ? from_agents_ : from_user_;
 }
 
 // What agents fill must not keep their user from starting one.

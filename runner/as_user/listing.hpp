@@ -68,6 +68,7 @@ private:
     void visit(const UserPlacePtr &parent, const std::string &name, const std::string &path);
     bool keep_link(const UserPlacePtr &parent, const std::string &name, const std::string &path, const struct stat &facts);
     void take(const std::string &path, const struct stat &facts, bool listed, bool by_agents = false);
+    ListedAmount &amount_of(const std::string &path, const std::string &whole, bool by_agents);
     void too_many(bool by_agents, const std::string &path);
     [[nodiscard]] std::string whole_of(const std::string &path) const;
     void leave_out(const std::string &whole);

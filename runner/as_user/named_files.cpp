@@ -18,11 +18,6 @@ namespace pi_agent {
 
 namespace {
 
-bool is_shown(const std::string &path, const ShownPlaces &shown)
-{
-    return is_shown(shown.view, path) || is_within(path, shown.project) || is_within(path, shown.home);
-}
-
 // Not a defence: it keeps people's mistakes from the agent.
 void require_certificates(const std::string &content)
 {
@@ -39,10 +34,10 @@ std::optional<UserPlacePtr> find_place(const UserPaths &paths, const std::string
     try {
         return paths.follow(path);
     } catch (const SystemFailure &failure) {
-        if (failure.error_number() == EACCES && is_shown(path, shown)) return std::nullopt;
+        if (failure.error_number() == EACCES && is_shown(shown, path)) return std::nullopt;
         throw SystemFailure(failure.error_number(), "looking for it");
     } catch (const NotFollowed &failure) { // of an agents' place
-        if (!failure.leads_out() && is_shown(path, shown)) return std::nullopt;
+        if (!failure.leads_out() && is_shown(shown, path)) return std::nullopt;
         throw;
     }
 }
@@ -52,10 +47,10 @@ std::optional<std::string> read_certificates(const UserPaths &paths, const std::
 {
     if (path.front() != '/') throw Failure(ExitStatus::configuration, "it is no absolute path");
     const std::optional<UserPlacePtr> place = find_place(paths, path, shown);
-    if (!place || (is_shown(path, shown) && is_shown((*place)->path, shown))) return std::nullopt;
+    if (!place || (is_shown(shown, path) && is_shown(shown, (*place)->path))) return std::nullopt;
     if (S_ISDIR((*place)->facts.st_mode))
         throw Failure(ExitStatus::configuration, "it is a directory, and only files are copied for the agent");
-    const HostFile file = open_host_file(paths, path);
+    const HostFile file = open_host_file(**place);
     if (!file.fd) throw Failure(ExitStatus::configuration, file.problem);
     if (file.facts.size > limit)
         throw Failure(ExitStatus::configuration,
@@ -77,7 +72,7 @@ void look_at_directories(CertificateFiles &files, const CertificateVariable &var
     while (start <= variable.path.size()) {
         const std::size_t end = std::min(variable.path.find(':', start), variable.path.size());
         const std::string path = variable.path.substr(start, end - start);
-        if (!path.empty() && !is_shown(path, shown))
+        if (!path.empty() && !is_shown(shown, path))
             return tell(files, variable, path,
                         "directories are not copied; put the certificates into one file, and name it in SSL_CERT_FILE");
         start = end + 1;
@@ -172,6 +167,11 @@ void read_host_env_file(const UserPaths &paths, const std::string &path, HostVar
 }
 
 } // namespace
+
+bool is_shown(const ShownPlaces &shown, const std::string &path)
+{
+    return is_shown(shown.view, path) || is_within(path, shown.project) || is_within(path, shown.home);
+}
 
 CertificateFiles read_certificate_files(const UserPaths &paths, const std::vector<CertificateVariable> &variables, const ShownPlaces &shown)
 {

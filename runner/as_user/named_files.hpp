@@ -24,6 +24,8 @@ struct ShownPlaces {
     std::string home;
 };
 
+bool is_shown(const ShownPlaces &shown, const std::string &path);
+
 // For a process of the user's. What lies in `shown` places is left alone; what is no file of certificates, or cannot be read, is left alone
 // and told.
 CertificateFiles read_certificate_files(const UserPaths &paths, const std::vector<CertificateVariable> &variables,
@@ -68,6 +70,8 @@ constexpr const char *no_regular_file = "it is no regular file, but a directory,
 HostFile open_host_file(const UserPaths &paths, const UserPlacePtr &from, const std::string &path);
 // Absolute.
 HostFile open_host_file(const UserPaths &paths, const std::string &path);
+// What a walk has come to already: what was looked at is what is opened.
+HostFile open_host_file(const UserPlace &place);
 
 // None when it is missing, and when agents can have made it unusable: then `left_out` says how. Throws Failure(configuration) when it is no
 // readable directory or a link to nothing; `what` names it in messages.

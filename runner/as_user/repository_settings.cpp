@@ -30,9 +30,7 @@ OwnSettings own_settings(const std::string &config)
         if (name == "tag.gpgsign") own.signs_tags = git_truth(value);
         if (name == "gpg.format") own.format = value.value_or("");
         if (name == "user.signingkey") own.key = value.value_or("");
-        constexpr std::string_view filter = "filter.";
-        if (name.starts_with(filter) && name.rfind('.') >= filter.size())
-            own.filters.insert(name.substr(filter.size(), name.rfind('.') - filter.size()));
+        if (name.starts_with("filter.")) own.filters.emplace(git_subsection(name));
     }
     return own;
 }

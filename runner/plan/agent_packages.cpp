@@ -4,7 +4,6 @@
 #include "common/base/text.hpp"
 
 #include <algorithm>
-#include <optional>
 
 namespace pi_agent {
 
@@ -50,17 +49,22 @@ std::vector<std::string> places_of(const std::string &source)
 
 } // namespace
 
+std::optional<std::string> source_of_resource(const nlohmann::json &entry)
+{
+    if (!entry.is_object()) return entry.is_string() ? std::optional(entry.get<std::string>()) : std::nullopt;
+    const auto named = entry.find("source");
+    return named != entry.end() && named->is_string() ? std::optional(named->get<std::string>()) : std::nullopt;
+}
+
 std::vector<AgentPackage> packages_of(const nlohmann::json &settings)
 {
     std::vector<AgentPackage> found;
     const auto list = settings.find("packages");
     if (list == settings.end() || !list->is_array()) return found;
     for (const auto &item : *list) {
-        const auto named = item.is_object() ? item.find("source") : item.end();
-        const nlohmann::json *source = !item.is_object() ? &item : named != item.end() ? &*named : nullptr;
-        if (source == nullptr || !source->is_string() || found.size() == packages_limit) continue;
-        const auto text = source->get<std::string>();
-        if (auto places = places_of(text); !places.empty()) found.push_back({text, std::move(places)});
+        const auto source = source_of_resource(item);
+        if (!source || found.size() == packages_limit) continue;
+        if (auto places = places_of(*source); !places.empty()) found.push_back({*source, std::move(places)});
     }
     return found;
 }

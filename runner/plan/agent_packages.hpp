@@ -3,10 +3,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace pi_agent {
+
+// What an entry of a settings' list of resources names: it says so itself, or its "source" does. None for anything else.
+std::optional<std::string> source_of_resource(const nlohmann::json &entry);
 
 struct AgentPackage {
     std::string source;              // as the settings have it

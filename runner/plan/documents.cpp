@@ -1,6 +1,7 @@
 // The documents that a sync writes, and what it does about each.
 #include "runner/plan/documents.hpp"
 
+#include "runner/plan/agent_packages.hpp"
 #include "runner/plan/json_merge.hpp"
 
 #include <array>
@@ -206,9 +207,9 @@ std::vector<std::string> paths_that_leave(const json &settings)
         const json *list = member(&settings, key);
         if (list == nullptr || !list->is_array()) continue;
         for (const auto &item : *list) {
-            const json *source = item.is_object() ? member(&item, "source") : &item;
-            if (source == nullptr || !source->is_string()) continue;
-            std::string path = source->get<std::string>();
+            const auto source = source_of_resource(item);
+            if (!source) continue;
+            std::string path = *source;
             if (!path.empty() && (path[0] == '-' || path[0] == '+' || path[0] == '!'))
                 path.erase(0, 1); // patterns that switch one on or off
             const bool leaves = path.starts_with('/') || path.starts_with('~') || path.starts_with("../") || path == ".." ||

@@ -10,22 +10,6 @@ namespace pi_agent {
 
 namespace {
 
-// By its text alone, as node's path.resolve() has it.
-std::string resolved_by_text(const std::string &path)
-{
-    std::vector<std::string> kept;
-    for (auto &name : path_components(path)) {
-        if (name != "..")
-            kept.push_back(std::move(name));
-        else if (!kept.empty())
-            kept.pop_back();
-    }
-    std::string resolved;
-    for (const auto &name : kept)
-        resolved += "/" + name;
-    return resolved.empty() ? "/" : resolved;
-}
-
 class ArgumentReader {
 public:
     ArgumentReader(const FileArguments &known, const std::string &directory, const std::string &home)
@@ -72,7 +56,7 @@ private:
         else if (!path.starts_with("/"))
             path = join_path(directory_, path);
         if (argument.size() == begin || path.size() >= PATH_MAX) return;
-        path = resolved_by_text(path);
+        path = resolved_by_text(path); // as node's path.resolve() has it
         if (path != "/") found_.push_back({index, begin, std::move(path), as});
     }
 

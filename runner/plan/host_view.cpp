@@ -182,13 +182,7 @@ std::string group_text(const std::vector<std::pair<std::string, Gid>> &groups)
 std::string place_of_tmpdir(const std::string &named, const std::string &shown_path, const std::string &below)
 {
     const bool absolute = named[0] == '/';
-    std::vector<std::string> components = path_components(absolute ? "" : shown_path + "/" + below);
-    for (const auto &name : path_components(named)) {
-        if (name != "..")
-            components.push_back(name);
-        else if (!components.empty())
-            components.pop_back();
-    }
+    const std::vector<std::string> components = path_components(resolved_by_text((absolute ? "" : shown_path + "/" + below + "/") + named));
     const std::vector<std::string> root = path_components(shown_path);
     if (components.size() <= root.size() || !std::equal(root.begin(), root.end(), components.begin()))
         refuse_tmpdir(escape_for_display(named) + " does not lie in " + escape_for_display(shown_path) +

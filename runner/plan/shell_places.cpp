@@ -11,24 +11,6 @@ namespace pi_agent {
 
 namespace {
 
-// Without `.`, and with no `..` left; none where it would lead above the top.
-std::optional<std::string> plain_path(std::string_view path)
-{
-    std::vector<std::string> components;
-    for (auto &name : path_components(path)) {
-        if (name != "..")
-            components.push_back(std::move(name));
-        else if (components.empty())
-            return std::nullopt;
-        else
-            components.pop_back();
-    }
-    std::string plain;
-    for (const auto &name : components)
-        plain += "/" + name;
-    return plain.empty() ? "/" : plain;
-}
-
 std::optional<std::string> path_inside(const std::vector<ShownAs> &trees, const std::string &path)
 {
     for (const auto &[outside, inside] : trees)
@@ -40,7 +22,7 @@ std::optional<std::string> path_inside(const std::vector<ShownAs> &trees, const 
 std::optional<std::string> place_inside(const PlacesInside &places, std::string_view path)
 {
     if (path.substr(0, 1) != "/" || path.find("/..") != std::string_view::npos) return std::nullopt;
-    const std::string plain = plain_path(path).value_or("/");
+    const std::string plain = resolved_by_text(path);
     for (const auto *trees : {&places.work, &places.toolchains})
         if (auto inside = path_inside(*trees, plain)) return inside;
     const std::vector<std::string> own = system_path(); // on NixOS links to what is shown
@@ -64,11 +46,11 @@ std::optional<std::string> judge_of_git(const PlacesInside &places, std::string_
 {
     const std::string &project = places.work.front().first;
     const bool absolute = value.substr(0, 1) == "/";
-    const std::string from_project = absolute ? "" : project + "/" + places.below + "/";
-    const auto plain = plain_path(from_project + std::string(value));
-    if (!plain) return std::nullopt;
-    if (!absolute) return is_within(*plain, project) ? std::optional(std::string(value)) : std::nullopt;
-    return path_inside(places.work, *plain);
+    const std::string whole = (absolute ? "" : project + "/" + places.below + "/") + std::string(value);
+    if (leads_above(whole, 0)) return std::nullopt;
+    const std::string plain = resolved_by_text(whole);
+    if (!absolute) return is_within(plain, project) ? std::optional(std::string(value)) : std::nullopt;
+    return path_inside(places.work, plain);
 }
 
 // GIT_ALTERNATE_OBJECT_DIRECTORIES is a list; a path with a colon in it would have to be quoted there.

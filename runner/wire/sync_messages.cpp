@@ -21,12 +21,7 @@ bool is_plain_relative(std::string_view path) noexcept
 bool is_kept_link(std::string_view path, std::string_view target)
 {
     if (target.empty() || target.size() > 4096 || target.front() == '/' || target.find('\0') != std::string_view::npos) return false;
-    std::ptrdiff_t depth = std::count(path.begin(), path.end(), '/');
-    for (const auto &name : path_components(target)) {
-        depth += name == ".." ? -1 : 1;
-        if (depth < 2) return false;
-    }
-    return true;
+    return !leads_above(target, std::count(path.begin(), path.end(), '/') - 2);
 }
 
 } // namespace pi_agent

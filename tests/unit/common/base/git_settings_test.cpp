@@ -235,6 +235,9 @@ TEST_CASE("the rule of a setting is its section and key, and a truth is git's")
     CHECK(git_rule("url.git@x.y:.insteadof") == "url.insteadof");
     CHECK(git_rule("core.eol") == "core.eol");
     CHECK(git_rule("core").empty());
+    CHECK(git_subsection("url.git@x.y:.insteadof") == "git@x.y:");
+    for (const char *name : {"core.eol", "core", "filter..clean"})
+        CHECK_MESSAGE(git_subsection(name).empty(), name);
     for (const char *text : {"true", "YES", "on", "1", "42"})
         CHECK_MESSAGE(git_truth(text) == true, text);
     for (const char *text : {"false", "No", "off", "0", "00", ""})
