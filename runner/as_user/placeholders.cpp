@@ -1,5 +1,5 @@
-// Placeholders in a user's project. A session's mounts lie among the host's too, and what is a mount point there cannot be removed: so one
-// that another session still uses stays, and whoever is last removes it.
+// Placeholders in a user's project. One that another session still uses stays, and whoever is last removes it: what is a mount point among
+// the host's cannot be removed, and of the others is written down who uses them (runner/root/session/placeholder_records.cpp).
 #include "runner/as_user/git_paths.hpp"
 
 #include "common/base/error.hpp"

@@ -125,10 +125,16 @@ private:
         return "/proc/" + std::to_string(told_.pid) + "/" + name;
     }
 
+    // After something was opened by its number.
+    void require_caller() const
+    {
+        if (ioctl(questions_.get(), SECCOMP_IOCTL_NOTIF_ID_VALID, &told_.id) != 0) throw_errno("looking for the caller");
+    }
+
     [[nodiscard]] UniqueFd open_of_caller(const std::string &name, int flags) const
     {
         UniqueFd fd = open_or_throw("opening what a caller has", place(name), flags | O_CLOEXEC);
-        if (ioctl(questions_.get(), SECCOMP_IOCTL_NOTIF_ID_VALID, &told_.id) != 0) throw_errno("looking for the caller");
+        require_caller();
         return fd;
     }
 
@@ -159,7 +165,11 @@ private:
         if ((flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) != 0) throw SystemFailure(EINVAL, "a flag is unknown");
         const std::string path = seen_by(static_cast<pid_t>(told_.pid), read_text(address));
         const int follow = O_PATH | O_CLOEXEC | ((flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0);
-        if (path[0] == '/') return open_or_throw("opening a path", path, follow);
+        if (path[0] == '/') {
+            UniqueFd object = open_or_throw("opening a path", path, follow);
+            require_caller(); // seen_by() may have put its number in
+            return object;
+        }
         if (path.empty() && (flags & AT_EMPTY_PATH) == 0) throw SystemFailure(ENOENT, "there is no path");
         UniqueFd from = directory == AT_FDCWD ? open_of_caller("cwd", O_PATH) : open_descriptor(static_cast<std::uint64_t>(directory));
         return path.empty() ? std::move(from) : open_or_throw("opening a path", from, path, follow);

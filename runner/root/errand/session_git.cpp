@@ -2,7 +2,6 @@
 #include "runner/root/errand/session_git.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_user/git_identity.hpp"
@@ -56,7 +55,7 @@ void write_copies(const SessionDirectory &session, const std::map<std::string, s
     for (const auto &[name, content] : files) {
         const std::string copy = copied_git_file(name);
         if (copy.empty()) throw ProtocolError("git's answer names a file that was not asked for");
-        write_whole(session.make_file(git_file_inside(copy).substr(1)), content, git_file_inside(copy));
+        session.write_file(git_file_inside(copy).substr(1), content);
     }
 }
 
@@ -125,7 +124,7 @@ GitNotices GitIdentityReader::show(const SessionDirectory &session, const Sessio
         found.identity.signs_commits = found.identity.signs_tags = false;
     child_.reset();
     session.make_directory("run/pi-agent");
-    write_whole(session.make_file("run/pi-agent/gitconfig"), git_config_text("/etc/gitconfig", found.identity, config), config_inside);
+    session.write_file("run/pi-agent/gitconfig", git_config_text("/etc/gitconfig", found.identity, config));
     write_copies(session, found.identity.files);
     GitNotices notices;
     notices.unsigned_for = found.signing;

@@ -24,11 +24,6 @@ namespace pi_agent {
 
 namespace {
 
-void write_file(const SessionDirectory &session, const std::string &path, const std::string &content)
-{
-    write_whole(session.make_file(path), content, "/" + path);
-}
-
 constexpr const char *ssh_inside = "run/pi-agent/ssh";
 // ssh_config(5). Nobody can be asked, no other key is tried, and a host that the user does not know is refused.
 constexpr const char *config = "Host *\n"
@@ -67,7 +62,7 @@ void show_certificate_files(const SessionDirectory &session, const CertificateFi
     if (files.contents.empty()) return;
     session.make_directory("run/pi-agent/ca");
     for (std::size_t number = 1; number <= files.contents.size(); ++number)
-        write_file(session, certificate_path_inside(number).substr(1), files.contents[number - 1]);
+        session.write_file(certificate_path_inside(number).substr(1), files.contents[number - 1]);
 }
 
 std::vector<EnvAssignment> read_managed_env_files(const std::vector<PolicyPath> &files)
@@ -141,8 +136,8 @@ void show_ssh_files(const AsRoot & /*root*/, const SessionDirectory &session, co
     };
     if (!files.key.empty()) {
         session.make_directory(ssh_inside);
-        write_file(session, "run/pi-agent/ssh/known_hosts", files.known_hosts);
-        write_file(session, "run/pi-agent/ssh/config", config);
+        session.write_file("run/pi-agent/ssh/known_hosts", files.known_hosts);
+        session.write_file("run/pi-agent/ssh/config", config);
         write_key("run/pi-agent/ssh/key", files.key);
     }
     if (files.signing_key.empty()) return;

@@ -39,13 +39,14 @@ SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, c
                         tree.writable_roots,
                         entered.policy.network,
                         entered.policy.limits};
-    if (project.shown.by_group) plan.groups.push_back(*project.shown.by_group);
-    for (const auto &other : project.git_directories)
-        if (other.by_group && other.by_group != project.shown.by_group) plan.groups.push_back(*other.by_group);
+    const auto add_group = [&](Gid group) {
+        if (std::find(plan.groups.begin(), plan.groups.end(), group) == plan.groups.end()) plan.groups.push_back(group);
+    };
+    for (const ShownTree *shown : project.trees())
+        if (shown->by_group) add_group(*shown->by_group);
+    std::for_each(devices.groups.begin(), devices.groups.end(), add_group);
     plan.tracing = entered.policy.tracing;
     plan.devices = devices.nodes;
-    for (const Gid group : devices.groups)
-        if (std::find(plan.groups.begin(), plan.groups.end(), group) == plan.groups.end()) plan.groups.push_back(group);
     plan.late_files = {"/etc/hostname", "/etc/hosts", "/etc/resolv.conf"}; // of those, docker would put its own there
     if (entered.policy.box_notes) plan.late_files.emplace_back("/AGENTS.md");
     return plan;

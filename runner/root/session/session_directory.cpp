@@ -180,6 +180,11 @@ UniqueFd SessionDirectory::make_file(const std::string &name) const
     return file;
 }
 
+void SessionDirectory::write_file(const std::string &name, const std::string &content) const
+{
+    write_whole(make_file(name), content, "/" + name);
+}
+
 UniqueFd SessionDirectory::make_late_file(const std::string &name) const
 {
     return has(name) ? open_or_throw("opening a file in the session directory", fd_, name, O_RDWR | O_NONBLOCK | O_NOFOLLOW)

@@ -53,6 +53,8 @@ public:
     UniqueFd make_directory(const std::string &relative) const; // NOLINT(modernize-use-nodiscard): often only the directory is wanted
     // A new, empty file, readable by all; O_RDWR.
     [[nodiscard]] UniqueFd make_file(const std::string &name) const;
+    // One with this content.
+    void write_file(const std::string &name, const std::string &content) const;
     // The same where it may be there already, empty, because what builds the sandbox shows each file by itself.
     [[nodiscard]] UniqueFd make_late_file(const std::string &name) const;
     [[nodiscard]] bool has(const std::string &name) const;

@@ -143,9 +143,12 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
     const auto toolchains = static_cast<std::size_t>(
         std::count_if(directories_.begin(), directories_.end(), [](const auto *one) { return !one->is_cache; })); // they come first
     std::vector<std::string> places;
-    std::copy_if(places_.begin(), places_.end(), std::back_inserter(places), [](const auto &place) { return !place.empty(); });
-    const auto looked_at = static_cast<std::size_t>(std::count_if(
-        places_.begin(), places_.begin() + static_cast<std::ptrdiff_t>(toolchains), [](const auto &place) { return !place.empty(); }));
+    std::size_t looked_at = 0; // of the toolchains' places, which come first as well
+    for (std::size_t index = 0; index < places_.size(); ++index) {
+        if (places_[index].empty()) continue;
+        places.push_back(places_[index]);
+        if (index < toolchains) ++looked_at;
+    }
     const std::vector<std::string> filled = ask(
         root_, {"maker of mount points", agent, {state.home.get(), defaults.get()}},
         [&](const AsUser & /*self*/) {

@@ -116,11 +116,15 @@ void protect_in_place(const AsRoot &root, const std::string &place, FdRef top, c
     mounted.require_in_place();
 }
 
-// What git writes anew, by renaming, in everyday work outside.
-bool is_replaced_outside(const std::string &path)
+// What git writes anew, by renaming, in everyday work outside: among the host's mounts it stays where it is.
+Points held_outside(const Points &points)
 {
-    const std::string name = split_last(path).second;
-    return name == "config" || name == "config.worktree";
+    Points held;
+    for (const auto &[path, kind] : points) {
+        const std::string name = split_last(path).second;
+        if (kind == PointKind::read_only && (name == "config" || name == "config.worktree")) held.emplace(path, kind);
+    }
+    return held;
 }
 
 Points without(Points points, const Points &others)
@@ -215,6 +219,10 @@ void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, c
 void ProjectGuards::keep_for_later(const ShownTree &tree, const DetachedMount &mount, Points points)
 {
     if (points.empty() || !defence_is_on("protect-inner")) return;
+    if (held_outside(points).size() > guard_limit)
+        throw Failure(ExitStatus::limit, "limit: " + escape_for_display(tree.path()) + " has more than " + std::to_string(guard_limit) +
+                                             " submodules whose settings can be protected; remove some that are not needed, or ask "
+                                             "the administrator to name the paths (projects.protect)");
     UniqueFd top = duplicate(mount.fd);
     if (!top) throw_errno("keeping a tree of the project");
     inner_.push_back({&tree, std::move(top), std::move(points)});
@@ -223,17 +231,8 @@ void ProjectGuards::keep_for_later(const ShownTree &tree, const DetachedMount &m
 void ProjectGuards::apply_inside(const AsRoot &root, FdRef mount_namespace, const std::string &project_path)
 {
     // First what keeps the user from uncovering it inside, then what keeps the agent from it.
-    for (const auto &[tree, top, points] : inner_) {
-        Points held;
-        for (const auto &[path, kind] : points)
-            if (kind == PointKind::read_only && is_replaced_outside(path)) held.emplace(path, kind);
-        if (held.size() > guard_limit)
-            throw Failure(ExitStatus::limit, "limit: " + escape_for_display(tree->path()) + " has more than " +
-                                                 std::to_string(guard_limit) +
-                                                 " submodules whose settings can be protected; remove some that are not needed, or ask "
-                                                 "the administrator to name the paths (projects.protect)");
-        if (defence_is_on("protect-inner-held")) protect_in_place(root, tree->path(), top, held);
-    }
+    for (const auto &[tree, top, points] : inner_)
+        if (defence_is_on("protect-inner-held")) protect_in_place(root, tree->path(), top, held_outside(points));
     with_mounts_of(root, mount_namespace, [&] {
         const UniqueFd view = open_or_throw("opening the session's view", "/", O_PATH | O_DIRECTORY);
         for (const auto &[tree, on_host, points] : inner_) {
