@@ -37,8 +37,7 @@ std::string agent_account_name(const Policy &policy, const std::string &user, co
 
 bool can_be_created(const std::string &account) noexcept
 {
-    constexpr std::size_t longest = 31;
-    return is_plain_name(account) && account.size() <= longest && account.find('.') == std::string::npos;
+    return is_plain_name(account) && account.size() <= creatable_length && account.find('.') == std::string::npos;
 }
 
 bool has_agents_name(const Policy &policy, const std::string &name)
