@@ -35,6 +35,11 @@ std::string agent_account_name(const Policy &policy, const std::string &user, co
     return policy.agent.accounts == Accounts::per_user ? policy.agent.user + "-" + user : policy.agent.user;
 }
 
+std::string agents_home(const std::string &state_dir, const std::string &user)
+{
+    return state_dir + "/users/" + user + "/home";
+}
+
 bool can_be_created(const std::string &account) noexcept
 {
     return is_plain_name(account) && account.size() <= creatable_length && account.find('.') == std::string::npos;
