@@ -98,8 +98,13 @@ AgentEnded run(WrapperOptions options)
     std::optional<UserTerminal> terminal = UserTerminal::find();
     const mode_t mask = umask(0);
     umask(mask);
-    Request request{
-        std::move(options.agent_arguments), {}, mask, {}, {}, options.program, std::move(options.tmpdir), options.debug, options.sessions};
+    Request request;
+    request.arguments = std::move(options.agent_arguments);
+    request.umask = mask;
+    request.program = options.program;
+    request.tmpdir = std::move(options.tmpdir);
+    request.debug = options.debug;
+    request.sessions = options.sessions;
     rlimit open_files{};
     if (getrlimit(RLIMIT_NOFILE, &open_files) == 0) request.open_files = open_files.rlim_cur;
     put_variables_into(request);

@@ -26,7 +26,8 @@ namespace {
 // From now on. What is logged elsewhere is for this alone: no variable of the caller's switches it on.
 void log_steps()
 {
-    spdlog::set_default_logger(spdlog::stderr_logger_mt("pi-agentctl"));
+    // Not spdlog::stderr_logger_mt, which throws where there is one of that name: "state -v prune -v" comes here twice.
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>("pi-agentctl", std::make_shared<spdlog::sinks::stderr_sink_mt>()));
     spdlog::set_pattern("%n: %T.%e: %v");
     spdlog::set_level(spdlog::level::debug);
 }

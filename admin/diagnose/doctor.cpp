@@ -113,7 +113,7 @@ std::vector<std::string> find_notes(const Policy &policy, const Observer &observ
 {
     std::vector<std::string> notes;
     for (const auto &[user, agent, rules] : agents) {
-        const std::string home = policy.agent.state_dir + "/users/" + short_name(user) + "/home";
+        const std::string home = agents_home(policy.agent.state_dir, short_name(user));
         for (const auto &note : explain_environment(policy, rules, observer, user, home).notes)
             notes.push_back(user.name + ": " + note);
         const auto toolchains = explain_toolchains(policy.toolchains, observer, user);

@@ -118,7 +118,7 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
                     const std::optional<std::string> &directory)
 {
     Explanation explanation{user, policy, policy_file, find_access_rules(policy, user, policy_file),
-                            policy.agent.state_dir + "/users/" + short_name(user) + "/home"};
+                            agents_home(policy.agent.state_dir, short_name(user))};
     const auto *rules = std::get_if<AccessRules>(&explanation.access);
     if (rules == nullptr) return explanation;
     auto findings = observer.resolve_roots(*rules, user);

@@ -167,7 +167,7 @@ void check_owner(const std::string &path, const std::string &user, const AgentOf
 void check_homes(const Policy &policy, Problems &problems, Unverified &unverified)
 {
     for (const auto &[user, agent] : agents_of_users(policy)) {
-        const std::string path = policy.agent.state_dir + "/users/" + short_name_of(user) + "/home"; // all but the last is root's
+        const std::string path = agents_home(policy.agent.state_dir, short_name_of(user)); // all but the last is root's
         struct stat facts {};
         if (::lstat(path.c_str(), &facts) == 0) {
             check_owner(path, user, agent, facts, problems);

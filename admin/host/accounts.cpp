@@ -91,7 +91,7 @@ void add_unique(std::vector<AgentAccount> &accounts, AgentAccount account)
 std::string creatable_name(std::string name)
 {
     std::replace(name.begin(), name.end(), '.', '_');
-    return name.substr(0, 31);
+    return name.substr(0, creatable_length);
 }
 
 std::vector<std::string> group_members(const std::string &group_name)

@@ -23,7 +23,7 @@ struct AgentAccount {
     std::string key;
 };
 
-// `name` as systemd-sysusers takes it: without dots, at most 31 bytes.
+// `name` as systemd-sysusers takes it (can_be_created): without dots, and cut.
 std::string creatable_name(std::string name);
 
 // Names of the members of a group, primary and supplementary.

@@ -120,7 +120,6 @@ std::string sudoers_text(const Policy &policy, const std::string &policy_file, c
     // PAM session to close, sudo becomes the runner instead of waiting for it (sudoers(5), pam_session). Who may is still PAM's to say.
     if (kind == SudoKind::original)
         text += fmt::format("Defaults!{} !setenv, !requiretty, !log_input, !log_output, !pam_session, !pam_setcred\n", runner);
-    // The empty string means: no arguments at all.
     // By number where the name means something else to sudo.
     const auto who = [](const UserEntry &entry) -> std::string {
         if (is_plain_name(entry.name) || !defence_is_on("numbers-in-sudoers")) return (entry.is_group ? "%" : "") + entry.name;
@@ -134,7 +133,7 @@ std::string sudoers_text(const Policy &policy, const std::string &policy_file, c
     const std::set<std::string> by_group = allowed_by_group(policy, policy_file, members_of);
     for (const auto &entry : policy.users)
         if (const std::string name = who(entry); !name.empty() && (entry.is_group || !by_group.contains(entry.name)))
-            text += fmt::format("{} ALL=(root) NOPASSWD: {} \"\"\n", name, runner);
+            text += fmt::format("{} ALL=(root) NOPASSWD: {} \"\"\n", name, runner); // the empty string: no arguments at all
     return text;
 }
 

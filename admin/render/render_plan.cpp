@@ -69,7 +69,7 @@ std::vector<RenderedCertificates> find_rendered_certificates(const Policy &polic
 
 RenderPlan plan_rendering(const Policy &policy, const AccessRules &rules, const RenderFacts &facts)
 {
-    const std::string home = policy.agent.state_dir + "/users/" + short_name(facts.user) + "/home";
+    const std::string home = agents_home(policy.agent.state_dir, short_name(facts.user));
     const bool at_own_path = policy.projects.paths == ProjectPaths::host;
     const std::string place = at_own_path ? facts.tree : home + "/" + alias_directory + "/" + alias_of(facts.tree);
     RenderPlan plan{static_cast<const RenderFound &>(facts),

@@ -239,8 +239,9 @@ std::vector<UserState> find_states(const AsRoot & /*root*/, const std::string &s
     if (!users) return states;
     auto names = names_in(users);
     std::sort(names.begin(), names.end());
+    const auto wanted = user ? std::optional(short_name_of(*user)) : std::nullopt;
     for (const auto &name : names) {
-        if (user && name != short_name_of(*user)) continue;
+        if (wanted && name != *wanted) continue;
         const auto own = try_open_directory(users, name);
         const std::string path = users_path + "/" + escape_for_display(name);
         auto home = own ? try_open_directory(own, "home") : UniqueFd();

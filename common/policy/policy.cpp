@@ -35,10 +35,14 @@ std::string agent_account_name(const Policy &policy, const std::string &user, co
     return policy.agent.accounts == Accounts::per_user ? policy.agent.user + "-" + user : policy.agent.user;
 }
 
+std::string agents_home(const std::string &state_dir, const std::string &user)
+{
+    return state_dir + "/users/" + user + "/home";
+}
+
 bool can_be_created(const std::string &account) noexcept
 {
-    constexpr std::size_t longest = 31;
-    return is_plain_name(account) && account.size() <= longest && account.find('.') == std::string::npos;
+    return is_plain_name(account) && account.size() <= creatable_length && account.find('.') == std::string::npos;
 }
 
 bool has_agents_name(const Policy &policy, const std::string &name)

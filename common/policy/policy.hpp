@@ -198,7 +198,11 @@ bool has_unit(SandboxMethod method) noexcept;
 // How the agent account that serves `user` under this policy is called, by the names alone: no two users have the same where each has one.
 std::string agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as);
 
-// What systemd-sysusers takes as a name: no dot, at most 31 bytes.
+// The home of the agent of the user whom paths call that (short_name, common/host/account.hpp).
+std::string agents_home(const std::string &state_dir, const std::string &user);
+
+// What systemd-sysusers takes as a name: no dot, and no more bytes than these.
+constexpr std::size_t creatable_length = 31;
 bool can_be_created(const std::string &account) noexcept;
 
 // True for agent.user and, where each user has an account, for what begins with it as theirs do.

@@ -82,11 +82,11 @@ constexpr std::pair<const char *, const char *> key_variables[] = {
     {"QWEN_TOKEN_PLAN_API_KEY", "qwen-token-plan-individual"},
 };
 
-std::string key_variable_of(std::string provider)
+std::string key_variable_of(std::string_view provider)
 {
-    for (char &byte : provider)
-        byte = byte == '-' ? '_' : byte >= 'a' && byte <= 'z' ? static_cast<char>(byte - 'a' + 'A') : byte;
-    return provider + "_API_KEY";
+    std::string name = upper(provider);
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name + "_API_KEY";
 }
 
 constexpr const char *for_everybody = "move it into a file that only root can read, and name that file in env_files";
@@ -156,7 +156,7 @@ std::vector<std::string> providers_of_key(std::string_view variable)
     for (const auto &[name, provider] : key_variables)
         if (name == variable) providers.emplace_back(provider);
     for (const auto provider : split(plain_providers, ' '))
-        if (key_variable_of(std::string(provider)) == variable) providers.emplace_back(provider);
+        if (key_variable_of(provider) == variable) providers.emplace_back(provider);
     return providers;
 }
 

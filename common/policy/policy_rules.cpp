@@ -112,7 +112,7 @@ private:
         }
         const auto account = agent_account_name(policy_, entry.name, entry.run_as);
         if (!entry.run_as) check_account_is_nobodys(account, entry.where, key);
-        if (entry.run_as) check_account_is_no_unread_users(entry, key);
+        if (entry.run_as) check_account_is_nobody_elses(entry, key);
         const auto [other, is_new] = accounts_.emplace(account, &entry);
         if (is_new) return;
         problems_.add(entry.where, key,
@@ -125,18 +125,17 @@ private:
     // ever.
     [[nodiscard]] bool is_agents(const std::string &name) const { return has_agents_name(policy_, name) || run_as_.contains(name); }
 
-    void check_account_is_no_unread_users(const UserEntry &entry, const std::string &key)
+    void check_account_is_nobody_elses(const UserEntry &entry, const std::string &key)
     {
         const std::string prefix = policy_.agent.user + "-";
-        const std::string_view rest = std::string_view(*entry.run_as).substr(std::min(prefix.size(), entry.run_as->size()));
-        if (entry.run_as->starts_with(prefix) && to_number<uid_t>(rest))
+        if (!entry.run_as->starts_with(prefix)) return;
+        const std::string other = entry.run_as->substr(prefix.size());
+        if (to_number<uid_t>(other))
             problems_.add(entry.run_as_where, key + ".run_as",
-                          quote(*entry.run_as) + " is how the account of the user with the uid " + std::string(rest) +
+                          quote(*entry.run_as) + " is how the account of the user with the uid " + other +
                               " is called where the user's name does not fit",
                           "name another account, or say 'shared'");
-        if (!files_.has_unread || !entry.run_as->starts_with(prefix)) return;
-        const std::string other = entry.run_as->substr(prefix.size());
-        if (other == entry.name || !files_.has_unread(other)) return;
+        if (!files_.has_unread || other == entry.name || !files_.has_unread(other)) return;
         problems_.add(entry.run_as_where, key + ".run_as",
                       quote(*entry.run_as) + " is the account of users." + other + " in users.d, but agent.accounts is 'per-user'",
                       "name another account, or say 'shared'");

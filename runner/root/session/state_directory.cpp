@@ -4,6 +4,7 @@
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
+#include "common/policy/policy.hpp"
 #include "common/seams/seams.hpp"
 
 #include <cerrno>
@@ -86,7 +87,7 @@ StateDirectory open_state_directory(const AsRoot & /*root*/, const std::string &
     StateDirectory state;
     state.meta = ensure_own_directory(own, "meta", 0700, 0, 0, user_path + "/meta");
     state.lock = take_lock(state.meta, user, wait);
-    state.home_path = user_path + "/home";
+    state.home_path = agents_home(state_dir, user);
     state.home = ensure_own_directory(own, "home", 0700, agent.uid.value(), agent.gid.value(), state.home_path);
     state.staging = ensure_own_directory(own, "staging", 0700, agent.uid.value(), agent.gid.value(), user_path + "/staging");
     fault_point("state-locked");
