@@ -1,4 +1,4 @@
-# The flake: package, overlay, the NixOS module, a shell to develop in, and checks. docs/nixos.md is its manual.
+# The flake: package, overlay, the NixOS module, a shell to develop in, and checks. docs/platforms/nixos.md is its manual.
 {
   description = "pi-agent: the coding agent pi under a policy, as an account of its own in a hardened unit";
 

@@ -1,7 +1,7 @@
 # The options that are keys of the policy, one entry each: options.nix declares them, and policy.nix writes the policy from them.
 #
 #   option       the option, below m3ta.pi-agent (for `users`: below hostUsers.NAME)
-#   key          the key of the policy, as in docs/policy.md (for `users`: below users.NAME)
+#   key          the key of the policy, as in docs/reference/policy.md (for `users`: below users.NAME)
 #   type         a word of `typeOf` in options.nix, or { oneOf = [ … ]; }, with `orList = true` where a list may stand in its place
 #   default      as in the policy; null where nothing holds unless it is said. What equals its default is left out of the policy.
 #

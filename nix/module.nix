@@ -1,4 +1,4 @@
-# The NixOS module m3ta.pi-agent: options, and what follows from them for the system. docs/nixos.md is its manual.
+# The NixOS module m3ta.pi-agent: options, and what follows from them for the system. docs/platforms/nixos.md is its manual.
 { config, lib, pkgs, ... }:
 let
   inherit (lib) mkAfter mkIf;

@@ -89,7 +89,7 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
         faults.push_back({"no-sandbox",
                           "sandbox.method is none (" + to_string(policy.sandbox.where) +
                               "): an agent reaches this host's processes, devices and services as its account does",
-                          "choose systemd, bwrap or podman, unless the host itself is what confines agents (docs/methods.md)"});
+                          "choose systemd, bwrap or podman, unless the host itself is what confines agents (docs/platforms/methods.md)"});
     look("looking at accounts", faults, [&] {
         agents = agents_of(policy, users, faults);
         auto found = find_missing_accounts(policy);

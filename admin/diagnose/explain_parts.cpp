@@ -261,7 +261,7 @@ std::string told_text(const Policy &policy)
     return fmt::format("git:      {} (git_identity{})\n"
                        "notes:    the agent is {}told about its sandbox{} (box_notes{})\n"
                        "differs:  {};\n"
-                       "          reasons and remedies: docs/differences.md, in /usr/share/doc/pi-agent\n",
+                       "          reasons and remedies: docs/reference/differences.md, in /usr/share/doc/pi-agent\n",
                        policy.git_identity ? "commits carry the user's own user.name and user.email; more settings pass"
                                            : "nothing of the user's git settings counts",
                        policy.git_identity ? "" : ": false", policy.box_notes ? "" : "not ", policy.box_notes ? " in /AGENTS.md" : "",

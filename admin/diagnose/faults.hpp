@@ -22,7 +22,7 @@ namespace pi_agent {
 // --- What is wrong with this host, for pi-agentctl doctor.
 
 struct Fault {
-    std::string about; // a short stable name: "sudo-rule", "other-pi", …; docs/doctor.md lists them
+    std::string about; // a short stable name: "sudo-rule", "other-pi", …; docs/reference/doctor.md lists them
     std::string what;  // escaped for display
     std::string remedy;
 };
@@ -145,7 +145,7 @@ CheckReport check_policy(const std::optional<std::string> &draft, CheckScope sco
 
 // Of a valid policy.
 std::string to_text(const CheckReport &report);
-// What `check --json` prints (docs/policy.md), but for the version of its form (print_json).
+// What `check --json` prints (docs/reference/policy.md), but for the version of its form (print_json).
 nlohmann::json to_json(const CheckReport &report);
 
 // The command: throws PolicyError with everything that is wrong. Warnings go to `warnings`, the rest to `out`; with `json` all goes there.

@@ -106,7 +106,7 @@ bool find_state_fault(const std::string &path, bool may_be_missing, Faults &faul
     faults.push_back({"state",
                       escape_for_display(path) + " lies on another host (" + name +
                           "): its locks and owners are not to be relied on, and no session starts",
-                      "mount a local file system there (docs/fleet.md)"});
+                      "mount a local file system there (docs/cookbook/fleet.md)"});
     return true;
 }
 
@@ -242,7 +242,7 @@ Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const A
                 faults.push_back({"root",
                                   "the root " + escape_for_display(finding.text) + " of " + user.name +
                                       " cannot be mapped to the agent's account: " + problem,
-                                  "move it to a file system that can be id-mapped (docs/platforms.md)"});
+                                  "move it to a file system that can be id-mapped (docs/platforms/README.md)"});
         }
     }
     return faults;

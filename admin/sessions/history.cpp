@@ -176,7 +176,7 @@ std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const Hi
         }
         PastStart &start = known == sessions.end() ? starts.back() : starts[known->second];
         if (event == "ended") {
-            // Of two ends (docs/record.md, "Exactly once") the second is of who did not hear of the first.
+            // Of two ends (docs/reference/record.md, "Exactly once") the second is of who did not hear of the first.
             if (!start.ended_usec) take_end(start, entry);
             continue;
         }

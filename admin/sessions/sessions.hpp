@@ -83,7 +83,7 @@ inline const std::string &place_of(const std::string &directory, const std::stri
     return directory.empty() ? project : directory;
 }
 
-// --- Reading the record back (docs/record.md): from the journal, and from the file that stands in for it.
+// --- Reading the record back (docs/reference/record.md): from the journal, and from the file that stands in for it.
 
 struct LogEntry {
     std::uint64_t time_usec; // since 1970

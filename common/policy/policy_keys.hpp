@@ -8,7 +8,7 @@
 
 namespace pi_agent {
 
-// --- What the keys of a policy are: the one table that the parser, the JSON Schema and docs/policy.md are made from.
+// --- What the keys of a policy are: the one table that the parser, the JSON Schema and docs/reference/policy.md are made from.
 
 // The policy language that this pi-agent reads: the value of the key `version`.
 constexpr int policy_version = 1;
@@ -63,7 +63,7 @@ std::string_view last_part(const PolicyKey &key) noexcept;
 // "users.NAME.roots": for people.
 std::string display_path(const PolicyKey &key);
 
-// --- What a key of the policy takes, in words for people: for docs/policy.md and the manual.
+// --- What a key of the policy takes, in words for people: for docs/reference/policy.md and the manual.
 
 // "a whole number with `K`, `M`": the form of its value in Markdown, words that are written as they stand in backquotes.
 std::string form_text(const PolicyKey &key);

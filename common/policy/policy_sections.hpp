@@ -27,7 +27,7 @@ void read_users(const PolicyValue &section, Policy &policy);
 
 // --- Reading the section `limits` of a policy.
 
-// Below these an agent has no room to work in (docs/limits.md says what was measured).
+// Below these an agent has no room to work in (docs/concepts/limits.md says what was measured).
 constexpr std::uint64_t least_memory = std::uint64_t{128} << 20U;
 constexpr std::uint64_t least_tasks = 32;
 constexpr std::uint64_t least_cpu = 10;             // percent

@@ -1,4 +1,4 @@
-// The events that pi-agent records: their ids and fields, in one place. docs/record.md describes them to those who read them.
+// The events that pi-agent records: their ids and fields, in one place. docs/reference/record.md describes them to those who read them.
 #pragma once
 
 #include "common/base/error.hpp"

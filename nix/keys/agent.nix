@@ -62,7 +62,7 @@
     example = "bwrap";
     description = ''
       What confines the agent: a hardened unit of systemd, bubblewrap, a container of root's podman or docker, or an account of its own
-      and nothing else. No method is ever used in the place of another (docs/methods.md).
+      and nothing else. No method is ever used in the place of another (docs/platforms/methods.md).
     '';
   }
   {

@@ -9,7 +9,7 @@
     description = ''
       Whose a path of the users' config directories is, with what lies beneath it: `mirror`, the user's, copied at every start; `seed`,
       copied when there is none or the host's has changed; `once`, copied until the agent changes something in it; `agent`, the agent's own;
-      `never`, stays outside (docs/config-sync.md).
+      `never`, stays outside (docs/concepts/config-sync.md).
     '';
   }
   {

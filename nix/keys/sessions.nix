@@ -8,7 +8,7 @@
     example = [ "127.0.0.0/8" "10.20.0.0/16" ];
     description = ''
       What a session reaches: all that the host does, the host's loopback alone, nothing but a loopback of its own, or exactly the ranges
-      of addresses of a list (docs/network.md).
+      of addresses of a list (docs/concepts/network.md).
     '';
   }
   {

@@ -47,7 +47,7 @@ std::vector<std::string> paths_that_leave(const nlohmann::json &settings);
 // Where the agent keeps the sessions of a directory, in its config directory: the agent's own way to name it.
 std::string sessions_of(const std::string &directory);
 
-// --- What becomes of one path: the outcome table of the config sync (docs/config-sync.md), without any file.
+// --- What becomes of one path: the outcome table of the config sync (docs/concepts/config-sync.md), without any file.
 
 // Of the host's file, against what the manifest recorded at the last sync.
 enum class HostState { absent, unchanged, changed };

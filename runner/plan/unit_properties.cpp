@@ -53,7 +53,7 @@ void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &propertie
     // What the kernel kills is one process, mostly a build's. systemd's default would end the session for it.
     properties.push_back({"OOMPolicy", std::string("continue")});
     // The runner is in the same slice: when that, or the host, is short of memory, it is not the one to go before the agent's processes,
-    // unless its caller wants that (docs/known-weaknesses.md).
+    // unless its caller wants that (docs/security/known-weaknesses.md).
     properties.push_back({"OOMScoreAdjust", SignedNumber{agent_oom_score}});
     properties.push_back({"TasksMax", limits.tasks ? limits.tasks->amount : session_tasks});
     if (limits.cpu) properties.push_back({"CPUQuotaPerSecUSec", limits.cpu->amount * (second / 100)});

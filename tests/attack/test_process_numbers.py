@@ -31,7 +31,7 @@ print(json.dumps(answers))
 @pytest.fixture
 def with_own_numbers(machine_name):
     if MACHINES[machine_name].systemd < 257:
-        pytest.skip(f"systemd {MACHINES[machine_name].systemd} has no PrivatePIDs=: there an agent can tell (docs/known-weaknesses.md)")
+        pytest.skip(f"systemd {MACHINES[machine_name].systemd} has no PrivatePIDs=: there an agent can tell (docs/security/known-weaknesses.md)")
 
 
 def test_an_agent_cannot_tell_which_numbers_the_processes_of_the_host_have(with_own_numbers, prove):

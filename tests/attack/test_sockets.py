@@ -92,7 +92,7 @@ def test_an_agent_does_not_reach(path, product, weak, answers, seen_to_work):
 
 
 def test_a_package_daemon_is_reached_only_where_the_policy_shows_its_socket(product):
-    """A socket in a directory of view_paths answers, read-only or not: docs/view.md says so."""
+    """A socket in a directory of view_paths answers, read-only or not: docs/concepts/view.md says so."""
 
     def attack(view_paths):
         with product.policy_with(f"view_paths: {view_paths}"):

@@ -1,4 +1,4 @@
-"""Is the record of a machine what docs/record.md promises? Every entry by its form, every session and refusal exactly once."""
+"""Is the record of a machine what docs/reference/record.md promises? Every entry by its form, every session and refusal exactly once."""
 
 import json
 import re
@@ -95,7 +95,7 @@ def told(entry):
 
 
 def is_second_of_killed(first, second):
-    """What docs/record.md allows: whoever recorded the first end was killed before it noted that, and the next one does not know how it was."""
+    """What docs/reference/record.md allows: whoever recorded the first end was killed before it noted that, and the next one does not know how it was."""
     return first.get("_PID") != second.get("_PID") and second.get("PI_AGENT_REASON", "").startswith("its runner did not record how")
 
 

@@ -1,8 +1,8 @@
-"""The table of docs/guarantees.md: what a session of each method is held to, as its canary answered."""
+"""The table of docs/security/guarantees.md: what a session of each method is held to, as its canary answered."""
 
 from pathlib import Path
 
-FILE = Path(__file__).resolve().parents[2] / "docs" / "guarantees.md"
+FILE = Path(__file__).resolve().parents[2] / "docs" / "security" / "guarantees.md"
 COLUMNS = ("systemd 252", "systemd 257", "bwrap", "podman", "docker", "none")
 HEAD = """# What each sandbox method guarantees
 

@@ -24,7 +24,7 @@ POLICIES = {"usual": POLICY, "other": OTHER_POLICY}
 NOTHING = [False, False, False]
 OWN = ("/tmp", "/var/tmp")  # "scratch"
 READ_ONLY = ("/usr", "/opt", "/var/lib/dpkg")  # "view", of both modes
-OF_THE_KERNEL = ("/proc", "/sys", "/dev", "/run")  # docs/view.md; explain says nothing of them
+OF_THE_KERNEL = ("/proc", "/sys", "/dev", "/run")  # docs/concepts/view.md; explain says nothing of them
 PRESENTATION = {"TERM", "COLORTERM", "LANG", "LANGUAGE", "NO_COLOR", "TZ"}
 
 # What the session says of itself, as one JSON text.

@@ -1,4 +1,4 @@
-"""docs/guarantees.md says what the canaries of this machine answer."""
+"""docs/security/guarantees.md says what the canaries of this machine answer."""
 
 import json
 import os
@@ -40,4 +40,4 @@ def test_the_table_says_what_the_canary_answers(machine, machine_name, policy, m
             table.setdefault(question, {})[column] = seen.get(question, "-")
         write_table(table)
     written = {question for question, answers in table.items() if answers.get(column) == "held"}
-    assert written == set(seen), "docs/guarantees.md is not what this machine shows; it says how to write it anew"
+    assert written == set(seen), "docs/security/guarantees.md is not what this machine shows; it says how to write it anew"

@@ -1,4 +1,4 @@
-"""What each mode of `network` lets through, from inside and from outside, and what is told of it (docs/network.md)."""
+"""What each mode of `network` lets through, from inside and from outside, and what is told of it (docs/concepts/network.md)."""
 
 import json
 from pathlib import Path
@@ -94,7 +94,7 @@ def test_a_session_reaches_what_its_mode_says(services, mode):
 
 
 def test_what_is_not_allowed_is_silence_for_tcp_and_refused_for_udp(services, mode):
-    """As docs/network.md tells; without a network of the host's, everything is refused at once."""
+    """As docs/concepts/network.md tells; without a network of the host's, everything is refused at once."""
     found = probed(services)
     refused = {name: answer for name, answer in found.items() if name not in expected_in(mode) and name[:3] in ("TCP", "UDP")}
     words = {"TCP": {"silence"}, "UDP": {"EPERM"}}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Difference:
-    """One line of docs/differences.md: why a session cannot do the same, and what to do instead."""
+    """One line of docs/reference/differences.md: why a session cannot do the same, and what to do instead."""
 
     what: str
     why: str

@@ -60,7 +60,7 @@ def pytest_terminal_summary(terminalreporter):
     met = {dict(report.user_properties).get("differs") for report in terminalreporter.getreports("passed")} - {None}
     if not met:
         return
-    terminalreporter.section("what a session does otherwise (docs/differences.md)")
+    terminalreporter.section("what a session does otherwise (docs/reference/differences.md)")
     for what, why in sorted({(one.what, one.why) for one in DIFFERENCES}):
         if what in met:
             terminalreporter.line(f"{what}: {why}")

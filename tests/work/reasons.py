@@ -1,4 +1,4 @@
-"""Why work inside cannot be the same: docs/differences.md is made of these, and each is a case's reason."""
+"""Why work inside cannot be the same: docs/reference/differences.md is made of these, and each is a case's reason."""
 
 from case import Difference
 

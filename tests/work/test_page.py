@@ -1,4 +1,4 @@
-"""docs/differences.md says what the cases say, and nothing else."""
+"""docs/reference/differences.md says what the cases say, and nothing else."""
 
 import os
 
@@ -7,7 +7,7 @@ from cache import SOURCE
 from case import Difference
 from families import DIFFERENCES, EVERY
 
-PAGE = SOURCE / "docs/differences.md"
+PAGE = SOURCE / "docs/reference/differences.md"
 LISTED = DIFFERENCES | {reasons.GIT_OUTSIDE_WAITS}  # of test_during.py
 HEAD = """# What differs in a session
 

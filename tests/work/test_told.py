@@ -1,4 +1,4 @@
-"""What differs is known to who works inside: /AGENTS.md has a line for each of docs/differences.md that says `told`, and explain names what no policy changes."""
+"""What differs is known to who works inside: /AGENTS.md has a line for each of docs/reference/differences.md that says `told`, and explain names what no policy changes."""
 
 from case import Case
 from families import DIFFERENCES

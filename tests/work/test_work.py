@@ -1,4 +1,4 @@
-"""Work inside is work outside: the same script on the same tree comes to the same, or to what docs/differences.md says."""
+"""Work inside is work outside: the same script on the same tree comes to the same, or to what docs/reference/differences.md says."""
 
 import os
 

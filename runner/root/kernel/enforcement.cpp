@@ -128,7 +128,7 @@ void require_limits_in(const ControlGroup &group, const LimitsPolicy &limits, co
         const std::uint64_t allowed = (limits.memory ? said->amount : host_memory() / 100 * said->amount + 100) + page;
         require_at_most("memory", *said, "memory",
                         number_in(words_in(memory + (group.is_unified ? "/memory.max" : "/memory.limit_in_bytes"))), allowed);
-        // A kernel without accounts of swap has no such file; version 1 has no limit of swap alone (docs/limits.md).
+        // A kernel without accounts of swap has no such file; version 1 has no limit of swap alone (docs/concepts/limits.md).
         const std::vector<std::string> swap = words_in(memory + "/memory.swap.max");
         if (!swap.empty()) require_at_most("memory", *said, "memory", number_in(swap), 0);
     }

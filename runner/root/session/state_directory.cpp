@@ -167,7 +167,7 @@ void require_own_file_system(FdRef directory, const std::string &path, const std
     if (name.empty() || !defence_is_on("state-on-this-host")) return;
     throw Failure(ExitStatus::configuration, path + " (" + key + ") lies on another host (" + name +
                                                  "): its locks and owners are not to be relied on; mount a local file system there. "
-                                                 "Projects may lie on one (docs/fleet.md)");
+                                                 "Projects may lie on one (docs/cookbook/fleet.md)");
 }
 
 } // namespace pi_agent

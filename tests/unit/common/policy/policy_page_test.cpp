@@ -1,4 +1,4 @@
-// docs/policy.md is what the table of keys says.
+// docs/reference/policy.md is what the table of keys says.
 #include "common/policy/policy_keys.hpp"
 
 #include <cstdlib>
@@ -13,7 +13,7 @@ namespace policy_page_test {
 
 namespace {
 
-const std::string page = std::string(PI_AGENT_EXAMPLES) + "/../docs/policy.md";
+const std::string page = std::string(PI_AGENT_EXAMPLES) + "/../docs/reference/policy.md";
 const std::string mark = "<!-- What follows is written by tests/unit/common/policy/policy_page_test.cpp. -->\n";
 
 std::string row_of(const PolicyKey &key)
@@ -48,7 +48,7 @@ TEST_CASE("the page of the policy's keys is what the table says")
         std::ofstream(page) << whole;
     else
         CHECK_MESSAGE(text.str() == whole,
-                      "docs/policy.md is not what common/policy/policy_keys.cpp says; PI_AGENT_WRITE_POLICY_PAGE=1 writes it");
+                      "docs/reference/policy.md is not what common/policy/policy_keys.cpp says; PI_AGENT_WRITE_POLICY_PAGE=1 writes it");
 }
 
 } // namespace policy_page_test
