@@ -11,6 +11,9 @@ HEAD = """# What each sandbox method guarantees
 means that the method does not promise it. The tests write this page and fail when it differs from
 what they see. `tests/attack/test_canary.py` shows that the canary notices a missing defence.
 
+To write this page again, set `PI_AGENT_WRITE_GUARANTEES=1` and run
+`tests/system/test_guarantees.py` on each machine.
+
 For two questions the canary only says whether this host has something:
 
 - **Landlock.** A session goes without it where the kernel is too old, or where a container's
@@ -18,9 +21,6 @@ For two questions the canary only says whether this host has something:
   ([versions](../platforms/README.md), [in a container](../platforms/methods.md)).
 - **Debuggers.** They work where more than the account separates sessions
   ([why](../decisions/0034-debuggers.md)).
-
-To write the table again, set `PI_AGENT_WRITE_GUARANTEES=1` and run
-`tests/system/test_guarantees.py` on each machine.
 
 """
 
