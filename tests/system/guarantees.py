@@ -43,5 +43,5 @@ def read_table():
 
 def write_table(table):
     lines = [f"| what | {' | '.join(COLUMNS)} |", f"| --- |{' --- |' * len(COLUMNS)}"]
-    lines += [f"| {question} | {' | '.join(answers.get(column, '-') for column in COLUMNS)} |" for question, answers in table.items()]
+    lines += [f"| `{question}` | {' | '.join(answers.get(column, '-') for column in COLUMNS)} |" for question, answers in table.items()]
     FILE.write_text(HEAD + "\n".join(lines) + "\n")
