@@ -178,7 +178,7 @@ pid_t start_agent(const ReceivedLaunch &launch)
                               fcntl(report_fd, F_SETFD, FD_CLOEXEC) == 0 && close_range(report_fd + 1, ~0U, 0) == 0 &&
                               limit_open_files(launch.record.open_files);
         if (is_ready) {
-            umask(launch.record.umask);
+            umask(launch.record.umask); // files in a shared project get the modes that the user's own files get
             execve(launch.record.binary.c_str(), arguments.data(), environment.data());
         }
         const int problem = errno;

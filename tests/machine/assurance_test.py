@@ -1,5 +1,6 @@
-"""Makes the page of assurance from made-up results: what failed or was skipped must be on it, and the sums must be those of the run."""
+"""Makes the page of assurance and its rows from made-up results: failures and skips must be on it, and the sums must be those of the run."""
 
+import gzip
 import tempfile
 import unittest
 from pathlib import Path
@@ -13,9 +14,9 @@ def results_of_two_machines():
     results = Results()
     for machine in ("one", "two"):
         with results.suite("system", machine) as label:
-            results.add("passed", count=20)
+            results.add("passed", f"{label}: many", count=20, seconds=3.0)
             results.add("skipped", f"{label}: a case", "needs | more")
-    with mock.patch.dict("os.environ", PI_AGENT_SEED="7"), results.suite("attack", "two", sample="0.3") as label:
+    with mock.patch.dict("os.environ", PI_AGENT_SEED="7"), results.suite("attack, 2 of 4", "two", sample="0.3") as label:
         results.add("failed", f"{label}: another", "first line\nsecond line")
     return results
 
@@ -86,19 +87,64 @@ class Page(unittest.TestCase):
     def setUp(self):
         self.page = assurance.page(results_of_two_machines(), {"seed": "7"}, "the machines\n")
 
-    def test_every_suite_has_a_line_with_its_own_counts(self):
-        lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in self.page.splitlines() if line.startswith("| ")]
-        counts = {(cells[0], cells[1]): cells[2:6] for cells in lines if len(cells) == 8}
-        self.assertEqual(counts["system", "one"], ["all", "20", "0", "1"])
-        self.assertEqual(counts["system", "two"], ["all", "20", "0", "1"])
-        self.assertEqual(counts["attack", "two"], ["a sample of 0.3", "0", "1", "0"])
-        self.assertEqual(counts["**sum**", ""], ["", "40", "1", "2"])
+    def cells(self, head):
+        """The rows of the table under a heading, taken apart."""
+        section = self.page.split(f"## {head}\n\n")[1].split("\n## ")[0]
+        return [[cell.strip() for cell in line.replace("\\|", "/").split("|")[1:-1]] for line in section.splitlines() if line.startswith("| ")]
 
-    def test_what_failed_and_what_was_skipped_is_named_with_its_reason(self):
-        failed, skipped = self.page.split("## Failed")[1].split("## Skipped")
-        self.assertIn("attack on two (a sample of 0.3, seed 7): another: first line second line", failed)
-        self.assertEqual(skipped.count("a case: needs | more"), 2)
-        self.assertNotIn("Nothing", failed + skipped)
+    def test_every_suite_has_a_line_with_its_own_counts_on_each_machine(self):
+        head, _, *lines = self.cells("Suites")
+        self.assertEqual(head[:3], ["suite", "one", "two"])
+        self.assertEqual([line[:3] for line in lines], [
+            ["system", "20 passed, 1 skipped", "20 passed, 1 skipped"],
+            ["attack", "–", "1 failed (a sample of 0.3)"],
+            ["**all**", "20 passed, 1 skipped", "20 passed, 1 failed, 1 skipped"],
+        ])  # fmt: skip
+
+    def test_parts_of_a_suite_are_one_line(self):
+        results = Results()
+        for part in ("1 of 2", "2 of 2"):
+            with results.suite(f"system, {part}", "one"):
+                results.add("passed", "a", count=3)
+        self.assertIn("| system | 6 passed |", assurance.suites(results))
+
+    def test_what_failed_is_named_with_its_reason(self):
+        failed = self.page.split("## Failed")[1].split("## Skipped")[0]
+        self.assertIn("attack, 2 of 4 on two (a sample of 0.3, seed 7): another: first line second line", failed)
+        self.assertNotIn("Nothing", failed)
+
+    def test_each_reason_for_skipping_has_a_line_with_how_many(self):
+        self.assertEqual(self.cells("Skipped")[2:], [["2", "one, two", "needs / more"]])
+
+    def test_the_slowest_are_named(self):
+        self.assertEqual(self.cells("Slowest")[2:], [["3", "system on one: many"], ["3", "system on two: many"]])
+
+    def test_it_is_one_screen_however_much_there_is(self):
+        results = Results()
+        with results.suite("system", "one") as label:
+            for number in range(1000):
+                results.add(("passed", "failed", "skipped")[number % 3], f"{label}: {number}", f"reason {number}", seconds=1.0)
+        page = assurance.page(results, {"seed": "7"}, "the machines\n")
+        self.assertLess(len(page.splitlines()), 80)
+        self.assertIn("- and 323 more, which the rows have\n", page)
+        self.assertIn("| 323 |  | 323 other reasons, which the rows have |", page)
+
+    def test_the_rows_have_every_test_with_its_result(self):
+        rows = assurance.rows(results_of_two_machines(), {"commit": "abc"})
+        self.assertIn("\ncommit: abc\n", rows)
+        for line in ("passed       3.0 s  system on two: many (20 cases)", "skipped             system on one: a case: needs | more"):
+            self.assertIn(f"\n{line}\n", rows)
+        self.assertIn("another: first line second line\n", rows)
+
+    def test_a_run_writes_both_files_and_their_owner_is_the_checkouts(self):
+        with tempfile.TemporaryDirectory() as directory:
+            files = {"PAGE": Path(directory, "page.md"), "ROWS": Path(directory, "rows.txt.gz"), "SOURCE": Path(directory)}
+            made_up = {"commit": lambda: "abc", "machines": lambda *_: "the machines\n", "version_of_node": lambda _: "1"}
+            with mock.patch.multiple(assurance, **files, **made_up), mock.patch.dict("os.environ", PI_AGENT_SEED="7"):
+                said = assurance.write(results_of_two_machines(), "abc", [0], ["attack"])
+            self.assertEqual(said, "page.md and rows.txt.gz")
+            self.assertIn("| commit | abc |", files["PAGE"].read_text())
+            self.assertIn("system on two: many (20 cases)", gzip.decompress(files["ROWS"].read_bytes()).decode())
 
     def test_how_long_an_interrupted_part_took_is_not_told(self):
         with mock.patch("os.cpu_count", lambda: 2):

@@ -19,9 +19,12 @@ class Results:
         self.notes = []  # (outcome, what, why) of all that did not pass
         self.suites = []  # what each suite added, where, and how long it took
         self.cases = []  # of pytest's cases that have properties (tests/attack), and of fuzzers: these, their name and their outcome
+        self.rows = []  # [outcome, what, why, count, seconds or None] of everything that has a name
 
-    def add(self, outcome, what="", why="", count=1):
+    def add(self, outcome, what="", why="", count=1, seconds=None):
         self.counts[outcome] += count
+        if what and count:
+            self.rows.append([outcome, what, " ".join(why.split())[:300], count, seconds])
         if outcome != "passed" and count:
             self.notes.append((outcome, what, why.strip() or "no reason given"))
 
@@ -41,7 +44,7 @@ class Results:
             self.suites.append(entry)
 
     def as_json(self):
-        return json.dumps({"counts": self.counts, "notes": self.notes, "suites": self.suites, "cases": self.cases})
+        return json.dumps({"counts": self.counts, "notes": self.notes, "suites": self.suites, "cases": self.cases, "rows": self.rows})
 
     def add_json(self, text):
         """Adds the results of another process."""
@@ -51,6 +54,7 @@ class Results:
         self.notes += [tuple(note) for note in other["notes"]]
         self.suites += other["suites"]
         self.cases += other["cases"]
+        self.rows += other["rows"]
 
     def print(self):
         for suite in self.suites:
@@ -68,6 +72,7 @@ class Results:
             test = json.loads(line)
             what = f"{label}: {test['name'].split(' / ')[-1]}"
             output = test.get("stdout", "") + test.get("stderr", "")
+            seconds = test.get("duration")
             summary = DOCTEST_SUMMARY.search(output)
             if summary:
                 _, passed, failed, skipped = map(int, summary.groups())
@@ -75,24 +80,25 @@ class Results:
                 gave_up = dict(SKIPPED_CASE.findall(output))
                 for case, why in gave_up.items():
                     self.add("skipped", f"{what}: {case}", why)
-                self.add("passed", count=max(passed - len(gave_up), 0))
-                self.add("failed", what, excerpt(output), count=failed)
+                self.add("passed", what, count=max(passed - len(gave_up), 0), seconds=seconds)
+                self.add("failed", what, excerpt(output), count=failed, seconds=seconds)
                 self.add("skipped", what, "switched off in their source, or they need root", count=skipped)
             for fuzzer, figures in FUZZED.findall(output):
                 self.cases.append({"name": f"tests.fuzz::{fuzzer}[{label.split()[-1]}]", "outcome": "passed", "figures": figures})
             if test["result"] == "SKIP":
                 self.add("skipped", what, excerpt(output))
             elif test["result"] != "OK" and not (summary and failed):
-                self.add("failed", what, f"{test['result']}, status {test['returncode']}\n{excerpt(output)}")
+                self.add("failed", what, f"{test['result']}, status {test['returncode']}\n{excerpt(output)}", seconds=seconds)
             elif not summary:
-                self.add("passed")
+                self.add("passed", what, seconds=seconds)
 
     def add_junit(self, report, label):
         """pytest's --junitxml; one case with several entries (its own and its teardown's) counts once, by the worst."""
-        cases, properties = {}, {}
+        cases, properties, seconds = {}, {}, {}
         for case in ElementTree.parse(report).iter("testcase"):
             name = f"{case.get('classname')}::{case.get('name')}"
             outcome, why = "passed", ""
+            seconds[name] = seconds.get(name, 0.0) + float(case.get("time", 0))
             properties.setdefault(name, {}).update((each.get("name"), each.get("value")) for each in case.iter("property"))
             for child in case:
                 if child.tag in ("failure", "error"):
@@ -102,7 +108,7 @@ class Results:
             if name not in cases or RANK[outcome] > RANK[cases[name][0]]:
                 cases[name] = (outcome, why)
         for name, (outcome, why) in cases.items():
-            self.add(outcome, f"{label}: {name}", why.split("\n")[0])
+            self.add(outcome, f"{label}: {name}", why.split("\n")[0], seconds=seconds[name])
             if properties[name]:
                 self.cases.append({"name": name, "outcome": outcome, **properties[name]})
 

@@ -36,6 +36,10 @@ class Meson(unittest.TestCase):
         self.assertEqual(results.counts, {"passed": 1, "failed": 1, "skipped": 1})
         self.assertIn(("skipped", "unit: area", "why"), results.notes)
 
+    def test_every_program_is_a_row_with_its_time(self):
+        results = counted({"result": "OK", "duration": 1.5}, {"result": "OK", "duration": 2.5, "stdout": SUMMARY.format(4, 4, 0, 0)})
+        self.assertEqual(results.rows, [["passed", "unit: area", "", 1, 1.5], ["passed", "unit: area", "", 4, 2.5]])
+
     def test_what_a_fuzzer_did_is_kept_unless_it_failed(self):
         told = "json: seed 7: 1234 executions, 56 edges reached, status {0}\n"
         results = counted({"result": "OK", "stdout": told.format(0)}, {"result": "FAIL", "stdout": told.format(77)})
@@ -48,7 +52,7 @@ class Meson(unittest.TestCase):
 
 class Junit(unittest.TestCase):
     def test_a_case_counts_once_by_its_worst_and_keeps_what_its_entries_say_of_it(self):
-        of_case = '<testcase classname="tests.attack.test_a" name="test_b[one]">'
+        of_case = '<testcase classname="tests.attack.test_a" name="test_b[one]" time="0.375">'
         said = '<properties><property name="position" value="agent"/></properties>'
         cases = f'{of_case}{said}</testcase>{of_case}<error message="teardown&#10;more"/></testcase><testcase classname="c" name="d"/>'
         with tempfile.TemporaryDirectory() as directory:
@@ -61,6 +65,7 @@ class Junit(unittest.TestCase):
         whole = Results()
         whole.add_json(results.as_json())
         self.assertEqual(whole.cases, [{"name": "tests.attack.test_a::test_b[one]", "outcome": "failed", "position": "agent"}])
+        self.assertEqual(whole.rows, [["failed", "attack: tests.attack.test_a::test_b[one]", "teardown", 1, 0.75], ["passed", "attack: c::d", "", 1, 0.0]])
 
 
 class Suites(unittest.TestCase):

@@ -6,15 +6,21 @@ FILE = Path(__file__).resolve().parents[2] / "docs" / "security" / "guarantees.m
 COLUMNS = ("systemd 252", "systemd 257", "bwrap", "podman", "docker", "none")
 HEAD = """# What each sandbox method guarantees
 
-`pi-agent-canary` asks these questions from inside a session (`pi --pi-agent-canary`, `pi-agentctl doctor`). *held*: it is as it is to be, on the
-machines of the tests. A dash: the method does not promise it. This file is written by the tests, and they fail when it is not what they see
-([architecture.md](architecture.md) has the reasons; `tests/attack/test_canary.py` shows that the canary notices what is missing).
+`pi-agent-canary` asks these questions from inside a session (`pi --pi-agent-canary`,
+`pi-agentctl doctor`). **held** means that the answer was right on the machines of the tests. A dash
+means that the method does not promise it. The tests write this page and fail when it differs from
+what they see. `tests/attack/test_canary.py` shows that the canary notices a missing defence.
 
-Of Landlock it only says whether this host has it: a session goes without where its kernel is too old, or where the system-call filter of a container
-keeps it away ([platforms.md](platforms.md), [methods.md](methods.md#in-a-container)), and `doctor` names that. Of debuggers it only says whether they
-work here ([decision 34](decisions/0034-debuggers.md)).
+To write this page again, set `PI_AGENT_WRITE_GUARANTEES=1` and run
+`tests/system/test_guarantees.py` on each machine.
 
-To write it anew: `PI_AGENT_WRITE_GUARANTEES=1`, and `tests/system/test_guarantees.py` on each machine.
+For two questions the canary only says whether this host has something:
+
+- **Landlock.** A session goes without it where the kernel is too old, or where a container's
+  system-call filter refuses it. `doctor` says so
+  ([versions](../platforms/README.md), [in a container](../platforms/methods.md)).
+- **Debuggers.** They work where more than the account separates sessions
+  ([why](../decisions/0034-debuggers.md)).
 
 """
 
@@ -37,5 +43,5 @@ def read_table():
 
 def write_table(table):
     lines = [f"| what | {' | '.join(COLUMNS)} |", f"| --- |{' --- |' * len(COLUMNS)}"]
-    lines += [f"| {question} | {' | '.join(answers.get(column, '-') for column in COLUMNS)} |" for question, answers in table.items()]
+    lines += [f"| `{question}` | {' | '.join(answers.get(column, '-') for column in COLUMNS)} |" for question, answers in table.items()]
     FILE.write_text(HEAD + "\n".join(lines) + "\n")
