@@ -10,7 +10,7 @@ from cache import SOURCE
 from launching import DEMO, STANDARD_POLICY
 
 PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", *sorted(str(page.relative_to(SOURCE)) for page in (SOURCE / "docs").rglob("*.md"))]
-PROGRAMS = r"apt-get|cd|clang-tidy|git|grep|journalctl|meson|npm|pi|pi-agentctl|ssh-keygen|touch|tests/\S+|\./\w+"
+PROGRAMS = r"apt-get|cd|chmod|clang-tidy|git|gpasswd|grep|install|journalctl|meson|mkdir|npm|pi|pi-agentctl|ssh-keygen|touch|tests/\S+|\./\w+"
 COMMAND = re.compile(rf"(?:sudo )?(?:{PROGRAMS})(?= |$)|sudo sh ")
 # What cannot run in the machine, and where it runs.
 ELSEWHERE = {
@@ -20,10 +20,13 @@ ELSEWHERE = {
     r"sudo apt-get install \./dist/": "tests/system/package_machine.py",
     r"sudo apt-get install cmake": "tests/machine/recipes.py",
     r"(sudo )?meson |clang-tidy": "tests/machine/cache.py",
-    r"sudo sh -c 'umask 022; npm install": "tests/machine/cache.py",
     r"sudo tests/bench/": "tests/bench",
     r"sudo tests/fuzz/long": "tests/fuzz/rounds.py",
     r"sudo pi-agentctl edit": "tests/system/test_policy_commands.py",
+    r"sudo pi-agentctl install-agent": "tests/system/test_install_agent.py",
+    r"sudo pi-agentctl remove --state": "tests/system/test_remove.py",
+    r"sudo pi-agentctl (history|logs|stop)": "tests/system/test_sessions.py",
+    r"sudo pi-agentctl state (prune|reset|export)": "tests/system/test_state.py",
     r"pi$": "tests/system/test_terminal.py",
     r"pi-agentctl shell$": "tests/system/test_view.py",
     r"pi --pi-agent-sessions": "tests/system/test_first_start.py",
@@ -84,7 +87,7 @@ def host(packaged):
     machine.root(["usermod", "--append", "--groups", "systemd-journal", "eve"], check=True)
     machine.run("mkdir ~/projects/app && cp README.md ~/projects/app", cwd=DEMO, check=True)
     yield packaged
-    made = "/etc/sudoers.d/eve ~alice/projects/app ~alice/.ssh/id_agent* ~alice/pi-agent-policy.json /var/log/pi-agent"
+    made = "/etc/sudoers.d/eve /etc/pi-agent/env ~alice/projects/app ~alice/.ssh/id_agent* ~alice/.pi/agent/env ~alice/pi-agent-policy.json /var/log/pi-agent"
     machine.root(f"rm -rf {made}; gpasswd -d eve systemd-journal", check=True)
 
 
