@@ -74,7 +74,7 @@ public:
                 std::to_string(git_settings_limit) + " or " + std::to_string(git_settings_size / 1024) + " KiB of them are not taken over");
         if (has_secret_)
             found_.once.emplace_back("of your settings, those with a password or token in an address do not count in a session; "
-                                     "give the agent's git one of its own (docs/concepts/git-in-a-session.md)");
+                                     "give the agent's git one of its own (docs/concepts/projects.md)");
         look_at(repository);
         return std::move(found_);
     }
