@@ -24,7 +24,7 @@ struct ShownOfHome {
     std::string_view paths; // below the home
 };
 
-// By language, as docs/concepts/toolchains.md has them. What writes into itself when it is used is an environment.
+// By language, as docs/concepts/toolchain-directories.md has them. What writes into itself when it is used is an environment.
 constexpr ShownOfHome shown_of_homes[] = {
     // Of any language.
     {HomeKind::program,
