@@ -8,6 +8,8 @@
 #include "runner/wire/sync_messages.hpp"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 
 namespace pi_agent {
 
@@ -93,6 +95,48 @@ void add_managed(Layered &layered, const EnvironmentInput &input)
     add(layered, input.per_user, "users.*.env");
 }
 
+// The variables of git(1) that number settings from 0 on.
+constexpr const char *git_count = "GIT_CONFIG_COUNT";
+constexpr std::array<std::string_view, 2> numbered_by_git = {"GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"};
+
+std::optional<std::size_t> git_number(const std::string &name, std::string_view prefix)
+{
+    return name.starts_with(prefix) ? to_number<std::size_t>(std::string_view(name).substr(prefix.size())) : std::nullopt;
+}
+
+bool is_gits_numbered(const std::string &name)
+{
+    return name == git_count || git_number(name, numbered_by_git[0]) || git_number(name, numbered_by_git[1]);
+}
+
+// 0 where it is no number or not set.
+std::size_t count_git_settings(const Layered &layered)
+{
+    const auto count = layered.find(git_count);
+    return count == layered.end() ? 0 : to_number<std::size_t>(count->second.value).value_or(0);
+}
+
+// Two layers that both count from 0 would replace each other's settings. The product's come first, and git lets the later ones win.
+// A layer that counts to 0 switches the product's off, and git itself refuses what is no number.
+void put_git_settings_first(Layered &layered, const Layered &defaults)
+{
+    const std::size_t ours = count_git_settings(defaults), theirs = count_git_settings(layered);
+    if (ours == 0 || (theirs == 0 && layered.contains(git_count))) return;
+    Layered renumbered;
+    for (const auto &prefix : numbered_by_git) {
+        for (const auto &[name, variable] : layered)
+            if (const auto number = git_number(name, prefix); number && *number < theirs)
+                renumbered[std::string(prefix) + std::to_string(*number + ours)] = variable;
+        for (std::size_t number = 0; number < ours; ++number)
+            if (const auto own = defaults.find(std::string(prefix) + std::to_string(number)); own != defaults.end())
+                renumbered.insert(*own);
+    }
+    renumbered[git_count] = {std::to_string(ours + theirs),
+                             defaults.at(git_count).from + (theirs == 0 ? "" : ", and " + layered.at(git_count).from)};
+    for (auto &[name, variable] : renumbered)
+        layered[name] = std::move(variable);
+}
+
 // npm reads its own in any case of letters.
 constexpr std::string_view file_names =
     "AWS_CA_BUNDLE BUNDLE_SSL_CA_CERT CARGO_HTTP_CAINFO CURL_CA_BUNDLE DENO_CERT GIT_PROXY_SSL_CAINFO GIT_SSL_CAINFO "
@@ -116,12 +160,14 @@ std::vector<std::string> system_path()
 std::map<std::string, EnvironmentVariable> layer_environment(const EnvironmentInput &input)
 {
     Layered layered = input.defaults;
+    std::erase_if(layered, [](const auto &entry) { return is_gits_numbered(entry.first); });
     for (const auto &assignment : input.presentation) {
         const std::size_t equals = assignment.find('=');
         layered[assignment.substr(0, equals)] = {assignment.substr(equals + 1), "shell"};
     }
     add(layered, input.host_files);
     add_managed(layered, input);
+    put_git_settings_first(layered, input.defaults);
     for (const auto &[name, inside] : input.certificates_inside) {
         EnvironmentVariable &variable = layered[name];
         variable = {inside, variable.from + ", a copy of " + variable.value};

@@ -147,6 +147,26 @@ TEST_CASE("who signs signs inside, too, with settings of the environment that wi
     CHECK(variables.at("GIT_CONFIG_VALUE_0").from == "why");
 }
 
+TEST_CASE("settings that a higher layer numbers from 0 follow the product's, and replace none of them")
+{
+    EnvironmentInput environment{{}, {}, {}, {}, {}, "/home", "agent", "/usr/bin/pi", "ID"};
+    add_git_settings(environment, {{"commit.gpgSign", "false"}, {"tag.gpgSign", "false"}}, "why");
+    environment.managed = {{"GIT_CONFIG_COUNT", "1"}, {"GIT_CONFIG_KEY_0", "credential.helper"}, {"GIT_CONFIG_VALUE_0", "!token"}};
+    auto variables = layer_environment(environment);
+    CHECK(variables.at("GIT_CONFIG_COUNT").value == "3");
+    CHECK(variables.at("GIT_CONFIG_COUNT").from == "why, and env");
+    CHECK(variables.at("GIT_CONFIG_KEY_0").value == "commit.gpgSign");
+    CHECK(variables.at("GIT_CONFIG_KEY_1").value == "tag.gpgSign");
+    CHECK(variables.at("GIT_CONFIG_KEY_2").value == "credential.helper");
+    CHECK(variables.at("GIT_CONFIG_VALUE_2").value == "!token");
+
+    for (const char *count : {"0", "many"}) { // switches the product's off; git refuses it, as it does outside
+        environment.managed["GIT_CONFIG_COUNT"] = count;
+        CHECK(layer_environment(environment).at("GIT_CONFIG_COUNT").value == count);
+        CHECK(layer_environment(environment).at("GIT_CONFIG_KEY_0").value == "credential.helper");
+    }
+}
+
 TEST_CASE("git reads back the settings of any section" * doctest::skip(not_root()))
 {
     GitIdentity identity;
