@@ -16,9 +16,9 @@ public:
 
     // `directory` holds an entry `.git` of this type (readdir(3)).
     void worktree(const std::string &directory, unsigned char type_of_git);
-    // A git directory by itself, whatever its name.
+    // A bare git directory, whatever its name.
     void git_directory(const std::string &directory) { repository(directory, std::nullopt, 0); }
-    // A directory that git would take for a repository, without the name `.git`.
+    // A directory that git would use as a repository, without the name `.git`.
     void embedded(const std::string &directory);
 
 private:
