@@ -1,5 +1,5 @@
-// One session from an authenticated caller to the agent's end (docs/architecture.md), and the phases of its start, in their order. Each
-// takes the earlier ones, and nothing else makes one. What they hold is released in reverse order.
+// One session from an authenticated caller to the agent's end (docs/architecture-launch.md), and the phases of its start, in their order.
+// Each takes the earlier ones, and nothing else makes one. What they hold is released in reverse order.
 #pragma once
 
 #include "common/decide/agent_places.hpp"
