@@ -14,7 +14,7 @@ namespace pi_agent {
 std::string aftermath_notice(const std::vector<Finding> &findings, const Snapshot &after, const std::string &cwd,
                              const std::string &recorded_session);
 
-// Text about new links that no start follows (common/decide/root_path.hpp); empty if there are none.
+// Text about new links that no start follows (common/decide/root_path.hpp); else empty.
 std::string links_notice(const std::set<std::string> &before, const std::set<std::string> &after);
 
 // A JSON array of {path, kind, change}; the first few hundred. Names are escaped as for people.

@@ -11,7 +11,7 @@ namespace pi_agent {
 
 class RepositoryDoors {
 public:
-    // `home` is the user's, for `~/` in git's configuration.
+    // `home`: the user's home, for `~/` in git's configuration.
     RepositoryDoors(Marker &marker, std::string home) : marker_(marker), home_(std::move(home)) {}
 
     // `directory` holds an entry `.git` of this type (readdir(3)).

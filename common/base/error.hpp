@@ -12,7 +12,7 @@ namespace pi_agent {
 enum class ExitStatus : int {
     usage = 64,          // a bad --pi-agent- option
     unavailable = 69,    // the sandbox method cannot work on this host
-    internal = 70,       // a bug of ours
+    internal = 70,       // a bug in pi-agent
     system_failure = 71, // the operating system refused something we need
     limit = 75,          // session limit or lock
     denied = 77,         // the policy, or a rule of the runner, says no

@@ -159,7 +159,7 @@ inline std::vector<std::string> decode_texts(std::string_view bytes, std::size_t
     return texts;
 }
 
-// Reads the message with that number; false if there is none.
+// Reads the message with that number; false if there is no such message.
 template <typename... Messages>
 bool read_one_of(Decoder &decoder, std::uint64_t type, std::variant<Messages...> &message)
 {

@@ -29,7 +29,7 @@ std::optional<std::string> worktree_of_config(std::string_view text);
 // "section.key", without the part between; empty if this is not the name of a setting.
 std::string git_rule(std::string_view name);
 
-// The part between; empty if there is none.
+// The part between; may be empty.
 std::string_view git_subsection(std::string_view name);
 
 // The value as git reads a boolean; empty if it is not one.

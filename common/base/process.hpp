@@ -18,7 +18,7 @@ UniqueFd open_process(pid_t pid);
 
 bool has_ended(FdRef process);
 
-// A process that has ended is no error. Throws SystemFailure that names `what`.
+// Accepts a process that has ended. Throws SystemFailure that names `what`.
 void signal_process(FdRef process, int number, const char *what);
 
 // --- Memory that a process needed at its start and does not need while it waits.

@@ -80,7 +80,7 @@ template <typename Number>
 std::optional<Number> to_number(std::string_view text, auto... base) noexcept
 {
     Number number{};
-    // cppcheck-suppress danglingTemporaryLifetime ; nothing of `text` is returned
+    // cppcheck-suppress danglingTemporaryLifetime ; the result does not refer to `text`
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base...);
     return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }

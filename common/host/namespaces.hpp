@@ -59,7 +59,7 @@ std::vector<MountEntry> list_mounts();
 // A descriptor's mount; empty if it was unmounted meanwhile.
 const MountEntry *mount_that_holds(const std::vector<MountEntry> &mounts, FdRef directory);
 
-// " (TYPE mounted at POINT)" of that mount, for messages; empty if there is none.
+// " (TYPE mounted at POINT)" of that mount, for messages; empty if the descriptor has no mount.
 std::string name_mount(const std::vector<MountEntry> &mounts, FdRef directory);
 
 // The mount points below `path`, relative to it, sorted and unique, without those below another one.

@@ -8,7 +8,7 @@
 
 namespace pi_agent {
 
-// mirror: the host's, restored at every start. seed: the host's if there is none inside, or if the host's has changed. once: the host's
+// mirror: the host's, restored at every start. seed: the host's if the home has no version, or if the host's has changed. once: the host's
 // until the agent changes something in it, then the whole is the agent's (ConfigClasses::whole_of). agent: the version inside, never
 // overwritten. never: not copied, and earlier copies are removed.
 enum class FileClass { mirror, seed, once, agent, never };

@@ -33,7 +33,7 @@ struct AgentPolicy {
     bool create_user = true;
     std::string binary_name = "pi";
     std::string state_dir = "/var/lib/pi-agent";
-    Position where; // of the section, or of the policy if there is none
+    Position where; // of the section, or of the policy without the section
 };
 
 struct WrapperPolicy {

@@ -29,14 +29,14 @@ enum class ValueForm {
     choice_or_list, // one of `choices`, or a list of lines
     amount,         // digits and one of `choices`, the units
     count,          // a whole number
-    later,          // refused whatever it says: its feature is not there yet
+    later,          // refused, whatever the value: its feature does not exist yet
 };
 
 // One key. Lists of words are separated by spaces; `standard` and `example` are YAML.
 struct PolicyKey {
     std::string_view path; // "agent.binary"; '*' stands for a free name: "users.*.roots"
     ValueForm form;
-    std::string_view standard; // the default; empty if there is none, or if only `meaning` can describe it
+    std::string_view standard; // the default; empty without one, or if only `meaning` can describe it
     std::string_view example;
     std::string_view meaning; // sentences, for people
     std::string_view choices = {};

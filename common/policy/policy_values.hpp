@@ -71,7 +71,7 @@ using PathRule = std::function<std::optional<PathProblem>(const std::string &)>;
 std::optional<std::string> read_path(const PolicyValue &value, const PathRule &problem_of);
 std::vector<PolicyPath> read_paths(const PolicyValue &list, const PathRule &problem_of);
 
-// Reads a value into `place`, which stays unchanged if there is none.
+// Reads a value into `place`, which stays unchanged without a value.
 template <typename Target, typename Value>
 Reader into(Target &target, std::optional<Value> (*read)(const PolicyValue &))
 {
