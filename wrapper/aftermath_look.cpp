@@ -177,7 +177,7 @@ std::string first_line(const std::string &directory, const std::string &name)
     return text.substr(0, text.find('\n'));
 }
 
-// What the `.git` file of a repository names, or the directory that this shares with its main repository, where it lies outside of `root`.
+// What the `.git` file of a repository names, or the directory that it shares with its main repository, if that is outside `root`.
 // It may not be shown to the session; then nothing changes there.
 std::optional<std::string> git_directory_elsewhere(const std::string &repository, const std::string &root)
 {
@@ -194,7 +194,7 @@ std::optional<std::string> git_directory_elsewhere(const std::string &repository
     return real;
 }
 
-// The entries that lie in `root`, or would if they were there.
+// The entries in `root`, or that would be there if they existed.
 std::vector<std::string> path_entries_within(const std::string &path, const std::string &root, const std::string &cwd)
 {
     std::vector<std::string> entries;

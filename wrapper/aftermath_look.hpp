@@ -1,4 +1,4 @@
-// One look at everything that a session was shown: what in it would run code outside.
+// One look at everything that a session was shown: what there would run code outside.
 #pragma once
 
 #include "common/decide/agent_places.hpp"
@@ -12,17 +12,17 @@
 namespace pi_agent {
 
 struct LookPlan {
-    std::string root;                           // that was shown; canonical
-    std::string repository;                     // beneath it, the nearest to the working directory; it is looked at first
-    std::vector<std::string> git_directories;   // of that repository, where they lie elsewhere; canonical, absolute
-    std::vector<std::string> path_entries;      // of the user's PATH that lie in it: canonical, absolute
+    std::string root;                           // the shown root; canonical
+    std::string repository;                     // below it, nearest to the working directory; searched first
+    std::vector<std::string> git_directories;   // of that repository, if they are elsewhere; canonical, absolute
+    std::vector<std::string> path_entries;      // of the user's PATH, inside the root; canonical, absolute
     std::string home;                           // the user's
     timespec start{};                           // before anything of the session ran
-    AgentPlaces agents = {};                    // where links lead nowhere else (common/decide/root_path.hpp)
+    AgentPlaces agents = {};                    // links do not leave these (common/decide/root_path.hpp)
     std::vector<std::string> read_as_user = {}; // by the next start
 };
 
-// The first look may still be under way when the agent starts: what it then finds younger than `start` it does not believe to be older.
+// The first look may still run when the agent starts. So anything newer than `start` does not count as old.
 Snapshot look_at_doors(const LookPlan &plan, Budget &budget, bool is_first_look);
 
 // `root` holds `cwd`; `path` is the user's PATH, whose relative entries count from `cwd`. With the scope `project` only the repository is

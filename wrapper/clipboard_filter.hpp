@@ -1,4 +1,4 @@
-// Takes out of the agent's output what would reach the clipboard of its user's terminal.
+// Removes from the agent's output what would reach the clipboard of the user's terminal.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 namespace pi_agent {
 
 // Reads the byte stream of one terminal, split anywhere. A control string for the clipboard (OSC 52; OSC 5522, kitty; OSC 1337 with Copy,
-// iTerm2) is left out, to its end; a CAN stands in its place, so that what was before and what comes behind do not become one. So does it
-// for what makes the terminal leave UTF-8. A passthrough of tmux or screen is ended before what it would pass on, for two of them make one
-// control string outside. All other bytes stay as they are.
+// iTerm2) is left out to its end. A CAN replaces it, so that the bytes before and after it do not join. A CAN also replaces what makes the
+// terminal leave UTF-8. A passthrough of tmux or screen ends before its content, because two of them make one control string outside. All
+// other bytes stay as they are.
 class ClipboardFilter {
 public:
-    // Without utf8 the terminal takes every byte from 0x80 to 0x9f for a control (ECMA-48).
+    // Without utf8 the terminal reads every byte from 0x80 to 0x9f as a control (ECMA-48).
     explicit ClipboardFilter(bool utf8 = true) noexcept : utf8_(utf8) {}
     [[nodiscard]] std::string filter(std::string_view output);
 
@@ -41,8 +41,8 @@ private:
     };
     bool utf8_;
     State state_ = State::text;
-    std::string held_;   // of what may become such a string; bounded
-    std::string prefix_; // what says which control string it is
+    std::string held_;   // the beginning of a possible control string; bounded
+    std::string prefix_; // shows which control string it is
     unsigned char last_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Files by whose names editors, shells and package managers take commands from a directory, and which part of each matters.
+// Files from which editors, shells and package managers take commands by their name, and which part of each matters.
 #pragma once
 
 #include "wrapper/marker.hpp"
@@ -12,7 +12,7 @@ class FileDoors {
 public:
     explicit FileDoors(Marker &marker) : marker_(marker) {}
 
-    // An entry of a visited directory, of any type. Cheap where the name means nothing.
+    // An entry of a visited directory, of any type. Cheap for other names.
     void entry(const std::string &directory, std::string_view name);
 
 private:
@@ -22,7 +22,7 @@ private:
     Marker &marker_;
 };
 
-// What npm would run of a package.json: as text for comparing, and whether some of it is run by a mere `npm install`. Empty text: nothing.
+// What npm would run from a package.json: text for comparison, and whether a plain `npm install` runs some of it. Empty text: nothing.
 struct PackageScripts {
     std::string text;
     bool run_at_install = false;

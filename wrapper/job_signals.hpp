@@ -1,4 +1,4 @@
-// The wrapper's signals: which it watches, and how it stops itself the way the shell expects of a job.
+// The wrapper's signals: which ones it watches, and how it stops itself as the shell expects from a job.
 #pragma once
 
 #include "common/base/fd.hpp"
@@ -9,20 +9,20 @@ namespace pi_agent {
 
 class JobSignals {
 public:
-    // Blocks and watches what is passed on or handled; what the caller ignores stays ignored (nohup, background jobs).
+    // Blocks and watches the signals that it passes on or handles. Signals that the caller ignores stay ignored (nohup, background jobs).
     JobSignals();
 
     [[nodiscard]] FdRef fd() const noexcept { return fd_; }
     struct Signal {
         int number;         // 0: none
-        bool from_keyboard; // the kernel's, for the whole job: a key, or a terminal that hung up
+        bool from_keyboard; // from the kernel, for the whole job: a key, or a hang-up
     };
-    // The next pending one that means something.
+    // The next pending signal that matters.
     Signal next();
-    // Something for the agent is pending: it is passed on before the job is stopped.
+    // A signal for the agent is pending, to pass on before the job stops.
     [[nodiscard]] bool are_waiting() const;
-    // Stops the whole job with `number` (TSTP, TTOU), as the terminal would, and returns when it is continued. False when nothing stopped:
-    // nobody would continue an orphaned process group, so the kernel does not stop it (setpgid(2)).
+    // Stops the whole job with `number` (TSTP, TTOU), as the terminal would, and returns when it is continued. False if nothing stopped:
+    // the kernel does not stop an orphaned process group, which nobody would continue (setpgid(2)).
     bool stop_job(int number);
 
 private:

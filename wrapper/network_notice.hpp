@@ -1,4 +1,4 @@
-// What a user is told when an agent failed whose network the policy closes: agents themselves say "Connection error", after long silence.
+// The message for a user whose agent failed while the policy closes its network. Agents only say "Connection error", after a long silence.
 #pragma once
 
 #include "common/base/request.hpp"
@@ -8,8 +8,8 @@
 
 namespace pi_agent {
 
-// A line that names the policy's key; empty where the network is open, or the agent ended well. What kept the agent from its end nobody
-// here knows: it says what could not be reached, and not that this was it.
+// A line that names the policy's key; empty if the network is open, or if the agent succeeded. Nobody here knows why the agent failed. So
+// it says what was out of reach, not that this was the reason.
 std::string closed_network_notice(const NetworkPolicy &network, const AgentEnded &ended);
 
 } // namespace pi_agent

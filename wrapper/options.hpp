@@ -1,4 +1,4 @@
-// The wrapper's own options: they begin with --pi-agent- and come first; everything else is the agent's, untouched.
+// The wrapper's own options: they begin with --pi-agent- and come first; everything else goes to the agent unchanged.
 #pragma once
 
 #include "common/base/request.hpp"
@@ -14,12 +14,12 @@ struct WrapperOptions {
     bool debug = false;
     bool sessions = false;
     Program program = Program::agent;
-    std::string tmpdir;                       // empty: none was named
-    std::vector<std::string> agent_arguments; // or those of what is in its place
+    std::string tmpdir;                       // empty: not given
+    std::vector<std::string> agent_arguments; // or for the shell that replaces it
 };
 
 // Throws Failure(usage).
-// `pi update` without a target, or with one that is pi itself: the agent's program is root's, and no session can change it.
+// `pi update` without a target, or with one that is pi itself: root owns the agent's program, and no session can change it.
 bool asks_for_self_update(const std::vector<std::string> &agent_arguments);
 
 WrapperOptions parse_options(int argc, const char *const *argv);

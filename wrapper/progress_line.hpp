@@ -1,4 +1,4 @@
-// A text on the terminal behind standard error that says what is being done, and is gone before anything else is written.
+// A line on the terminal of standard error that shows the current step. It disappears before anything else is written.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@ namespace pi_agent {
 
 class ProgressLine {
 public:
-    // On a line of its own, or behind what an agent wrote, which may have ended in the middle of a line.
+    // On a line of its own, or after the agent's output, which may have ended in the middle of a line.
     enum class Place { own_line, behind_output };
     explicit ProgressLine(Place place = Place::own_line) noexcept : place_(place) {}
     ProgressLine(const ProgressLine &) = delete;
     ProgressLine &operator=(const ProgressLine &) = delete;
     ~ProgressLine() { clear(); }
 
-    // Only where standard error is a terminal that can erase a line (not TERM=dumb).
+    // Only if standard error is a terminal that can erase a line (not TERM=dumb).
     void show(const std::string &text);
     void clear();
 

@@ -1,4 +1,4 @@
-// One direction of the terminal's bytes, with back-pressure: nothing is read before what was read is written.
+// One direction of the terminal's bytes, with back-pressure: it reads only after it has written everything.
 #pragma once
 
 #include "common/base/fd.hpp"
@@ -13,17 +13,17 @@ public:
     enum class Outcome { moved, blocked, source_ended, sink_ended };
 
     [[nodiscard]] bool wants_input() const noexcept { return begin_ == end_; }
-    // Reads once; the bytes read are those of fresh().
+    // Reads once; fresh() has the bytes.
     Outcome fill(FdRef source);
     [[nodiscard]] std::string_view fresh() const noexcept { return {buffer_.data() + begin_, end_ - begin_}; }
     // Writes what it can; `at_once` bounds a single write, for a sink that may block.
     Outcome drain(FdRef sink, std::size_t at_once);
-    // Reads once more, behind what is there. False when nothing came, or there is no room.
+    // Reads once more and appends. False if nothing came, or if there is no room.
     bool fill_further(FdRef source);
     [[nodiscard]] bool ends_with(char byte) const noexcept { return begin_ != end_ && buffer_[end_ - 1] == byte; }
     // Takes out each `first` that is directly before a `second`.
     void drop_before(char first, char second) noexcept;
-    // In the place of what is there.
+    // Replaces the content.
     void replace(std::string_view bytes);
     void discard() noexcept { begin_ = end_; }
 

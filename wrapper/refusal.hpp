@@ -1,4 +1,4 @@
-// The wrapper's own look at the policy: refuses early and in friendly words. The runner decides again, and only that counts.
+// The wrapper's own look at the policy: refuses early, with friendly messages. The runner decides again, and only that counts.
 #pragma once
 
 #include "common/base/error.hpp"
@@ -12,20 +12,20 @@
 
 namespace pi_agent {
 
-// What the wrapper takes from the policy for itself.
+// The policy's values for the wrapper itself.
 struct EarlyLook {
-    std::string decision; // a sentence on what was allowed, for --pi-agent-debug
+    std::string decision; // a sentence about what is allowed, for --pi-agent-debug
     std::string cwd;      // canonical
-    std::string root;     // that holds it
+    std::string root;     // the root that contains it
     std::string home;     // of the user
     ProjectsPolicy projects;
     NetworkPolicy network;
-    bool clipboard;                        // the agent may set its user's
+    bool clipboard;                        // the agent may set the user's clipboard
     AgentPlaces agents;                    // where agents of this user write
     std::vector<std::string> read_as_user; // by a start
 };
 
-// A refusal that the runner knows nothing of, so that the wrapper records it. Whatever the runner refuses, it has recorded.
+// A refusal that the runner does not see, so the wrapper records it. The runner records its own refusals.
 class EarlyRefusal : public Failure {
 public:
     explicit EarlyRefusal(const Failure &failure) : Failure(failure.status(), failure.what()) {}
@@ -35,7 +35,7 @@ public:
 UniqueFd open_cwd();
 EarlyLook refuse_early(FdRef cwd);
 
-// best_effort: the user's own entry in the journal, which says by its _UID whose word it is. In a session there is no journal.
+// best_effort: the user's own entry in the journal, whose _UID says who wrote it. In a session there is no journal.
 void record_refusal(const EarlyRefusal &refusal, Program program) noexcept;
 
 } // namespace pi_agent

@@ -29,7 +29,7 @@ std::string path_in_git_file(const std::string &text)
     return text.compare(0, begin.size(), begin) == 0 ? trimmed(text.substr(begin.size())) : "";
 }
 
-// What `git worktree` and `git submodule` make: such a directory is looked at together with the repository that it lies in.
+// What `git worktree` and `git submodule` make: such a directory is searched together with the repository around it.
 bool is_part_of_a_repository(const std::string &gitdir)
 {
     const std::string path = "/" + gitdir;
@@ -53,7 +53,7 @@ std::string commands_of_todo(const std::string &text)
 
 } // namespace
 
-// A path as git's configuration and files write it, where it lies in the tree.
+// A path from git's configuration and files, if it is in the tree.
 std::optional<std::string> RepositoryDoors::beneath(const std::string &text, const std::string &base) const
 {
     if (text.empty()) return std::nullopt;

@@ -11,14 +11,14 @@ namespace pi_agent {
 
 class RepositoryDoors {
 public:
-    // `home` is the user's, for `~/` in git's configuration.
+    // `home`: the user's home, for `~/` in git's configuration.
     RepositoryDoors(Marker &marker, std::string home) : marker_(marker), home_(std::move(home)) {}
 
     // `directory` holds an entry `.git` of this type (readdir(3)).
     void worktree(const std::string &directory, unsigned char type_of_git);
-    // A git directory by itself, whatever its name.
+    // A bare git directory, whatever its name.
     void git_directory(const std::string &directory) { repository(directory, std::nullopt, 0); }
-    // A directory that git would take for a repository, without the name `.git`.
+    // A directory that git would use as a repository, without the name `.git`.
     void embedded(const std::string &directory);
 
 private:

@@ -15,11 +15,11 @@ public:
 
     [[nodiscard]] FdRef channel() const noexcept { return channel_; }
     [[nodiscard]] bool has_ended() const noexcept { return ended_; }
-    // To be called on SIGCHLD.
+    // Call it on SIGCHLD.
     void reap();
-    // Throws Failure when the runner, or a sudo that waits for it, was killed: the session ended with it, however the agent took that.
+    // Throws Failure if the runner, or a sudo that waits for it, was killed: the session ended with it, whatever the agent did.
     void require_orderly_end();
-    // Why no runner ever answered, from sudo's exit and its words on standard error; a Failure to throw.
+    // The reason why no runner answered, from sudo's exit status and standard error, as a Failure to throw.
     [[noreturn]] void explain_silence();
 
 private:

@@ -190,7 +190,7 @@ private:
         tell_runner(ContinueAgent{true});
     }
 
-    // True when the keys are to be read again.
+    // True when it must read keys again.
     bool watch_background()
     {
         if (!input_.terminal->in_foreground()) return false;

@@ -1,4 +1,4 @@
-// The directory that a session was shown, looked at with bounds and without ever leaving it: a hostile tree cannot make the look hang, read
+// Searches the directory that a session sees, with bounds and without ever leaving it. A hostile tree cannot make the search hang, read
 // something else, or go on for ever.
 #pragma once
 
@@ -14,10 +14,10 @@
 
 namespace pi_agent {
 
-// What one look may cost. Once it is spent, it stays so.
+// The budget of one look. Once spent, it stays spent.
 class Budget {
 public:
-    // `is_cancelled` is asked from time to time.
+    // It calls `is_cancelled` from time to time.
     Budget(std::size_t entries, Deadline deadline, std::function<bool()> is_cancelled)
         : entries_(entries), deadline_(deadline), is_cancelled_(std::move(is_cancelled))
     {
@@ -30,7 +30,7 @@ private:
     std::size_t entries_;
     Deadline deadline_;
     std::function<bool()> is_cancelled_;
-    unsigned until_clock_ = 1; // the clock costs as much as some entries do
+    unsigned until_clock_ = 1; // reading the clock takes as long as some entries
     bool spent_ = false;
 };
 
@@ -41,28 +41,28 @@ struct DirectoryEntry {
 
 struct Listing {
     enum class Found { listed, nothing, unreadable };
-    Found found = Found::nothing; // nothing: also where something other than a directory is
+    Found found = Found::nothing; // nothing: also if it is not a directory
     struct stat facts {};
     std::vector<DirectoryEntry> entries; // those that the budget allowed
 };
 
-enum class Links { follow, refuse }; // within the tree; what leads out of it is never followed
+enum class Links { follow, refuse }; // inside the tree; a symlink out of it is never followed
 
 class ShownTree {
 public:
-    // `path` is canonical. Nothing where it cannot be opened.
+    // `path` is canonical. Empty if it cannot be opened.
     static std::optional<ShownTree> open(const std::string &path, Budget &budget);
 
     [[nodiscard]] const std::string &path() const noexcept { return path_; }
     [[nodiscard]] std::string absolute(const std::string &below) const { return below.empty() ? path_ : path_ + "/" + below; }
-    // The path beneath the root of an absolute one, by its text; "" for the root itself.
+    // The part of an absolute path below the root, by its text; "" for the root itself.
     [[nodiscard]] std::optional<std::string> below(const std::string &absolute) const;
 
-    // `path` is beneath the root, "" for the root itself. Nothing once the budget is spent, where nothing is, and where it is not in this
+    // `path` is beneath the root, "" for the root itself. Nothing if the budget is spent, if nothing exists there, or if it is outside this
     // tree or on another mount.
     [[nodiscard]] std::optional<struct stat> look(const std::string &path, Links last) const;
     [[nodiscard]] std::optional<std::string> link_target(const std::string &path) const;
-    // At most `limit` bytes of a regular file; nothing for anything else.
+    // At most `limit` bytes of a regular file; empty for anything else.
     [[nodiscard]] std::optional<std::string> read(const std::string &path, std::size_t limit) const;
     [[nodiscard]] Listing list(const std::string &path, Links links) const;
     [[nodiscard]] Budget &budget() const noexcept { return *budget_; }

@@ -20,7 +20,7 @@ constexpr int pair_patience_milliseconds = 5;                     // the kernel 
 constexpr int flush_patience_seconds = 1;                         // for a terminal that is paused (Ctrl-S) or read by nobody
 
 // The group in the foreground of the agent's end, and the session that it is the terminal of: pi-agent-exec leads that, and is in the
-// foreground first. 0 where there is none.
+// foreground first. 0 without one.
 pid_t foreground_of(FdRef master) noexcept
 {
     pid_t group = 0;

@@ -1,4 +1,4 @@
-// The user's terminal and the session's pty tied together: bytes both ways, size, modes, suspension.
+// Connects the user's terminal with the session's pty: bytes in both directions, size, modes, suspension.
 #pragma once
 
 #include "common/base/channel.hpp"
@@ -15,35 +15,35 @@ namespace pi_agent {
 
 class TerminalLink {
 public:
-    // Sets the pty up like the user's terminal, which stays as it is.
+    // Sets up the pty like the user's terminal, which does not change.
     TerminalLink(UserTerminal &terminal, UniqueFd master, bool reaches_clipboard = true);
     TerminalLink(const TerminalLink &) = delete;
     TerminalLink &operator=(const TerminalLink &) = delete;
     ~TerminalLink(); // leaves the agent's modes; the terminal restores its own settings
 
-    // What to wait for now; serve() takes the same entries back after poll(2).
+    // The entries for poll(2); serve() takes them back afterwards.
     [[nodiscard]] std::vector<pollfd> waits() const;
     void serve(const std::vector<pollfd> &waits);
 
     void resize();
-    // The agent has ended. No key goes to whoever else may hold its end of the pty, and only what the kernel still has is shown.
+    // The agent has ended. No key goes to others that may hold its end of the pty, and only what the kernel still has is shown.
     void finish() noexcept;
     // The agent's last byte has been written, or can no longer be.
     [[nodiscard]] bool is_drained() const noexcept { return master_ended_ && output_.wants_input(); }
     // The user's terminal is gone (hang-up).
     [[nodiscard]] bool is_dead() const noexcept { return terminal_ended_; }
-    // From now on the user's keys are the agent's, whenever the job is in the foreground. Before, no key is read: what was typed ahead is
-    // the shell's.
+    // From now on the user's keys go to the agent, whenever the job is in the foreground. Before, no key is read: what was typed ahead is
+    // for the shell.
     void give_keyboard();
     [[nodiscard]] bool has_keyboard() const noexcept { return has_keyboard_; }
-    // True once where the agent took the keyboard without a word: it has changed its terminal from the background, or put another group
-    // into the foreground.
+    // True once if the agent took the keyboard silently: it changed its terminal from the background, or put another group into the
+    // foreground.
     bool keyboard_was_taken();
-    // What the agent has written so far goes out, then the terminal is as the shell left it.
+    // Writes out what the agent has written so far, then restores the terminal as the shell left it.
     void suspend();
     // After a stop, or when the job came into the foreground. In the background nothing happens.
     void resume();
-    // The keys are the agent's, but it is in the background: none is read, and output appears as other background jobs' does.
+    // The agent has the keyboard, but is in the background: no key is read, and output appears as from other background jobs.
     [[nodiscard]] bool is_waiting_for_foreground() const noexcept
     {
         return has_keyboard_ && !terminal_.is_raw() && !terminal_ended_ && !master_ended_;
@@ -65,13 +65,13 @@ private:
     bool reaches_clipboard_;
     ClipboardFilter filter_;
     TerminalModes modes_;
-    termios initial_{}; // what the pty got at first
+    termios initial_{}; // the pty's first settings
     bool master_ended_ = false;
     bool terminal_ended_ = false;
     bool has_keyboard_ = false;
     bool suspended_ = false;
     bool finishing_ = false;
-    Deadline last_output_{};      // of finishing: then, or when something came last
+    Deadline last_output_{};      // the start of finishing, or the last output
     std::size_t still_taken_ = 0; // bytes, while finishing
 };
 

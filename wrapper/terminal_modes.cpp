@@ -13,7 +13,7 @@ namespace pi_agent {
 namespace {
 
 constexpr int keyboard_depth_limit = 16;    // terminals keep no more; an agent may say that it pushed millions
-constexpr std::size_t parameter_limit = 64; // longer sequences are none of ours
+constexpr std::size_t parameter_limit = 64; // longer sequences do not matter here
 
 // xterm's and its descendants' private modes that a shell does not expect: alternate screens, mouse, focus, paste, colour-scheme reports,
 // synchronised output, cursor keys, reverse video, origin.
@@ -27,7 +27,7 @@ bool holds(const std::array<int, count> &modes, int mode)
     return std::find(modes.begin(), modes.end(), mode) != modes.end();
 }
 
-// Its size where there is none: of the search that goes through all output.
+// Its size if not found. This search goes through all output.
 std::size_t find(std::string_view output, unsigned char byte)
 {
     const auto *found = static_cast<const char *>(std::memchr(output.data(), byte, output.size()));

@@ -11,10 +11,10 @@ namespace pi_agent {
 class TerminalModes {
 public:
     void watch(std::string_view output);
-    // What undoes the modes that are on: alternate screen, mouse and paste reports, hidden cursor, keyboard protocols, colours; and what
-    // ends a control string that was cut off. Empty when nothing is left.
+    // Undoes the modes that are on (alternate screen, mouse and paste reports, hidden cursor, keyboard protocols, colours) and ends a
+    // control string that was cut off. Empty if there is nothing to undo.
     [[nodiscard]] std::string leave_sequence() const;
-    // What brings them back after leave_sequence, e.g. when a stopped agent continues.
+    // Restores them after leave_sequence, for example when a stopped agent continues.
     [[nodiscard]] std::string enter_sequence() const;
 
 private:

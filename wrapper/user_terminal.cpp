@@ -138,7 +138,7 @@ void UserTerminal::tell_others(bool wants_it_raw) const noexcept
     own.l_start = getpid();
     own.l_len = 1;
     if (lock_)
-        fcntl(lock_.get(), F_SETLK, &own); // best_effort: without it, two of one job are as two programs that know nothing of each other
+        fcntl(lock_.get(), F_SETLK, &own); // best_effort: without it, two of one job are like two programs that do not know each other
 }
 
 void UserTerminal::change_to(const termios &settings)

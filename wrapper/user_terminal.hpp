@@ -1,5 +1,4 @@
-// The user's terminal: which of the standard descriptors it is, its settings, raw mode and back, its size. Nothing here changes it before
-// the agent asks for keys.
+// The user's terminal: its standard descriptors, settings, raw mode and size. Nothing here changes it before the agent asks for keys.
 #pragma once
 
 #include "common/base/fd.hpp"
@@ -15,7 +14,7 @@ namespace pi_agent {
 
 class UserTerminal {
 public:
-    // Nothing when no standard descriptor is a terminal. Throws Failure(denied) when two of them are different terminals.
+    // Empty if no standard descriptor is a terminal. Throws Failure(denied) if two of them are different terminals.
     static std::optional<UserTerminal> find();
 
     UserTerminal(UserTerminal &&) noexcept = default;
@@ -27,24 +26,23 @@ public:
     [[nodiscard]] const std::array<bool, 3> &on_terminal() const noexcept { return on_terminal_; }
     [[nodiscard]] bool has_input() const noexcept { return on_terminal_[0]; }
     [[nodiscard]] FdRef fd() const noexcept { return fd_; }
-    // False when writes may block: the terminal could not be opened a second time (it belongs to somebody else, as under su).
+    // False if writes may block, because the terminal could not be opened a second time (under su it belongs to somebody else).
     [[nodiscard]] bool is_own() const noexcept { return own_; }
     [[nodiscard]] WindowSize size() const;
-    // Nobody may touch a terminal's settings or read from it in the background: the kernel would stop the reader.
+    // A background process must not change a terminal's settings or read from it: the kernel would stop it.
     [[nodiscard]] bool in_foreground() const noexcept;
 
-    // Only in the foreground. Each key comes as it is pressed, and is neither shown nor obeyed. Output stays as it is, for others who write
-    // to the terminal.
+    // Only in the foreground. Each key arrives as it is pressed, without echo and without effect. Output does not change, for others who
+    // write to the terminal.
     void make_raw();
-    // For what is written to come through untouched as well. Not where the output goes to another program of a pipeline.
+    // Also passes output through unchanged. Not if the output goes to another program of a pipeline.
     void make_output_raw();
-    // Back to what it was before make_raw, unless another wrapper still needs it raw, or this one is in the background now. Safe to call in
-    // any state. Where the output goes to another program of a pipeline, which may use the terminal as well (a pager), what that has set
-    // since stays.
+    // Restores the settings from before make_raw, unless another wrapper still needs raw mode, or this one is now in the background. Safe
+    // in any state. If the output goes to another program of a pipeline that may use the terminal (a pager), its settings stay.
     void restore() noexcept;
     [[nodiscard]] bool is_raw() const noexcept { return raw_; }
     [[nodiscard]] bool is_output_raw() const noexcept { return raw_ && output_raw_; }
-    // What the user's programs find now.
+    // The settings that the user's programs see now.
     [[nodiscard]] termios settings() const;
 
 private:
@@ -55,7 +53,7 @@ private:
 
     std::array<bool, 3> on_terminal_;
     UniqueFd fd_;
-    UniqueFd lock_; // the terminal's device, for locks; none where it has no name of its own, or is somebody else's
+    UniqueFd lock_; // the terminal's device, for locks; empty if it has no name, or belongs to somebody else
     bool own_ = false;
     bool raw_ = false;
     bool output_raw_ = false;

@@ -1,5 +1,5 @@
-// What the build was configured with (meson options): the version, and where things are. Only build_settings.cpp depends on it, so a build
-// for other paths compiles that file and no other.
+// Settings of the build (meson options): the version and paths. Only build_settings.cpp depends on them, so a build for other paths
+// compiles only that file.
 #pragma once
 
 namespace pi_agent {
@@ -32,13 +32,13 @@ extern const char *const migrations_path;
 extern const char *const sudo_path;
 extern const char *const shell_path;
 extern const char *const bwrap_path;
-extern const char *const setpriv_path; // what becomes the agent inside of bubblewrap
+extern const char *const setpriv_path; // becomes the agent inside bubblewrap
 extern const char *const docker_path;
 extern const char *const podman_path;
-extern const char *const crun_path;   // what makes podman's containers
-extern const char *const conmon_path; // what watches them
-extern const char *const system_path; // directories, with colons between them
+extern const char *const crun_path;   // makes podman's containers
+extern const char *const conmon_path; // watches them
+extern const char *const system_path; // directories, separated by colons
 
-extern const bool is_system_managed; // the system's configuration brings policy and sudo rule
+extern const bool is_system_managed; // the system's configuration has the policy and the sudo rule
 
 } // namespace pi_agent::build

@@ -23,7 +23,7 @@ public:
     explicit ProtocolError(const std::string &text) : Failure(ExitStatus::denied, text) {}
 };
 
-// No answer within the time allowed.
+// No answer before the deadline.
 class DeadlineExceeded : public Failure {
 public:
     explicit DeadlineExceeded(const std::string &text) : Failure(ExitStatus::system_failure, text) {}
@@ -42,18 +42,18 @@ constexpr std::size_t packet_fd_limit = 8;
 // A connected pair, both ends close-on-exec.
 std::pair<UniqueFd, UniqueFd> make_channel();
 
-// Sends one packet; a full peer is waited for until `deadline`. Throws SystemFailure (EPIPE: the peer is gone) or DeadlineExceeded.
+// Sends one packet, and waits for a full peer until `deadline`. Throws SystemFailure (EPIPE: the peer is gone) or DeadlineExceeded.
 void send_packet(FdRef channel, std::string_view bytes, const std::vector<int> &fds, Deadline deadline);
 
-// Receives one packet; nothing when the peer has closed. Throws ProtocolError when it was truncated or carries too many
-// descriptors, DeadlineExceeded when none came in time.
+// Receives one packet, or nothing if the peer has closed. Throws ProtocolError if it was truncated or has too many descriptors,
+// DeadlineExceeded if none came in time.
 std::optional<Packet> receive_packet(FdRef channel, Deadline deadline);
 
-// The same without ever holding a descriptor: a packet that carries one stays unread, and ProtocolError is thrown. For root, where the
-// peer is hostile and nobody else reads this end.
+// The same without ever holding a descriptor: it leaves a packet with one unread and throws ProtocolError. For root, where the peer is
+// hostile and nobody else reads this end.
 std::optional<Packet> receive_plain_packet(FdRef channel, Deadline deadline);
 
-// A record is longer than a packet may be: a length first, then the bytes in pieces. Descriptors travel with the first packet.
+// A record may be longer than a packet: first its length, then the bytes in pieces. Descriptors go with the first packet.
 void send_record(FdRef channel, std::string_view bytes, const std::vector<int> &fds, Deadline deadline);
 std::optional<Packet> receive_record(FdRef channel, Deadline deadline);
 
@@ -65,7 +65,7 @@ inline Deadline in_seconds(int seconds)
     return Clock::now() + std::chrono::seconds(seconds);
 }
 
-// For poll(2): at least what is left, at most a minute, so that who waits for longer asks again.
+// For poll(2): at least the time that is left, at most a minute. Callers that wait longer ask again.
 int milliseconds_left(Deadline deadline);
 
 // Writes fields of a message in order: numbers little-endian, strings with their length.
@@ -80,15 +80,15 @@ private:
     std::string bytes_;
 };
 
-// Reads them back; every read is checked against what is left and throws ProtocolError.
+// Reads them back. Checks every read against the bytes that are left, and throws ProtocolError.
 class Decoder {
 public:
     explicit Decoder(std::string_view bytes) noexcept : rest_(bytes) {}
     std::uint64_t number();
-    bool flag(); // the number 0 or 1, and no other
+    bool flag(); // only 0 or 1
     std::string text();
-    std::vector<std::string> texts(std::size_t limit = record_limit / 8); // each needs its length, so no record holds more
-    void end() const;                                                     // throws when bytes are left over
+    std::vector<std::string> texts(std::size_t limit = record_limit / 8); // each needs its length, so no record has more
+    void end() const;                                                     // throws if bytes are left over
     [[nodiscard]] bool is_at_end() const noexcept { return rest_.empty(); }
 
 private:

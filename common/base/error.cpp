@@ -7,7 +7,7 @@ namespace pi_agent {
 
 namespace {
 
-// Of all that the operating system refuses, this is what can be mended, wherever it happens.
+// Of everything that the operating system refuses, an administrator can fix this one, wherever it happens.
 const char *remedy_of(int error_number)
 {
     if (error_number == ENOSPC || error_number == EDQUOT) return "; free some space on that file system, or ask the administrator";

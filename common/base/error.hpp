@@ -12,14 +12,14 @@ namespace pi_agent {
 enum class ExitStatus : int {
     usage = 64,          // a bad --pi-agent- option
     unavailable = 69,    // the sandbox method cannot work on this host
-    internal = 70,       // a bug of ours
+    internal = 70,       // a bug in pi-agent
     system_failure = 71, // the operating system refused something we need
     limit = 75,          // session limit or lock
     denied = 77,         // the policy, or a rule of the runner, says no
     configuration = 78,  // policy or host configuration is invalid
 };
 
-// A failure that ends the program: the text is shown to the user as it is, after "pi: ".
+// A failure that ends the program: the user sees the text unchanged, after "pi: ".
 class Failure : public std::runtime_error {
 public:
     Failure(ExitStatus status, const std::string &text) : std::runtime_error(text), status_(status) {}
@@ -42,7 +42,7 @@ private:
 // Throws SystemFailure for the current errno.
 [[noreturn]] void throw_errno(const std::string &action);
 
-// What `look` returns; the empty value of its type where that throws because there is no such file (ENOENT).
+// The result of `look`, or the empty value of its type if it throws because a file does not exist (ENOENT).
 template <typename Look>
 auto if_there(const Look &look)
 {
@@ -61,7 +61,7 @@ struct Position {
     int column = 0;
 };
 
-// "file:line:column", or only "file" where there is no line.
+// "file:line:column", or only "file" if there is no line.
 std::string to_string(const Position &position);
 
 // One thing that is wrong with a policy. `key` is the dotted path, e.g. "users.alice.roots".

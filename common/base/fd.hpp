@@ -1,4 +1,4 @@
-// Owning and borrowed file descriptors, and how one comes by them.
+// Owned and borrowed file descriptors, and how to get them.
 #pragma once
 
 #include <cstdint>
@@ -60,13 +60,13 @@ private:
     int fd_ = -1;
 };
 
-// Another number for the same open file, close-on-exec and none of the standard ones; none where there is none left (errno).
+// Another number for the same open file: close-on-exec, and above the standard descriptors. Empty if it fails (errno).
 inline UniqueFd duplicate(FdRef fd) noexcept
 {
     return UniqueFd::adopt(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
 }
 
-// --- Opens, close-on-exec; none where it cannot be (errno). Those that name an `action` throw SystemFailure.
+// --- Opens, close-on-exec. Empty on failure (errno); functions with an `action` throw SystemFailure instead.
 
 UniqueFd open_at(FdRef directory, const std::string &name, int flags, mode_t mode = 0) noexcept;
 UniqueFd open_or_throw(const std::string &action, const std::string &path, int flags);
@@ -80,12 +80,13 @@ struct Pipe {
     UniqueFd writing;
 };
 
-// Both ends close-on-exec; `reading_flags` are of that end alone: O_NONBLOCK, or 0.
+// Both ends close-on-exec; `reading_flags` are for the reading end only: O_NONBLOCK, or 0.
 Pipe make_pipe(int reading_flags = 0, const char *action = "making a pipe");
 
 struct stat examine(FdRef fd, const std::string &action);
 
-// The text of a link; of one that is open itself (O_PATH) with "" for its name. Empty where it cannot be read (errno), and cut at PATH_MAX.
+// The target of a symlink. A `name` of "" means the symlink that is open itself (O_PATH). Empty if it cannot be read (errno); cut at
+// PATH_MAX.
 std::string read_link(FdRef directory, const std::string &name);
 
 } // namespace pi_agent

@@ -1,4 +1,4 @@
-// One description of a message's fields, by which it is written and by which it is read.
+// One description of a message's fields, for writing and for reading it.
 #pragma once
 
 #include "common/base/channel.hpp"
@@ -10,22 +10,22 @@
 namespace pi_agent {
 
 // A message has a function `static void fields(auto &archive, auto &self)`, which hands its fields to `archive` in the order of the bytes:
-// numbers, flags, enumerations, texts, other messages, and lists of these. What a reader does not take is a ProtocolError.
+// numbers, flags, enumerations, texts, other messages, and lists of these. A reader throws ProtocolError for anything else.
 
 class FieldWriter {
 public:
     explicit FieldWriter(Encoder &to) noexcept : to_(to) {}
     void operator()(const auto &...fields) { (put(fields), ...); }
-    // A reader takes no greater number, and no longer list.
+    // A reader accepts no larger number and no longer list.
     void bounded(const auto &field, auto /*limit*/, const char * /*problem*/ = nullptr) { put(field); }
-    // Cut to `limit` bytes; a reader takes no longer one, but where there is no `problem`.
+    // Cut to `limit` bytes. A reader refuses a longer text with `problem`, if there is one.
     void cut(const std::string &text, std::size_t limit, const char * /*problem*/ = nullptr)
     {
         to_.text(std::string_view(text).substr(0, limit));
     }
-    // In another form: what `written` makes of it, and `read` takes back.
+    // In another form: `written` makes it, and `read` reverses it.
     void as(const auto &field, const auto &written, const auto & /*read*/) { put(written(field)); }
-    // What a reader looks at.
+    // A check by the reader.
     void require(const auto & /*holds*/, const char * /*problem*/) {}
 
 private:
@@ -123,7 +123,7 @@ private:
     Decoder &from_;
 };
 
-// One of several messages has a number of its own, `static constexpr std::uint64_t type`, which goes before its fields.
+// Each of several messages has its own number, `static constexpr std::uint64_t type`, before its fields.
 template <typename Message>
 std::string encode(const Message &message)
 {
@@ -150,7 +150,7 @@ Message decode_fields(std::string_view bytes)
     return message;
 }
 
-// A list of texts alone, of at most `limit`.
+// A list of texts only, of at most `limit`.
 inline std::vector<std::string> decode_texts(std::string_view bytes, std::size_t limit)
 {
     Decoder decoder(bytes);
@@ -159,7 +159,7 @@ inline std::vector<std::string> decode_texts(std::string_view bytes, std::size_t
     return texts;
 }
 
-// Reads the one of that number; false where there is none.
+// Reads the message with that number; false if there is no such message.
 template <typename... Messages>
 bool read_one_of(Decoder &decoder, std::uint64_t type, std::variant<Messages...> &message)
 {

@@ -9,30 +9,30 @@
 namespace pi_agent {
 
 struct GitSetting {
-    std::string name;                 // "section.key" or "section.Sub.Section.key", lower case but for what is between
-    std::optional<std::string> value; // none: the name alone, which git takes for true
+    std::string name;                 // "section.key" or "section.Sub.Section.key", lower case, except the part between
+    std::optional<std::string> value; // empty: only the name, which means true to git
     friend bool operator==(const GitSetting &, const GitSetting &) = default;
     static void fields(auto &archive, auto &self) { archive(self.name, self.value); }
 };
 
 struct GitSettings {
-    std::vector<GitSetting> list; // in order; up to the mistake where there is one
+    std::vector<GitSetting> list; // in order, up to the first mistake
     bool is_valid = true;         // false: git would stop at a line
 };
 
 // Bounded by its input: no file is opened, whatever `include.path` says.
 GitSettings parse_git_settings(std::string_view text);
 
-// The value of core.worktree: the last one, as git has it. None where there is none, or an empty one.
+// The last value of core.worktree, as in git. Empty if it is unset or empty.
 std::optional<std::string> worktree_of_config(std::string_view text);
 
-// "section.key", without what is between; empty for what is no name of a setting.
+// "section.key", without the part between; empty if this is not the name of a setting.
 std::string git_rule(std::string_view name);
 
-// What is between; empty where nothing is.
+// The part between; may be empty.
 std::string_view git_subsection(std::string_view name);
 
-// What git takes a value for that is to be true or false; none where it is neither.
+// The value as git reads a boolean; empty if it is not one.
 std::optional<bool> git_truth(const std::optional<std::string> &value);
 
 // True for a setting that names a program, or a place that git takes programs or further settings from.

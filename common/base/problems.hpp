@@ -1,4 +1,4 @@
-// Collects what is wrong with a policy, so that an administrator sees all of it at once.
+// Collects the mistakes of a policy, so that an administrator sees all of them at once.
 #pragma once
 
 #include "common/base/error.hpp"
@@ -16,13 +16,13 @@ class Problems {
 public:
     void add(Position where, std::string key, std::string problem, std::string remedy);
     [[nodiscard]] bool empty() const noexcept { return diagnostics_.empty(); }
-    // True when something was reported of just this key.
+    // True if something was reported for exactly this key.
     [[nodiscard]] bool has(std::string_view key) const;
-    // The same of it, or of anything in it.
+    // The same for this key or anything below it.
     [[nodiscard]] bool has_within(std::string_view key) const;
     void add_all(const std::vector<Diagnostic> &diagnostics);
     [[nodiscard]] const std::vector<Diagnostic> &all() const noexcept { return diagnostics_; }
-    // Throws PolicyError when anything was added.
+    // Throws PolicyError if anything was added.
     void throw_if_any() const;
 
 private:
@@ -33,7 +33,7 @@ private:
 // "; did you mean 'x'?" for the candidate that `word` misspells, or "". For the end of a diagnostic's problem.
 std::string did_you_mean(std::string_view word, const std::vector<std::string_view> &candidates);
 
-// "'text'" with everything escaped that could deceive a reader, and cut where it is long.
+// "'text'" escaped wherever it could deceive a reader, and cut if it is long.
 std::string quote(std::string_view text);
 
 } // namespace pi_agent

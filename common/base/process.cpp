@@ -37,7 +37,7 @@ void signal_process(FdRef process, int number, const char *what)
 
 namespace {
 
-// Relocated tables that the linker makes read-only later lie in a writable segment, so they are never among these.
+// Relocated tables that the linker makes read-only later are in a writable segment, so they are never among these.
 int release_segments(dl_phdr_info *object, std::size_t /*size*/, void *page_size)
 {
     const auto page = *static_cast<const std::size_t *>(page_size);

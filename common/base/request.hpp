@@ -1,4 +1,4 @@
-// What the wrapper asks of the runner, and what the two say to each other afterwards. The runner treats every byte as hostile.
+// The wrapper's request to the runner, and their messages afterwards. The runner treats every byte as hostile.
 #pragma once
 
 #include "common/base/fields.hpp"
@@ -13,10 +13,10 @@ namespace pi_agent {
 // The environment variables that describe the user's terminal and language.
 bool is_presentation_variable(std::string_view name) noexcept;
 
-// These, and those that name places the runner may know inside, too (PATH, GIT_DIR, …): the only ones that leave the user's shell.
+// These, and those that name places which may also exist inside (PATH, GIT_DIR, …). No other variable leaves the user's shell.
 bool is_passed_variable(std::string_view name) noexcept;
 
-// Of a terminal: character cells, and pixels where the terminal tells them (ioctl_tty(2), TIOCGWINSZ).
+// A terminal's size: character cells, and pixels if the terminal reports them (ioctl_tty(2), TIOCGWINSZ).
 struct WindowSize {
     std::uint16_t rows = 0;
     std::uint16_t columns = 0;
@@ -24,7 +24,7 @@ struct WindowSize {
     std::uint16_t y_pixels = 0;
 };
 
-// Which of the standard descriptors are the user's terminal: they stay with the wrapper, the agent gets a pty in their place.
+// Which of the standard descriptors are the user's terminal: they stay with the wrapper, and the agent gets a pty instead.
 using OnTerminal = std::array<bool, 3>;
 inline bool has_any(const OnTerminal &on_terminal) noexcept
 {
@@ -37,8 +37,8 @@ inline bool has_all(const OnTerminal &on_terminal) noexcept
 
 Encoder &encode(Encoder &encoder, const OnTerminal &on_terminal);
 
-// What is started in the sandbox: the agent of the policy, or in its place a shell, for people who want to see what the agent sees, or the
-// canary, which tries what the sandbox is to refuse.
+// What starts in the sandbox: the policy's agent, a shell for people who want to see what the agent sees, or the canary, which tries what
+// the sandbox must refuse.
 enum class Program { agent, shell, canary };
 const char *to_string(Program program) noexcept;
 
@@ -50,17 +50,17 @@ struct Request {
     WindowSize window; // of that terminal
     Program program = Program::agent;
     std::string tmpdir;                     // what --pi-agent-tmpdir names, as written; empty: a temporary directory of the session's own
-    bool debug = false;                     // tell what the session is given
-    bool sessions = false;                  // bring in those that the caller's own agent had in this directory
+    bool debug = false;                     // print what the session gets
+    bool sessions = false;                  // copy the sessions that the caller's own agent had in this directory
     std::uint64_t open_files = 1024;        // the caller's soft limit (getrlimit(2)); the hard one is the session's
-    std::vector<std::string> kept_out = {}; // names of the caller's variables that hold a provider's key, and stay in their shell
+    std::vector<std::string> kept_out = {}; // names of the caller's variables with a provider's key, which stay in their shell
 };
 
 // A request with its descriptors: all owned, close-on-exec, nothing known about them yet.
 struct ReceivedRequest {
     Request request;
     UniqueFd cwd;
-    std::array<UniqueFd, 3> stdio; // none where it is on the terminal
+    std::array<UniqueFd, 3> stdio; // empty if it is on the terminal
 };
 
 // Sends `request` with cwd (O_PATH) and the standard descriptors that are not on the terminal; all are borrowed.
@@ -95,7 +95,7 @@ struct Notice {
     static constexpr std::uint64_t type = 3;
     static void fields(auto &archive, auto &self) { archive.cut(self.text, message_text_limit); }
 };
-struct Preparing { // for a terminal only; the next message of any kind takes its place
+struct Preparing { // for a terminal only; the next message of any kind replaces it
     std::string doing;
     static constexpr std::uint64_t type = 10;
     static void fields(auto &archive, auto &self) { archive.cut(self.doing, message_text_limit); }
@@ -117,7 +117,7 @@ struct AgentStopped {
 };
 [[nodiscard]] bool asks_for_terminal(const AgentStopped &stopped) noexcept;
 struct AgentEnded {
-    bool by_signal; // value is then the signal's number, else the exit code
+    bool by_signal; // value is then the signal's number, otherwise the exit status
     int value;
     static constexpr std::uint64_t type = 4;
     static void fields(auto &archive, auto &self)
@@ -133,7 +133,7 @@ RunnerMessage decode_runner_message(std::string_view bytes);
 // Wrapper to runner, and runner to pi-agent-exec.
 struct ForwardSignal {
     int number = 0;             // is_forwarded_signal
-    bool from_keyboard = false; // for the whole job, as the kernel sends it, and not for one process
+    bool from_keyboard = false; // for the whole job, as from the kernel, not for one process
     static constexpr std::uint64_t type = 5;
     static void fields(auto &archive, auto &self)
     {
@@ -141,7 +141,7 @@ struct ForwardSignal {
         archive(self.from_keyboard);
     }
 };
-// The wrapper has set the pty up: the agent may start, with the keyboard or, as what runs in the background, without.
+// The wrapper has set up the pty: the agent may start, with the keyboard or, in the background, without it.
 struct TerminalReady {
     bool with_keyboard = false;
     static constexpr std::uint64_t type = 8;

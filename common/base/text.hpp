@@ -1,4 +1,4 @@
-// Texts that others chose: made harmless for people, decoded, taken apart as paths, and measured.
+// Texts that others chose: escapes, decodes, splits and measures them.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace pi_agent {
 // For people: control characters, backslashes, invalid UTF-8 and bidirectional overrides become \xNN or \u{...}; the rest stays.
 std::string escape_for_display(std::string_view bytes);
 
-// The same for what a program wrote: its lines as one, for a message.
+// The same for a program's output: its lines joined into one, for a message.
 std::string one_line(std::string output);
 
 // True when every byte is an ASCII letter, a digit or one of `others`.
@@ -50,21 +50,21 @@ bool is_within(std::string_view path, std::string_view directory) noexcept;
 // `name` below `directory`; "" is the directory that both are relative to. `name` may have several components.
 std::string join_path(const std::string &directory, std::string_view name);
 
-// The directory that holds what an absolute path names; "/" for what lies there.
+// The parent directory of an absolute path; "/" for an entry of "/".
 std::string parent_of(const std::string &path);
 
 // The names in a path, ".." too, without empty ones and ".".
 std::vector<std::string> path_components(std::string_view path);
 
-// Whether a path that is relative to a directory `depth` names below some other leads out of that one, by its text, at any step.
+// Whether a relative path leaves a directory, by its text, at any step. It starts `depth` names below that directory.
 bool leads_above(std::string_view path, std::ptrdiff_t depth);
 
-// An absolute path with each ".." taken back by its text, which leads elsewhere where a link is on the way; above "/" is "/".
+// An absolute path with each ".." resolved by its text. With a symlink on the way it leads elsewhere. Above "/" is "/".
 std::string resolved_by_text(std::string_view path);
 
 // --- Texts in parts.
 
-// What lies between separators; nothing behind one at the end. The parts refer to `text`.
+// The parts between separators; a separator at the end adds no part. The parts refer to `text`.
 inline std::vector<std::string_view> split(std::string_view text, char separator)
 {
     std::vector<std::string_view> parts;
@@ -75,17 +75,17 @@ inline std::vector<std::string_view> split(std::string_view text, char separator
     return parts;
 }
 
-// The number that a text is, and nothing but that. `base`: of an integer; 10 where it is left out.
+// The text as a number; empty if it has anything else. `base` is for integers, 10 by default.
 template <typename Number>
 std::optional<Number> to_number(std::string_view text, auto... base) noexcept
 {
     Number number{};
-    // cppcheck-suppress danglingTemporaryLifetime ; nothing of `text` is returned
+    // cppcheck-suppress danglingTemporaryLifetime ; the result does not refer to `text`
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base...);
     return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
-// Whether a list of words, with one space between them, holds this one.
+// Whether a list of words, with one space between them, has this word.
 constexpr bool has_word(std::string_view words, std::string_view word) noexcept
 {
     for (std::size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
@@ -95,16 +95,17 @@ constexpr bool has_word(std::string_view words, std::string_view word) noexcept
     return false;
 }
 
-// --- What is in the files that stand for missing ones in a repository while a session runs (runner/as_user/git_paths.hpp). They are
-// nobody's, and the look for what an agent left passes them over.
+// --- The content of placeholders for missing files in a repository while a session runs (runner/as_user/git_paths.hpp). The search for
+// what an agent left skips them.
 
 constexpr std::string_view placeholder_comment = "# A placeholder of pi-agent, there while a session runs. It says nothing to git.\n";
-// To git this is the directory that the file lies in, as if there were no file. An empty one would stop git. No other program writes it so.
+// For git this means the directory of the file, as if there were no file. An empty one would stop git. No other program writes it like
+// this.
 constexpr std::string_view placeholder_commondir = "././.\n";
 
 // --- How deep JSON text nests, before anything parses it.
 
-// Whether more than `levels` objects and lists lie in each other. Exact for valid JSON; what is not valid is the parser's to refuse. The
+// Whether objects and lists nest deeper than `levels`. Exact for valid JSON; the parser refuses the rest. The
 // parser's own callback takes the square of the number of objects in one list for the same answer: minutes for a MiB of "{},".
 bool nests_deeper(std::string_view json, int levels) noexcept;
 

@@ -12,12 +12,12 @@ namespace pi_agent {
 // Later numbers count less; compares as numbers do.
 using Version = std::array<std::uint32_t, 3>;
 
-// None unless it is three decimal numbers without leading zeros, at most nine digits each, and nothing else.
+// Empty unless it is three decimal numbers without leading zeros, at most nine digits each, and nothing else.
 std::optional<Version> parse_version(std::string_view text) noexcept;
 
 std::string to_string(const Version &version);
 
-// The one of this build.
+// The version of this build.
 Version running_version();
 
 } // namespace pi_agent

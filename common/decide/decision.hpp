@@ -1,4 +1,4 @@
-// Whether a user may work here, by the policy alone, and on what grounds.
+// Whether the policy alone lets a user work here, and why.
 #pragma once
 
 #include "common/host/account.hpp"
@@ -32,21 +32,22 @@ struct AccessRules {
     std::optional<std::string> signing_key = {};
 };
 
-// The caller may not use pi at all; `text` is for the user and says what to do.
+// The caller may not use pi at all. `text` tells the user what to do.
 struct NotAuthorised {
     std::string text;
 };
 
-// How the agent account that serves `user` is really called (agent_account_name): with the user's uid in the place of the name where
-// systemd-sysusers could not make that account and nobody else did. The uid is looked for where it is not said; for a user who is not in
-// the database the name is as above.
+// The real name of the agent account for `user` (agent_account_name). It has the user's uid instead of the name if systemd-sysusers cannot
+// make that account and nobody else did. Looks the uid up if it is not given; a user who is not in the database gets the name as above.
 std::string find_agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as,
                                     std::optional<Uid> uid = std::nullopt);
 
-// The caller's own entry beats group entries; without one, the roots of all their groups join, and conflicting scalars are a PolicyError.
+// The caller's own entry wins over group entries. Without one, the roots of all their groups count together, and conflicting scalars are a
+// PolicyError.
 std::variant<AccessRules, NotAuthorised> find_access_rules(const Policy &policy, const Account &caller, const std::string &policy_file);
 
-// --- May this caller run the agent in this directory? A pure function; both wrapper and runner ask it, only the runner's answer counts.
+// --- May this caller run the agent in this directory? A pure function. Wrapper and runner both call it, and only the runner's answer
+// counts.
 
 // A granted root after resolution: `path` is canonical.
 struct RootCandidate {
@@ -56,8 +57,8 @@ struct RootCandidate {
 };
 
 struct Allowed {
-    std::size_t root;  // index of the candidate that holds the directory: the innermost where roots nest
-    std::string below; // path of the directory beneath that root, "" for the root itself; any bytes
+    std::size_t root;  // index of the candidate that contains the directory: the innermost one if roots nest
+    std::string below; // path of the directory below that root, "" for the root itself; any bytes
 };
 
 struct Refused {
@@ -68,22 +69,22 @@ struct Refused {
 std::variant<Allowed, Refused> decide(const Account &caller, const AccessRules &rules, const std::vector<RootCandidate> &roots,
                                       const std::string &cwd);
 
-// For a working directory whose mount is not that of the root that holds it.
+// For a working directory on another mount than its root.
 Refused on_other_mount(const RootCandidate &root, const std::string &cwd);
 
-// What refuses every start of a user one of whose roots cannot be used.
+// Refuses every start of a user with a root that cannot be used.
 Diagnostic unusable_root(const AccessRules &rules, const Position &where, const std::string &problem);
 
-// --- Groups that an agent never carries: members of some reach past file permissions, and members of others have a user's rights.
+// --- Groups that an agent never has: members of some get past file permissions, and members of others have a user's rights.
 
-// Membership is root by another name, or opens devices, logs and secrets that no agent may see: root, sudo, docker, disk and their like.
+// Membership amounts to root, or gives access to devices, logs and secrets that no agent may see: root, sudo, docker, disk and similar.
 bool is_privileged_group(std::string_view name);
 
-// True for gid 0 and for the gids that this host gives to such groups. Throws SystemFailure when the group database fails.
+// True for gid 0 and for the gids that this host gives to such groups. Throws SystemFailure if the group database fails.
 bool is_privileged_group(Gid gid);
 
 // Groups of an agent's account through which it could become root, read what only administrators may, or have a user's rights: privileged
-// ones and those that the policy authorises. By name.
+// ones, and those that the policy allows. By name.
 std::vector<std::string> forbidden_groups_of(const Policy &policy, const Account &agent);
 
 } // namespace pi_agent

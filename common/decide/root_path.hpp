@@ -1,4 +1,4 @@
-// Opens the roots of a project along the paths that the policy names, and tells what leads out of them.
+// Opens project roots along the policy's paths, and finds what leads out of them.
 #pragma once
 
 #include "common/base/fd.hpp"
@@ -14,8 +14,7 @@
 
 namespace pi_agent {
 
-// --- Resolves a project root as its user: every step is opened with that user's rights, and no symbolic link that the user could change is
-// followed.
+// --- Resolves a project root as its user: it opens every step with that user's rights, and follows no symlink that the user could change.
 
 struct ResolvedRoot {
     std::string path; // canonical, from the descriptor
@@ -28,21 +27,21 @@ struct RootProblem {
 };
 
 // Runs with the rights of `user` (the caller must be that user: the wrapper, or a child that became them).
-// Refused: "/", a home directory itself (of `user` or of any account that shares it), what does not exist or is no directory,
-// a symbolic link in a directory or owned by anyone other than root on the way, ".." components.
+// Refused: "/", a home directory itself (of `user` or of any account that shares it), what does not exist or is not a directory, a symlink
+// on the way that belongs to anyone but root or is in such a directory, ".." components.
 std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const Account &user);
 
 // Text only: "~" and "~/x" become the home of `user`; anything else must be absolute. Shared with parse-time checks.
 std::string expand_home(const std::string &text, const Account &user);
 
-// --- What a start will not follow: links out of where agents write, in what it reads as the user.
+// --- What a start does not follow: links out of places where agents write, in what it reads as the user.
 
 // Everything that a start reads as its user: the config directory, the directory of skills, files of variables, key, known hosts, git's own
 // files. Absolute.
 std::vector<std::string> paths_read_as_user(const Policy &policy, const AccessRules &rules, const Account &user);
 
-// What is left out of these paths and all below them, each as a text for people: the name by which it is come to, and why. `go_on` is asked
-// before each entry.
+// What is left out of these paths and everything below them, each as a text for people: its name, and the reason. Calls `go_on` before each
+// entry.
 std::set<std::string> find_links_out(const UserPaths &paths, const std::vector<std::string> &tops, const std::function<bool()> &go_on);
 
 } // namespace pi_agent

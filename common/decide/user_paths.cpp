@@ -19,7 +19,7 @@ namespace {
 
 constexpr int step_flags = O_PATH | O_NOFOLLOW;
 
-// What is mounted in a root is not shown to the agent, who can rename the directory that it is mounted on all the same.
+// The agent does not see what is mounted in a root, but can still rename the directory below that mount.
 UniqueFd step_inside(FdRef directory, const std::string &name)
 {
     constexpr std::uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
@@ -126,7 +126,7 @@ private:
         } else {
             last_link_ = link.path;
             last_target_ = target;
-            // Whoever wrote this link was shown what lies beside it, and perhaps nothing else of the root.
+            // Whoever wrote this link could see its neighbours, and perhaps no other part of the root.
             if (places_.scope == ProjectScope::project && defence_is_on("links-in-projects")) floor_ = current_;
             if (target.front() == '/') parts = parts_below_floor(parts);
         }

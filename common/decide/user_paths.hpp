@@ -1,5 +1,5 @@
-// Opens paths as a user who does not lend their rights to their agent. What an agent can have written is content, not instruction: a path
-// that has come into a directory that agents write in (common/decide/agent_places.hpp) does not leave it again, whoever made the link.
+// Opens paths as a user, without lending the user's rights to the agent. What an agent can have written is content, not an instruction: a
+// path that has come into a directory where agents write (common/decide/agent_places.hpp) does not leave it again, whoever made the link.
 #pragma once
 
 #include "common/base/error.hpp"
@@ -12,8 +12,8 @@
 
 namespace pi_agent {
 
-// What an agent can have arranged: a link, or something mounted, that leads out of a directory that agents write in (the text names it,
-// where it leads, and what to do), or something in there that cannot be opened.
+// What an agent can have arranged: a link or mount that leads out of a directory where agents write, or an entry there that cannot be
+// opened. The text names it, its target, and what to do.
 class NotFollowed : public Failure {
 public:
     NotFollowed(const std::string &text, bool leads_out) : Failure(ExitStatus::configuration, text), leads_out_(leads_out) {}
@@ -23,19 +23,19 @@ private:
     bool leads_out_;
 };
 
-// What a walk has come to; never a symbolic link.
+// The place that a walk reached; never a symlink.
 struct UserPlace {
-    std::string path; // as walked, with followed links replaced by their targets; in an agents' directory beginning with its own path
+    std::string path; // as walked, with followed links replaced by their targets; inside an agents' directory, starting with its own path
     UniqueFd fd;      // O_PATH
     struct stat facts {};
-    const AgentPlace *written_by = nullptr;           // the agents' directory that it lies in; in none: only its user made the way here
-    std::shared_ptr<const UserPlace> above = nullptr; // in there: what ".." means; none for that directory itself
+    const AgentPlace *written_by = nullptr;           // the agents' directory around it; nullptr: only the user made the way here
+    std::shared_ptr<const UserPlace> above = nullptr; // inside one: the meaning of ".."; empty for that directory itself
 };
 using UserPlacePtr = std::shared_ptr<const UserPlace>;
 
-// For processes that have become the user. Outside of the agents' directories links are followed as by the kernel. Inside, each step is
-// taken from the descriptor of the last one, without links and mount points (openat2(2)), and ".." is the step taken back: whatever an
-// agent renames or exchanges meanwhile, what is reached lay in there.
+// For processes that have become the user. Outside the agents' directories it follows links as the kernel does. Inside, it takes each step
+// from the last descriptor, without links and mount points (openat2(2)), and ".." is the step back. Whatever an agent renames or exchanges
+// meanwhile, the result was inside.
 class UserPaths {
 public:
     explicit UserPaths(AgentPlaces places) : places_(std::move(places)) {}
@@ -45,10 +45,10 @@ public:
 
     // Absolute. Throws NotFollowed, and SystemFailure for what cannot be opened.
     [[nodiscard]] UserPlacePtr follow(const std::string &path) const;
-    // Relative to a directory that was come to.
+    // Relative to a directory that was reached.
     [[nodiscard]] UserPlacePtr follow(UserPlacePtr from, const std::string &path) const;
 
-    // The agents' directory that the way leads into, though what it leads to may not be there or not be followed; nullptr for none.
+    // The agents' directory that the path enters, even if the target does not exist or is not followed; nullptr if none.
     [[nodiscard]] const AgentPlace *entered_by(const std::string &path) const;
 
     [[nodiscard]] const AgentPlaces &places() const noexcept { return places_; }

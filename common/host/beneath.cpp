@@ -168,7 +168,7 @@ std::string path_of_step(const std::string &directory, const std::string &name)
 
 std::string link_target(FdRef fd, const std::string &path)
 {
-    errno = ENAMETOOLONG; // of one without a text, which is no failure to the kernel
+    errno = ENAMETOOLONG; // of one without a target, which the kernel does not call a failure
     std::string target = read_link(fd, "");
     if (target.empty()) throw_errno("cannot read the symbolic link " + escape_for_display(path));
     if (target.size() >= PATH_MAX) throw SystemFailure(ENAMETOOLONG, "cannot read the symbolic link " + escape_for_display(path));

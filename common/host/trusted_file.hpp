@@ -10,15 +10,15 @@
 
 namespace pi_agent {
 
-// Opens an absolute path component by component; symbolic links are followed only where root owns them and their directory.
+// Opens an absolute path component by component; it follows a symlink only if root owns the link and its directory.
 // `flags` are open(2) flags for the last component (O_CLOEXEC is added). `what` names it in errors, e.g. "policy".
-// Throws Failure(configuration) naming the first component that someone other than root can change, SystemFailure where it does not exist.
+// Throws Failure(configuration) naming the first component that someone other than root can change, SystemFailure if it does not exist.
 UniqueFd open_trusted(const std::string &path, int flags, const std::string &what);
 
-// Where a trusted path leads.
+// The target of a trusted path.
 struct ResolvedPath {
-    std::string canonical;                    // without symbolic links
-    std::map<std::string, std::string> links; // those on the way, by their own canonical paths, with their texts
+    std::string canonical;                    // without symlinks
+    std::map<std::string, std::string> links; // the links on the way, by their own canonical paths, with their targets
     bool is_directory = false;
 };
 ResolvedPath resolve_trusted(const std::string &path, const std::string &what);
@@ -26,7 +26,7 @@ ResolvedPath resolve_trusted(const std::string &path, const std::string &what);
 // Whole content of a trusted regular file, at most `limit` bytes (Failure(configuration) beyond).
 std::string read_trusted_file(const std::string &path, std::size_t limit, const std::string &what);
 
-// Names in a trusted directory that end with `suffix`, sorted bytewise; empty when the directory does not exist.
+// Names in a trusted directory that end with `suffix`, sorted bytewise; empty if the directory does not exist.
 std::vector<std::string> list_trusted_directory(const std::string &path, const std::string &suffix, const std::string &what);
 
 } // namespace pi_agent

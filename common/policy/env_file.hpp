@@ -1,5 +1,5 @@
-// Environment files in the syntax of systemd's EnvironmentFile= (systemd.exec(5)): what systemd reads is read alike, and what it drops with
-// a word in the journal is an error here.
+// Environment files in the syntax of systemd's EnvironmentFile= (systemd.exec(5)): reads what systemd reads in the same way. What systemd
+// drops with a line in the journal is an error here.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct EnvAssignment {
 
 constexpr std::size_t env_file_limit = std::size_t{1} << 20U; // bytes
 
-// Throws Failure(configuration) with `name`:line and what is wrong, never with a value: a quote that is not closed, a line without '=', a
-// name that is none, bytes that are not UTF-8, control characters, more than Linux passes to a program.
+// Throws Failure(configuration) with `name`:line and the mistake, never with a value. Mistakes are an unclosed quote, a line without '=',
+// an invalid name, bytes that are not UTF-8, control characters, and more than Linux passes to a program.
 std::vector<EnvAssignment> parse_env_file(std::string_view text, const std::string &name);
 
 } // namespace pi_agent

@@ -19,13 +19,13 @@ struct RangeProblem {
     std::string remedy;
 };
 
-// Strict: one address needs its prefix length, too, no bit is set beyond the prefix, and a range that is every address is none.
+// Strict: a single address also needs its prefix length, no bit is set beyond the prefix, and a range of every address is refused.
 std::variant<IpRange, RangeProblem> parse_ip_range(const std::string &text);
 
-// As it would be written.
+// As a policy writes it.
 std::string to_string(const IpRange &range);
 
-// Whether some address is in both.
+// Whether an address is in both.
 bool overlap(const IpRange &one, const IpRange &other);
 
 // 127.0.0.0/8 and ::1/128.

@@ -1,4 +1,4 @@
-// The policy as types: what /etc/pi-agent/policy.yaml may say, after it was checked.
+// The policy as types: what /etc/pi-agent/policy.yaml says, after all checks.
 #pragma once
 
 #include "common/base/error.hpp"
@@ -13,11 +13,11 @@
 
 namespace pi_agent {
 
-// "~/projects" or "/srv/app", as written; resolved by the user it is for (common/decide/root_path.hpp).
+// "~/projects" or "/srv/app", as written; a child with the user's rights resolves it (common/decide/root_path.hpp).
 struct RootSpec {
     std::string text;
     Position where;
-    bool at_own_path = true; // the unit names it; under `paths: alias` it does not, and its name may hold anything
+    bool at_own_path = true; // the unit names it; under `paths: alias` it does not, and the name may have any bytes
     std::size_t index = 0;   // in the list that the policy gives
 };
 
@@ -29,11 +29,11 @@ struct AgentPolicy {
     std::string user = "pi-agent";
     Position user_where;
     std::string group = "pi-agent";
-    Accounts accounts = Accounts::unspecified; // never where more than one user is possible: the loader refuses that
+    Accounts accounts = Accounts::unspecified; // the loader refuses this if more than one user is possible
     bool create_user = true;
     std::string binary_name = "pi";
     std::string state_dir = "/var/lib/pi-agent";
-    Position where; // of the section, or of the policy where there is none
+    Position where; // of the section, or of the policy without the section
 };
 
 struct WrapperPolicy {
@@ -44,7 +44,7 @@ struct WrapperPolicy {
     Position where;
 };
 
-// What confines the agent. Explicit: no method is ever used in the place of another.
+// What confines the agent. Explicit: one method never replaces another.
 enum class SandboxMethod {
     systemd, // a hardened unit
     bwrap,   // bubblewrap, where systemd is not PID 1
@@ -55,7 +55,7 @@ enum class SandboxMethod {
 
 struct SandboxPolicy {
     SandboxMethod method = SandboxMethod::systemd;
-    std::string image; // of docker alone: the root directory that a view is put over
+    std::string image; // for docker only: the root directory below the view
     Position image_where;
     Position where;
 };
@@ -63,7 +63,7 @@ struct SandboxPolicy {
 using Environment = std::map<std::string, std::string>;
 using EnvironmentPlaces = std::map<std::string, Position>; // where the policy sets each
 
-// One entry of `users`: an account, or a group where the key began with '%'.
+// One entry of `users`: an account, or a group if the key begins with '%'.
 struct UserEntry {
     std::string name; // without the '%'
     bool is_group = false;
@@ -85,7 +85,7 @@ struct UserEntry {
 struct PolicyPath {
     std::string path;
     Position where;
-    bool is_directory = false; // written with a '/' at its end, where that means something
+    bool is_directory = false; // written with a '/' at its end, if that has a meaning
 };
 
 // What sessions see of the host's /etc: a short list (runner/plan/host_view.cpp, runner/as_agent/places.cpp), or all that is readable.
@@ -100,18 +100,17 @@ enum class NetworkMode {
 
 struct NetworkPolicy {
     NetworkMode mode = NetworkMode::full;
-    std::vector<IpRange> allowed; // loopback and listed: with these, and in both directions
+    std::vector<IpRange> allowed; // loopback and listed: with these, in both directions
     Position where;
 };
 
-// Where the temporary directories of a session lie: on the state directory's file system, or in memory.
+// Where a session's temporary directories are: on the state directory's file system, or in memory.
 enum class ScratchKind { disk, tmpfs };
 
 // Where a session shows the project: at its path on the host, or below the agent's home (runner/plan/host_view.hpp).
 enum class ProjectPaths { host, alias };
 
-// Whether debuggers work in a session, on its own processes: where Landlock or process numbers of its own keep them there, everywhere, or
-// nowhere.
+// Whether debuggers work on a session's own processes: where Landlock or a PID namespace confines them, everywhere, or nowhere.
 enum class Tracing : std::uint8_t { automatic, always, never };
 
 // What a session shows: the allowed root that holds the working directory, or only the repository in it that does.
@@ -122,31 +121,31 @@ struct ProjectsPolicy {
     ProjectScope scope = ProjectScope::root;
     std::optional<std::vector<PolicyPath>> protect; // read-only inside, relative to the repository; unset: what git executes
     std::vector<PolicyPath> mask;                   // unreadable inside: a pattern of a name, or with '/' of a path
-    bool aftermath = true;                          // what would run code outside later is told at the end
+    bool aftermath = true;                          // `pi` lists at the end what would run code outside later
 };
 
-// Directories of the users' homes, relative to them.
+// Directories in users' homes, relative to the home.
 struct HomeDirectories {
-    std::vector<PolicyPath> paths; // without a place in the policy where they are of the default list
-    bool best_effort = false;      // what the kernel or the file system cannot show is left out by name, and no error
+    std::vector<PolicyPath> paths; // no position in the policy if they come from the default list
+    bool best_effort = false;      // leave out, by name, what kernel or file system cannot show, instead of failing
 };
 
 struct ToolchainsPolicy {
     HomeDirectories readable; // read-only inside
-    HomeDirectories caches;   // inside a copy that ends with the session
+    HomeDirectories caches;   // inside, a copy that ends with the session
 };
 
-// A limit that the policy says, with the words and the place of it.
+// A limit of the policy, with its text and position.
 struct SaidLimit {
     std::uint64_t amount = 0;
     std::string text;
     Position where;
 };
 
-// What is unset has the default of runner/plan/limits.hpp, or no limit.
+// If unset: the default of runner/plan/limits.hpp, or no limit.
 struct LimitsPolicy {
     std::optional<SaidLimit> memory;       // of a session, bytes
-    std::optional<SaidLimit> memory_share; // or in its place: percent of the host's
+    std::optional<SaidLimit> memory_share; // or instead: percent of the host's
     std::optional<SaidLimit> tasks;        // processes and threads of a session
     std::optional<SaidLimit> cpu;          // of a session, percent of one processor
     std::optional<SaidLimit> runtime;      // of a session, seconds
@@ -161,15 +160,15 @@ struct Policy {
     Position users_where;
     ProjectsPolicy projects;
     ConfigClasses config_classes;
-    // Managed, merged over the host's files of the config directory, by the file's name: JSON text of an object, parsed only where it is
-    // merged. The parser's header costs seconds in every file that includes it.
+    // Managed, merged over the host's files of the config directory, by file name: the JSON text of an object, parsed only where it is
+    // merged. Including the parser's header takes seconds of compile time.
     std::map<std::string, std::string> documents;
     bool settings_lock = false; // the merged settings.json cannot be changed inside
     bool git_identity = true;   // the agent's git has the user's name, address and settings
-    bool box_notes = true;      // the agent is told about its sandbox
+    bool box_notes = true;      // the agent gets notes about its sandbox
     NetworkPolicy network;
     View view = View::minimal;
-    std::vector<PolicyPath> view_paths; // shown besides, read-only; absolute
+    std::vector<PolicyPath> view_paths; // shown in addition, read-only; absolute
     std::vector<PolicyPath> path;       // searched for programs before the host's own directories; absolute, and shown
     std::vector<PolicyPath> devices;    // of the host; absolute, or nvidia_devices (common/policy/policy_paths.hpp)
     ScratchKind scratch = ScratchKind::disk;
@@ -179,8 +178,8 @@ struct Policy {
     Environment env;             // managed
     EnvironmentPlaces env_where;
     std::vector<PolicyPath> env_files;                           // managed, absolute; only root can read them
-    Position host_env_files_where;                               // where the policy says it
-    std::vector<std::string> host_env_files = {".pi/agent/env"}; // the user's own, below all that is managed: relative to home, or absolute
+    Position host_env_files_where;                               // its position in the policy
+    std::vector<std::string> host_env_files = {".pi/agent/env"}; // the user's own; managed values win: relative to home, or absolute
 };
 
 // "users.alice" or "users.%devs": how diagnostics and explanations name an entry.
@@ -192,23 +191,23 @@ std::string root_key(const UserEntry &entry, const RootSpec &root);
 // As the policy writes it.
 const char *to_string(SandboxMethod method);
 
-// Whether a session is a unit of systemd's, which has a control group and with it limits.
+// Whether a session is a systemd unit, which has a control group and so limits.
 bool has_unit(SandboxMethod method) noexcept;
 
-// How the agent account that serves `user` under this policy is called, by the names alone: no two users have the same where each has one.
+// The name of the agent account for `user` under this policy, from names alone. Where each user has one, no two users share it.
 std::string agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as);
 
-// The home of the agent of the user whom paths call that (short_name, common/host/account.hpp).
+// The home of the agent of the user with this name in paths (short_name, common/host/account.hpp).
 std::string agents_home(const std::string &state_dir, const std::string &user);
 
-// What systemd-sysusers takes as a name: no dot, and no more bytes than these.
+// Names that systemd-sysusers accepts: no dot, and at most this many bytes.
 constexpr std::size_t creatable_length = 31;
 bool can_be_created(const std::string &account) noexcept;
 
-// True for agent.user and, where each user has an account, for what begins with it as theirs do.
+// True for agent.user. If each user has an account, also true for names that begin like theirs.
 bool has_agents_name(const Policy &policy, const std::string &name);
 
-// True when `name` is an account that an agent runs as, or would for some user: never a user of pi, whatever its groups.
+// True if an agent runs as the account `name`, or would for some user. Such an account is never a user of pi, whatever its groups.
 bool is_agent_account(const Policy &policy, const std::string &name);
 
 } // namespace pi_agent

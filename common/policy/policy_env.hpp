@@ -14,16 +14,16 @@ namespace pi_agent {
 // [A-Za-z_][A-Za-z0-9_]*
 bool is_variable_name(std::string_view name) noexcept;
 
-// Why a policy may not set `name`: no valid name, set by pi-agent itself, or one that changes programs before they begin.
+// Why a policy may not set `name`: the name is invalid, pi-agent sets it itself, or it changes programs before they begin.
 std::optional<std::string> problem_of_env_name(const std::string &name);
 
-// Why a user's own file may not: the same, and what changes interpreters before they begin (NODE_OPTIONS, PYTHONSTARTUP, …).
+// Why a user's own file may not: the same, or it changes interpreters before they begin (NODE_OPTIONS, PYTHONSTARTUP, …).
 std::optional<std::string> problem_of_host_env_name(const std::string &name);
 
-// An `env` section: what may not be set is reported and left out.
+// An `env` section. Reports and leaves out what may not be set.
 void read_env(const PolicyValue &section, Environment &env, EnvironmentPlaces &places);
 
-// By its name (API_KEY, githubToken), or because it is an address with a password in it.
+// By its name (API_KEY, githubToken), or because the value is an address with a password.
 bool looks_secret(const std::string &name, const std::string &value);
 
 // Providers, by the names that auth.json has for them, whose key pi (0.73 to 0.87) reads from this variable.

@@ -1,4 +1,4 @@
-// Every key of a policy as data: where it may stand, what it takes, what it means.
+// Every key of a policy as data: its place, its values and its meaning.
 #pragma once
 
 #include <span>
@@ -8,13 +8,12 @@
 
 namespace pi_agent {
 
-// --- What the keys of a policy are: the one table that the parser, the JSON Schema and docs/reference/policy.md are made from.
+// --- The keys of a policy: the one table behind the parser, the JSON Schema and docs/reference/policy.md.
 
 // The policy language that this pi-agent reads: the value of the key `version`.
 constexpr int policy_version = 1;
 
-// The form of a value. What it may say beyond its form (a path that must be absolute, bounds, keys that exclude each other) is its
-// reader's.
+// The form of a value. Its reader checks what goes beyond the form: absolute paths, bounds, keys that exclude each other.
 enum class ValueForm {
     version,  // policy_version
     section,  // a mapping of the keys below it in the table
@@ -30,31 +29,30 @@ enum class ValueForm {
     choice_or_list, // one of `choices`, or a list of lines
     amount,         // digits and one of `choices`, the units
     count,          // a whole number
-    later,          // refused whatever it says: its feature is not there yet
+    later,          // refused, whatever the value: its feature does not exist yet
 };
 
 // One key. Lists of words are separated by spaces; `standard` and `example` are YAML.
 struct PolicyKey {
-    std::string_view path; // "agent.binary"; '*' stands for a name that is free: "users.*.roots"
+    std::string_view path; // "agent.binary"; '*' stands for a free name: "users.*.roots"
     ValueForm form;
-    std::string_view
-        standard; // what holds where the key is not there; empty where that is nothing, or takes words: then `meaning` has them
+    std::string_view standard; // the default; empty without one, or if only `meaning` can describe it
     std::string_view example;
     std::string_view meaning; // sentences, for people
     std::string_view choices = {};
-    std::string_view later = {};  // choices that will come: refused as not supported yet
+    std::string_view later = {};  // future choices, refused as not supported yet
     std::string_view page = {};   // of docs/, with more about it
-    bool required = false;        // in the mapping that it is a key of
+    bool required = false;        // in its mapping
     std::size_t fewest_items = 0; // of a list
 };
 
-// Every key, each after the one it lies below, in the order of the reference page.
+// Every key, each after its parent, in the order of the reference page.
 std::span<const PolicyKey> policy_keys() noexcept;
 
 // Those directly below `path`, in order; "" is the top.
 std::vector<const PolicyKey *> policy_keys_below(std::string_view path);
 
-// The entry of a key called `name` below `path`, or that of a free name there; nullptr where there is neither.
+// The entry of the key `name` below `path`, or of a free name there; nullptr if there is neither.
 const PolicyKey *find_policy_key(std::string_view path, std::string_view name);
 
 // The last part of the path: "binary" of "agent.binary".
@@ -63,9 +61,9 @@ std::string_view last_part(const PolicyKey &key) noexcept;
 // "users.NAME.roots": for people.
 std::string display_path(const PolicyKey &key);
 
-// --- What a key of the policy takes, in words for people: for docs/reference/policy.md and the manual.
+// --- The values that a key accepts, in words, for docs/reference/policy.md and the manual.
 
-// "a whole number with `K`, `M`": the form of its value in Markdown, words that are written as they stand in backquotes.
+// "a whole number with `K`, `M`": the form of its value in Markdown, literal words in backquotes.
 std::string form_text(const PolicyKey &key);
 
 } // namespace pi_agent

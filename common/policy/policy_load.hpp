@@ -11,25 +11,25 @@ namespace pi_agent {
 // PolicyError with every diagnostic found.
 Policy parse_policy(const std::vector<PolicySource> &sources);
 
-// Reads all files and parses them: the whole policy, for who administers it.
+// Reads all files and parses them: the whole policy, for administrators.
 // Throws PolicyError (also for a file that others can write) or SystemFailure.
 Policy load_policy(const std::string &main_file);
 
-// A policy as far as it can be understood, and everything that is wrong with it: for who corrects it.
+// A policy as far as it can be understood, and all of its mistakes, for whoever corrects them.
 struct PolicyReading {
-    Policy policy; // a value that is wrong is left out, or has its default
+    Policy policy; // a wrong value is left out, or has its default
     std::vector<Diagnostic> problems;
-    bool complete = true; // false: a file could not be read, and what the policy lacks may stand there
+    bool complete = true; // false: a file could not be read, and may have what the policy lacks
 };
 PolicyReading read_policy_as_far_as_possible(const std::vector<PolicySource> &sources);
 PolicyReading read_policy_as_far_as_possible(const std::string &main_file);
 
-// The same as load_policy for a start of `user`: of users.d only this user's entry is read, and what it says together with policy.yaml and
-// policy.d is checked. Whatever the whole policy would grant this user, this one does; of others in users.d it knows nothing.
+// The same as load_policy for a start of `user`: reads only this user's entry of users.d, and checks it together with policy.yaml and
+// policy.d. It grants this user what the whole policy grants, and has no other users of users.d.
 Policy load_policy_for(const std::string &main_file, const std::string &user);
 
-// The same, for messages to that user: of what is wrong in the policy's text, which is for its administrators, only how much it is, who
-// cannot start for it, and what to ask for (Failure, configuration). A file that cannot be read or trusted is told as it is.
+// The same, for messages to that user. Mistakes in the policy's text are for administrators. The user learns how many there are, who cannot
+// start, and what to ask for (Failure, configuration). For a file that cannot be read or trusted, the user sees the reason.
 Policy load_policy_to_start(const std::string &main_file, const std::string &user);
 
 } // namespace pi_agent

@@ -24,7 +24,7 @@ bool lies_in_one(const std::string &path, const std::array<std::string_view, cou
     return std::any_of(places.begin(), places.end(), [&path](std::string_view place) { return is_within(path, place); });
 }
 
-// What a session has of its own, or has nothing of, at these places, whatever the host has there.
+// What a session has of its own at these places, or does not have at all, whatever the host has there.
 constexpr std::array<std::string_view, 10> unshown = {"/proc", "/sys",     "/dev",  "/run",  "/var/run",
                                                       "/tmp",  "/var/tmp", "/home", "/root", "/var/lib/pi-agent"};
 

@@ -1,4 +1,4 @@
-// Who may use pi, which accounts serve them, and what the method cannot honour.
+// Checks which users may use pi, which accounts serve them, and what the method cannot honour.
 #include "common/policy/policy_sections.hpp"
 
 #include "common/host/account.hpp"
@@ -105,7 +105,7 @@ public:
 private:
     void check_own_account(const UserEntry &entry, const std::string &key)
     {
-        if (!is_account_name(entry.name)) return; // which is told, and what follows from it is no second mistake
+        if (!is_account_name(entry.name)) return; // already reported; its consequences are not another mistake
         if (is_agents(entry.name)) {
             problems_.add(entry.where, key, "has the name of an agent's account",
                           "rename the user, or choose another agent.user or run_as");

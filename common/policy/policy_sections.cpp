@@ -52,7 +52,7 @@ void read_wrapper(const PolicyValue &section, Policy &policy)
 
 constexpr std::size_t image_name_limit = 255;
 
-// What can stand in a URL of docker's API and is no option on its command line; docker itself is stricter.
+// What fits into a URL of docker's API and cannot be an option on its command line; docker itself is stricter.
 bool is_image_name(const std::string &text)
 {
     constexpr const char *alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@";

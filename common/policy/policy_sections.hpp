@@ -14,20 +14,20 @@ namespace pi_agent {
 
 // --- Reads the joined YAML tree of a policy, section by section, into types.
 
-// The whole policy from the tree of all its files; what it cannot take is reported and left at its default.
+// The whole policy from the tree of all its files; reports what it cannot use, and leaves the default there.
 Policy read_policy(const YamlNode &root, Problems &problems);
 
 // The value of a `version` key; reports anything but policy_version.
 void read_version(const YamlNode &root, bool required, Problems &problems);
 
-// --- Reads the policy's `users`: who may run the agent, where, and with what of their own.
+// --- Reads the policy's `users`: who may run the agent, where, and with which files of theirs.
 
-// Appends to policy.users; what it cannot take is reported.
+// Appends to policy.users; reports what it cannot use.
 void read_users(const PolicyValue &section, Policy &policy);
 
 // --- Reading the section `limits` of a policy.
 
-// Below these an agent has no room to work in (docs/concepts/limits.md says what was measured).
+// With less, an agent cannot work (docs/concepts/limits.md says what was measured).
 constexpr std::uint64_t least_memory = std::uint64_t{128} << 20U;
 constexpr std::uint64_t least_tasks = 32;
 constexpr std::uint64_t least_cpu = 10;             // percent
@@ -36,17 +36,17 @@ constexpr std::uint64_t most_sessions_of_user = 64; // each costs root processes
 
 void read_limits(const PolicyValue &section, Policy &policy);
 
-// The one that is said, bytes or share.
+// The one that is set, bytes or share.
 const std::optional<SaidLimit> &said_memory(const LimitsPolicy &limits) noexcept;
 
-// --- What the policy says of the network.
+// --- The policy's `network`.
 
 // `network: full`, `loopback`, `none`, or a list of ranges.
 std::optional<NetworkPolicy> read_network(const PolicyValue &value);
 
 // --- Reading the section `toolchains` of a policy.
 
-// What holds without the section.
+// The defaults without the section.
 ToolchainsPolicy default_toolchains();
 
 void read_toolchains(const PolicyValue &section, Policy &policy);
@@ -57,13 +57,13 @@ void read_projects(const PolicyValue &section, Policy &policy);
 
 // --- Rules that hold between the values of a policy.
 
-// What is known of users.d beside the entries that were read.
+// What is known about users.d beyond the entries that were read.
 struct UserFiles {
-    bool are_possible = false;                           // there is such a directory
-    std::function<bool(const std::string &)> has_unread; // whether there is a file for this user that was not read; unset where all were
+    bool are_possible = false;                           // the directory exists
+    std::function<bool(const std::string &)> has_unread; // whether an unread file exists for this user; unset if all were read
 };
 
-// Reports a policy that authorises nobody, leaves open whether users share an account, or gives the agent an account that is a user's.
+// Reports a policy that allows nobody, does not say whether users share an account, or gives the agent a user's account.
 void check_policy_rules(const Policy &policy, const UserFiles &files, Problems &problems);
 
 } // namespace pi_agent

@@ -83,7 +83,7 @@ void add_defaults(HomeDirectories &directories, Defaults defaults)
         directories.paths.push_back({path, {}});
 }
 
-// A word in the place of the list, or among its paths.
+// A word instead of the list, or among its paths.
 bool read_word(const std::string &word, HomeDirectories &directories, Defaults defaults)
 {
     if (word == "default")

@@ -1,4 +1,4 @@
-// Typed, strict readers of single policy values: each reports what it refuses and returns nothing then.
+// Typed, strict readers of single policy values: each reports what it refuses, and then returns nothing.
 #pragma once
 
 #include "common/base/problems.hpp"
@@ -15,21 +15,21 @@
 
 namespace pi_agent {
 
-// A value of the policy with the dotted key and the place that diagnostics name.
+// A value of the policy, with the dotted key and the position for diagnostics.
 struct PolicyValue {
     const YamlNode &node;
     Problems &problems;
     std::string key;
     Position where;
-    const PolicyKey *entry = nullptr; // of the table; none at the top, for an unknown key, and within a document
-    const YamlEntry *yaml = nullptr;  // whose value it is; none at the top, and in a list
+    const PolicyKey *entry = nullptr; // of the table; nullptr at the top, for an unknown key, and inside a document
+    const YamlEntry *yaml = nullptr;  // whose value it is; nullptr at the top and in a list
 
     [[nodiscard]] bool is(YamlNode::Kind kind) const noexcept { return node.kind == kind; }
     [[nodiscard]] bool means(ScalarMeaning meaning) const { return is(YamlNode::Kind::scalar) && meaning_of_scalar(node) == meaning; }
     void report(const std::string &problem, const std::string &remedy) const { problems.add(where, key, problem, remedy); }
-    // The same with the place of its name, in a mapping whose names are free.
+    // The same at the position of its name, in a mapping with free names.
     [[nodiscard]] PolicyValue at_its_name() const { return {node, problems, key, yaml->where, entry, yaml}; }
-    // What is wrong with a text that it says.
+    // The mistake in its text.
     template <typename Problem>
     void refuse(const std::string &text, const Problem &problem) const
     {
@@ -37,19 +37,19 @@ struct PolicyValue {
     }
 };
 
-// The value of `entry`, which lies in the mapping `parent`.
+// The value of `entry` in the mapping `parent`.
 PolicyValue value_of(const YamlEntry &entry, const PolicyValue &parent);
 
 using Reader = std::function<void(const PolicyValue &)>;
 
-// What reads the value of one key of the table.
+// Reads the value of one key of the table.
 struct KeyRule {
     std::string_view name;
     Reader read;
 };
 
-// Hands each value of a mapping to its rule; keys that the table does not have there are reported, with what was probably meant. Throws
-// Failure (internal) where the rules are not those of the table.
+// Passes each value of a mapping to its rule. Reports keys that the table does not have there, with the probable one. Throws Failure
+// (internal) if the rules differ from the table.
 void read_section(const PolicyValue &section, const std::vector<KeyRule> &rules);
 
 // The values of a mapping whose keys are free, or of a list.
@@ -57,21 +57,21 @@ std::optional<std::vector<PolicyValue>> read_entries(const PolicyValue &mapping)
 std::optional<std::vector<PolicyValue>> read_items(const PolicyValue &list);
 
 std::optional<bool> read_bool(const PolicyValue &value);
-// Text as it stands: numbers and booleans without quotes are refused, and NUL.
+// Literal text. Refuses NUL, and numbers and booleans without quotes.
 std::optional<std::string> read_text(const PolicyValue &value);
 // Text without control characters, not empty: names, paths, choices.
 std::optional<std::string> read_line(const PolicyValue &value);
 // A name of a user, group or program (is_plain_name).
 std::optional<std::string> read_name(const PolicyValue &value);
-// One of the choices that the table has for the key: which of them.
+// The number of the choice that the table has for the key.
 std::optional<std::size_t> read_choice(const PolicyValue &value);
 
 using PathRule = std::function<std::optional<PathProblem>(const std::string &)>;
-// A line that `problem_of` has nothing to say of, or the lines of a list.
+// A line for which `problem_of` reports nothing, or the lines of a list.
 std::optional<std::string> read_path(const PolicyValue &value, const PathRule &problem_of);
 std::vector<PolicyPath> read_paths(const PolicyValue &list, const PathRule &problem_of);
 
-// Reads a value into its place, which stays as it is where there is none to be had.
+// Reads a value into `place`, which stays unchanged without a value.
 template <typename Target, typename Value>
 Reader into(Target &target, std::optional<Value> (*read)(const PolicyValue &))
 {
@@ -87,7 +87,7 @@ Reader into_choice(Enumeration &target, Enumeration first)
         if (const auto choice = read_choice(value)) target = static_cast<Enumeration>(static_cast<std::size_t>(first) + *choice);
     };
 }
-// The place counts however the value is.
+// Keeps the position, whatever the value is.
 inline Reader with_place(Position &where, Reader read)
 {
     return [&where, read = std::move(read)](const PolicyValue &value) {
@@ -100,7 +100,7 @@ inline Reader into_paths(std::vector<PolicyPath> &target, const PathRule &proble
     return [&target, problem_of](const PolicyValue &value) { target = read_paths(value, problem_of); };
 }
 
-// Any YAML value as the text of JSON; what YAML readers disagree about is reported, and null stands in its place.
+// Any YAML value as the text of JSON; reports what YAML readers disagree about, and writes null instead.
 std::string read_json_text(const PolicyValue &value);
 
 } // namespace pi_agent

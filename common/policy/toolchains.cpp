@@ -88,7 +88,7 @@ constexpr ShownOfHome shown_of_homes[] = {
     {HomeKind::program, ".arkade/bin .krew .local/share/helm/plugins .tenv .terraform.versions .tfenv"},
 };
 
-// Names in an environment or a cache that hold credentials: there they are not there for a session.
+// Names in an environment or a cache that hold credentials. A session does not see them there.
 constexpr std::pair<std::string_view, std::string_view> masked_names[] = {
     {".cache/huggingface", "token stored_tokens"},         {".dotnet", "corefx"}, // private keys
     {".local/share/mamba", ".condarc .mambarc condarc.d"}, {".opam", "plugins"},  // tokens of opam-publish
@@ -142,7 +142,7 @@ constexpr std::string_view secrets_of_people =
 // What starts with their session, or answers in it.
 constexpr std::string_view what_starts = ".config/autostart .config/environment.d .config/systemd .local/share/dbus-1 .local/share/systemd";
 
-// The first of never_shown() that is this, holds it or lies in it, and is not masked where this is shown.
+// The first of never_shown() that is this path, contains it or is inside it, and is not masked where this path is shown.
 const std::string *find_secret(std::string_view below_home, const std::vector<std::string> &masked)
 {
     const auto found = std::find_if(never_shown().begin(), never_shown().end(), [&](const auto &never) {

@@ -11,8 +11,8 @@ struct JournalField {
     std::string value;
 };
 
-// Sends one entry. False when the journal does not take it: there is none, or it is busy for longer than `patience_milliseconds`. Then it
-// never gets it. Values may hold any byte.
+// Sends one entry. False when the journal does not take it: the host has no journal, or it is busy for longer than `patience_milliseconds`.
+// Then it never gets it. Values may hold any byte.
 bool send_to_journal(const std::vector<JournalField> &fields, int patience_milliseconds) noexcept;
 
 // The datagram of an entry.

@@ -14,7 +14,7 @@
 
 namespace pi_agent {
 
-// Whom an event is about. What is not known is empty, and no field then. Names and paths may hold any byte.
+// Whom an event is about. Unknown values are empty and get no field. Names and paths may hold any byte.
 struct RecordSubject {
     std::string session;
     std::string user;
@@ -46,7 +46,7 @@ struct PreflightEvent {  // a whole try of the sandbox, without an agent, as the
     std::string problem; // why it failed; empty when it passed
     std::uint64_t duration_usec = 0;
 };
-struct ProblemEvent { // something of ours failed
+struct ProblemEvent { // a part of pi-agent failed
     std::string text;
 };
 using RecordEvent = std::variant<DeniedEvent, StartedEvent, EndedEvent, PreflightEvent, ProblemEvent>;

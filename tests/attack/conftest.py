@@ -15,7 +15,7 @@ POSITIONS = ("user", "outsider", "agent", "host", "tests")
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", f"position(name): who attacks, one of {', '.join(POSITIONS)} (docs/assurance.md)")
+    config.addinivalue_line("markers", f"position(name): who attacks, one of {', '.join(POSITIONS)} (docs/assurance-rows.txt.gz)")
 
 
 def pytest_itemcollected(item):
@@ -103,7 +103,7 @@ def control_seen(request):
 
 @pytest.fixture
 def figures(request):
-    """figures(text): what a long run measured, once in a case (docs/assurance.md)."""
+    """figures(text): what a long run measured, once in a case (docs/assurance-rows.txt.gz)."""
 
     def note(text):
         request.node.user_properties.append(("figures", text))

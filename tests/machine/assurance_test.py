@@ -1,6 +1,7 @@
 """Makes the page of assurance and its rows from made-up results: failures and skips must be on it, and the sums must be those of the run."""
 
 import gzip
+import re
 import tempfile
 import unittest
 from pathlib import Path
@@ -135,6 +136,12 @@ class Page(unittest.TestCase):
         for line in ("passed       3.0 s  system on two: many (20 cases)", "skipped             system on one: a case: needs | more"):
             self.assertIn(f"\n{line}\n", rows)
         self.assertIn("another: first line second line\n", rows)
+
+    def test_the_package_has_neither_file(self):
+        left_out = re.findall(r"-X(\S+)", (assurance.SOURCE / "debian/rules").read_text())
+        for file in (assurance.PAGE, assurance.ROWS):
+            name = str(file.relative_to(assurance.SOURCE))
+            self.assertTrue([part for part in left_out if part in name], f"debian/rules does not leave {name} out")
 
     def test_a_run_writes_both_files_and_their_owner_is_the_checkouts(self):
         with tempfile.TemporaryDirectory() as directory:

@@ -26,7 +26,7 @@ std::size_t YamlPlaces::index_of(int line, int column) const
 
 Position YamlPlaces::position_of(std::size_t index) const
 {
-    // The end is that of the last line, not the begin of one that is not there.
+    // This is the end of the last line, not the beginning of a missing next line.
     if (index >= text_.size()) index = !text_.empty() && text_.back() == '\n' ? text_.size() - 1 : text_.size();
     const auto line = std::upper_bound(lines_.begin(), lines_.end(), index) - 1;
     const auto before = [this](std::size_t byte) { return std::lower_bound(continuations_.begin(), continuations_.end(), byte); };

@@ -29,7 +29,7 @@ public:
     // From this byte on.
     [[nodiscard]] std::string_view rest(std::size_t index) const { return text_.substr(index); }
 
-    // Where the first quoted text begins at or after a byte: at its quote. Comments are passed over. npos where there is none.
+    // Where the first quoted text begins at or after a byte: at its quote. Comments are passed over. npos without one.
     [[nodiscard]] std::size_t find_quote(std::size_t index) const;
 
     // Behind the quoted text that begins at this byte.

@@ -45,7 +45,7 @@ public:
     void OnNull(const YAML::Mark &mark, YAML::anchor_t anchor) override
     {
         auto node = make_node(YamlNode::Kind::null, mark, "?", anchor);
-        // The parser's place of an item that is not there is that of the next thing: its dash is the better one.
+        // For an empty item the parser has the position of the next thing; the item's dash is better.
         const bool item = !open_.empty() && open_.back().node.kind == YamlNode::Kind::sequence && !open_.back().bracket;
         const auto dash = item && places_.rest(last_).substr(0, 1) != "~" ? places_.rest(0).rfind('-', last_ - 1) : std::string_view::npos;
         if (dash != std::string_view::npos) node.where = places_.position_of(dash);

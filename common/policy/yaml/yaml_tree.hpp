@@ -34,7 +34,7 @@ struct YamlEntry {
 constexpr std::size_t yaml_size_limit = std::size_t{1} << 20U;
 constexpr std::size_t yaml_depth_limit = 64;
 
-// Parses `text`, which `name` names in diagnostics. Returns nothing when the text is no acceptable YAML at all; a key given twice is
+// Parses `text`, which `name` names in diagnostics. Returns nothing if the text is not acceptable YAML at all; a key given twice is
 // reported too, but its first value stays in the tree so that the rest can be checked.
 std::optional<YamlNode> parse_yaml(const std::string &name, const std::string &text, Problems &problems);
 

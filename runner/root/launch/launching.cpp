@@ -104,7 +104,7 @@ void take_git(Entered &entered, const Heard &heard, const OpenedSession &session
     entered.tell(untold_of(session.state, "told-git-settings", heard.project.repository_path(), git.once, heard.request.debug));
 }
 
-// Of a program that is none of ours the arguments are not known.
+// The arguments of another program are unknown.
 void hand_files_over(Entered &entered, Heard &heard, const OpenedSession &session, RootTree &tree)
 {
     if (heard.request.program != Program::agent) return;

@@ -1,5 +1,5 @@
-// One session from an authenticated caller to the agent's end (docs/architecture.md), and the phases of its start, in their order. Each
-// takes those before it and is made by nothing else; what they hold ends backwards.
+// One session from an authenticated caller to the agent's end (docs/architecture-launch.md), and the phases of its start, in their order.
+// Each takes the earlier ones, and nothing else makes one. What they hold is released in reverse order.
 #pragma once
 
 #include "common/decide/agent_places.hpp"
@@ -21,20 +21,20 @@
 
 namespace pi_agent {
 
-// Tells the wrapper how the agent ended. Throws Failure for everything that ends before the agent has run, which is not recorded yet then.
-// Leaves nothing mounted or on disk but the agent's own state.
+// Tells the wrapper how the agent ended. Throws Failure for a start that ends before the agent runs, which is then not recorded yet.
+// Leaves nothing mounted or on disk except the agent's own state.
 void run_session(const AsRoot &root, const Account &caller, FdRef wrapper, SessionRecord &record);
 
-// --- First: admitted by root's own files, and out of the caller's control group.
+// --- First: root's own files allow the caller, and the process has left the caller's control group.
 
-// Until the process has left the group nothing is touched that others share: only what concerns the process itself, asks systemd, or is
-// read from root's own files. The caller can freeze or kill it there, and from then on neither.
+// In that group the caller can freeze or kill the process. Until it has left, it touches nothing that others share: it changes itself, asks
+// systemd, and reads root's own files.
 struct Entered {
-    // Borrows all of it. Throws the Failure that the user is to see.
+    // Borrows everything. Throws the Failure for the user.
     Entered(const AsRoot &as_root, const Account &asking, FdRef wrappers_socket, SessionRecord &recorded);
 
     void tell(const std::vector<std::string> &notices) noexcept { to_wrapper.tell_all(notices); }
-    // Tells the user's terminal what the preparation is at, "waiting for …", "reading …", once it takes longer than half a second. Never
+    // Shows the step of the preparation on the user's terminal ("waiting for …", "reading …") if it takes longer than half a second. Never
     // waits: a wrapper that does not read misses it.
     void show(const std::string &doing);
     // Both, for others to call.
@@ -54,17 +54,17 @@ struct Entered {
     const std::string id;
     Deadline next_shown = Clock::now() + std::chrono::milliseconds(500);
     ToWrapper to_wrapper;
-    UniqueFd slot; // counts as a start of the caller's
+    UniqueFd slot; // counts as one start of the caller
     const StartStamp stamp;
     const Policy policy;
     const std::unique_ptr<Sandbox> sandbox;
     const UniqueFd termination;
     const Admission admission;
-    const Account worker;         // the agent, for our own programs: what its groups are is judged later
+    const Account worker;         // the agent, for our own programs; its groups are checked later
     EnvironmentInput environment; // without the values of the policy's files
 };
 
-// --- Second: what the caller asks for, and where, as a child that is the caller has opened it.
+// --- Second: the caller's request and directory, opened by a child with the caller's rights.
 
 struct Heard {
     explicit Heard(Entered &entered);
@@ -75,33 +75,33 @@ struct Heard {
     OpenedHome home;      // the caller's
     ProjectGuards guards; // searches while the start goes on
     const AgentPlaces agents;
-    const std::string tmpdir; // that the caller names, beneath the project; empty for none
+    const std::string tmpdir; // named by the caller, below the project; empty if not
 };
 
-// --- Third: the session can be seen by others, its user's state is locked, and the agent's home is there.
+// --- Third: others can see the session, its user's state is locked, and the agent's home exists.
 
 struct OpenedSession {
-    // Takes the slot of `entered`: from then on it is a session, and counted as one.
+    // Takes the slot of `entered`: from now on it counts as a session.
     OpenedSession(Entered &entered, Heard &heard);
 
     const SessionDirectory directory;
     Ending ending;
     EarlyMessages early;
-    const SessionWatch watch; // what ends the session meanwhile
+    const SessionWatch watch; // events that end the session
     bool waited = false;      // for another start of the same agent
     StateDirectory state;
     const std::string project_path; // where the agent sees the project
-    const UniqueFd locked_settings; // none without settings_lock
+    const UniqueFd locked_settings; // empty without settings_lock
     const UniqueFd defaults;
 };
 
-// The configuration was brought in line, whose result a home must have before an agent sees it. Made only by bring_config_in.
+// The configuration is up to date in the home, as it must be before an agent sees it. Made only by bring_config_in.
 class Synced {
     friend Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session);
     Synced() = default;
 };
 
-// Reads as the caller and writes as the agent, then lets other starts at the state; and reads the caller's variables.
+// Reads as the caller and writes as the agent, then releases the state to other starts; and reads the caller's variables.
 Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session);
 
 // --- Fourth: the tree that the session will see.
@@ -109,15 +109,15 @@ Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session);
 struct BuiltView {
     BuiltView(Entered &entered, Heard &heard, OpenedSession &session);
 
-    // Already, where the settings are locked, which are mounted over the agent's and must be there; and where one start waits others do,
-    // and it is over sooner.
+    // Set already here if settings are locked, because they are mounted over the agent's. Also if this start had to wait, because then
+    // others wait and should go on sooner.
     std::optional<Synced> synced;
     const UniqueFd scratch;
     RootTree tree;
     HomeMounts home_mounts;
 };
 
-// --- Fifth: the sandbox is being built, and meanwhile what it needs is fetched. What is started there waits for the launch record.
+// --- Fifth: the sandbox is being built, while the runner fetches what it needs. The launcher in it waits for the launch record.
 
 struct Launched {
     // A problem from here on ends the sandbox.
@@ -126,13 +126,13 @@ struct Launched {
     Clock::time_point begun;
     const UniqueFd control; // pi-agent-exec's socket
     ScratchSweep leftovers; // of other sessions
-    ShownHome home;         // what is shown of the caller's
+    ShownHome home;         // the visible part of the caller's home
     const Synced synced;
 };
 
-// --- Sixth: what the user is told, their terminal, and what pi-agent-exec will get.
+// --- Sixth: messages for the user, their terminal, and the data for pi-agent-exec.
 
-// Only of a session whose configuration was brought in.
+// Only for a session whose configuration is up to date.
 struct Presented {
     Presented(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, Launched &launched);
 
