@@ -23,7 +23,7 @@ ELSEWHERE = {
     r"sudo tests/bench/": "tests/bench",
     r"sudo tests/fuzz/long": "tests/fuzz/rounds.py",
     r"sudo pi-agentctl edit": "tests/system/test_policy_commands.py",
-    r"sudo pi-agentctl install-agent": "tests/system/test_install_agent.py",
+    r"sudo pi-agentctl (install-agent|agent )": "tests/system/test_install_agent.py",
     r"sudo pi-agentctl remove --state": "tests/system/test_remove.py",
     r"sudo pi-agentctl (history|logs|stop)": "tests/system/test_sessions.py",
     r"sudo pi-agentctl state (prune|reset|export)": "tests/system/test_state.py",
@@ -87,7 +87,7 @@ def host(packaged):
     machine.root(["usermod", "--append", "--groups", "systemd-journal", "eve"], check=True)
     machine.run("mkdir ~/projects/app && cp README.md ~/projects/app", cwd=DEMO, check=True)
     yield packaged
-    made = "/etc/sudoers.d/eve /etc/pi-agent/env ~alice/projects/app ~alice/.ssh/id_agent* ~alice/.pi/agent/env ~alice/pi-agent-policy.json /var/log/pi-agent"
+    made = "/etc/sudoers.d/eve /etc/pi-agent/keys.env ~alice/projects/app ~alice/.ssh/id_agent* ~alice/.pi/agent/env ~alice/pi-agent-policy.json /var/log/pi-agent"
     machine.root(f"rm -rf {made}; gpasswd -d eve systemd-journal", check=True)
 
 
