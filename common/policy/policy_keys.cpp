@@ -52,13 +52,12 @@ const auto &table()
          "nothing but an account of its own. pi-agent never uses another method in its place.",
          "systemd bwrap podman docker none"},
         {"sandbox.image", Form::line, "", "debian:12",
-         "An image on this host. The method `docker` requires it, and no other method takes it. Only its root directory is used: programs, "
-         "libraries and everything else are the host's, and nothing of the image runs.",
+         "An image on this host. The method `docker` requires it, and no other method takes it. Only its root directory is used. Programs, "
+         "libraries and everything else come from the host, and the image runs no program.",
          "", "", "platforms/docker.md"},
         {"users", Form::names, "", "{alice: {roots: [~/projects]}}",
-         "Who may start the agent, and where: accounts, and groups as `\"%group\"`. A user's own entry beats those of their groups. "
-         "Without "
-         "one, the entries of all their groups are joined."},
+         "The users who may start the agent, and where: accounts, and groups as `\"%group\"`. A user's own entry beats those of their "
+         "groups. Without one, the entries of all their groups are joined."},
         {"users.*", Form::section, "", "{roots: [~/projects]}", "One account, or the members of one group."},
         {"users.*.roots", Form::list, "", "[~/projects, /srv/shared/app]",
          "Directories in which they may start the agent, with everything below. `~` is their home. A home itself cannot be a root, nor can "
@@ -97,7 +96,7 @@ const auto &table()
         {"config.classes", Form::names, "", "{extensions/experimental: never}",
          "To whom a path of the config directory belongs, with everything below it."},
         {"config.classes.*", Form::choice, "", "never",
-         "`mirror`: the user's, copied at every start. `seed`: copied when the agent has none, or the user's has changed. `once`: copied "
+         "`mirror`: the user's, copied at every start. `seed`: copied when the agent lacks it, or the user's has changed. `once`: copied "
          "until the agent changes something in it. `agent`: the agent's own. `never`: stays outside.",
          "mirror seed once agent never"},
         {"settings", Form::document, "{}", "{defaultProvider: local}", "Merged over everybody's settings.json. What is written here wins.",

@@ -8,7 +8,7 @@ namespace pi_agent {
 namespace {
 
 constexpr PolicyTask task_table[] = {
-    {"Who may start the agent, and where", "version users",
+    {"Users, groups and their directories", "version users",
      "users:\n"
      "  alice:\n"
      "    roots: [~/projects, /srv/shared/app]\n"
