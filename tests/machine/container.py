@@ -23,7 +23,7 @@ class Container(Machine):
         super().__init__(f"container-{name}", recipe)
         # Of commands, beside docker's default and SYS_ADMIN.
         self.capabilities = ()
-        self.calls = ("pivot_root",)  # which docs/platforms/containers.md says to allow
+        self.calls = ("pivot_root",)  # which docs/platforms/methods.md says to allow
         self.without_capabilities = ()
         self.without_calls = ()
         self.before_filter = []  # runs each command while that may still do everything

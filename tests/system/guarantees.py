@@ -11,7 +11,7 @@ machines of the tests. A dash: the method does not promise it. This file is writ
 ([architecture.md](architecture.md) has the reasons; `tests/attack/test_canary.py` shows that the canary notices what is missing).
 
 Of Landlock it only says whether this host has it: a session goes without where its kernel is too old, or where the system-call filter of a container
-keeps it away ([kernels.md](../platforms/kernels.md#landlock), [containers.md](../platforms/containers.md)), and `doctor` names that. Of debuggers it only says whether they
+keeps it away ([platforms.md](platforms.md), [methods.md](methods.md#in-a-container)), and `doctor` names that. Of debuggers it only says whether they
 work here ([decision 34](decisions/0034-debuggers.md)).
 
 To write it anew: `PI_AGENT_WRITE_GUARANTEES=1`, and `tests/system/test_guarantees.py` on each machine.

@@ -71,7 +71,7 @@ void require_calls(const AsRoot &root)
     throw Failure(ExitStatus::unavailable,
                   "a system-call filter around this container refuses " + joined(refused) +
                       ", and sandbox.method bwrap builds the agent's view with it; start the container with a "
-                      "seccomp profile that allows it (docs/platforms/containers.md), or choose another method");
+                      "seccomp profile that allows it (docs/platforms/methods.md, \"In a container\"), or choose another method");
 }
 
 constexpr int daemon_patience_seconds = 10;
