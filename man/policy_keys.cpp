@@ -1,5 +1,5 @@
-// Prints the part of pi-agent-policy(5) that lists the keys, in scdoc(5), from the one table of them. Run while the manual is built.
-#include "common/policy/policy_keys.hpp"
+// Prints the part of pi-agent-policy(5) that lists the keys by task, in scdoc(5), from the tables of both. Run while the manual is built.
+#include "common/policy/policy_tasks.hpp"
 
 #include <iostream>
 
@@ -42,9 +42,13 @@ void print(const PolicyKey &key)
 
 int main()
 {
-    std::cout << "# KEYS\n\nNAME stands for a name of your choice. A key that is not there has its default.\n\n";
-    for (const auto &key : policy_keys())
-        print(key);
+    std::cout
+        << "# KEYS\n\nNAME stands for a name of your choice. A missing key has its default. Each group of keys begins with an example.\n\n";
+    for (const auto &task : policy_tasks()) {
+        std::cout << "## " << task.title << "\n\n```\n" << task.example << "```\n\n";
+        for (const auto *key : policy_keys_of(task))
+            print(*key);
+    }
     std::cout.flush();
     return std::cout ? 0 : 1;
 }

@@ -46,7 +46,7 @@ declareAll keys.policy
     default = pkgs.pi-coding-agent or null;
     defaultText = literalExpression "pkgs.pi-coding-agent or null";
     example = literalExpression "pkgs.pi-coding-agent";
-    description = "The coding agent that is run. It is on no PATH while `wrapper.hideDirectBinary` holds.";
+    description = "The coding agent. It is on no PATH unless `wrapper.hideDirectBinary` is false.";
   };
 
   binaryName = mkOption {
@@ -54,8 +54,7 @@ declareAll keys.policy
     default = null;
     example = "pi-agent";
     description = ''
-      The agent's program in bin of `agent.package`. Where it is not said, it is `pi` or, where there is none, `pi-agent`: found when the
-      system is built.
+      The agent's program in bin of `agent.package`. Without it, the build of the system looks for `pi`, then for `pi-agent`.
     '';
   };
 
@@ -64,7 +63,7 @@ declareAll keys.policy
     default = true;
     example = false;
     description = ''
-      Whether the agents' accounts and their group are declared here. Otherwise `users.users` and `users.groups` must have them: the
+      Whether the module declares the agents' accounts and their group. Otherwise `users.users` and `users.groups` must declare them: the
       accounts in the group, and in no group of administrators.
     '';
   };
@@ -74,21 +73,21 @@ declareAll keys.policy
       type = types.str;
       default = "pi";
       example = "agent";
-      description = "What people type. Another name than pi builds `package` anew.";
+      description = "What people type. Another name than pi makes another build of `package`.";
     };
     runnerName = mkOption {
       type = types.str;
       default = "pi-agent-runner";
       example = "coding-agent-runner";
-      description = "File name of the program that sudo runs. Another name builds `package` anew.";
+      description = "File name of the program that sudo runs. Another name makes another build of `package`.";
     };
     hideDirectBinary = mkOption {
       type = types.bool;
       default = true;
       example = false;
       description = ''
-        Whether `agent.package` is kept off everybody's PATH, so that people meet the wrapper alone. The store itself hides nothing: who
-        looks for the program there can run it, with their own rights, as they could run a copy of it.
+        Whether `agent.package` stays off everybody's PATH, so that people find only the wrapper. The store hides nothing: everybody can
+        run the program there by its path, with their own rights, as they could run a copy of it.
       '';
     };
     hostConfigPath = mkOption {
@@ -96,7 +95,7 @@ declareAll keys.policy
       default = ".pi/agent";
       example = ".config/pi";
       description = ''
-        Where the users' own configuration of the agent lies: relative to their homes, or absolute. `hostUsers.<name>.configPath` says it for
+        The users' own directory with the agent's configuration, absolute or relative to their homes. `hostUsers.<name>.configPath` is for
         one of them.
       '';
     };
@@ -110,8 +109,8 @@ declareAll keys.policy
           default = [ ];
           example = [ "alice" "bob" ];
           description = ''
-            For a group with `accounts = "per-user"`: its members, so that an account can be declared for the agent of each. It adds nobody to
-            the group.
+            The members of a group, required with `accounts = "per-user"`: the module declares an account for the agent of each. It adds
+            nobody to the group.
           '';
         };
       };
@@ -119,8 +118,8 @@ declareAll keys.policy
     default = { };
     example = literalExpression ''{ alice.projectRoots = [ "~/projects" ]; "%devs".projectRoots = [ "/srv/devs" ]; }'';
     description = ''
-      Who may start the agent, and where: accounts of `users.users`, and groups of `users.groups` as `"%group"`. Somebody's own entry beats
-      those of their groups; without one, the entries of all their groups are joined.
+      The users who may start the agent, and where: accounts of `users.users`, and groups of `users.groups` as `"%group"`. A user's own
+      entry beats those of their groups. Without one, the entries of all their groups are joined.
     '';
   };
 }

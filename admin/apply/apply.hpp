@@ -90,7 +90,7 @@ void run_sudoers(std::ostream &out, std::ostream &notes);
 // --- pi-agentctl schema: the policy's keys as a JSON Schema (draft 07), for editors and other programs that look at policies.
 
 // Made from the table of common/policy/policy_keys.hpp. It refuses nothing that pi-agent accepts; what it cannot say is in
-// docs/reference/policy.md.
+// docs/reference/policy-files.md.
 void run_schema(std::ostream &out);
 
 } // namespace pi_agent

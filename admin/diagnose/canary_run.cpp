@@ -158,7 +158,7 @@ static std::string missing_landlock(const CanaryReport &report)
     std::string text;
     for (const auto &answer : report.answers)
         if (answer.right && answer.expected == landlock_is_there && answer.seen != answer.expected)
-            text += fmt::format("\n  {}: {}; what sessions lack then: docs/platforms/README.md", escape_for_display(answer.what),
+            text += fmt::format("\n  {}: {}; what sessions lack then: docs/platforms/kernels.md", escape_for_display(answer.what),
                                 escape_for_display(answer.seen));
     return text;
 }

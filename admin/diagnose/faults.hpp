@@ -145,7 +145,7 @@ CheckReport check_policy(const std::optional<std::string> &draft, CheckScope sco
 
 // Of a valid policy.
 std::string to_text(const CheckReport &report);
-// What `check --json` prints (docs/reference/policy.md), but for the version of its form (print_json).
+// What `check --json` prints (docs/reference/json.md), but for the version of its form (print_json).
 nlohmann::json to_json(const CheckReport &report);
 
 // The command: throws PolicyError with everything that is wrong. Warnings go to `warnings`, the rest to `out`; with `json` all goes there.

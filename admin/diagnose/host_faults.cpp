@@ -242,7 +242,7 @@ Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const A
                 faults.push_back({"root",
                                   "the root " + escape_for_display(finding.text) + " of " + user.name +
                                       " cannot be mapped to the agent's account: " + problem,
-                                  "move it to a file system that can be id-mapped (docs/platforms/README.md)"});
+                                  "move it to a file system that can be id-mapped (docs/platforms/file-systems.md)"});
         }
     }
     return faults;

@@ -58,7 +58,7 @@ private:
     int count_ = 0;
 };
 
-// --- Directories of pi-agent that belong to root (docs/reference/places.md), made by descriptor.
+// --- Directories of pi-agent that belong to root (docs/reference/files.md), made by descriptor.
 
 // The state directory with `users`, root 0711: passable to the agents' own homes, listable by nobody else; and `sessions`, root 0700:
 // what a session's temporary directories hold is shown to it by mounts (runner/root/session/scratch.hpp). The runner keeps the same modes.

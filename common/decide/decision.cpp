@@ -96,7 +96,7 @@ private:
 
 // In this order: root by another name; root by asking a service; raw devices, terminals, keyboard and screen, microphone, what is plugged
 // in; the host's network and radios, by their services or by capturing packets; logs and secrets; private keys; the print service's
-// configuration, which root follows; /usr/local, which lies on root's own PATH. docs/reference/policy.md says the same.
+// configuration, which root follows; /usr/local, which lies on root's own PATH. docs/reference/policy-files.md says the same.
 constexpr std::string_view privileged_names =
     "root sudo wheel admin docker podman lxd incus incus-admin libvirt libvirt-qemu kvm microk8s disk kmem tty input video audio tape "
     "cdrom floppy dialout plugdev vboxusers netdev bluetooth wireshark adm systemd-journal utmp shadow ssl-cert lpadmin staff";

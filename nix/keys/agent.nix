@@ -6,7 +6,9 @@
     type = "text";
     default = "pi-agent";
     example = "coder";
-    description = "The account that agents run as; with `accounts = \"per-user\"` the beginning of each account's name: pi-agent-alice.";
+    description = ''
+      The account that agents run as. With `accounts = "per-user"` it is the beginning of each account's name, such as pi-agent-alice.
+    '';
   }
   {
     option = "group";
@@ -23,8 +25,8 @@
     default = null;
     example = "per-user";
     description = ''
-      Whether every user's agent has an account of its own, or all share one and can reach each other's state. To be said wherever more
-      than one user is possible; a single user has `user`.
+      `per-user`: the agent of each user has an account of its own. `shared`: all agents run as one account and can reach each other's
+      state. Required if more than one user is possible. A single user's agent runs as `user`.
     '';
   }
   {
@@ -33,7 +35,7 @@
     type = "text";
     default = "/var/lib/pi-agent";
     example = "/var/lib/pi-agent";
-    description = "Where the homes of agents lie. Another value is not supported yet, and refused when the system is built.";
+    description = "Where the agents' homes are. Another value is not supported yet, and is refused when the system is built.";
   }
   {
     option = "wrapper.enable";
@@ -42,8 +44,8 @@
     default = true;
     example = false;
     description = ''
-      Whether the agent can be started. `false` is the emergency stop: no sudo rule, `pi` says why, and sessions that live are ended when
-      the system is switched.
+      Whether the agent can be started. `false` is the emergency stop: there is no sudo rule, `pi` says why, and sessions end when the
+      system is switched.
     '';
   }
   {
@@ -52,7 +54,7 @@
     type = "bool";
     default = true;
     example = false;
-    description = "Whether the agent reaches the clipboard of its user's terminal (OSC 52), as its `/copy` does.";
+    description = "Whether the agent can use the clipboard of its user's terminal (OSC 52), as its `/copy` does.";
   }
   {
     option = "sandbox.method";
@@ -61,8 +63,8 @@
     default = "systemd";
     example = "bwrap";
     description = ''
-      What confines the agent: a hardened unit of systemd, bubblewrap, a container of root's podman or docker, or an account of its own
-      and nothing else. No method is ever used in the place of another (docs/platforms/methods.md).
+      What confines the agent: a hardened unit of systemd, bubblewrap, a container of root's podman or docker, or nothing but an account
+      of its own. pi-agent never uses another method in its place (docs/platforms/methods.md).
     '';
   }
   {
@@ -72,8 +74,8 @@
     default = null;
     example = "debian:12";
     description = ''
-      For the method docker, which needs one: an image that is on this host. Only its root directory is used: programs, libraries and all
-      else are the host's, and nothing of it runs.
+      An image on this host. The method docker requires it, and no other method takes it. Only its root directory is used. Programs,
+      libraries and everything else come from the host, and the image runs no program.
     '';
   }
 ]

@@ -7,9 +7,9 @@
     default = { };
     example = { "extensions/experimental" = "never"; };
     description = ''
-      Whose a path of the users' config directories is, with what lies beneath it: `mirror`, the user's, copied at every start; `seed`,
-      copied when there is none or the host's has changed; `once`, copied until the agent changes something in it; `agent`, the agent's own;
-      `never`, stays outside (docs/concepts/config-sync.md).
+      To whom a path of the users' config directories belongs, with everything below it. `mirror`: the user's, copied at every start.
+      `seed`: copied when the agent lacks it, or the user's has changed. `once`: copied until the agent changes something in it. `agent`:
+      the agent's own. `never`: stays outside (docs/concepts/config-sync.md).
     '';
   }
   {
@@ -18,7 +18,7 @@
     type = "document";
     default = { };
     example = { defaultProvider = "local"; };
-    description = "Merged over everybody's settings.json; what is written here wins.";
+    description = "Merged over everybody's settings.json. What is written here wins.";
   }
   {
     option = "models";
@@ -26,7 +26,7 @@
     type = "document";
     default = { };
     example = { providers = { }; };
-    description = "Merged over everybody's models.json. Everybody on the host can read it: no keys here, but names of variables.";
+    description = "Merged over everybody's models.json. Everybody on the host can read it, so write names of variables here, not keys.";
   }
   {
     option = "keybindings";
@@ -50,7 +50,7 @@
     type = "bool";
     default = false;
     example = true;
-    description = "Whether the agent's settings.json is read-only inside. `/settings` keeps nothing then.";
+    description = "Whether the agent's settings.json is read-only in a session. `/settings` then keeps nothing.";
   }
   {
     option = "gitIdentity";
@@ -75,8 +75,8 @@
     default = { };
     example = { PI_OFFLINE = "1"; };
     description = ''
-      Variables for every agent, over the users' own. Everybody on the host can read the policy and the store: no secrets here, but in
-      `environmentFiles`.
+      Variables for every agent. They win over the users' own. Everybody on the host can read the policy and the store, so put secrets
+      into `environmentFiles`.
     '';
   }
   {
@@ -85,7 +85,7 @@
     type = "list";
     default = [ ];
     example = [ "/run/secrets/pi.env" ];
-    description = "Absolute paths, as text, of files with more variables for every agent, which only root can read: the place for secrets.";
+    description = "Absolute paths, as text, of files with more variables for every agent, which only root can read. Secrets belong here.";
   }
   {
     option = "hostEnvironmentFiles";
@@ -93,6 +93,6 @@
     type = "list";
     default = [ ".pi/agent/env" ];
     example = [ ];
-    description = "Files with variables of the users' own, below all that is managed: absolute, or relative to their homes.";
+    description = "Files with the users' own variables, absolute or relative to their homes. All that the policy sets wins over them.";
   }
 ]

@@ -7,7 +7,8 @@
     default = "host";
     example = "alias";
     description = ''
-      Where a project lies inside: at its path on the host, or below `~/projects` of the agent's home, without a trace of the user's.
+      Where a project is in a session. `host`: at its path on the host. `alias`: below `~/projects` of the agent's home, so that no path
+      names the user's home.
     '';
   }
   {
@@ -16,7 +17,7 @@
     type.oneOf = [ "root" "project" ];
     default = "root";
     example = "project";
-    description = "What is shown: the root that holds the working directory, or only the repository in it that does.";
+    description = "What a session sees: the whole root that holds the working directory, or only the repository that does.";
   }
   {
     option = "projects.ownership";
@@ -24,7 +25,7 @@
     type.oneOf = [ "idmap" ];
     default = "idmap";
     example = "idmap";
-    description = "How files that the agent makes come to belong to the user: by an id-mapped mount.";
+    description = "How the files that the agent makes become the user's: by an id-mapped mount.";
   }
   {
     option = "projects.protect";
@@ -33,7 +34,7 @@
     default = "default";
     example = [ ".git/hooks" "Makefile" ];
     description = ''
-      What of a repository is read-only inside: what git executes (`"default"`), or these paths, relative to the repository. `[ ]` is nothing.
+      What is read-only in a repository: what git executes (`"default"`), or these paths, relative to the repository. `[ ]` is nothing.
     '';
   }
   {
@@ -42,7 +43,7 @@
     type = "list";
     default = [ ];
     example = [ ".env*" "deploy/keys" ];
-    description = "What cannot be read inside: patterns of names anywhere in the project, or with `/` of paths.";
+    description = "What a session cannot read: patterns of names anywhere in the project, or of paths where they have a `/`.";
   }
   {
     option = "projects.aftermath";
@@ -50,7 +51,7 @@
     type = "bool";
     default = true;
     example = false;
-    description = "Whether `pi` tells at the end what the session left that runs code outside.";
+    description = "Whether `pi` lists at the end what the session left that runs code outside the sandbox.";
   }
   {
     option = "toolchains.readable";
@@ -59,8 +60,8 @@
     default = "default";
     example = [ "default" "~/.sdkman" ];
     description = ''
-      Directories of the users' homes with programs, read-only inside. With `best_effort`, also as a word of the list, what cannot be shown
-      is left out.
+      Directories of the users' homes with programs, read-only in a session. `best_effort`, alone or in the list, leaves out what cannot
+      be shown.
     '';
   }
   {
@@ -69,7 +70,9 @@
     type = { oneOf = [ "default" "best_effort" ]; orList = true; };
     default = "default";
     example = [ ];
-    description = "Directories of the users' homes with downloads; what a session changes in them ends with it. `best_effort` as for `readable`.";
+    description = ''
+      Directories of the users' homes with downloads. What a session changes there ends with it. `best_effort` as for `readable`.
+    '';
   }
   {
     option = "view";
@@ -77,7 +80,7 @@
     type.oneOf = [ "minimal" "host" ];
     default = "minimal";
     example = "host";
-    description = "What sessions see of the host: programs and a little of /etc, or all of /etc that is readable. The store is in both.";
+    description = "What a session sees of the host: programs and a little of /etc, or all of /etc that is readable. The store is in both.";
   }
   {
     option = "viewPaths";
@@ -85,7 +88,7 @@
     type = "list";
     default = [ ];
     example = [ "/srv/toolchains" ];
-    description = "Absolute paths that are shown besides, read-only; only root may be able to write there.";
+    description = "Absolute paths that a session also sees, read-only. Only root may be able to write there.";
   }
   {
     option = "path";
@@ -94,8 +97,8 @@
     default = [ ];
     example = [ "/usr/local/go/bin" "/opt/tool/bin" ];
     description = ''
-      Directories that agents' PATH holds before the host's own: absolute paths of what sessions are shown (`/usr`, `/opt`, `viewPaths`), which
-      only root can change.
+      Directories that come before the host's own in the agents' PATH: absolute paths of what a session sees (`/usr`, `/opt`,
+      `viewPaths`), which only root can change.
     '';
   }
   {
@@ -104,6 +107,9 @@
     type = "list";
     default = [ ];
     example = [ "/dev/dri" "/dev/kvm" "nvidia" ];
-    description = "Device nodes below /dev, or directories of them, that sessions may read and write; `nvidia`: all of that driver's. For the method systemd.";
+    description = ''
+      Device nodes below /dev, or directories of them, that sessions may read and write. `nvidia` is all devices of that driver. Only the
+      method systemd can show them.
+    '';
   }
 ]

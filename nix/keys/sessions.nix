@@ -7,8 +7,8 @@
     default = "full";
     example = [ "127.0.0.0/8" "10.20.0.0/16" ];
     description = ''
-      What a session reaches: all that the host does, the host's loopback alone, nothing but a loopback of its own, or exactly the ranges
-      of addresses of a list (docs/concepts/network.md).
+      What a session reaches. `full`: all that the host reaches. `loopback`: the host's loopback alone. `none`: nothing but a loopback of
+      its own. A list: exactly these ranges of addresses (docs/concepts/network.md).
     '';
   }
   {
@@ -17,7 +17,7 @@
     type.oneOf = [ "disk" "tmpfs" ];
     default = "disk";
     example = "tmpfs";
-    description = "Where the temporary directory of a session lies: on the disk, or in memory.";
+    description = "Where the temporary directory of a session is: on disk, or in memory.";
   }
   {
     option = "limits.memory";
@@ -41,7 +41,7 @@
     type = "text";
     default = null;
     example = "400%";
-    description = "Percent of one processor: 400% is four. No limit where it is not said.";
+    description = "Percent of one processor: 400% is four. Without it there is no limit.";
   }
   {
     option = "limits.runtime";
@@ -49,7 +49,7 @@
     type = "text";
     default = null;
     example = "12h";
-    description = "How long a session may last, 10s to 365d. No limit where it is not said.";
+    description = "How long a session may last, 10s to 365d. Without it there is no limit.";
   }
   {
     option = "limits.sessions";
@@ -65,7 +65,10 @@
     type = "list";
     default = [ ];
     example = [ "memfd_create" "mlockall" ];
-    description = "System calls that fail in sessions (EPERM), beyond those that always do. Names as in syscalls(2). Another value is not supported yet, and refused when the system is built.";
+    description = ''
+      System calls that fail in sessions (EPERM), besides those that always do. Names as in `syscalls(2)`. Another
+      value is not supported yet, and is refused when the system is built.
+    '';
   }
   {
     option = "hardening.tracing";
@@ -73,7 +76,10 @@
     type.oneOf = [ "auto" "always" "never" ];
     default = "auto";
     example = "never";
-    description = "Whether debuggers (gdb, strace, LeakSanitizer) work in a session, on its own processes alone: where Landlock or process numbers of its own keep them there, always, or never.";
+    description = ''
+      Whether debuggers (gdb, strace, LeakSanitizer) work in a session, on its own processes alone. `auto`: where Landlock or process
+      numbers of its own keep them there.
+    '';
   }
   {
     option = "hardening.addressFamilies";
@@ -81,6 +87,9 @@
     type = "list";
     default = [ "unix" "inet" "inet6" ];
     example = [ "unix" "inet" ];
-    description = "Kinds of sockets that sessions may make: some of `unix`, `inet`, `inet6`. Another value is not supported yet, and refused when the system is built.";
+    description = ''
+      Kinds of sockets that sessions may make: some of `unix`, `inet`, `inet6`. Another value is not supported yet, and is refused when
+      the system is built.
+    '';
   }
 ]

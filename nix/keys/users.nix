@@ -7,8 +7,8 @@
     default = [ ];
     example = [ "~/projects" "/srv/shared/app" ];
     description = ''
-      Directories in which they may start the agent, with everything below them. `~` is their home; a home itself cannot be one, nor what holds credentials (`~/.ssh`, `~/.config` and their like). At least
-      one is needed.
+      Directories in which they may start the agent, with everything below. At least one is required. `~` is their home. A home itself
+      cannot be a root, nor can what holds credentials (`~/.ssh`, `~/.config` and others).
     '';
   }
   {
@@ -18,8 +18,7 @@
     default = null;
     example = ".config/pi";
     description = ''
-      Their directory with the agent's configuration: absolute, or relative to their home. Where it is not said, it is
-      `wrapper.hostConfigPath`.
+      Their directory with the agent's configuration, absolute or relative to their home. Without it, it is `wrapper.hostConfigPath`.
     '';
   }
   {
@@ -28,7 +27,7 @@
     type = "text";
     default = null;
     example = "pi-agent-team";
-    description = "The account that their agents run as, in the place of the one that `user` and `accounts` say.";
+    description = "The account that their agents run as, instead of the one that `user` and `accounts` name.";
   }
   {
     option = "sshKey";
@@ -52,6 +51,8 @@
     type = "variables";
     default = { };
     example = { EDITOR = "nano"; };
-    description = "Variables for their agents, over those of `m3ta.pi-agent.environment`. No secrets: everybody can read the policy.";
+    description = ''
+      Variables for their agents. They win over `m3ta.pi-agent.environment`. Everybody can read the policy, so put no secrets here.
+    '';
   }
 ]

@@ -78,7 +78,7 @@ class Target:
             self.machine.root("mv /root/config-of-alice /home/alice/.pi", check=True)
 
     def sudo_that_waits(self):
-        """As with original sudo unless our rule says otherwise (docs/reference/doctor.md)."""
+        """As with original sudo unless our rule says otherwise (docs/platforms/sudo.md)."""
         return self.site_default("pam_session")
 
     @contextlib.contextmanager

@@ -155,7 +155,7 @@ def as_nix(text):
 
 
 def option_rows(options):
-    """The table of docs/platforms/nixos.md."""
+    """The table of docs/platforms/nixos-options.md."""
     for option in options:
         name = option["path"].removeprefix("m3ta.pi-agent.").replace("hostUsers.", "hostUsers.NAME.")
         cells = [f"`{name}`", f"`{as_nix(option['default'])}`", f"`{as_nix(option['example'])}`", " ".join(option["description"].split())]
@@ -164,11 +164,11 @@ def option_rows(options):
 
 def test_the_page_has_every_option(library):
     """PI_AGENT_WRITE_NIXOS_PAGE=1 writes the table."""
-    page = SOURCE / "docs/platforms/nixos.md"
-    head, rest = page.read_text().split("<!-- The options, written by tests/nix/test_module.py. -->\n")
-    tail = rest[rest.index("<!-- End of the options. -->"):]
+    page = SOURCE / "docs/platforms/nixos-options.md"
+    mark = "<!-- What follows is written by tests/nix/test_module.py. -->\n"
+    head, _ = page.read_text().split(mark)
     rows = "\n".join(["| option | default | example | |", "| --- | --- | --- | --- |", *option_rows(evaluate_modules("configurations.nix", "options", library))])
-    wanted = f"{head}<!-- The options, written by tests/nix/test_module.py. -->\n\n{rows}\n\n{tail}"
+    wanted = f"{head}{mark}\n{rows}\n"
     if os.environ.get("PI_AGENT_WRITE_NIXOS_PAGE"):
         page.write_text(wanted)
     assert page.read_text() == wanted

@@ -9,7 +9,7 @@ import pytest
 from broken_policies import read_broken_policies
 from cache import SOURCE, node_modules
 
-# What a JSON Schema can say too: kinds of values, keys, choices, what is required, names. docs/reference/policy.md lists what it cannot.
+# What a JSON Schema can say too: kinds of values, keys, choices, what is required, names. docs/reference/policy-files.md lists what it cannot.
 SHAPE = re.compile(
     r"must be |unknown (?:key|value)|missing$|not supported yet$|the value .* is not supported yet$|another value than |has no roots$"
     r"|is empty$|is nothing, |is an empty list$|.* is not a plain name$|is \d+, which is newer"

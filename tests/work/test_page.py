@@ -1,4 +1,4 @@
-"""docs/reference/differences.md says what the cases say, and nothing else."""
+"""docs/reference/differences.md says what the cases say, and nothing else. PI_AGENT_WRITE_DIFFERENCES=1 writes it."""
 
 import os
 
@@ -11,11 +11,11 @@ PAGE = SOURCE / "docs/reference/differences.md"
 LISTED = DIFFERENCES | {reasons.GIT_OUTSIDE_WAITS}  # of test_during.py
 HEAD = """# What differs in a session
 
-Commands in a session give the same result as outside. This page lists the exceptions. `tests/work` holds it: each test
-runs one script twice, as the user outside and by the agent inside, and compares exit status, output, files and git
-objects. A script that differs without a line here fails the suite, and so does a line that no script needs any more.
+Commands in a session give the same result as outside, except for these.
 
-To write it anew: `PI_AGENT_WRITE_DIFFERENCES=1` with `tests/work/test_page.py`.
+`tests/work` holds this page: each test runs one script twice, as the user outside and by the agent
+inside. It compares exit status, output, files and git objects. A script that differs without a line
+here fails the suite, and so does a line that no script needs any more.
 
 | What differs | Why | What to do |
 | --- | --- | --- |

@@ -1,13 +1,17 @@
-// docs/reference/policy.md is what the table of keys says.
-#include "common/policy/policy_keys.hpp"
+// docs/reference/policy.md is what the tables of keys and tasks say.
+#include "common/policy/policy_tasks.hpp"
+
+#include "support/policy_text.hpp"
 
 #include <cstdlib>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 using namespace pi_agent;
+using namespace pi_agent::test;
 
 namespace policy_page_test {
 
@@ -19,20 +23,46 @@ const std::string mark = "<!-- What follows is written by tests/unit/common/poli
 std::string row_of(const PolicyKey &key)
 {
     const auto code = [](std::string_view text) { return text.empty() ? std::string() : fmt::format("`{}`", text); };
-    const auto more = key.page.empty() ? std::string() : fmt::format(" ([{}]({}))", key.page, key.page);
+    const auto name = key.page.substr(key.page.rfind('/') + 1);
+    const auto more = key.page.empty() ? std::string() : fmt::format(" ([{}](../{}))", name, key.page);
     return fmt::format("| `{}`{} | {} | {} | {} | {}{} |\n", display_path(key), key.required ? ", required" : "", form_text(key),
                        code(key.standard), code(key.example), key.meaning, more);
 }
 
 std::string reference()
 {
-    std::string text = "\n| key | value | default | example | |\n| --- | --- | --- | --- | --- |\n";
-    for (const auto &key : policy_keys())
-        text += row_of(key);
+    std::string text;
+    for (const auto &task : policy_tasks()) {
+        text += fmt::format("\n## {}\n\n```yaml\n{}```\n\n", task.title, task.example);
+        text += "| key | value | default | example | |\n| --- | --- | --- | --- | --- |\n";
+        for (const auto *key : policy_keys_of(task))
+            text += row_of(*key);
+    }
     return text;
 }
 
 } // namespace
+
+TEST_CASE("every key has one task, and every task has keys")
+{
+    std::set<std::string_view> seen;
+    for (const auto &task : policy_tasks()) {
+        CHECK_MESSAGE(!policy_keys_of(task).empty(), task.title);
+        for (const auto *key : policy_keys_of(task))
+            CHECK_MESSAGE(seen.insert(key->path).second, key->path);
+    }
+    for (const auto &key : policy_keys())
+        CHECK_MESSAGE(seen.contains(key.path), key.path);
+}
+
+TEST_CASE("the example of every task is a valid policy")
+{
+    for (const auto &task : policy_tasks()) {
+        const bool has_users = task.example.find("users:") != std::string_view::npos;
+        const auto text = fmt::format("version: 1\n{}{}", has_users ? "" : "users: {alice: {roots: [/srv/a]}}\n", task.example);
+        CHECK_NOTHROW_MESSAGE(static_cast<void>(parse(text)), text);
+    }
+}
 
 // To write it anew: PI_AGENT_WRITE_POLICY_PAGE=1
 TEST_CASE("the page of the policy's keys is what the table says")
@@ -47,8 +77,8 @@ TEST_CASE("the page of the policy's keys is what the table says")
     if (std::getenv("PI_AGENT_WRITE_POLICY_PAGE") != nullptr) // NOLINT(concurrency-mt-unsafe)
         std::ofstream(page) << whole;
     else
-        CHECK_MESSAGE(text.str() == whole,
-                      "docs/reference/policy.md is not what common/policy/policy_keys.cpp says; PI_AGENT_WRITE_POLICY_PAGE=1 writes it");
+        CHECK_MESSAGE(text.str() == whole, "docs/reference/policy.md is not what policy_keys.cpp and policy_tasks.cpp of common/policy "
+                                           "say; PI_AGENT_WRITE_POLICY_PAGE=1 writes it");
 }
 
 } // namespace policy_page_test
