@@ -51,8 +51,10 @@ CALLS_OF = {
 PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)
 AF_VSOCK = 40
 EPERM = 1
+ENOSYS = 38
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000  # SCMP_ACT_*
-NOT_EQUAL, EQUAL = 1, 4  # SCMP_CMP_*
+NOT_EQUAL, EQUAL, MASKED_EQUAL = 1, 4, 7  # SCMP_CMP_*
+NEW_NAMESPACES = 0x7E020000  # the flags of clone(2) that docker refuses without SYS_ADMIN
 NO_NEW_PRIVILEGES = 3  # SCMP_FLTATR_CTL_NNP
 CAPBSET_DROP = 24
 # systemd-nspawn has made /proc/sys and its like read-only.
@@ -83,15 +85,18 @@ def load_filter(calls):
     rules = ctypes.c_void_p(library.seccomp_init(ERRNO | EPERM))
     checked(library.seccomp_attr_set(rules, NO_NEW_PRIVILEGES, 0), "asking for no no_new_privs")
 
-    def allow(name, *comparisons):
+    def allow(name, *comparisons, action=ALLOW):
         number = library.seccomp_syscall_resolve_name(name.encode())
         if number < 0:
             sys.exit(f"contained.py: libseccomp does not know {name}")
         array = (Comparison * len(comparisons))(*comparisons)
-        checked(library.seccomp_rule_add_array(rules, ALLOW, number, len(comparisons), array), f"allowing {name}")
+        checked(library.seccomp_rule_add_array(rules, action, number, len(comparisons), array), f"allowing {name}")
 
     for name in calls:
         allow(name)
+    if "clone" not in calls:
+        allow("clone", Comparison(0, MASKED_EQUAL, NEW_NAMESPACES, 0))
+        allow("clone3", action=ERRNO | ENOSYS)  # its flags are in memory, where no filter looks; libc goes on with clone
     allow("socket", Comparison(0, NOT_EQUAL, AF_VSOCK, 0))
     for kind in PERSONALITIES:
         allow("personality", Comparison(0, EQUAL, kind, 0))
