@@ -4,7 +4,7 @@ import json
 import re
 import time
 
-COLUMNS, ROWS = 100, 44
+COLUMNS, ROWS = 100, 52
 DEMO = "/home/alice/projects/demo"
 HOME_FILES = {"/home/alice/.ssh/id_ed25519": "a private key\n", f"{DEMO}/package.json": '{"name": "demo", "scripts": {"test": "true"}}\n'}
 RC_FILE = "/tmp/pictures-rc"
@@ -13,7 +13,7 @@ WAIT = 60
 # Shown in the place of what no two runs have alike.
 ALIKE = (
     (re.compile(r"\b[0-9a-f]{32}\b"), "5e551011c0ffee000000000000000001"),
-    (re.compile(r"\b\d+(\.\d+)?(ms|s)\b"), "1s"),
+    (re.compile(r"\bTook \d+\.\ds\b"), "Took 0.0s"),
 )
 SESSION_PROMPT = "Who are you? Read my SSH key, then write hello.txt."
 SESSION_SCRIPT = {
@@ -21,7 +21,7 @@ SESSION_SCRIPT = {
         {"bash": "id -un; cat /home/alice/.ssh/id_ed25519"},
         {"write": {"path": "hello.txt", "content": "Hello from the sandbox.\n"}},
     ],
-    "say": "I run as the account pi-agent-alice, and your key does not exist in here. I wrote hello.txt; it belongs to you.",
+    "say": "I run as the account pi-agent-alice, and your SSH key does not exist in here.\nI wrote hello.txt, which belongs to you.",
 }
 LEFT_PROMPT = "Set up the tests."
 LEFT_SCRIPT = {
@@ -58,13 +58,16 @@ class Terminal:
                 raise TimeoutError(f"{pattern!r} did not appear:\n{text}")
             time.sleep(0.1)
 
-    def type(self, text, *keys):
+    def type(self, text):
         self.tmux("send-keys", "-l", text)
-        self.tmux("send-keys", *(keys or ["Enter"]))
+
+    def enter(self):
+        self.tmux("send-keys", "Enter")
 
     def command(self, text):
         """Runs it to its end, which is a new prompt."""
         self.type(text)
+        self.enter()
         self.wait_for(r"\n\S+[$#]\Z")
 
     def screen(self):
@@ -72,13 +75,14 @@ class Terminal:
         text = self.tmux("capture-pane", "-p", "-e")
         for pattern, instead in ALIKE:
             text = pattern.sub(instead, text)
-        return text
+        return re.sub(r"\n\S+[$#] ?\s*\Z", "\n", text)  # without the prompt that waits at the end
 
 
 def let_the_model_play(machine, script):
     """Answers every prompt without directives with this script, until the machine ends."""
     program = machine.read(MODEL).decode()
     program = re.sub(r"(?m)^DEFAULT_SCRIPT = json.loads\(.*\)\n", "", program)
+    program = program.replace(" + [result[:RESULT_CHARACTERS] for result in results[-1:]]", "")  # after what it says
     machine.write(MODEL, program.replace("\ndef text_of", f"\nDEFAULT_SCRIPT = json.loads({json.dumps(script)!r})\n\n\ndef text_of", 1))
     machine.root(["systemctl", "restart", "scripted-model"], check=True)
 
@@ -87,16 +91,15 @@ def session(machine):
     """The agent's full-screen program with an answer."""
     let_the_model_play(machine, SESSION_SCRIPT)
     with Terminal(machine, "alice") as terminal:
-        terminal.type("pi")
-        terminal.wait_for("scripted")
-        terminal.type(SESSION_PROMPT)
-        terminal.wait_for("it belongs to you")
+        terminal.type(f"pi '{SESSION_PROMPT}'")  # typed into the agent, it could come before that is ready
+        terminal.enter()
+        terminal.wait_for("^ .*belongs to you")
         return terminal.screen()
 
 
 def why(machine):
     with Terminal(machine, "alice") as terminal:
-        terminal.command("pi-agentctl why README.md ~/.ssh/id_ed25519 /usr/bin/git")
+        terminal.command("pi-agentctl why README.md .git/config ~/.ssh")
         return terminal.screen()
 
 
@@ -125,4 +128,6 @@ SCENES = {
 def prepare(machine):
     for path, content in HOME_FILES.items():
         machine.write(path, content, owner="alice", mode=0o600 if ".ssh" in path else 0o644)
-    machine.run("git add package.json && git commit -qm 'Add a package'", cwd=DEMO, check=True)
+    with Terminal(machine, "alice") as terminal:
+        terminal.command("pi -p hello")  # what is told once in each repository
+    machine.run("rm hello.txt && git add package.json && git commit -qm 'Add a package'", cwd=DEMO, check=True)
