@@ -48,6 +48,7 @@ CALLS_OF = {
     "sys_ptrace": ["kcmp", "pidfd_getfd", "process_madvise"],
     "sys_nice": ["get_mempolicy", "mbind", "set_mempolicy"],
 }
+FCHMODAT2 = 452  # newer than the profile, and than some libseccomp's names; runc answers ENOSYS, and libc goes on with others
 PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)
 AF_VSOCK = 40
 EPERM = 1
@@ -85,21 +86,22 @@ def load_filter(calls):
     rules = ctypes.c_void_p(library.seccomp_init(ERRNO | EPERM))
     checked(library.seccomp_attr_set(rules, NO_NEW_PRIVILEGES, 0), "asking for no no_new_privs")
 
-    def allow(name, *comparisons, action=ALLOW):
-        number = library.seccomp_syscall_resolve_name(name.encode())
+    def rule(name, *comparisons, action=ALLOW):
+        number = name if isinstance(name, int) else library.seccomp_syscall_resolve_name(name.encode())
         if number < 0:
             sys.exit(f"contained.py: libseccomp does not know {name}")
         array = (Comparison * len(comparisons))(*comparisons)
         checked(library.seccomp_rule_add_array(rules, action, number, len(comparisons), array), f"allowing {name}")
 
     for name in calls:
-        allow(name)
+        rule(name)
     if "clone" not in calls:
-        allow("clone", Comparison(0, MASKED_EQUAL, NEW_NAMESPACES, 0))
-        allow("clone3", action=ERRNO | ENOSYS)  # its flags are in memory, where no filter looks; libc goes on with clone
-    allow("socket", Comparison(0, NOT_EQUAL, AF_VSOCK, 0))
+        rule("clone", Comparison(0, MASKED_EQUAL, NEW_NAMESPACES, 0))
+        rule("clone3", action=ERRNO | ENOSYS)  # its flags are in memory, where no filter looks; libc goes on with clone
+    rule(FCHMODAT2, action=ERRNO | ENOSYS)
+    rule("socket", Comparison(0, NOT_EQUAL, AF_VSOCK, 0))
     for kind in PERSONALITIES:
-        allow("personality", Comparison(0, EQUAL, kind, 0))
+        rule("personality", Comparison(0, EQUAL, kind, 0))
     checked(library.seccomp_load(rules), "loading the filter")
 
 

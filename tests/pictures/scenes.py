@@ -13,7 +13,7 @@ WAIT = 60
 # Shown in the place of what no two runs have alike.
 ALIKE = (
     (re.compile(r"\b[0-9a-f]{32}\b"), "5e551011c0ffee000000000000000001"),
-    (re.compile(r"\bTook \d+\.\ds\b"), "Took 0.0s"),
+    (re.compile(r"Took \d+\.\ds\b"), "Took 0.0s"),
 )
 SESSION_PROMPT = "Who are you? Read my SSH key, then write hello.txt."
 SESSION_SCRIPT = {
@@ -72,10 +72,10 @@ class Terminal:
 
     def screen(self):
         """With its colours, but for what no two runs have alike."""
-        text = self.tmux("capture-pane", "-p", "-e")
+        text = self.tmux("capture-pane", "-p", "-e", "-N")
         for pattern, instead in ALIKE:
             text = pattern.sub(instead, text)
-        return re.sub(r"\n\S+[$#] ?\s*\Z", "\n", text)  # without the prompt that waits at the end
+        return re.sub(r"\n\S+[$#](\s|\x1b\[[\d;]*m)*\Z", "\n", text)  # without the prompt that waits at the end
 
 
 def let_the_model_play(machine, script):
