@@ -5,7 +5,7 @@
 
 The capabilities are docker's default and one more; the calls are those of its default profile with that capability (its documentation,
 "Seccomp security profiles for Docker"), before Landlock came to it: every other call answers EPERM. PI_AGENT_TEST_CAPABILITIES, …_CALLS
-and …_WITHOUT_CAPABILITIES, …_WITHOUT_CALLS change the lists.
+and …_WITHOUT_CAPABILITIES, …_WITHOUT_CALLS change the lists. Without SYS_ADMIN, clone makes no namespaces, as in docker's default.
 """
 
 import ctypes

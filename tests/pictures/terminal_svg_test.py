@@ -48,7 +48,7 @@ class Committed(unittest.TestCase):
         for name in NAMES:
             svg = (PICTURES / f"{name}.svg").read_text()
             for text in texts(svg):
-                for path in re.findall(r"(?<![\w.~])/[\w.-]+[\w./-]*", text):
+                for path in re.findall(r"(?<![\w.~%])/[\w.-]+[\w./-]*", text):
                     self.assertTrue(path.startswith(PLACES), f"{name}: {path}")
             host = platform.node()
             self.assertFalse(len(host) > 3 and re.search(rf"\b{re.escape(host)}\b", svg), f"{name} names {host}")
