@@ -6,7 +6,8 @@ import time
 
 COLUMNS, ROWS = 100, 52
 DEMO = "/home/alice/projects/demo"
-HOME_FILES = {"/home/alice/.ssh/id_ed25519": "a private key\n", f"{DEMO}/package.json": '{"name": "demo", "scripts": {"test": "true"}}\n'}
+SSH = "/home/alice/.ssh"
+PACKAGE = '{"name": "demo", "scripts": {"test": "true"}}\n'
 RC_FILE = "/tmp/pictures-rc"
 MODEL = "/usr/local/lib/scripted_model.py"
 WAIT = 60
@@ -125,9 +126,14 @@ SCENES = {
 }
 
 
+def make_ssh_key(machine):
+    machine.run(f"mkdir -m 700 {SSH}; umask 077; echo 'a private key' >{SSH}/id_ed25519", check=True)
+
+
 def prepare(machine):
-    for path, content in HOME_FILES.items():
-        machine.write(path, content, owner="alice", mode=0o600 if ".ssh" in path else 0o644)
+    """What all scenes take for granted."""
+    make_ssh_key(machine)
+    machine.write(f"{DEMO}/package.json", PACKAGE, owner="alice")
     with Terminal(machine, "alice") as terminal:
         terminal.command("pi -p hello")  # what is told once in each repository
     machine.run("rm hello.txt && git add package.json && git commit -qm 'Add a package'", cwd=DEMO, check=True)

@@ -23,9 +23,10 @@ def test_a_picture_made_again_has_the_text_of_the_committed_one(machine, policy)
     if machine.recipe != LINTED:
         pytest.skip("the pictures are of another machine")
     policy((PICTURES / "policy.yaml").read_text())
+    scenes.make_ssh_key(machine)
     try:
         again = drawn(scenes.why(machine), scenes.SCENES[scenes.why], scenes.COLUMNS)
     finally:
-        machine.root(["rm", "-f", scenes.RC_FILE], check=True)
+        machine.root(["rm", "-rf", scenes.RC_FILE, scenes.SSH], check=True)
     committed = (SOURCE / "docs/pictures/why.svg").read_text()
     assert lines(again) == lines(committed), "the words of pi-agentctl why have changed: make the pictures again with tests/pictures/make"
