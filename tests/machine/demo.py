@@ -106,17 +106,17 @@ def host_release():
 
 
 def say_what_next(options):
-    """A container often has no sudo, and its user is root."""
-    sudo, emulated = ("", " --emulate") if options.emulate else ("sudo ", "")
-    print(f"\nNext:\n  {sudo}./try{emulated} --shell    the same, and then a shell as alice in the machine: start pi yourself")
-    if release := host_release():
-        package = f"./dist/pi-agent_*~deb{MACHINES[release].number}_amd64.deb"
+    """Where the machine is emulated, ./package cannot run either, and there is often no sudo."""
+    again = "./try --emulate" if options.emulate else "sudo ./try"
+    print(f"\nNext:\n  {again} --shell    the same, and then a shell as alice in the machine: start pi yourself")
+    release = None if options.emulate else host_release()
+    if release:
         print("Install pi-agent on this host:")
-        print(f"  {sudo}./package --machine {release} && {sudo}apt-get install {package}")
-        print(f"  {sudo}pi-agentctl install-agent")
-        print(f"  {sudo}pi-agentctl init && {sudo}pi-agentctl apply", flush=True)
+        print(f"  sudo ./package --machine {release} && sudo apt-get install ./dist/pi-agent_*~deb{MACHINES[release].number}_amd64.deb")
+        print("  sudo pi-agentctl install-agent")
+        print("  sudo pi-agentctl init && sudo pi-agentctl apply", flush=True)
     else:
-        print("pi-agent installs on Debian 12 and 13: see Install in README.md", flush=True)
+        print("To install pi-agent on a Debian 12 or 13 host, see Install in README.md.", flush=True)
 
 
 def main():
