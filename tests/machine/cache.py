@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from cgroup import Cgroup
 from progress import CommandFailed, quietly, say
-from recipes import AGENTS, DOCKER, ENGINES, LINTED, MACHINES, PODMAN, TOOLCHAINS, WORK
+from recipes import AGENTS, DOCKER, ENGINES, JUDGING, LINTED, MACHINES, PODMAN, TOOLCHAINS, WORK
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
@@ -150,12 +151,21 @@ def engines_tree(name):
     return added_tree(name, "engines", ENGINES[name])
 
 
-def build_root(name, tools=False):
-    """The root that the product is built in: same release as the machine, with compilers; never booted."""
+def build_root(name, tools=False, lean=False):
+    """The root that the product is built in: same release as the machine, with compilers; never booted. `lean`: the smallest that makes the package,
+    unless a larger one is there."""
     recipe = MACHINES[name]
     tools = tools or name == LINTED  # which every check needs there: one root takes less time than two
+
+    def place(kind, packages):
+        return CACHE / name / f"{kind}-{digest(LEAN, recipe.release, packages)}", packages
+
     packages = recipe.build_packages + (recipe.tool_packages if tools else ())
     kind = "tools-root" if tools else "build-root"
+    path, packages = place(kind, packages)
+    if lean and not path.exists():
+        kind = "lean-root"
+        path, packages = place(kind, tuple(package for package in recipe.build_packages if package not in JUDGING))
 
     def make(root):
         say(f"making the {kind} of machine {name}")
@@ -163,7 +173,7 @@ def build_root(name, tools=False):
         for mount_point in ("src", "build", "dest", "ccache"):
             (root / mount_point).mkdir()
 
-    return made_once(CACHE / name / f"{kind}-{digest(LEAN, recipe.release, packages)}", make)
+    return made_once(path, make)
 
 
 def npm_ci(directory, tree, log):
@@ -171,6 +181,9 @@ def npm_ci(directory, tree, log):
     tree.mkdir(parents=True)
     for file in ("package.json", "package-lock.json"):
         shutil.copy(directory / file, tree)
+    if not shutil.which("npm"):
+        say("installing Debian's npm on this host")
+        quietly([HERE / "install-host-packages", "npm"], log)
     # Without scripts: nothing that the packages would run at installation is needed.
     quietly(["npm", "ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-update-notifier"], log, cwd=tree)
 
@@ -259,15 +272,14 @@ AS_NICE = ("sh", "-c", '[ ! -e /proc/self/autogroup ] || echo "$0" >/proc/self/a
 class Build:
     """One build directory for one checkout on one machine; commands run in the build root, the checkout read-only."""
 
-    def __init__(self, name, source=SOURCE, variant="product", options=PRODUCT["options"], environment=(), tools=False):
+    def __init__(self, name, source=SOURCE, variant="product", options=PRODUCT["options"], environment=(), tools=False, lean=False):
         self.name = name
-        self.root = build_root(name, tools)
+        self.root = build_root(name, tools, lean)
         self.source = Path(source).resolve()
         self.directory = CACHE / name / f"build-{variant}-{digest(self.root.name, str(self.source), *options, *environment)}"
         self.options = ["--prefix=/usr", "--libexecdir=libexec", "--sysconfdir=/etc", "-Dwerror=true", *options]
         self.environment = environment
         self.compiled = CACHE / name / "compiled"
-        self.cgroup = Cgroup.for_tests(self.directory.name)
         self.log = self.directory.with_name(self.directory.name + ".log")
 
     def command(self, argv, destination=None, staged=None):
@@ -276,8 +288,7 @@ class Build:
         binds = [f"--bind={staged}:/src" if staged else f"--bind-ro={self.source}:/src", f"--bind={self.directory}:/build", f"--bind={self.compiled}:/ccache"]
         if destination:
             binds.append(f"--bind={destination}:/dest")
-        seed = [f"PI_AGENT_SEED={os.environ['PI_AGENT_SEED']}"] if os.environ.get("PI_AGENT_SEED") else []
-        settings = [f"--setenv={setting}" for setting in ("LANG=C.UTF-8", *CCACHE, *self.environment, *seed)]
+        settings = [f"--setenv={setting}" for setting in self.settings()]
         nspawn = ["systemd-nspawn", "-q", "-D", self.root, "--read-only", "--as-pid2", "--register=no", "--keep-unit"]
         nspawn += [f"--machine={self.directory.name}"]  # builds in one root at a time must not share its name
         writable = ["--tmpfs=/srv", "--tmpfs=/var/tmp"]  # beside /tmp and /run: unit tests need trusted parents, too
@@ -288,6 +299,15 @@ class Build:
             quietly(self.command(argv, destination, staged), self.log, shown_as=argv, env=NSPAWN_ENVIRONMENT)
         finally:
             self.cgroup.kill()
+
+    @functools.cached_property
+    def cgroup(self):
+        return Cgroup.for_tests(self.directory.name)
+
+    def settings(self):
+        """The environment of its commands."""
+        seed = [f"PI_AGENT_SEED={os.environ['PI_AGENT_SEED']}"] if os.environ.get("PI_AGENT_SEED") else []
+        return ["LANG=C.UTF-8", *CCACHE, *self.environment, *seed]
 
     def setup(self):
         with locked(self.directory):

@@ -5,7 +5,7 @@
 
 The capabilities are docker's default and one more; the calls are those of its default profile with that capability (its documentation,
 "Seccomp security profiles for Docker"), before Landlock came to it: every other call answers EPERM. PI_AGENT_TEST_CAPABILITIES, …_CALLS
-and …_WITHOUT_CAPABILITIES, …_WITHOUT_CALLS change the lists.
+and …_WITHOUT_CAPABILITIES, …_WITHOUT_CALLS change the lists. Without SYS_ADMIN, clone makes no namespaces, as in docker's default.
 """
 
 import ctypes
@@ -48,11 +48,14 @@ CALLS_OF = {
     "sys_ptrace": ["kcmp", "pidfd_getfd", "process_madvise"],
     "sys_nice": ["get_mempolicy", "mbind", "set_mempolicy"],
 }
+FCHMODAT2 = 452  # newer than the profile, and than some libseccomp's names; runc answers ENOSYS, and libc goes on with others
 PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)
 AF_VSOCK = 40
 EPERM = 1
+ENOSYS = 38
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000  # SCMP_ACT_*
-NOT_EQUAL, EQUAL = 1, 4  # SCMP_CMP_*
+NOT_EQUAL, EQUAL, MASKED_EQUAL = 1, 4, 7  # SCMP_CMP_*
+NEW_NAMESPACES = 0x7E020000  # the flags of clone(2) that docker refuses without SYS_ADMIN
 NO_NEW_PRIVILEGES = 3  # SCMP_FLTATR_CTL_NNP
 CAPBSET_DROP = 24
 # systemd-nspawn has made /proc/sys and its like read-only.
@@ -83,18 +86,22 @@ def load_filter(calls):
     rules = ctypes.c_void_p(library.seccomp_init(ERRNO | EPERM))
     checked(library.seccomp_attr_set(rules, NO_NEW_PRIVILEGES, 0), "asking for no no_new_privs")
 
-    def allow(name, *comparisons):
-        number = library.seccomp_syscall_resolve_name(name.encode())
+    def rule(name, *comparisons, action=ALLOW):
+        number = name if isinstance(name, int) else library.seccomp_syscall_resolve_name(name.encode())
         if number < 0:
             sys.exit(f"contained.py: libseccomp does not know {name}")
         array = (Comparison * len(comparisons))(*comparisons)
-        checked(library.seccomp_rule_add_array(rules, ALLOW, number, len(comparisons), array), f"allowing {name}")
+        checked(library.seccomp_rule_add_array(rules, action, number, len(comparisons), array), f"allowing {name}")
 
     for name in calls:
-        allow(name)
-    allow("socket", Comparison(0, NOT_EQUAL, AF_VSOCK, 0))
+        rule(name)
+    if "clone" not in calls:
+        rule("clone", Comparison(0, MASKED_EQUAL, NEW_NAMESPACES, 0))
+        rule("clone3", action=ERRNO | ENOSYS)  # its flags are in memory, where no filter looks; libc goes on with clone
+    rule(FCHMODAT2, action=ERRNO | ENOSYS)
+    rule("socket", Comparison(0, NOT_EQUAL, AF_VSOCK, 0))
     for kind in PERSONALITIES:
-        allow("personality", Comparison(0, EQUAL, kind, 0))
+        rule("personality", Comparison(0, EQUAL, kind, 0))
     checked(library.seccomp_load(rules), "loading the filter")
 
 

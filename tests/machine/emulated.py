@@ -32,31 +32,34 @@ StandardError=inherit
 WantedBy=multi-user.target
 """
 KERNEL_LINE = "console=ttyS0 root=/dev/vda rootfstype=ext4 rw quiet panic=-1 systemd.mask=serial-getty@ttyS0.service"
-# What the root file system needs before it can be read, and what sessions use; all else is in the kernel, or not needed.
-EARLY_MODULES = "virtio_pci\nvirtio_blk\next4\ncrc32c_generic\noverlay\n"
+# What the root file system needs before it can be read, what sessions use, and the way to commands; all else is in the kernel, or not needed.
+EARLY_MODULES = "virtio_pci virtio_blk virtio_console ext4 crc32c_generic overlay"
+# Before the kernel is installed, so that the small image is the only one that is made.
+LEAN_IMAGE = (
+    'mkdir -p "$1/etc/initramfs-tools/conf.d" "$1/usr/share/initramfs-tools/modules.d"'
+    ' && echo MODULES=list >"$1/etc/initramfs-tools/conf.d/lean"'
+    f' && printf "%s\\n" {EARLY_MODULES} >"$1/usr/share/initramfs-tools/modules.d/lean"'
+)
 
 
 class EmulationFailed(Exception):
     pass
 
 
-def kernel():
+def kernel(release=EMULATED.release):
     """A directory with `vmlinuz` and `initrd` of the distribution's own kernel."""
 
     def make(directory):
-        say(f"fetching the kernel of {EMULATED.release}")
+        say(f"fetching the kernel of {release}")
         root = directory / "root"
         directory.mkdir(parents=True)
-        bootstrap(EMULATED.release, EMULATED.packages, root)
-        (root / "etc/initramfs-tools/conf.d/lean").write_text("MODULES=list\n")
-        (root / "etc/initramfs-tools/modules").write_text(EARLY_MODULES)
-        quietly(["chroot", root, "update-initramfs", "-u"], CACHE / "initramfs.log")
+        bootstrap(release, EMULATED.packages, root, f"--essential-hook={LEAN_IMAGE}")
         for name, pattern in (("vmlinuz", "vmlinuz-*"), ("initrd", "initrd.img-*")):
             (found,) = (root / "boot").glob(pattern)
             shutil.copy(found, directory / name)
         remove_tree(root)
 
-    return made_once(CACHE / "emulated" / f"kernel-{digest(LEAN, EMULATED, EARLY_MODULES)}", make)
+    return made_once(CACHE / "emulated" / f"kernel-{digest(LEAN, EMULATED, release, LEAN_IMAGE)}", make)
 
 
 def make_disk(work, files):
@@ -72,17 +75,23 @@ def make_disk(work, files):
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(contents)
         target.chmod(0o755)
-    quietly(["mke2fs", "-q", "-F", "-t", "ext4", "-d", root, work / "disk", DISK], work / "mke2fs.log")
+    return file_system(root, work, DISK)
+
+
+def file_system(root, work, size):
+    """A disk image with what is below `root`, which goes away."""
+    quietly(["mke2fs", "-q", "-F", "-t", "ext4", "-d", root, work / "disk", size], work / "mke2fs.log")
     remove_tree(root)
     return work / "disk"
 
 
-def qemu(work, disk):
-    files = kernel()
-    command = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-machine", "pc", "-cpu", "max", "-smp", "2", "-m", f"{MEMORY_MIB}M"]
-    command += ["-nodefaults", "-display", "none", "-no-reboot", "-kernel", files / "vmlinuz", "-initrd", files / "initrd"]
+def qemu(work, disk, release=EMULATED.release, memory=MEMORY_MIB, acceleration=("tcg,thread=multi",), ports=()):
+    """The command line; `ports`: of qemu for what else leads into the machine."""
+    files = kernel(release)
+    command = ["qemu-system-x86_64", *(word for kind in acceleration for word in ("-accel", kind)), "-machine", "pc", "-cpu", "max", "-smp", "2"]
+    command += ["-m", f"{memory}M", "-nodefaults", "-display", "none", "-no-reboot", "-kernel", files / "vmlinuz", "-initrd", files / "initrd"]
     command += ["-append", KERNEL_LINE, "-drive", f"file={disk},if=virtio,format=raw,cache=unsafe"]
-    return [*command, "-serial", f"file:{work / 'console'}", "-serial", f"file:{work / 'said'}"]
+    return [*command, "-serial", f"file:{work / 'console'}", *ports]
 
 
 def run(work, program, files):
@@ -91,7 +100,7 @@ def run(work, program, files):
     say(f"booting {EMULATED.release} with its own kernel in qemu")
     started = time.monotonic()
     try:
-        ended = subprocess.run(qemu(work, disk), stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS)
+        ended = subprocess.run(qemu(work, disk, ports=["-serial", f"file:{work / 'said'}"]), stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS)
         problem = f"status {ended.returncode}: {ended.stderr.decode(errors='replace')}" if ended.returncode else ""
     except subprocess.TimeoutExpired:
         problem = f"not done after {SECONDS} s"

@@ -82,6 +82,7 @@ def read_status(pid):
 
 class Machine:
     first_program = "systemd"
+    network = ("--private-network",)
     has_journal = True
 
     def __init__(self, name, recipe="bookworm", legacy=False):
@@ -180,7 +181,7 @@ class Machine:
     def boot(self, keep=False):
         """Starts it and waits until systemd says that it is up. It ends with this process unless `keep`."""
         nspawn = ["systemd-nspawn", "-q", "-D", self.filesystem, "--register=no", "--keep-unit"]
-        nspawn += ["--private-network", "--capability=all"]
+        nspawn += [*self.network, "--capability=all"]
         nspawn += [f"--machine={self.recipe}-{self.name}", f"--hostname={self.hostname}"]
         nspawn += ["--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=read-only"]
         nspawn += self._booting()

@@ -39,6 +39,7 @@ COMMON_BUILD = (
     "ccache cmake debhelper doctest-dev g++ git libcli11-dev libfmt-dev libsdbus-c++-dev libseccomp-dev libspdlog-dev"
     " libsystemd-dev libyaml-cpp-dev lintian meson ninja-build nlohmann-json3-dev pkg-config python3 scdoc"
 ).split()
+JUDGING = ("git", "lintian")  # what only a judged package needs
 TOOLS = "clang clang-format clang-tidy clang-tools cppcheck shellcheck".split()
 # For the tests of them alone: with what they need they are three times as large as a machine.
 TOOLCHAINS = "cargo cmake gcc golang-go libc6-dev make".split()
