@@ -28,7 +28,7 @@ void add_init_options(CLI::App &init, InitOrder &order)
     add_answer(init, "--env-file", order.env_file, "A file of variables with the keys that everybody uses; only root can read it")
         ->type_name("FILE");
     add_answer(init, "--output", order.output, "Where to write it; - is standard output")->type_name("FILE");
-    init.add_flag("--yes", order.yes, "Ask nothing, also at a terminal");
+    init.add_flag("-y,--yes", order.yes, "Ask nothing, also at a terminal");
 }
 
 } // namespace pi_agent

@@ -1,10 +1,12 @@
-"""The lint's part of prose: pages, messages and comments held to prose.py, but for what is not rewritten yet."""
+"""The lint's part of prose: pages, messages and comments held to prose.py, except what nobody has rewritten yet. As a program: lists that, for NOT_YET."""
 
 import re
+import sys
+from pathlib import Path
 
 import prose
 from finding import Finding
-from sources import comments_of, line_of, strings_of
+from sources import comments_of, line_of, read_sources, strings_of
 
 PRODUCT = ("admin", "common", "runner", "wrapper")
 MIN_WORDS = 3  # a string with fewer is a name or a part of a message
@@ -71,6 +73,11 @@ def _parts_of(files):
     return parts
 
 
+def parts_with_findings(files):
+    """What NOT_YET would have to hold for no finding."""
+    return {name: len(findings) for name, findings in sorted(_parts_of(files).items()) if findings}
+
+
 def check_prose(files, not_yet=None):
     not_yet = NOT_YET if not_yet is None else not_yet
     parts = _parts_of(files)
@@ -84,3 +91,8 @@ def check_prose(files, not_yet=None):
         if file.path == "CONTRIBUTING.md":
             for line in missing_terms(file.text):
                 yield Finding(file.path, 1, "terms", f"the table of terms is not what tests/lint/prose.py has: {line}")
+
+
+if __name__ == "__main__":
+    for part, count in parts_with_findings(list(read_sources(Path(sys.argv[1])))).items():
+        print(f'    "{part}",  # {count}')

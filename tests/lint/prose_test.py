@@ -154,6 +154,7 @@ class Words(unittest.TestCase):
 
     def test_openings_that_are_no_questions(self):
         self.assertEqual(len(list(prose.words_not_used("Who may not look takes nothing. Who may run it? What is not a file stays."))), 2)
+        self.assertEqual(rules_of("## Who may do what\n"), [])
 
     def test_phrases_are_found_over_lines_and_not_in_code(self):
         self.assertEqual(rules_of("It stands in the\nplace of that.\n"), ["words"])
