@@ -10,6 +10,7 @@ from sources import comments_of, line_of, read_sources, strings_of
 
 PRODUCT = ("admin", "common", "runner", "wrapper")
 MIN_WORDS = 3  # a string with fewer is a name or a part of a message
+IN_PROSE = re.compile(r"(?<![\w-])(?:the|an?|is|are|of|to|in|and|or|not|no|only)(?![\w-])")  # a list of names has none of these
 
 # Pages, "messages of ROOM/" and "comments of ROOM/" that nobody has rewritten yet. Their findings are not shown; an entry that is not needed
 # any more fails.
@@ -38,7 +39,7 @@ def _messages_of(file):
     """(offset, text) of the strings that are said to somebody."""
     for offset, content in strings_of(file.text):
         text = content.replace("\\n", "\n").replace('\\"', '"')
-        if " " in text and prose.words_in(text) >= MIN_WORDS and re.search(r"[a-z]{2} [a-z]", text):
+        if prose.words_in(text) >= MIN_WORDS and IN_PROSE.search(text):
             yield offset, text
 
 
@@ -46,11 +47,12 @@ def _findings_of_messages(file):
     for offset, text in _messages_of(file):
         line = line_of(file.text, offset)
         hidden = prose.hide_code(text)
-        for _, sentence in prose.split_sentences(hidden):
-            count = prose.words_in(sentence)
+        counts = [prose.words_in(sentence) for part in hidden.split("\n") for _, sentence in prose.split_sentences(part)]
+        for count in counts:
             if count > prose.MAX_SENTENCE:
                 yield Finding(file.path, line, "long-sentence", f"a message of {count} words, the limit is {prose.MAX_SENTENCE}")
-        for _, words, remedy in prose.words_not_used(hidden):
+        # Help begins with "Who may ..." as a heading does.
+        for _, words, remedy in prose.words_not_used(hidden, is_heading=True):
             yield Finding(file.path, line, "words", f"'{words}' in a message: {remedy}")
 
 

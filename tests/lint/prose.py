@@ -88,7 +88,7 @@ _REGION_END = re.compile(r"^<!-- *End of ", re.IGNORECASE)
 
 
 def _words_of(phrase):
-    return re.compile(r"(?<![\w-])(?:" + phrase.replace(" ", r"\s") + r")(?![\w-])", re.IGNORECASE)
+    return re.compile(r"(?<![\w/.-])(?:" + phrase.replace(" ", r"\s") + r")(?![\w/-]|\.\w)", re.IGNORECASE)
 
 
 _PHRASES = [(_words_of(pattern), remedy) for pattern, remedy in PHRASES]

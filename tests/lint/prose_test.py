@@ -212,7 +212,8 @@ class InTheLint(unittest.TestCase):
             'say(fmt::format("{} is not there", path));': "words",
         }.items():
             self.assertEqual(findings_of([CONTRIBUTING, ("wrapper/a.cpp", "// P.\n\n" + code + "\n")]), [("wrapper/a.cpp", 3, rule)], code)
-        for code in ('open("is_none");', 'say("is no");', 'say("`a is no b` stays here");', "int a = 0;"):
+        for code in ('open("is_none");', 'say("Who may run the agent");', 'say("' + "name " * 50 + '");', 'say("the file /sys/fs/cgroup/cgroup.procs");',
+                     'say("' + ("the agent reads it\\n" * 20) + '");', 'say("is no");', 'say("`a is no b` stays here");', "int a = 0;"):
             self.assertEqual(findings_of([CONTRIBUTING, ("wrapper/a.cpp", "// P.\n\n" + code + "\n")]), [], code)
         self.assertEqual(findings_of([CONTRIBUTING, ("tests/unit/a.cpp", 'say("a pipe is no file");\n')]), [])
 
