@@ -50,9 +50,22 @@ void run_remove(const RemoveOrder &order, std::ostream &out);
 // --- pi-agentctl init: a first policy, from the users and directories of this host.
 
 struct InitOrder {
-    std::vector<std::string> users;    // --user; none: everybody on this host who could be one
-    std::vector<std::string> roots;    // --root, for these users
-    std::optional<std::string> output; // "-": standard output; none: the policy of this host
+    std::vector<std::string> users;      // --user; none: everybody on this host who could be one
+    std::vector<std::string> roots;      // --root, for these users
+    std::optional<std::string> network;  // --network, as it is typed
+    std::optional<std::string> key;      // --key: a provider, or "none"
+    std::optional<std::string> env_file; // --env-file
+    std::optional<std::string> output;   // "-": standard output; none: the policy of this host
+    bool yes = false;                    // --yes: ask nothing
+};
+
+// Where init keeps a key that everybody uses, root 0600; the policy names the file and never holds the key.
+std::string key_file();
+
+// What a first policy says besides its users; none: the default, in a comment.
+struct PolicyAnswers {
+    std::optional<std::string> network;  // full, loopback, none, or addresses
+    std::optional<std::string> env_file; // an absolute path
 };
 
 // One user of the policy to be; without roots it is only named in a comment.
@@ -61,8 +74,8 @@ struct Candidate {
     std::vector<std::string> roots; // as the policy writes them
 };
 
-// The text of a policy that gives these users these roots. Throws Failure(usage) when no user has one.
-std::string init_text(const std::vector<Candidate> &candidates);
+// The text of a policy that gives these users these roots. Throws Failure(usage) when no user has one, or an answer is not valid.
+std::string init_text(const std::vector<Candidate> &candidates, const PolicyAnswers &answers = {});
 
 // Whether this account is a person's: an ordinary number (login.defs(5)), a login shell, and a home of its own.
 bool is_persons(const Account &account, const std::string &shell, unsigned first_uid, unsigned last_uid);
@@ -70,7 +83,9 @@ bool is_persons(const Account &account, const std::string &shell, unsigned first
 // The people of this host, by that.
 std::vector<Account> find_people();
 
-// Writes it, a policy that passes the check where the agent is installed, and never over a file that is there: Failure(usage) then.
+// Writes it, a policy that passes the check where the agent is installed, and never over a file that exists: Failure(usage) then. For the
+// policy of this host, at a terminal and without `yes`, it asks what the order leaves open: who, where, which network, which key. Nothing
+// is written before the last answer. At the end it says what check finds, and what to type next.
 void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes);
 
 // --- pi-agentctl edit: changes the policy as visudo changes sudo's rules, so that no mistake is ever in force.

@@ -1,27 +1,18 @@
-// Looking for people and for where they keep their projects, and writing that down with comments.
-#include "admin/apply/apply.hpp"
+// A first policy: who is on this host, where they keep their projects, and the text with its reasons.
+#include "admin/apply/first_policy.hpp"
 
-#include "admin/diagnose/faults.hpp"
 #include "admin/host/accounts.hpp"
-#include "admin/host/root_files.hpp"
 #include "common/base/error.hpp"
-#include "common/base/fd.hpp"
-#include "common/base/files.hpp"
 #include "common/base/text.hpp"
-#include "common/host/beneath.hpp"
-#include "common/host/trusted_file.hpp"
 #include "common/policy/policy_load.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <fcntl.h>
-#include <filesystem>
+#include <cctype>
 #include <fmt/format.h>
 #include <fstream>
+#include <iterator>
 #include <pwd.h>
 #include <sstream>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 
@@ -41,48 +32,18 @@ unsigned login_default(const std::string &name, unsigned otherwise)
     return otherwise;
 }
 
-std::vector<Finding> look_at_roots(const std::vector<std::string> &roots, const Account &user, const Observer &observer)
-{
-    std::vector<RootSpec> specs;
-    for (const auto &root : roots)
-        specs.push_back({root, {}, true});
-    return observer.resolve_roots(specs, user);
-}
-
-// Those of the usual places that a session could have as a root, found as the user. Who may not look takes none.
+// Those of the usual places that a session could have as a root, found as the user. Without the right to look there are none.
 std::vector<std::string> usable_places(const Account &user, const Observer &observer)
 {
     const std::vector<std::string> places = {"~/projects", "~/src", "~/work", "~/code", "~/dev", "~/git", "~/repos", "~/workspace"};
-    const auto findings = look_at_roots(places, user, observer);
+    std::vector<RootSpec> specs;
+    for (const auto &place : places)
+        specs.push_back({place, {}, true});
+    const auto findings = observer.resolve_roots(specs, user);
     std::vector<std::string> found;
     for (std::size_t index = 0; index < findings.size(); ++index)
         if (findings[index].kind == Finding::Kind::usable) found.push_back(places[index]);
     return found;
-}
-
-Candidate named_candidate(const std::string &name, const std::vector<std::string> &roots, const Observer &observer)
-{
-    const auto user = find_account(name);
-    if (!user) throw Failure(ExitStatus::usage, "there is no user " + escape_for_display(name) + " on this host");
-    if (user->uid == Uid(0)) throw Failure(ExitStatus::usage, "root is no user of pi; name an ordinary account");
-    if (!is_account_name(name)) throw Failure(ExitStatus::usage, "a policy cannot name the user " + escape_for_display(name));
-    if (roots.empty()) return {name, usable_places(*user, observer)};
-    for (const auto &finding : look_at_roots(roots, *user, observer))
-        if (finding.kind == Finding::Kind::unusable)
-            throw Failure(ExitStatus::usage, "a root of " + user->name + " cannot be one: " + finding.text);
-    return {name, roots};
-}
-
-std::vector<Candidate> find_candidates(const InitOrder &order, const Observer &observer)
-{
-    std::vector<Candidate> candidates;
-    for (const auto &name : order.users)
-        candidates.push_back(named_candidate(name, order.roots, observer));
-    if (!order.users.empty()) return candidates;
-    if (!order.roots.empty()) throw Failure(ExitStatus::usage, "whose roots? say --user NAME too");
-    for (const auto &person : find_people())
-        candidates.push_back({person.name, usable_places(person, observer)});
-    return candidates;
 }
 
 // Text in single quotes means itself in YAML; what is no line of text is no directory's name that anybody types.
@@ -109,33 +70,33 @@ std::string entry_of(const Candidate &candidate)
     return fmt::format("  {}:\n    roots: [{}]\n{}", candidate.name, roots, run_as);
 }
 
-// As root only where nobody else could lead it elsewhere.
-UniqueFd open_holder(const std::string &directory, bool is_policys)
+// As the policy writes it. Throws Failure(usage) for what is not a network.
+std::string network_value(const std::string &answer)
 {
-    if (::geteuid() != 0) {
-        auto holder = open_or_throw("cannot open " + escape_for_display(directory), directory, O_RDONLY | O_DIRECTORY);
-        return holder;
+    if (has_word("full loopback none", answer)) return answer;
+    std::string list;
+    for (const auto &address : words_of_answer(answer)) {
+        if (!std::all_of(address.begin(), address.end(), [](char byte) {
+                return std::isxdigit(static_cast<unsigned char>(byte)) != 0 || byte == '.' || byte == ':' || byte == '/';
+            }))
+            throw Failure(ExitStatus::usage, escape_for_display(address) +
+                                                 " is not a network; answer full, loopback, none, or addresses such as 10.20.0.0/16");
+        list += (list.empty() ? "\"" : ", \"") + address + "\"";
     }
-    if (is_policys) make_policy_directory(directory);
-    return open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of the policy");
-}
-
-void write_policy(const std::string &path, const std::string &text)
-{
-    const auto [directory, name] = split_last(std::filesystem::absolute(path).string());
-    const auto holder = open_holder(directory.empty() ? "/" : directory, path == policy_path);
-    const auto file = open_at(holder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
-    const std::string shown = escape_for_display(path);
-    if (!file && errno == EEXIST)
-        throw Failure(ExitStatus::usage, shown + " is there already, and is not overwritten; see 'pi-agentctl edit'");
-    if (!file && errno == EACCES) throw Failure(ExitStatus::denied, "only root can write " + shown + "; try sudo, or --output -");
-    if (!file) throw_errno("cannot create " + shown);
-    if (::fchmod(file.get(), 0644) != 0) throw_errno("cannot set the mode of " + shown); // pi reads it as its user, whatever the umask
-    write_whole(file, text, shown);
-    if (::fsync(file.get()) != 0) throw_errno("cannot write " + shown + " to disk");
+    if (list.empty()) throw Failure(ExitStatus::usage, "name a network: full, loopback, none, or addresses");
+    const auto value = "[" + list + "]";
+    const auto reading = read_policy_as_far_as_possible({{"the answer", "version: 1\nusers: {}\nnetwork: " + value + "\n"}});
+    for (const auto &problem : reading.problems)
+        if (problem.key.starts_with("network")) throw Failure(ExitStatus::usage, "network: " + problem.problem);
+    return value;
 }
 
 } // namespace
+
+std::string key_file()
+{
+    return parent_of(policy_path) + "/keys.env";
+}
 
 std::vector<Account> find_people()
 {
@@ -163,45 +124,86 @@ bool is_persons(const Account &account, const std::string &shell, unsigned first
            is_account_name(account.name);
 }
 
-std::string init_text(const std::vector<Candidate> &candidates)
+void require_usable(const std::vector<std::string> &roots, const Account &user, const Observer &observer)
+{
+    std::vector<RootSpec> specs;
+    for (const auto &root : roots)
+        specs.push_back({root, {}, true});
+    for (const auto &finding : observer.resolve_roots(specs, user))
+        if (finding.kind == Finding::Kind::unusable)
+            throw Failure(ExitStatus::usage, "a root of " + user.name + " cannot be one: " + finding.text);
+}
+
+Account account_of_user(const std::string &name)
+{
+    auto user = find_account(name);
+    if (!user) throw Failure(ExitStatus::usage, "there is no user " + escape_for_display(name) + " on this host");
+    if (user->uid == Uid(0)) throw Failure(ExitStatus::usage, "root cannot be a user of pi; name an ordinary account");
+    if (!is_account_name(name)) throw Failure(ExitStatus::usage, "a policy cannot name the user " + escape_for_display(name));
+    return std::move(*user);
+}
+
+Candidate find_candidate(const Account &user, const std::vector<std::string> &roots, const Observer &observer)
+{
+    if (roots.empty()) return {user.name, usable_places(user, observer)};
+    require_usable(roots, user, observer);
+    return {user.name, roots};
+}
+
+std::vector<Candidate> find_candidates(const InitOrder &order, const Observer &observer)
+{
+    std::vector<Candidate> candidates;
+    for (const auto &name : order.users)
+        candidates.push_back(find_candidate(account_of_user(name), order.roots, observer));
+    if (!order.users.empty()) return candidates;
+    if (!order.roots.empty()) throw Failure(ExitStatus::usage, "whose roots? say --user NAME too");
+    for (const auto &person : find_people())
+        candidates.push_back(find_candidate(person, {}, observer));
+    return candidates;
+}
+
+std::vector<std::string> words_of_answer(const std::string &answer)
+{
+    std::string blanks = answer;
+    std::replace(blanks.begin(), blanks.end(), ',', ' ');
+    std::istringstream words(blanks);
+    return {std::istream_iterator<std::string>(words), {}};
+}
+
+std::string init_text(const std::vector<Candidate> &candidates, const PolicyAnswers &answers)
 {
     const auto ready = std::count_if(candidates.begin(), candidates.end(), [](const Candidate &one) { return !one.roots.empty(); });
     if (ready == 0)
         throw Failure(ExitStatus::usage,
-                      "no user of this host has a directory to start the agent in (looked for ~/projects, ~/src, ~/work and "
-                      "their like); say which: pi-agentctl init --user NAME --root DIRECTORY");
+                      "no user of this host has a directory to start the agent in (looked for ~/projects, ~/src, ~/work and similar); "
+                      "name one: pi-agentctl init --user NAME --root DIRECTORY");
     std::string text =
-        fmt::format("# Who may run the agent, and where. After a change: pi-agentctl check, then pi-agentctl apply.\n"
-                    "# 'pi-agentctl explain --user NAME' says what a user gets.\n"
+        fmt::format("# Who may run the agent, and where. To change it: sudo pi-agentctl edit. To put it in force: sudo pi-agentctl apply.\n"
+                    "# 'pi-agentctl explain --user NAME' says what a user gets; 'man pi-agent-policy' describes every key.\n"
                     "version: 1\n"
                     "agent:\n"
-                    "  # An account of its own for each user's agent: the agents cannot reach each other.\n"
+                    "  # Each user's agent runs as an account of its own, so the agents cannot reach each other.\n"
                     "  accounts: per-user\n"
                     "users:\n"
                     "  # roots: the agent can be started in these, at any depth, and can write to them. ~ is the user's home.\n");
     for (const auto &candidate : candidates)
         text += entry_of(candidate);
-    text += "# network: none            # full | loopback | none | a list of addresses; full unless it is said\n"
-            "# limits: {memory: 8G, runtime: 12h}\n"
-            "# projects: {scope: project}  # a session sees one repository; without it all of the root\n";
-    return text;
-}
-
-void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes)
-{
-    if (!order.output) require_own_policy("init");
-    const auto observer = Observer::self();
-    const auto text = init_text(find_candidates(order, observer));
-    Problems problems;
-    check_host(parse_policy({{policy_path, text}}), observer, Means::installed, problems); // as check judges, before it is written
-    if (!problems.empty()) notes << "pi-agentctl: to be mended before 'pi-agentctl apply':\n" << PolicyError(problems.all()).what() << '\n';
-    const auto path = order.output.value_or(policy_path);
-    if (path == "-") {
-        out << text;
-        return;
-    }
-    write_policy(path, text);
-    out << "wrote " << escape_for_display(path) << "; look at it, then run 'pi-agentctl apply'\n";
+    text += "# What sessions reach: full (everything that this host reaches), loopback (services of this host), none,\n"
+            "# or a list of addresses. The agent must reach its model.\n";
+    text += answers.network ? "network: " + network_value(*answers.network) + "\n" : "# network: full             # the default\n";
+    if (answers.env_file)
+        text += "# The keys of model providers. Only root can read the file. Every agent gets its variables and can read them.\n"
+                "env_files: [" +
+                quoted(*answers.env_file) + "]\n";
+    else
+        text += "# Users log in themselves, or keep their keys in ~/.pi/agent/env. For a key that everybody uses, name a file that\n"
+                "# only root can read, with lines NAME=VALUE:\n"
+                "# env_files: [" +
+                key_file() + "]\n";
+    return text + "# What one session may take: for example\n"
+                  "# limits: {memory: 8G, runtime: 12h}\n"
+                  "# Show a session one repository instead of the whole root:\n"
+                  "# projects: {scope: project}\n";
 }
 
 } // namespace pi_agent

@@ -84,10 +84,7 @@ void add_policy_commands(CLI::App &app, Action &chosen)
     const auto all = std::make_shared<PolicyOptions>();
     auto *init = add_command(app, chosen, "init", "Write a first policy from the users and directories of this host",
                              [all] { run_init(all->init, std::cout, std::cerr); });
-    init->add_option("--user", all->init.users, "Who may run the agent; without it everybody who keeps projects here")->type_name("NAME");
-    init->add_option("--root", all->init.roots, "Where, for these users; without it ~/projects, ~/src and their like")
-        ->type_name("DIRECTORY");
-    add_optional(init, "--output", all->init.output, "Where to write it; - is standard output")->type_name("FILE");
+    add_init_options(*init, all->init);
 
     auto *check =
         add_command(app, chosen, "check", "Check the policy and whether this host fits it; as root, the roots of every user too", [all] {

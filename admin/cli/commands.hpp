@@ -14,6 +14,10 @@ using Action = std::function<void()>;
 // Adds all commands to `app`; the one that is given leaves in `chosen` what it does.
 void add_commands(CLI::App &app, Action &chosen);
 
+// Of its command init.
+struct InitOrder;
+void add_init_options(CLI::App &init, InitOrder &order);
+
 // For the shells' completions: what may stand in the place of the last of `words`, the command line after the program's name. A line for
 // each candidate: the word, a tab, what it means; ":paths" and ":directories" ask the shell for paths.
 std::string complete(const CLI::App &app, std::vector<std::string> words);

@@ -115,6 +115,8 @@ Candidates values_of(const CLI::App &command, const CLI::Option &option)
     if (kind == "DIRECTORY") return {{directory_path, ""}};
     if (kind == "FILE" && name == "edit") return policy_files();
     if (kind == "FILE" || kind == "PATH") return {{any_path, ""}};
+    if (kind == "NETWORK") return named({"full", "loopback", "none"}, "network");
+    if (kind == "PROVIDER") return named({"none", "anthropic", "google", "openai", "openrouter"}, "provider");
     if (kind == "TARGET") return named(render_targets(), "target");
     if (kind == "TIME") return {{"today", "since midnight"}, {"yesterday", "since the midnight before"}, {"1h", "an hour ago"}};
     return {};

@@ -55,6 +55,17 @@ char ask_letter(const std::string &question, const std::string &letters)
     return letters.back();
 }
 
+std::optional<std::string> ask_line(const std::string &question, const std::string &otherwise)
+{
+    std::cout.flush();
+    std::cerr << question << (otherwise.empty() ? "" : "[" + escape_for_display(otherwise) + "] ") << std::flush;
+    std::string answer;
+    if (!std::getline(std::cin, answer)) return std::nullopt;
+    const auto first = answer.find_first_not_of(" \t");
+    if (first == std::string::npos) return otherwise;
+    return answer.substr(first, answer.find_last_not_of(" \t") - first + 1);
+}
+
 void require_consent(const std::string &question, bool yes)
 {
     if (yes) return;

@@ -34,6 +34,13 @@ void require_consent(const std::string &question, bool yes);
 // last of `letters`.
 char ask_letter(const std::string &question, const std::string &letters);
 
+// The answer, without blanks around it; `otherwise`, which the question shows in brackets, for an empty one. None at the end of input.
+std::optional<std::string> ask_line(const std::string &question, const std::string &otherwise);
+
+// A line that is not shown while it is typed; without a question where standard input is not a terminal. None at the end of input. A signal
+// that would end the process does so when the terminal is as it was.
+std::optional<std::string> read_hidden(const std::string &question);
+
 // --- Which editor an administrator gets, and starting it.
 
 // The value of a variable of the environment, none when it is not set.

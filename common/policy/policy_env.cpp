@@ -160,6 +160,14 @@ std::vector<std::string> providers_of_key(std::string_view variable)
     return providers;
 }
 
+std::optional<std::string> key_variable_of_provider(std::string_view provider)
+{
+    if (has_word(plain_providers, provider)) return key_variable_of(provider);
+    for (const auto &[name, other] : key_variables)
+        if (other == provider) return name;
+    return std::nullopt;
+}
+
 std::vector<Diagnostic> find_exposed_secrets(const Policy &policy)
 {
     std::vector<Diagnostic> found;

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path, PurePosixPath
 
 import floors
+import message_prose
 import room_rules
 import rooms
 import rules
@@ -182,7 +183,7 @@ def main(arguments):
     if not any(file.kind == "cpp" for file in files):
         print(f"no C++ file under {arguments[0]}: nothing was checked", file=sys.stderr)
         return 1
-    findings = check_all(files)
+    findings = [*check_all(files), *message_prose.check_prose(files)]
     for finding in findings:
         print(finding)
     print(f"{len(files)} files, {len(findings)} findings")

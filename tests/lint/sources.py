@@ -49,6 +49,23 @@ def strings_of(text):
     return joined
 
 
+def comments_of(text):
+    """(offset, words) of each comment of a C++ text; lines with nothing but blanks between them are one comment. A line of it is a line of the text."""
+    joined = []
+    end = None
+    for match in _NOT_CODE.finditer(text):
+        if not match.group().startswith("//"):
+            continue
+        words = match.group()[2:].strip()
+        alone = not text[text.rfind("\n", 0, match.start()) + 1 : match.start()].strip()
+        if joined and alone and re.fullmatch(r"\n[ \t]*", text[end : match.start()]):
+            joined[-1] = (joined[-1][0], joined[-1][1] + "\n" + words)
+        else:
+            joined.append((match.start(), words))
+        end = match.end()
+    return joined
+
+
 def line_of(text, offset):
     return text.count("\n", 0, offset) + 1
 

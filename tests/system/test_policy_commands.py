@@ -380,7 +380,7 @@ def test_init_writes_a_policy_of_the_people_and_directories_of_this_host(applied
         assert "wrote /etc/pi-agent/policy.yaml" in said(machine, "init")
         assert owner_and_mode(machine, POLICY_FILE) == "root:root 644" and installed(machine) == text
         assert "policy is valid: " in said(machine, "check")
-        assert "is there already, and is not overwritten" in said(machine, "init", status=USAGE)
+        assert "exists already and is not overwritten" in said(machine, "init", status=USAGE)
         assert installed(machine) == text
         said(machine, "apply")
         assert pi(machine, "--version").returncode == 0
@@ -394,12 +394,12 @@ def test_init_for_whom_and_where_is_said(applied):
     assert "policy is valid: 1 entry authorised" in said(machine, "check", "/root/draft.yaml")
     for arguments, words in (
         (["--user", "nobody-here"], "there is no user"),
-        (["--user", "root"], "root is no user of pi"),
+        (["--user", "root"], "root cannot be a user of pi"),
         (["--root", "/srv/devs"], "whose roots?"),
         (["--user", "eve"], "no user of this host has a directory"),
         (["--user", "eve", "--root", "/"], "cannot be one"),
         (["--user", "eve", "--root", "/no-such-place"], "cannot be one"),
-        (["--user", "alice", "--root", "/srv/devs", "--output", "/root/draft.yaml"], "is there already"),
+        (["--user", "alice", "--root", "/srv/devs", "--output", "/root/draft.yaml"], "exists already"),
     ):
         assert words in said(machine, "init", *(["--output", "-"] if "--output" not in arguments else []), *arguments, status=USAGE), arguments
     assert machine.read("/root/draft.yaml").decode() == text

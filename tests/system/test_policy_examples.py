@@ -13,6 +13,7 @@ from test_real_agent import prompt
 EXAMPLES = {file.stem: file.read_text() for file in sorted((SOURCE / "policy-examples").glob("*.yaml"))}
 LIMITED = [name for name, text in EXAMPLES.items() if "\nlimits:" in text]
 AGENT = "/opt/pi"
+REAL_AGENT = ("minimal", "offline")  # these are tried with the agent that README installs
 CLUSTER_KEYS = "/etc/pi-agent/cluster.env"
 KEY = "k3y-of-the-gateway"
 MADE = f"{AGENT} {CLUSTER_KEYS} /srv/ops /srv/ci /srv/devs/tool /srv/devs/other {DEMO}/.env.local {DEMO}/key.pem {DEMO}/shown"
@@ -21,6 +22,15 @@ MADE = f"{AGENT} {CLUSTER_KEYS} /srv/ops /srv/ci /srv/devs/tool /srv/devs/other 
 def without(key, text):
     """The example without a line that this host cannot enforce."""
     return re.sub(rf"^{key}: .*\n", "", text, flags=re.MULTILINE)
+
+
+def with_agent_of_tests(name):
+    """The example, but with the agent that does what it is told, which is not at the place of the real one."""
+    text = EXAMPLES[name]
+    if name in REAL_AGENT:
+        return text
+    binary = f"agent:\n  binary: {AGENT}/bin/pi\n"
+    return text.replace("agent:\n", binary, 1) if "\nagent:\n" in text else text + binary
 
 
 @contextlib.contextmanager
@@ -47,15 +57,21 @@ def example_host(playing):
 @pytest.fixture
 def example(request, example_host):
     """The machine under the example that the test names; without its limits where the machine has no controllers (see below for these)."""
-    text = EXAMPLES[request.param]
     example_host.root(f"rm -rf {STATE}/*", check=True)  # homes are of the accounts of another policy
-    example_host.write("/root/example.yaml", text)
-    report = json.loads(example_host.root(["pi-agentctl", "check", "--json", "/root/example.yaml"]).stdout)
-    example_host.root(["rm", "/root/example.yaml"], check=True)
-    unenforced = [error for error in report["errors"] if error["key"].startswith("limits.") and "controller" in error["message"]]
-    assert report["errors"] == unenforced, report
+    unenforced = not passes_check(example_host, EXAMPLES[request.param])
+    text = with_agent_of_tests(request.param)
     example_host.install_policy(without("limits", text) if unenforced else text)
     return example_host
+
+
+def passes_check(machine, text):
+    """Whether this host can enforce its limits, too; nothing else may be wrong with it."""
+    machine.write("/root/example.yaml", text)
+    report = json.loads(machine.root(["pi-agentctl", "check", "--json", "/root/example.yaml"]).stdout)
+    machine.root(["rm", "/root/example.yaml"], check=True)
+    unenforced = [error for error in report["errors"] if error["key"].startswith("limits.") and "controller" in error["message"]]
+    assert report["errors"] == unenforced, report
+    return not unenforced
 
 
 def named(name):
@@ -64,6 +80,12 @@ def named(name):
 
 def test_every_example_is_launched_here():
     assert set(EXAMPLES) == {"minimal", "shared-host", "strict", "team-with-groups", "ci-runner", "offline", "cluster"}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_example_passes_check_where_the_agent_is_as_readme_installs_it(example_host, name):
+    assert "binary: /opt" not in EXAMPLES[name]
+    passes_check(example_host, EXAMPLES[name])
 
 
 @named("minimal")
@@ -149,7 +171,7 @@ def test_limits_of_the_examples_hold_where_the_host_has_controllers(legacy):  # 
             ("team-with-groups", "carol", "/srv/devs/tool", {"TasksMax=4096"}),
         ):
             legacy.root(f"rm -rf {STATE}/*", check=True)
-            legacy.install_policy(without("network", EXAMPLES[name]))
+            legacy.install_policy(without("network", with_agent_of_tests(name)))
             with session(legacy, "signals", user=user, cwd=directory):
                 properties = "TasksMax,MemoryMax,CPUQuotaPerSecUSec,RuntimeMaxUSec"
                 shown = legacy.root(f"systemctl show --property={properties} 'pi-agent-*.service'", check=True).stdout.decode()

@@ -1,5 +1,5 @@
 // A first policy: admin/apply/apply.hpp; applied policies as files: admin/host/root_files.hpp
-#include "admin/apply/apply.hpp"
+#include "admin/apply/first_policy.hpp"
 
 #include "admin/host/root_files.hpp"
 #include "common/base/error.hpp"
@@ -49,6 +49,63 @@ TEST_CASE("users without a directory are named in a comment, and a policy for no
 TEST_CASE("a directory whose name holds a line break is refused")
 {
     CHECK_THROWS_AS(static_cast<void>(init_text({{"alice", {"/srv/x\nusers: {}"}}})), Failure);
+}
+
+TEST_CASE("answers become keys of the policy, and what was not asked stays a comment")
+{
+    const std::vector<Candidate> alice = {{"alice", {"~/src"}}};
+    CHECK(parse(init_text(alice)).network.mode == NetworkMode::full);
+    CHECK(parse(init_text(alice)).env_files.empty());
+    CHECK(parse(init_text(alice, {"full", {}})).network.mode == NetworkMode::full);
+    CHECK(parse(init_text(alice, {"loopback", {}})).network.mode == NetworkMode::loopback);
+    CHECK(parse(init_text(alice, {"none", {}})).network.mode == NetworkMode::none);
+    const auto listed = parse(init_text(alice, {"10.20.0.0/16, ::1/128 127.0.0.0/8", "/etc/pi-agent/keys.env"}));
+    CHECK(listed.network.mode == NetworkMode::listed);
+    REQUIRE(listed.env_files.size() == 1);
+    CHECK(listed.env_files[0].path == "/etc/pi-agent/keys.env");
+}
+
+TEST_CASE("a network that is none of the words and no address is refused, whatever it would mean in YAML")
+{
+    for (const auto *answer : {"fll", "10.20.0.0/99", "[none]", "none\nusers: {}", "\"", "a.b", "full none"})
+        CHECK_THROWS_AS(static_cast<void>(init_text({{"alice", {"~/src"}}}, {answer, {}})), Failure);
+}
+
+TEST_CASE("a file of keys is named as text, whatever its name would mean in YAML")
+{
+    const auto policy = parse(init_text({{"alice", {"~/src"}}}, {{}, "/etc/pi-agent/a, b: 'c'.env"}));
+    REQUIRE(policy.env_files.size() == 1);
+    CHECK(policy.env_files[0].path == "/etc/pi-agent/a, b: 'c'.env");
+    CHECK_THROWS_AS(static_cast<void>(init_text({{"alice", {"~/src"}}}, {{}, "/etc/x\n.env"})), Failure);
+}
+
+TEST_CASE("an answer is taken apart at commas and spaces")
+{
+    CHECK(words_of_answer(" alice,bob  carol , ") == std::vector<std::string>{"alice", "bob", "carol"});
+    CHECK(words_of_answer(" , ").empty());
+}
+
+TEST_CASE("a provider, or the variable itself, says where its key belongs")
+{
+    CHECK(variable_of_key("anthropic") == "ANTHROPIC_API_KEY");
+    CHECK(variable_of_key("google") == "GEMINI_API_KEY");
+    CHECK(variable_of_key("zai-coding-cn") == "ZAI_CODING_CN_API_KEY");
+    CHECK(variable_of_key("OPENAI_API_KEY") == "OPENAI_API_KEY");
+    for (const auto *name : {"", "anthropi", "PATH", "LD_PRELOAD", "anthropic openai", "FOO_API_KEY"})
+        CHECK_THROWS_AS(static_cast<void>(variable_of_key(name)), Failure);
+}
+
+TEST_CASE("a key that would not be one value of one line is refused, and the message does not have it")
+{
+    CHECK_NOTHROW(require_plain_key("sk-ant-api03_A.b/c+d=e:f#g$h"));
+    for (const auto *value : {"", "two words", "quo\"te", "quo'te", "back\\slash", "line\nFEED=1", "tab\there", "\x7f", "h\xc3\xa9"}) {
+        try {
+            require_plain_key(value);
+            FAIL("accepted");
+        } catch (const Failure &failure) {
+            CHECK((std::string(value).empty() || std::string(failure.what()).find(value) == std::string::npos));
+        }
+    }
 }
 
 TEST_CASE("people are accounts with an ordinary number, a login shell and a home")

@@ -35,6 +35,14 @@ TEST_CASE("every example is a valid policy")
     CHECK(count == 7);
 }
 
+TEST_CASE("every example starts the agent that README installs")
+{
+    for (const auto &file : std::filesystem::directory_iterator(PI_AGENT_EXAMPLES)) {
+        const auto name = file.path().filename().string();
+        CHECK_MESSAGE(load_example(name).agent.binary == AgentPolicy().binary, name);
+    }
+}
+
 TEST_CASE("the minimal example authorises alice below her home")
 {
     const auto policy = load_example("minimal.yaml");

@@ -1,0 +1,56 @@
+// The parts of pi-agentctl init: what it finds, what it asks, and what it writes.
+#pragma once
+
+#include "admin/apply/apply.hpp"
+#include "admin/diagnose/user_view.hpp"
+
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// --- Found on this host (init.cpp).
+
+// The account of a user that a policy can name. Throws Failure(usage).
+Account account_of_user(const std::string &name);
+// With the usual places that this user has, where `roots` is empty. Throws Failure(usage) for a root that cannot be one.
+Candidate find_candidate(const Account &user, const std::vector<std::string> &roots, const Observer &observer);
+std::vector<Candidate> find_candidates(const InitOrder &order, const Observer &observer);
+// Throws Failure(usage) for a directory that a session of `user` cannot have as a root.
+void require_usable(const std::vector<std::string> &roots, const Account &user, const Observer &observer);
+
+// --- Asked at the terminal (init_questions.cpp).
+
+// A key of a model's provider, for everybody.
+struct ProviderKey {
+    std::string variable;
+    std::string value; // in no message, argument or log
+};
+
+struct InitAnswers {
+    std::vector<Candidate> candidates;
+    std::vector<Candidate> new_roots; // directories that do not exist yet, to be created by their users
+    PolicyAnswers policy;
+    std::optional<ProviderKey> key; // to be written to key_file
+};
+
+constexpr const char *no_key = "none";
+// Why a key is not written there.
+std::string existing_key_file();
+
+// The words of an answer, separated by commas or spaces.
+std::vector<std::string> words_of_answer(const std::string &answer);
+// The variable that holds the key of a provider ("anthropic", or the variable's own name). Throws Failure(usage) for others.
+std::string variable_of_key(const std::string &provider);
+// Throws Failure(usage) for what cannot be written as one line of a file of variables.
+void require_plain_key(const std::string &value);
+
+// Asks what `order` leaves open. `has_key_file`: key_file() exists, and is what is used where nothing else is said. Throws Nothing at the
+// end of input. Nothing is written before it returns.
+InitAnswers ask_for_policy(const InitOrder &order, const Observer &observer, bool has_key_file, std::ostream &questions);
+// The same without questions. A key comes from standard input: a line without an echo at a terminal, else the first line.
+InitAnswers answers_of(const InitOrder &order, const Observer &observer);
+
+} // namespace pi_agent

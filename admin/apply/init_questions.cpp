@@ -1,0 +1,198 @@
+// The four questions of pi-agentctl init, each with an answer that Enter takes.
+#include "admin/apply/first_policy.hpp"
+
+#include "admin/text/terminal.hpp"
+#include "common/base/text.hpp"
+#include "common/policy/policy_env.hpp"
+
+#include <algorithm>
+#include <fmt/ranges.h>
+#include <iostream>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *first_place = "~/projects"; // of a user who has none of the usual ones
+
+// Repeats the question until `take` accepts the answer; what is wrong with one is said.
+template <typename Take>
+void ask_until_taken(const std::string &question, const std::string &otherwise, std::ostream &questions, const Take &take)
+{
+    for (;;) {
+        auto answer = ask_line(question, otherwise);
+        if (!answer) throw Nothing("nothing is changed");
+        if (*answer == "y" || *answer == "yes") answer = otherwise; // what people type who agree
+        try {
+            return take(*answer);
+        } catch (const Failure &failure) {
+            questions << "   " << failure.what() << '\n';
+        }
+    }
+}
+
+// Everybody who keeps projects here; else who called sudo, where that is a person of this host, or the first person.
+std::vector<Account> likely_users(const Observer &observer)
+{
+    const auto people = find_people();
+    std::vector<Account> users;
+    for (const auto &person : people)
+        if (!find_candidate(person, {}, observer).roots.empty()) users.push_back(person);
+    if (!users.empty() || people.empty()) return users;
+    const auto caller = own_environment()("SUDO_USER");
+    const auto found = std::find_if(people.begin(), people.end(), [&](const Account &person) { return person.name == caller; });
+    return {found == people.end() ? people.front() : *found};
+}
+
+std::string listed_names(const std::vector<Account> &users)
+{
+    std::string names;
+    for (const auto &user : users)
+        names += (names.empty() ? "" : ", ") + user.name;
+    return names;
+}
+
+// Names are separated by commas or spaces; a name with a space in it is taken whole.
+std::vector<Account> users_of_answer(const std::string &answer)
+{
+    if (find_account(answer)) return {account_of_user(answer)};
+    std::vector<Account> users;
+    for (const auto &name : words_of_answer(answer))
+        users.push_back(account_of_user(name));
+    if (users.empty()) throw Failure(ExitStatus::usage, "name at least one user");
+    return users;
+}
+
+std::vector<Account> ask_who(const InitOrder &order, const Observer &observer, std::ostream &questions)
+{
+    std::vector<Account> users;
+    for (const auto &name : order.users)
+        users.push_back(account_of_user(name));
+    if (!users.empty()) return users;
+    const auto likely = likely_users(observer);
+    questions << "1. Who may run the agent? Names of users, separated by commas.\n";
+    ask_until_taken("  ", listed_names(likely), questions, [&](const std::string &answer) {
+        users = answer == listed_names(likely) && !likely.empty() ? likely : users_of_answer(answer);
+    });
+    return users;
+}
+
+void ask_where(const InitOrder &order, const std::vector<Account> &users, const Observer &observer, InitAnswers &answers,
+               std::ostream &questions)
+{
+    for (const auto &user : users)
+        answers.candidates.push_back(find_candidate(user, order.roots, observer));
+    for (auto &candidate : answers.candidates) {
+        if (!candidate.roots.empty()) continue;
+        candidate.roots = {first_place};
+        answers.new_roots.push_back(candidate);
+    }
+    if (!order.roots.empty()) return;
+    questions << "2. Where may they start the agent? It can write to everything in these directories.\n";
+    for (const auto &candidate : answers.candidates) {
+        const bool is_new = std::any_of(answers.new_roots.begin(), answers.new_roots.end(),
+                                        [&](const Candidate &other) { return other.name == candidate.name; });
+        questions << fmt::format("   {}: {}{}\n", escape_for_display(candidate.name), fmt::join(candidate.roots, ", "),
+                                 is_new ? " (does not exist yet; init creates it)" : "");
+    }
+    const std::string listed = "as listed";
+    ask_until_taken("  ", listed, questions, [&](const std::string &answer) {
+        if (answer == listed) return;
+        const auto roots = words_of_answer(answer);
+        for (const auto &user : users)
+            require_usable(roots, user, observer);
+        for (auto &candidate : answers.candidates)
+            candidate.roots = roots;
+        answers.new_roots.clear();
+    });
+}
+
+void ask_network(const InitOrder &order, InitAnswers &answers, std::ostream &questions)
+{
+    answers.policy.network = order.network;
+    if (order.network) return;
+    questions << "3. Which network may sessions reach? The agent must reach its model.\n"
+                 "   full: everything that this host reaches   loopback: services of this host alone   none\n"
+                 "   or a list of addresses, such as 127.0.0.0/8, 10.20.0.0/16\n";
+    ask_until_taken("  ", "full", questions, [&](const std::string &answer) {
+        init_text(answers.candidates, {answer, {}}); // throws for what is not a network
+        answers.policy.network = answer;
+    });
+}
+
+std::string ask_value(const std::string &variable)
+{
+    auto value = read_hidden("   The value of " + variable + " (it is not shown):");
+    if (!value) throw Nothing("nothing is changed");
+    require_plain_key(*value);
+    return *value;
+}
+
+void ask_key(const InitOrder &order, bool has_key_file, InitAnswers &answers, std::ostream &questions)
+{
+    answers.policy.env_file = order.env_file;
+    if (order.env_file || order.key == no_key) return;
+    const auto take = [&](const std::string &answer) {
+        if (answer == no_key) return;
+        if (answer == key_file()) {
+            answers.policy.env_file = answer;
+            return;
+        }
+        const auto variable = variable_of_key(answer);
+        if (has_key_file) throw Failure(ExitStatus::usage, existing_key_file());
+        answers.key = ProviderKey{variable, ask_value(variable)};
+        answers.policy.env_file = key_file();
+    };
+    if (order.key) return take(*order.key);
+    questions << "4. Which key does the agent use for its model?\n"
+                 "   none: users log in themselves, or keep their own keys in ~/.pi/agent/env\n"
+                 "   or a provider, such as anthropic, openai or google: one key for everybody, which every agent can read\n";
+    if (has_key_file) questions << "   or " << key_file() << ", which exists\n";
+    ask_until_taken("  ", has_key_file ? key_file() : no_key, questions, take);
+}
+
+} // namespace
+
+std::string variable_of_key(const std::string &provider)
+{
+    if (!providers_of_key(provider).empty()) return provider;
+    if (const auto variable = key_variable_of_provider(provider)) return *variable;
+    throw Failure(ExitStatus::usage, escape_for_display(provider) +
+                                         " is not a provider that pi-agent knows; answer none, and put the variable "
+                                         "into a file that only root can read (env_files in 'man pi-agent-policy')");
+}
+
+void require_plain_key(const std::string &value)
+{
+    if (value.empty()) throw Failure(ExitStatus::usage, "the key is empty");
+    const bool is_plain = std::all_of(value.begin(), value.end(),
+                                      [](char byte) { return byte > ' ' && byte < '\x7f' && byte != '"' && byte != '\'' && byte != '\\'; });
+    if (!is_plain)
+        throw Failure(ExitStatus::usage, "a key has only letters, digits and signs without spaces or quotes; this one is not written");
+}
+
+InitAnswers ask_for_policy(const InitOrder &order, const Observer &observer, bool has_key_file, std::ostream &questions)
+{
+    InitAnswers answers;
+    questions << "Four questions make the policy. Enter takes the answer in brackets. Ctrl-C ends without a change.\n";
+    const auto users = ask_who(order, observer, questions);
+    ask_where(order, users, observer, answers, questions);
+    ask_network(order, answers, questions);
+    ask_key(order, has_key_file, answers, questions);
+    return answers;
+}
+
+InitAnswers answers_of(const InitOrder &order, const Observer &observer)
+{
+    InitAnswers answers;
+    answers.candidates = find_candidates(order, observer);
+    answers.policy = {order.network, order.env_file};
+    if (!order.key || *order.key == no_key) return answers;
+    const auto variable = variable_of_key(*order.key);
+    init_text(answers.candidates, answers.policy); // what is wrong is said before the key is asked for
+    answers.key = ProviderKey{variable, ask_value(variable)};
+    answers.policy.env_file = key_file();
+    return answers;
+}
+
+} // namespace pi_agent
