@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
 
 namespace pi_agent {
 
@@ -83,9 +84,7 @@ void require_no_session_of_hand(const AsRoot &root, const std::string &name)
                                          ", which was installed by hand and has to make room; end them first: pi-agentctl stop --all");
 }
 
-// Returns the version that is installed then.
-std::string fetch_version(const AsRoot &root, const KnownAgent &agent, const std::string &version, const std::string &registry,
-                          std::ostream &out)
+FetchOrder order_of(const AsRoot &root, const KnownAgent &agent, const std::string &version, const std::string &registry)
 {
     FetchOrder order;
     order.node = agent.node;
@@ -99,20 +98,43 @@ std::string fetch_version(const AsRoot &root, const KnownAgent &agent, const std
         order.lock = agent.lock;
     }
     configure_fetch(root, registry, order);
-    FetchProgress progress(out);
+    return order;
+}
+
+// Returns the version that is installed then.
+std::string fetch_and_place(const AsRoot &root, const KnownAgent &agent, const FetchOrder &order, FetchProgress &progress)
+{
     const auto fetched = fetch_in_unit(
         root, order, [&](const FetchLine &line) { progress.hear(line); }, [&] { progress.show(); });
-    if (is_package_version(version) && fetched.version != version)
+    if (is_package_version(order.version) && fetched.version != order.version)
         throw Failure(ExitStatus::unavailable,
-                      fmt::format("the registry gave {} {} in the place of {}", agent.name, fetched.version, version));
+                      fmt::format("the registry gave {} {} in the place of {}", agent.name, fetched.version, order.version));
     progress.begin(fmt::format("installing {} {}", agent.name, fetched.version));
     make_agents_directory(root, agent.name);
     if (!has_version(installed_agents(root), agent.name, fetched.version)) {
         take_over(root, agent, fetched);
         place_version(root, agent.name, fetched.version);
     }
-    end_fetch(root);
     return fetched.version;
+}
+
+std::string fetch_version(const AsRoot &root, const KnownAgent &agent, const std::string &version, const std::string &registry,
+                          std::ostream &out)
+{
+    const auto order = order_of(root, agent, version, registry);
+    FetchProgress progress(out);
+    try {
+        auto installed = fetch_and_place(root, agent, order, progress);
+        end_fetch(root);
+        return installed;
+    } catch (const std::exception &) {
+        try {
+            remove_unfinished(root); // it may be large, and the disk full
+        } catch (const Failure &failure) {
+            spdlog::debug("{}", failure.what()); // the next run removes it; what went wrong first is what is told
+        }
+        throw;
+    }
 }
 
 // All but the current one and the one before. While a session lives nothing goes: it may run any of them.
