@@ -111,7 +111,7 @@ void run_npm(const FetchOrder &order, const TellFetch &tell)
     std::vector<std::string> command = {tree + "/node/bin/node", fetch_place + "/boot/npm/bin/npm-cli.js", is_locked ? "ci" : "install"};
     if (!is_locked) command.push_back(order.package + "@" + order.version);
     for (const char *option : {"--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-update-notifier", "--no-progress",
-                               "--save-exact", "--omit-lockfile-registry-resolved", "--loglevel=error"})
+                               "--save-exact", "--omit-lockfile-registry-resolved", "--loglevel=error", "--logs-max=0"})
         command.emplace_back(option);
     command.push_back("--registry=" + order.registry);
     command.push_back("--cache=" + fetch_place + "/cache");

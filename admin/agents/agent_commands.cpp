@@ -197,7 +197,7 @@ void run_install_agent(const InstallOrder &order, std::ostream &out)
     }
     if (!has_version(installed_agents(root), agent.name, version)) version = fetch_version(root, agent, version, order.registry, out);
     const auto before = current_agent(installed_agents(root), agent.name);
-    if (before && before->version == version && !is_installed_by_hand(root)) {
+    if (before && before->version == version && is_linked(root, agent.name) && !is_installed_by_hand(root)) {
         out << fmt::format("{} {} is in use already\n", agent.name, version);
     } else {
         require_no_session_of_hand(root, agent.name);

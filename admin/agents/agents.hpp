@@ -51,6 +51,9 @@ bool has_version(const std::vector<InstalledAgent> &all, const std::string &name
 // Whether an agent that was installed by hand lies where default_agent_link belongs.
 bool is_installed_by_hand(const AsRoot &root);
 
+// Whether what starts by default is the current version of this agent; not so after a kill in the middle of a switch.
+bool is_linked(const AsRoot &root, const std::string &name);
+
 // Makes the directories of agents, as hidden as the policy says.
 void make_agents_directory(const AsRoot &root, const std::string &name);
 // Removes what a killed run left. Under the lock.

@@ -144,6 +144,13 @@ bool is_installed_by_hand(const AsRoot & /*root*/)
     return (found && S_ISDIR(found->st_mode)) || (aside && S_ISDIR(aside->st_mode));
 }
 
+bool is_linked(const AsRoot & /*root*/, const std::string &name)
+{
+    if (name != default_agent) return true;
+    const auto product = if_there(open_product_directory);
+    return product && link_at(product, split_last(default_agent_link).second.c_str()) == link_text_of_default;
+}
+
 std::vector<InstalledAgent> installed_agents(const AsRoot & /*root*/)
 {
     std::vector<InstalledAgent> all;

@@ -48,7 +48,6 @@ def outcome(done, machine, found):
 
 # What the packages' own programs do in the unit: the script, what shows that it worked, and the defences against it.
 INSIDE = {
-    "a set-uid program": ("cp /bin/true s && chmod 4755 s", f"test -u {TREE}/s", ("unit:RestrictSUIDSGID", "agent-tree-modes")),
     "a link out of the tree": ("ln -s ../../../../../../etc/shadow out", f"test -L {TREE}/out", ("agent-tree-links",)),
     "an absolute link": ("ln -s /etc/shadow out", f"test -L {TREE}/out", ("agent-tree-links",)),
     "a link through a link": ("ln -s . here && ln -s here/../../x out", f"test -L {TREE}/out", ("agent-tree-links",)),
@@ -112,6 +111,25 @@ def test_a_kill_at_a_named_point(weak, control_seen, point):
     if point in ONLY_BY_HAND:
         assert machine.root(f"{AGENTS}/pi/by-hand/bin/pi").stdout == b"by hand\n"
     control_seen("a program of the two waited there and was killed")
+
+
+def test_a_set_uid_program(product, weak, seen_to_work):
+    """Nobody in the unit can make one (RestrictSUIDSGID=); here root plants it, before the tree is copied."""
+    done = install(product, "touch s && chmod 4755 s")
+    assert done.returncode == 69 and b"Operation not permitted" in done.stderr, done
+    machine = weak.machine
+    command = ["pi-agentctl", "install-agent", "pi@7.7.7", "--registry", URL]
+    for defences in ((), ("agent-tree-modes",)):
+        machine.registry.publish(play="touch s")
+        machine.root(f"rm -rf {AGENTS} /usr/lib/pi-agent/agent", check=True)
+        machine.write(WAIT_AT, "agent-copying\n")
+        with machine.popen(command, user="root") as running, weak.without(*defences):
+            machine.root("for i in $(seq 400); do pgrep -x agent-copying && exit; sleep .05; done; exit 1", check=True)
+            machine.root(f"chmod 4755 /var/lib/private/pi-agent-fetch/tree/s; rm {WAIT_AT}", check=True)
+            _, said = running.communicate(timeout=60)
+        assert machine.root(f"test -u {TREE}/s").returncode == (0 if defences else 1), said
+        assert bool(defences) or b"s is setuid or setgid, which no package needs" in said, said
+    seen_to_work(defences)
 
 
 SPECIAL = {
