@@ -6,12 +6,14 @@
   bubblewrap,
   cli11,
   cmake,
+  curl,
   doctest,
   fmt,
   libseccomp,
   meson,
   ninja,
   nlohmann_json,
+  openssl,
   pkg-config,
   python3,
   scdoc,
@@ -33,7 +35,7 @@ stdenv.mkDerivation {
   # cmake only finds what has no pkg-config file (CLI11, doctest).
   nativeBuildInputs = [ cmake meson ninja pkg-config python3 scdoc ];
   dontUseCmakeConfigure = true;
-  buildInputs = [ cli11 doctest fmt libseccomp nlohmann_json sdbus-cpp_2 spdlog systemd yaml-cpp ];
+  buildInputs = [ cli11 curl doctest fmt libseccomp nlohmann_json openssl sdbus-cpp_2 spdlog systemd yaml-cpp ];
 
   mesonBuildType = "release";
   mesonFlags = [

@@ -16,21 +16,10 @@
 #include <iostream>
 #include <memory>
 #include <optional>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 
 namespace pi_agent {
 
 namespace {
-
-// From now on. What is logged elsewhere is for this alone: no variable of the caller's switches it on.
-void log_steps()
-{
-    // Not spdlog::stderr_logger_mt, which throws where there is one of that name: "state -v prune -v" comes here twice.
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>("pi-agentctl", std::make_shared<spdlog::sinks::stderr_sink_mt>()));
-    spdlog::set_pattern("%n: %T.%e: %v");
-    spdlog::set_level(spdlog::level::debug);
-}
 
 // A command of that name, and `run` as what happens when it itself is given, and not one below it.
 template <typename Run>
@@ -290,6 +279,7 @@ void add_diagnosis_commands(CLI::App &app, Action &chosen)
 void add_commands(CLI::App &app, Action &chosen)
 {
     add_policy_commands(app, chosen);
+    add_agent_commands(app, chosen);
     add_session_commands(app, chosen);
     add_diagnosis_commands(app, chosen);
 }

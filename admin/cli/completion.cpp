@@ -1,4 +1,5 @@
 // What may stand where the cursor is in a command line of pi-agentctl, found by walking the same commands and options that parse it.
+#include "admin/agents/agents.hpp"
 #include "admin/apply/apply.hpp"
 #include "admin/cli/commands.hpp"
 #include "admin/diagnose/faults.hpp"
@@ -117,6 +118,7 @@ Candidates values_of(const CLI::App &command, const CLI::Option &option)
     if (kind == "FILE" || kind == "PATH") return {{any_path, ""}};
     if (kind == "NETWORK") return named({"full", "loopback", "none"}, "network");
     if (kind == "PROVIDER") return named({"none", "anthropic", "google", "openai", "openrouter"}, "provider");
+    if (kind == "AGENT") return named(known_agents(), "agent");
     if (kind == "TARGET") return named(render_targets(), "target");
     if (kind == "TIME") return {{"today", "since midnight"}, {"yesterday", "since the midnight before"}, {"1h", "an hour ago"}};
     return {};

@@ -141,6 +141,9 @@ std::optional<NpmInstall> look_at(const std::string &package)
 std::optional<HidingPlace> choose_hiding_place(const std::string &directory, const std::string &program)
 {
     if (is_within(program, "/nix")) return std::nullopt;
+    // All versions, with the one that starts: a switch from one to another opens none.
+    constexpr const char *agents = "/usr/lib/pi-agent/agents";
+    if (is_within(directory, agents) && is_within(program, agents)) return HidingPlace{agents, true};
     const auto tree = parent_of(directory);
     const bool own_tree = tree == "/usr/lib/pi-agent/agent" || (is_within(tree, "/opt") && tree != "/opt");
     if (own_tree && directory == tree + "/bin" && is_within(program, tree)) return HidingPlace{tree, true};
@@ -174,7 +177,7 @@ bool check_agent_binary(const Policy &policy, Problems &problems)
             report(quote(agent.binary) + " " + *problem, "name the program that starts the agent");
     } catch (const SystemFailure &failure) {
         if (failure.error_number() == EACCES) return false;
-        report(failure.what(), "install the agent there, or name where it is");
+        report(failure.what(), "'sudo pi-agentctl install-agent' fetches the agent; or name where it is");
     } catch (const Failure &failure) {
         report(failure.what(), "");
     }

@@ -24,7 +24,8 @@ struct HidingPlace {
     bool whole_tree;
 };
 
-// `directory` is the canonical directory of agent.binary, `program` the canonical file that it leads to. The rule: a program in
+// `directory` is the canonical directory of agent.binary, `program` the canonical file that it leads to. The rule: a program of
+// /usr/lib/pi-agent/agents (pi-agentctl install-agent) hides that, with all versions; one in
 // TREE/bin whose TREE is /usr/lib/pi-agent/agent or lies below /opt, and that leads nowhere outside of it, hides TREE; one in an npm
 // package hides that; any other hides its file only, because its directory is shared (/usr/bin). Nothing in the Nix store, which cannot be
 // changed.

@@ -133,4 +133,9 @@ UniqueFd take_edit_lock(const AsRoot & /*root*/)
     return take("/run/pi-agentctl-edit.lock", "somebody is editing the policy: another 'pi-agentctl edit' is running; wait for it");
 }
 
+UniqueFd take_agents_lock(const AsRoot & /*root*/)
+{
+    return take("/run/pi-agentctl-agents.lock", "another 'pi-agentctl install-agent' is running; wait for it");
+}
+
 } // namespace pi_agent

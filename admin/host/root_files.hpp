@@ -72,8 +72,9 @@ void make_root_directory(const AsRoot &root, const std::string &path, mode_t mod
 
 // Held as long as the descriptor is open. Nobody but root can open them, so nobody else can hold them. Throws Failure(limit) when it is
 // held.
-UniqueFd take_apply_lock(const AsRoot &root); // of what changes the host: apply, rollback, remove
-UniqueFd take_edit_lock(const AsRoot &root);  // of who edits the policy; held for as long as an editor is open
+UniqueFd take_apply_lock(const AsRoot &root);  // of what changes the host: apply, rollback, remove
+UniqueFd take_edit_lock(const AsRoot &root);   // of who edits the policy; held for as long as an editor is open
+UniqueFd take_agents_lock(const AsRoot &root); // of who installs an agent; held while it is fetched
 
 // --- The files of the installed policy as a whole: what was applied is kept, and put back.
 

@@ -21,12 +21,14 @@ extern const char *const runner_path;
 extern const char *const exec_path;
 extern const char *const cleanup_path;
 extern const char *const canary_path;
+extern const char *const fetch_path;
 extern const char *const docker_door_path;
 extern const char *const podman_door_path;
 extern const char *const shim_directory;
 extern const char *const bash_env_path;
 extern const char *const defaults_path;
 extern const char *const migrations_path;
+extern const char *const agents_path; // what is known of each agent that can be fetched
 
 // The host's programs.
 extern const char *const sudo_path;

@@ -6,7 +6,7 @@ import re
 # another room is a change of both tables.
 # Only the product's own directories are held to it; tests may do what an attacker does.
 # A home that does not exist, or does not use what it is listed for, is a finding too: a permission nobody needs is a hole.
-PRODUCT_DIRECTORIES = ("common", "wrapper", "runner", "admin")
+PRODUCT_DIRECTORIES = ("common", "wrapper", "runner", "fetch", "admin")
 
 
 def _include(header):
@@ -32,6 +32,8 @@ HOMES = (
      "the one file that talks to the bus enforces the alphabet of unit properties"),
     ("libseccomp", _include(r"seccomp\.h"), ("runner/filter/make_call_filters.cpp", "runner/filter/seccomp_filter.cpp", "runner/inside/set_gid_calls.cpp"),
      "the filter is one list that can be read in one place; one file makes programs of it, one installs them, one answers what it asks"),
+    ("libcurl", _include(r"curl/curl\.h"), ("fetch/download.cpp",), "one file says which protocols, certificates and limits a download has"),
+    ("libcrypto", _include(r"openssl/"), ("fetch/download.cpp",), "a check sum is of the bytes that are written, so both are in one file"),
     ("Landlock", _name(r"landlock_(?:create_ruleset|add_rule|restrict_self)"), ("runner/inside/landlock.cpp",),
      "the kernel interface has versions; one file knows them, and the unit's filter lets them through"),
     ("bpf(2)", _include(r"linux/bpf\.h"), ("runner/root/kernel/enforcement.cpp",),
@@ -50,7 +52,7 @@ HOMES = (
     ("new processes", _call("fork", "vfork", "clone", "clone3", "posix_spawnp?"),
     ("wrapper/aftermath.cpp", "wrapper/runner_process.cpp", "runner/root/method/method_program.cpp", "runner/inside/canary.cpp", "runner/root/errand/child.cpp",
       "runner/as_agent/hook_process.cpp", "runner/inside/agent_process.cpp", "runner/as_user/host_program.cpp", "runner/root/mount/id_map.cpp",
-      "admin/programs/program.cpp"),
+      "admin/programs/program.cpp", "fetch/programs.cpp"),
      "a child needs its deadline, its limits and its closed descriptors"),
     ("other programs", _name("execve?", "execvpe?", "execl[pe]?", "execveat", "fexecve"),
      ("wrapper/runner_process.cpp", "wrapper/main.cpp", "runner/inside/agent_process.cpp", "runner/root/method/method_program.cpp", "runner/as_agent/hook_process.cpp", "runner/as_user/host_program.cpp",

@@ -36,6 +36,7 @@ std::string problems_of_binary(const std::string &path)
 TEST_CASE("a tree that holds nothing but the agent is hidden whole")
 {
     CHECK(place("/usr/lib/pi-agent/agent/bin", "/usr/lib/pi-agent/agent/bin/pi") == "tree /usr/lib/pi-agent/agent");
+    CHECK(place("/usr/lib/pi-agent/agents/pi/1.2.3/bin", "/usr/lib/pi-agent/agents/pi/1.2.3/bin/pi") == "tree /usr/lib/pi-agent/agents");
     CHECK(place("/usr/lib/pi-agent/agent/bin", "/usr/lib/pi-agent/agent/lib/node_modules/x/cli.js") == "tree /usr/lib/pi-agent/agent");
     CHECK(place("/opt/pi/bin", "/opt/pi/bin/pi") == "tree /opt/pi");
     CHECK(place("/opt/vendor/pi/bin", "/opt/vendor/pi/lib/x.js") == "tree /opt/vendor/pi");

@@ -1,0 +1,118 @@
+// Reading and writing npmrc, which is an ini file.
+#include "common/agents/npm_settings.hpp"
+
+#include "common/base/text.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::array<std::string_view, 4> plain_fetch_keys = {"registry", "proxy", "https-proxy", "noproxy"};
+constexpr std::string_view token_suffix = ":_authToken";
+
+std::string_view without_spaces(std::string_view text)
+{
+    constexpr std::string_view spaces = " \t\r";
+    const auto begin = text.find_first_not_of(spaces);
+    if (begin == text.npos) return {};
+    return text.substr(begin, text.find_last_not_of(spaces) - begin + 1);
+}
+
+std::string_view without_quotes(std::string_view text)
+{
+    const bool quoted = text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.front() == text.back();
+    return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
+std::string expanded(std::string_view text, const NpmVariable &variable)
+{
+    std::string value;
+    while (!text.empty()) {
+        const auto begin = text.find("${");
+        const auto end = begin == text.npos ? begin : text.find('}', begin);
+        value += text.substr(0, begin);
+        if (end == text.npos) return value + std::string(begin == text.npos ? "" : text.substr(begin));
+        const auto known = variable(std::string(text.substr(begin + 2, end - begin - 2)));
+        value += known ? *known : std::string(text.substr(begin, end - begin + 1));
+        text.remove_prefix(end + 1);
+    }
+    return value;
+}
+
+// Without "https:", as npm writes what belongs to it.
+std::string_view place_of_url(std::string_view url)
+{
+    const auto slashes = url.find("//");
+    return slashes == url.npos ? url : url.substr(slashes);
+}
+
+} // namespace
+
+NpmSettings read_npmrc(std::string_view text, const NpmVariable &variable)
+{
+    NpmSettings settings;
+    for (const auto whole : split(text, '\n')) {
+        const auto line = without_spaces(whole);
+        if (line.empty() || line[0] == ';' || line[0] == '#' || line[0] == '[') continue;
+        const auto equals = line.find('=');
+        const auto key = without_spaces(line.substr(0, equals));
+        if (key.empty() || key.ends_with("[]")) continue;
+        const auto value = equals == line.npos ? std::string_view("true") : without_quotes(without_spaces(line.substr(equals + 1)));
+        settings[std::string(key)] = expanded(value, variable);
+    }
+    return settings;
+}
+
+bool is_npm_setting_of_fetch(std::string_view key) noexcept
+{
+    if (std::find(plain_fetch_keys.begin(), plain_fetch_keys.end(), key) != plain_fetch_keys.end()) return true;
+    if (key.starts_with("@")) return key.ends_with(":registry");
+    return key.starts_with("//");
+}
+
+std::string write_npmrc(const NpmSettings &settings)
+{
+    std::string text;
+    for (const auto &[key, value] : settings) {
+        const bool is_line = (key + value).find_first_of("\"\r\n") == std::string::npos && key.find('=') == std::string::npos;
+        if (is_line && is_npm_setting_of_fetch(key)) text.append(key).append("=\"").append(value).append("\"\n");
+    }
+    return text;
+}
+
+bool is_registry_url(std::string_view url) noexcept
+{
+    for (const std::string_view scheme : {"https://", "http://"}) {
+        if (!url.starts_with(scheme)) continue;
+        const auto rest = url.substr(scheme.size());
+        const auto host = rest.substr(0, rest.find('/'));
+        return url.size() <= 1024 && !host.empty() && host[0] != '-' && is_made_of(host, ".:-[]_") && is_made_of(rest, "/._~:-[]%@+");
+    }
+    return false;
+}
+
+std::string registry_directory(std::string url)
+{
+    return url.ends_with('/') ? url : url + '/';
+}
+
+std::string token_of_registry(const NpmSettings &settings, std::string_view registry)
+{
+    const auto directory = registry_directory(std::string(registry));
+    const auto place = place_of_url(directory);
+    std::size_t best = 0;
+    std::string token;
+    for (const auto &[key, value] : settings) {
+        if (!key.starts_with("//") || !key.ends_with(token_suffix)) continue;
+        const auto of = registry_directory(key.substr(0, key.size() - token_suffix.size()));
+        if (!place.starts_with(of) || of.size() < best) continue;
+        best = of.size();
+        token = value;
+    }
+    return token;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,35 @@
+// npm's configuration, as far as fetching from the registry that it names depends on it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace pi_agent {
+
+using NpmSettings = std::map<std::string, std::string>;
+
+// The value of a variable of the environment; none when it is not set.
+using NpmVariable = std::function<std::optional<std::string>(const std::string &name)>;
+
+// The keys and values of an npmrc file: the last line of a key counts. ${NAME} is replaced where the variable is set. Lists and sections,
+// which npm has no use for here, are passed over.
+NpmSettings read_npmrc(std::string_view text, const NpmVariable &variable);
+
+// Whether npm's settings for a fetch may have this key: registry, @SCOPE:registry, what belongs to one registry's URL, proxies.
+bool is_npm_setting_of_fetch(std::string_view key) noexcept;
+
+// As lines of an npmrc file, each value quoted; only keys of a fetch.
+std::string write_npmrc(const NpmSettings &settings);
+
+// An http or https URL of harmless characters, without a name and password in it.
+bool is_registry_url(std::string_view url) noexcept;
+// With a slash at its end.
+std::string registry_directory(std::string url);
+
+// The token that npm sends to this registry: of the key //HOST/PATH/:_authToken that fits best. Empty where there is none.
+std::string token_of_registry(const NpmSettings &settings, std::string_view registry);
+
+} // namespace pi_agent

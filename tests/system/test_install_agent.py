@@ -1,0 +1,228 @@
+"""`pi-agentctl install-agent`: from a registry to an agent that starts, without npm on the host; and nothing half where it fails."""
+
+import json
+import os
+import subprocess
+import time
+
+import pytest
+from cache import Build
+from launching import STANDARD_POLICY, pi, session, wait_until_empty
+from machine import Machine
+from scripted_registry import DATA, URL, Registry
+
+AGENTS = "/usr/lib/pi-agent/agents"
+LINK = "/usr/lib/pi-agent/agent"
+TESTED = "0.87.1"
+UNIT = "pi-agent-fetch.service"
+
+
+@pytest.fixture(scope="module")
+def bare(machine_name):
+    """A machine of its own, with the product, without any agent."""
+    with Machine(f"agents-{os.getpid()}", machine_name) as booted:
+        booted.create(agent=None)
+        booted.install(Build(machine_name))
+        booted.boot()
+        booted.registry = Registry(booted)
+        booted.root(f"cp -a {DATA} /root/data", check=True)
+        yield booted
+        booted.stop()
+
+
+@pytest.fixture
+def host(bare):
+    """It, with nothing installed and a registry in root's npm configuration."""
+    bare.registry.publish()
+    bare.registry.behave()
+    bare.write("/root/.npmrc", f"registry={URL}\n")
+    bare.root(f"systemctl stop {UNIT} 2>/dev/null; rm -rf /usr/lib/pi-agent /var/lib/private/pi-agent-fetch", check=True)
+    yield bare
+    assert bare.root("ls -d /var/lib/private/pi-agent-fetch /var/lib/pi-agent-fetch; true").stdout == b""
+
+
+def ctl(machine, *arguments):
+    return machine.root(["pi-agentctl", *arguments])
+
+
+def installed(machine, *arguments):
+    done = ctl(machine, "install-agent", *arguments)
+    assert done.returncode == 0, done
+    return done.stdout.decode()
+
+
+def use_of(machine):
+    """Versions by their use; those that are only there by None."""
+    answer = json.loads(ctl(machine, "agent", "list", "--json").stdout)
+    assert answer["version"] == 1
+    return [(agent["version"], agent["current"], agent["previous"]) for agent in answer["agents"]]
+
+
+def refused(machine, status, *words, command=("install-agent",)):
+    done = ctl(machine, *command)
+    assert done.returncode == status, done
+    said = done.stderr.decode()
+    assert all(line.startswith("pi-agentctl: ") for line in said.splitlines()), said
+    for word in words:
+        assert word in said, said
+
+
+def test_a_bare_host_runs_the_agent_after_one_command(host):
+    assert host.root("command -v npm node").returncode != 0
+    told = installed(host)
+    assert f"done: pi {TESTED} starts from now on" in told, told
+    host.install_policy(STANDARD_POLICY)
+    assert pi(host, "hello").stdout == f"agent {TESTED}\n".encode()
+    assert use_of(host) == [(TESTED, True, False)]
+    listed = ctl(host, "agent", "list").stdout.decode().split()
+    assert listed[:5] == ["AGENT", "VERSION", "USE", "TESTED", "INSTALLED"] and "current" in listed, listed
+    assert "is in use already" in installed(host)
+
+
+def test_all_of_it_is_roots_and_closed_to_users(host):
+    host.install_policy(STANDARD_POLICY) if host.root(f"test -e {LINK}").returncode == 0 else installed(host)
+    host.install_policy(STANDARD_POLICY)
+    assert host.root(["stat", "--format=%U:%G %a", AGENTS]).stdout == b"root:pi-agent 750\n"
+    assert host.root(f"find {AGENTS}/ -mindepth 1 ! -type l \\( ! -user root -o ! -group root -o -perm /7022 \\)").stdout == b""
+    assert host.run(f"{LINK}/bin/pi", user="bob", cwd="/").returncode == 126
+    installed(host, "pi@2.0.0")
+    assert host.run(f"{LINK}/bin/pi; {AGENTS}/pi/{TESTED}/bin/pi", user="bob", cwd="/").stdout == b""
+    assert b"open-agent" not in ctl(host, "doctor", "--json").stdout
+
+
+def test_the_host_configuration_or_a_flag_names_the_registry(host):
+    host.write("/root/.npmrc", "")
+    refused(host, 69, "no package registry is configured on this host", "--registry URL")
+    installed(host, "--registry", URL)
+    host.root(f"rm -rf {AGENTS}; printf 'registry = \"{URL[:-1]}\"\\n' >/etc/npmrc", check=True)
+    installed(host)
+    host.root("rm /etc/npmrc", check=True)
+    refused(host, 64, "is not the URL of a registry", command=("install-agent", "pi@3.0.0", "--registry", "file:///etc"))
+
+
+@pytest.mark.parametrize(("request_", "word"), [("pi@^1", "is not a version"), ("-x/../y", ""), ("other", "does not know the agent other; it knows pi")])
+def test_what_is_no_agent_or_version_is_refused(host, request_, word):
+    refused(host, 64, word, command=("install-agent", request_))
+
+
+def test_versions_lie_side_by_side_and_a_session_keeps_its_own(host):
+    installed(host)
+    host.install_policy(STANDARD_POLICY)
+    script = "echo ready; read line; cat $CLI; ls ${CLI%/node_modules/*}/node/bin"
+    with session(host, "sh", script) as running:
+        installed(host, "pi@2.0.0")
+        assert pi(host, "hello").stdout == b"agent 2.0.0\n"
+        assert use_of(host) == [(TESTED, False, True), ("2.0.0", True, False)]
+        told = installed(host, "pi@3.0.0")  # the first is neither in use nor the one before
+        assert f"pi {TESTED} stays while sessions run" in told, told
+        refused(host, 75, "sessions run", command=("agent", "prune", "--yes"))
+        assert ctl(host, "agent", "rollback", "-y").returncode == 0
+        assert pi(host, "hello").stdout == b"agent 2.0.0\n"
+        out, err = running.communicate(b"go on\n", timeout=20)
+        assert (out, err) == (f"agent {TESTED}\nnode\n".encode(), b"")
+    wait_until_empty(lambda: host.root("ls /run/pi-agent/sessions").stdout.split())
+    assert ctl(host, "agent", "prune", "--yes").returncode == 0
+    assert use_of(host) == [("2.0.0", True, False), ("3.0.0", False, True)]
+    assert ctl(host, "agent", "rollback", "--yes").returncode == 0  # takes the first one back
+    assert use_of(host) == [("2.0.0", False, True), ("3.0.0", True, False)]
+
+
+def test_upgrade_is_for_what_is_installed(host):
+    refused(host, 1, "pi is not installed here", command=("agent", "upgrade"))
+    refused(host, 1, "pi is not installed here", command=("agent", "rollback", "--yes"))
+    installed(host, "pi@0.1.0")
+    refused(host, 1, "there is no version of pi before 0.1.0", command=("agent", "rollback", "--yes"))
+    assert f"pi {TESTED} starts" in ctl(host, "agent", "upgrade").stdout.decode()
+    assert "this release was tested with" in ctl(host, "agent", "upgrade").stdout.decode()
+    assert "pi 2.0.0 starts" in ctl(host, "agent", "upgrade", "pi@latest").stdout.decode()
+    assert use_of(host) == [(TESTED, False, True), ("2.0.0", True, False)]  # no session ran, so the first is gone
+
+
+def test_an_agent_that_was_installed_by_hand_becomes_a_version(host):
+    host.root(f"mkdir -p {LINK}/bin && printf '#!/bin/sh\\necho by hand\\n' >{LINK}/bin/pi && chmod 755 {LINK}/bin/pi", check=True)
+    host.install_policy(STANDARD_POLICY)
+    assert pi(host).stdout == b"by hand\n"
+    installed(host)
+    assert pi(host).stdout == f"agent {TESTED}\n".encode()
+    assert use_of(host) == [("by-hand", False, True), (TESTED, True, False)]
+    assert ctl(host, "agent", "rollback", "--yes").returncode == 0
+    assert pi(host).stdout == b"by hand\n"
+
+
+NOTHING_HALF = f"ls -A {AGENTS} {AGENTS}/pi 2>/dev/null; ls -d {LINK} 2>/dev/null; true"
+
+
+def test_another_archive_than_the_pinned_one_is_not_used(host):
+    host.registry.publish(play="echo another", pinned=False)
+    refused(host, 69, "npm.tgz", "its sha512 is another one, so it is not used")
+    assert host.root(NOTHING_HALF).stdout == b""
+
+
+def test_half_a_download_is_not_used(host):
+    host.registry.behave(cut=True)
+    refused(host, 69, "cannot fetch", "node-test.tgz")
+    assert host.root(NOTHING_HALF).stdout == b""
+
+
+def test_a_registry_that_is_not_there(host):
+    refused(host, 69, "cannot fetch http://127.0.0.1:9/node-test", "check the network", command=("install-agent", "--registry", "http://127.0.0.1:9"))
+    refused(host, 69, "HTTP 404", command=("install-agent", "--registry", f"{URL}elsewhere"))
+
+
+@pytest.mark.parametrize("place", ["/var/lib/private", AGENTS])
+def test_a_full_disk_leaves_what_was_there(host, place):
+    installed(host)
+    host.registry.publish(play="head -c 8000000 /dev/zero >large")
+    # What is there moves to the small file system with it.
+    host.root(f"mkdir -p {place} && cp -a {place} /root/kept && mount -t tmpfs -o size=4m,mode=0700 none {place} && cp -a /root/kept/. {place}", check=True)
+    try:
+        refused(host, 69 if "private" in place else 71, "No space left on device", command=("install-agent", "pi@2.0.0"))
+        assert use_of(host) == [(TESTED, True, False)]
+    finally:
+        host.root(f"umount {place}; rm -rf /root/kept", check=True)
+    installed(host, "pi@2.0.0")
+
+
+def wait_for(machine, script):
+    until = time.monotonic() + 20
+    while machine.root(script).returncode != 0:
+        assert time.monotonic() < until, script
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("victim", ["pkill -9 -x pi-agentctl", f"systemctl kill -s KILL {UNIT}"])
+@pytest.mark.parametrize("moment", ["download", "npm"])
+def test_a_kill_at_any_moment_leaves_nothing_half(host, victim, moment):
+    if moment == "download":
+        host.registry.behave(slow=True)
+    else:
+        host.registry.publish(play="touch /tmp/here; sleep 60")
+    begun = f"systemctl is-active -q {UNIT}" + (" && pgrep -x sleep" if moment == "npm" else " && ls /var/lib/private/pi-agent-fetch/tree/node.tgz")
+    with host.popen(["pi-agentctl", "install-agent"], user="root") as running:
+        wait_for(host, begun)
+        host.root(victim, check=True)
+        _, err = running.communicate(timeout=30)
+        assert running.returncode == (-9 if "pkill" in victim else 69), err
+    wait_for(host, f"! systemctl is-active -q {UNIT}")  # nothing of that account goes on
+    assert host.root(NOTHING_HALF).stdout == b""
+    host.registry.behave()
+    host.registry.publish()
+    installed(host)  # cleans up what the killed one left
+    assert use_of(host) == [(TESTED, True, False)]
+
+
+def test_a_second_run_waits_for_nobody(host):
+    host.registry.behave(slow=True)
+    with host.popen(["pi-agentctl", "install-agent"], user="root") as running:
+        wait_for(host, f"systemctl is-active -q {UNIT}")
+        refused(host, 75, "another 'pi-agentctl install-agent' is running")
+        running.kill_all()
+    wait_for(host, f"! systemctl is-active -q {UNIT}")
+    host.root("pi-agentctl install-agent --registry http://127.0.0.1:9; true", check=True)
+
+
+def test_only_root_installs(host):
+    done = host.run(["pi-agentctl", "install-agent"])
+    assert done.returncode == 77 and b"only root can run it; try 'sudo pi-agentctl install-agent'" in done.stderr, done
+    done = host.run(["/usr/libexec/pi-agent/pi-agent-fetch"], stdin=subprocess.DEVNULL)
+    assert done.returncode == 70, done
