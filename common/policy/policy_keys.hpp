@@ -40,9 +40,9 @@ struct PolicyKey {
     std::string_view example;
     std::string_view meaning; // sentences, for people
     std::string_view choices = {};
-    std::string_view later = {};  // future choices, refused as not supported yet
+    std::string_view later = {};  // choices that will come: refused as not supported yet
     std::string_view page = {};   // of docs/, with more about it
-    bool required = false;        // in its mapping
+    bool required = false;        // in the mapping that it is a key of
     std::size_t fewest_items = 0; // of a list
 };
 
