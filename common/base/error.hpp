@@ -12,14 +12,14 @@ namespace pi_agent {
 enum class ExitStatus : int {
     usage = 64,          // a bad --pi-agent- option
     unavailable = 69,    // the sandbox method cannot work on this host
-    internal = 70,       // a bug in pi-agent
+    internal = 70,       // a bug of ours
     system_failure = 71, // the operating system refused something we need
     limit = 75,          // session limit or lock
     denied = 77,         // the policy, or a rule of the runner, says no
     configuration = 78,  // policy or host configuration is invalid
 };
 
-// A failure that ends the program: the user sees the text unchanged, after "pi: ".
+// A failure that ends the program: the text is shown to the user as it is, after "pi: ".
 class Failure : public std::runtime_error {
 public:
     Failure(ExitStatus status, const std::string &text) : std::runtime_error(text), status_(status) {}
