@@ -92,11 +92,15 @@ int main(int argc, char **argv)
 {
     // `pi --pi-agent-explain` becomes this program, and what it says is pi's.
     const char *prefix = argc > 0 && std::string_view(argv[0]) == "pi" ? "pi: " : "pi-agentctl: ";
-    // Each line of `text` after the name of the program.
-    const auto fail = [prefix](const std::string &text, int status) {
+    // Each line of `text` after the name of the program, and then where to read on.
+    const auto say = [prefix](const std::string &text) {
         std::cout.flush();
         std::cerr << prefix_lines(prefix, text);
-        return status;
+    };
+    const auto fail = [&say](const Failure &failure, const std::string &shown) {
+        const auto pointer = pointer_to(failure.kind(), failure.status());
+        say(shown + (shown.empty() || pointer.empty() ? "" : "\n") + pointer);
+        return static_cast<int>(failure.status());
     };
     try {
         CLI::App app("Administers pi-agent: writes and checks its policy, makes the host follow it, and looks after sessions and state.",
@@ -106,14 +110,15 @@ int main(int argc, char **argv)
         if (!std::cout) throw Failure(ExitStatus::system_failure, "cannot write to standard output");
         return 0;
     } catch (const Nothing &nothing) {
-        return fail(nothing.what(), nothing_status);
+        say(nothing.what());
+        return nothing_status;
     } catch (const PolicyError &error) {
         std::cout.flush();
         std::cerr << show_problems(error.diagnostics(), prefix, read_again);
-        return static_cast<int>(error.status());
+        return fail(error, "");
     } catch (const Failure &failure) {
-        return fail(failure.what(), static_cast<int>(failure.status()));
+        return fail(failure, failure.what());
     } catch (const std::exception &failure) {
-        return fail(std::string("a bug of pi-agent: ") + failure.what(), static_cast<int>(ExitStatus::internal));
+        return fail(Failure(ExitStatus::internal, ""), std::string("a bug of pi-agent: ") + failure.what());
     }
 }

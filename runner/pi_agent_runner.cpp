@@ -48,7 +48,7 @@ int report(FdRef wrapper, SessionRecord &record, const Failure &failure)
     const std::string unrecorded = record_failure(record, failure);
     if (!unrecorded.empty() && unrecorded != text) text += "\n" + unrecorded;
     try {
-        send_packet(wrapper, encode(RunnerMessage(FailureReport{failure.status(), text})), {}, in_seconds(1));
+        send_packet(wrapper, encode(RunnerMessage(FailureReport{failure.status(), text, failure.kind()})), {}, in_seconds(1));
     } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: the wrapper is gone, the record has it
     }
     return static_cast<int>(failure.status());

@@ -28,7 +28,7 @@ struct EarlyLook {
 // A refusal that the runner knows nothing of, so that the wrapper records it. Whatever the runner refuses, it has recorded.
 class EarlyRefusal : public Failure {
 public:
-    explicit EarlyRefusal(const Failure &failure) : Failure(failure.status(), failure.what()) {}
+    explicit EarlyRefusal(const Failure &failure) : Failure(failure) {}
 };
 
 // Opens the working directory and looks. Throws EarlyRefusal: denied, configuration or unavailable.

@@ -95,7 +95,7 @@ private:
             input_.terminal.reset();
             runner_.explain_silence();
         }
-        if (const auto *failure = std::get_if<FailureReport>(&message)) throw Failure(failure->status, failure->text);
+        if (const auto *failure = std::get_if<FailureReport>(&message)) throw Failure(failure->status, failure->kind, failure->text);
         if (const auto *notice = std::get_if<Notice>(&message)) return show(notice->text);
         if (const auto *ended = std::get_if<AgentEnded>(&message)) {
             ended_ = *ended;

@@ -89,11 +89,11 @@ void die_with_parent(pid_t parent, FdRef channel)
         run(channel);
         _exit(0);
     } catch (const Failure &failure) {
-        send_failure(channel, failure.status(), failure.what());
+        send_failure(channel, failure);
     } catch (const std::exception &failure) {
-        send_failure(channel, ExitStatus::internal, failure.what());
+        send_failure(channel, Failure(ExitStatus::internal, failure.what()));
     } catch (...) {
-        send_failure(channel, ExitStatus::internal, "unknown error");
+        send_failure(channel, Failure(ExitStatus::internal, "unknown error"));
     }
     _exit(1); // nothing is thrown past this function
 }
@@ -187,7 +187,9 @@ std::optional<Packet> Child::receive_one(Deadline deadline, int patience_seconds
     if (tag != failure_tag) throw ProtocolError("the " + name_ + " sent an unknown message");
     Decoder decoder(packet->bytes);
     const auto status = static_cast<ExitStatus>(decoder.number());
-    throw Failure(status, decoder.text());
+    const std::uint64_t kind = decoder.number();
+    const bool is_known = kind <= static_cast<std::uint64_t>(last_failure_kind);
+    throw Failure(status, is_known ? static_cast<FailureKind>(kind) : FailureKind::other, decoder.text());
 }
 
 Packet Child::receive()
