@@ -91,8 +91,9 @@ AgentEnded run(WrapperOptions options)
     const EarlyLook look = refuse_early(cwd);
     if (options.debug) std::fprintf(stderr, "pi: %s\n", look.decision.c_str());
     if (options.program == Program::agent && asks_for_self_update(options.agent_arguments))
-        throw Failure(ExitStatus::usage, "pi itself is updated by this host's administrator, for everybody, and not from a session; "
-                                         "'pi update --extensions' updates your packages");
+        throw Failure(FailureKind::self_update,
+                      "the agent is installed for the whole host, so a session cannot update it; ask the administrator for a newer "
+                      "version. Your own packages you can update: pi update --extensions");
     Aftermath aftermath = begin_aftermath(look); // before anything of the session runs
     std::optional<UserTerminal> terminal = UserTerminal::find();
     const mode_t mask = umask(0);

@@ -30,14 +30,14 @@ const std::string tmpdir_option = "--pi-agent-tmpdir"; // PATH, or =PATH
 
 [[noreturn]] void refuse(const std::string &option)
 {
-    throw Failure(ExitStatus::usage, "unknown option " + escape_for_display(option) + "; see: pi --pi-agent-help");
+    throw Failure(FailureKind::command_line, "unknown option " + escape_for_display(option) + "; see: pi --pi-agent-help");
 }
 
 std::string require_directory(std::string path)
 {
     if (path.empty())
-        throw Failure(ExitStatus::usage, "--pi-agent-tmpdir needs a directory, as in --pi-agent-tmpdir=build/tmp; without the option each "
-                                         "session has a temporary directory of its own");
+        throw Failure(FailureKind::command_line,
+                      "--pi-agent-tmpdir needs a directory, as in --pi-agent-tmpdir=build/tmp; see: pi --pi-agent-help");
     return path;
 }
 

@@ -234,7 +234,8 @@ private:
     {
         if (!deadline_ || Clock::now() < *deadline_) return;
         if (!leaving_) return leave();
-        throw Failure(ExitStatus::system_failure, "sudo ended and the runner does not answer; see: pgrep -a pi-agent");
+        throw Failure(FailureKind::runner_ended,
+                      "sudo ended and the runner does not answer; pgrep -a pi-agent shows whether it still runs");
     }
 
     ClientInput input_;

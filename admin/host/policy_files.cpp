@@ -104,7 +104,7 @@ std::string policy_file_named(const std::string &name)
                 : name == split_last(policy_path).second ? std::string(policy_path)
                                                          : directory_of_parts(policy_path) + "/" + name;
     if (is_policy_file(path)) return path;
-    throw Failure(ExitStatus::usage, escape_for_display(name) + " would not be read as a part of the policy; say " + policy_path +
+    throw Failure(ExitStatus::usage, escape_for_display(name) + " is not read as a part of the policy; name " + policy_path +
                                          ", the name of a file in " + directory_of_parts(policy_path) +
                                          ", which ends with '.yaml', or users.d/NAME.yaml with the name of a user");
 }

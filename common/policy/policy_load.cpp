@@ -173,9 +173,9 @@ Policy load_policy_to_start(const std::string &main_file, const std::string &use
         const std::string count = found.size() == 1                 ? "1 error"
                                   : found.size() > most_diagnostics ? "more than " + std::to_string(most_diagnostics) + " errors"
                                                                     : std::to_string(found.size()) + " errors";
-        throw Failure(ExitStatus::configuration, "the administrator's policy has " + count + ", so " +
-                                                     (is_users_alone ? "you cannot" : "nobody can") +
-                                                     " start pi. Ask them to run: pi-agentctl check");
+        throw Failure(FailureKind::invalid_policy, "the administrator's policy has " + count + ", so " +
+                                                       (is_users_alone ? "you cannot" : "nobody can") +
+                                                       " start pi. Ask them to run: pi-agentctl check");
     }
 }
 

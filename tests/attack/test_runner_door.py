@@ -50,7 +50,7 @@ def test_the_conversation_of_these_tests_is_the_wrappers(product):
 
 
 def test_called_by_a_user_directly(product, right_call_seen):
-    expect_refusal(product, f"call({ASK}, argv=DIRECT)", "works only as root")
+    expect_refusal(product, f"call({ASK}, argv=DIRECT)", "only root can run this program")
 
 
 @pytest.mark.position("outsider")

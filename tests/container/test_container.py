@@ -166,7 +166,7 @@ def test_an_agent_that_cannot_connect_is_told_of_with_the_key(container, given, 
         done = pi(container, "-p", "hello")
     assert done.returncode == 1 and b"Connection error." in done.stderr, done
     (line,) = [line for line in done.stderr.decode().splitlines() if line.startswith("pi: ")]
-    assert "the policy's network (/etc/pi-agent/policy.yaml:" in line and "nothing outside the session" in line, done
+    assert "the policy's network (/etc/pi-agent/policy.yaml:" in line and "no connection out of the session" in line, done
 
 
 # --- what a caller chose, and root of a container cannot take back

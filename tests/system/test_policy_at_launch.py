@@ -90,9 +90,9 @@ def test_a_drop_in_is_named_as_the_place_of_its_mistakes(machine):
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        ("chown alice policy.yaml", "belongs to uid 1000, not to root; for the administrator: look at what is there, then run: chown root /etc/pi-agent/policy.yaml"),
-        ("chmod g+w policy.yaml", "is writable by others than root (mode 0664); for the administrator: look at what is there, then run: chmod g-w,o-w /etc/pi-agent/policy.yaml"),
-        ("chmod o+w .", "/etc/pi-agent is writable by others than root (mode 0757); for the administrator: look at what is there, then run: chmod g-w,o-w /etc/pi-agent"),
+        ("chown alice policy.yaml", "belongs to uid 1000, not to root; as the administrator, examine it, then run: chown root /etc/pi-agent/policy.yaml"),
+        ("chmod g+w policy.yaml", "is writable by others than root (mode 0664); as the administrator, examine it, then run: chmod g-w,o-w /etc/pi-agent/policy.yaml"),
+        ("chmod o+w .", "/etc/pi-agent is writable by others than root (mode 0757); as the administrator, examine it, then run: chmod g-w,o-w /etc/pi-agent"),
         ("mv policy.yaml /home/alice/p.yaml; ln -s /home/alice/p.yaml policy.yaml", "/home/alice belongs to uid 1000"),
         ("rm policy.yaml", "cannot open /etc/pi-agent/policy.yaml: No such file or directory; the administrator writes one: sudo pi-agentctl init"),
         ("rm policy.yaml; mkdir policy.yaml", "is not a regular file"),
@@ -193,7 +193,7 @@ def test_a_user_whom_the_policy_got_without_apply_is_told_what_is_missing(machin
     with written_policy(machine, changed("  bob:\n", "  eve:\n    roots: [~/projects]\n  bob:\n")):
         done = pi(machine, "sh", "echo ran", user="eve", cwd="/home/eve/projects")
     machine.run("rmdir ~/projects", user="eve", check=True)
-    assert_refused(done, DENIED, "sudo did not run the runner", "the administrator runs: sudo pi-agentctl doctor")
+    assert_refused(done, DENIED, "sudo did not run the runner", "ask the administrator to run: sudo pi-agentctl doctor")
 
 
 def test_a_later_rule_of_sudo_is_named_by_what_the_user_is_told_to_ask_for(machine):
@@ -203,7 +203,7 @@ def test_a_later_rule_of_sudo_is_named_by_what_the_user_is_told_to_ask_for(machi
         doctor = machine.root(["pi-agentctl", "doctor"])
     finally:
         machine.root(["rm", "/etc/sudoers.d/zz-later"], check=True)
-    assert_refused(done, DENIED, "sudo did not run the runner", "the administrator runs: sudo pi-agentctl doctor")
+    assert_refused(done, DENIED, "sudo did not run the runner", "ask the administrator to run: sudo pi-agentctl doctor")
     assert b"a later sudo rule of alice" in doctor.stdout + doctor.stderr, doctor
 
 

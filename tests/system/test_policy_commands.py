@@ -333,7 +333,7 @@ def test_nothing_but_the_policy_can_be_edited(applied, name):
     editor(applied, 'echo "network: none" >"$1"; touch /run/edited')
     before = applied.root(["find", PARTS]).stdout
     done = ctl(applied, "edit", name, env={"EDITOR": EDITOR})
-    assert done.returncode == USAGE and b"would not be read as a part of the policy" in done.stderr, done
+    assert done.returncode == USAGE and b"is not read as a part of the policy" in done.stderr, done
     assert applied.root(["find", PARTS]).stdout == before
     assert applied.root("test -e /run/edited").returncode == 1
 

@@ -207,7 +207,7 @@ TEST_CASE("a file system mounted inside the root is refused with the way out" * 
         skipped("this place makes no mount namespaces");
         return;
     }
-    CHECK(has(answer, "demo lies on another file system that is mounted inside the root"));
+    CHECK(has(answer, "demo lies on another file system, mounted inside the root"));
     CHECK(has(answer, "\n" + caller.root + "|"));
 }
 
