@@ -151,7 +151,7 @@ def test_what_acts_or_waits_when_it_is_opened_is_not_opened(kind, product, contr
     product.machine.run(["sh", "-ec", f"mkdir -p {HOME}/named; {kind.format(f'{HOME}/named/it')}"], check=True)
     begun = time.monotonic()
     done = product.pi("true", f"@{HOME}/named/it")
-    assert done.returncode == 64 and b"is not handed over to the agent" in done.stderr and time.monotonic() - begun < 5, done
+    assert done.returncode == 64 and b"is not handed to the agent" in done.stderr and time.monotonic() - begun < 5, done
     product.machine.run(["sh", "-ec", f"rm {HOME}/named/it; echo x >{HOME}/named/it"], check=True)
     assert product.pi("sh", "-c", 'cat "${1#@}"', "sh", f"@{HOME}/named/it").stdout == b"x\n"
     control_seen("a file in its place is handed over")

@@ -152,7 +152,7 @@ def test_a_link_in_the_configuration_does_not_bring_the_agent(kind, prove):
 
     # Each of the two is enough: what the kernel makes up says that it has no bytes, and no more are copied.
     on, _ = prove(attack, "kernels-files", "copied-size")
-    assert b".md: a file of the kernel's" in on.seen.stderr and on.seen.stdout == b"", on
+    assert b".md: the kernel makes that file" in on.seen.stderr and on.seen.stdout == b"", on
 
 
 def test_a_file_that_takes_no_room_of_the_users_takes_none_of_the_hosts(prove):

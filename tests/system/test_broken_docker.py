@@ -143,7 +143,7 @@ def test_the_daemon_dies_in_a_session(docker):
     with session(docker, "sh", "echo ready; sleep 300") as running:
         docker.root("pkill -9 -x dockerd", check=True)
         assert running.wait() == 71
-        assert b"nor did what ran in it tell" in running.stderr.read()
+        assert b"neither its unit nor the process inside reported it" in running.stderr.read()
     wait_until_empty(lambda: leftovers(docker))
     docker.root("systemctl reset-failed docker; systemctl start docker; until docker version >/dev/null; do sleep 0.2; done", check=True)
     assert docker.root(["docker", "ps", "-aq"], check=True).stdout == b""
