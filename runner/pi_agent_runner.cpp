@@ -79,7 +79,7 @@ int main(int argc, char ** /*argv*/)
         const std::optional<std::string> sudo_uid = take_sudo_uid();
         const AsRoot root = AsRoot::claim();
         if (sudo_uid) record.concerns(parse_uid(*sudo_uid));
-        if (argc != 1 && defence_is_on("no-arguments")) throw Failure(ExitStatus::denied, "denied: this program takes no arguments");
+        if (argc != 1 && defence_is_on("no-arguments")) throw Failure(FailureKind::by_hand, "denied: this program takes no arguments");
         const Account caller = authenticate(root, FdRef(STDIN_FILENO), sudo_uid);
         record.concerns(caller);
         UniqueFd wrapper = take_channel(root);

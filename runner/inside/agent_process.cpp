@@ -197,7 +197,7 @@ pid_t start_agent(const ReceivedLaunch &launch)
     const char *remedy = problem == E2BIG
                              ? "; its arguments and variables are more than Linux takes (execve(2)): pass less, for example in a file"
                              : "; the policy's agent.binary must be an executable that the agent's group may run";
-    throw Failure(ExitStatus::configuration,
+    throw Failure(FailureKind::agent_program,
                   "the agent " + launch.record.binary + " cannot be run: " + SystemFailure(problem, "execve").what() + remedy);
 }
 

@@ -57,7 +57,7 @@ def test_a_root_that_its_user_can_exchange_in_a_tree_that_the_agent_sees_is_refu
 
     try:
         on, _ = prove(attack, "root-place")
-        assert on.seen.returncode == 78 and b"could be exchanged while a session runs" in on.seen.stderr
+        assert on.seen.returncode == 78 and b"others could replace while a session runs" in on.seen.stderr
     finally:
         for target in (product, weak):
             target.machine.install_policy(ATTACK_POLICY.read_text())
@@ -184,7 +184,7 @@ def test_a_root_with_a_colon_which_systemd_divides_there_after_a_reload(prove, p
 
     try:
         on, _ = prove(attack, "root-place")
-        assert on.seen.returncode == 78 and b"has a colon in its name" in on.seen.stderr, on
+        assert on.seen.returncode == 78 and b"whose name contains a colon" in on.seen.stderr, on
     finally:
         for target in (product, weak):
             target.machine.install_policy(ATTACK_POLICY.read_text())

@@ -214,7 +214,7 @@ def test_the_agents_own_is_hidden_and_comes_back(furnished):
     done = pi(furnished, "sh", "cat ~/.nvm/deep/file; ls ~/.nvm")
     assert done.stdout == b"of .nvm\ndeep\n"
     assert messages(done) == [
-        "pi: the user's toolchain is shown in the place of the agent's own ~/.nvm, which is hidden meanwhile (toolchains.readable)"
+        "pi: your toolchain replaces the agent's own ~/.nvm, which is hidden meanwhile (toolchains.readable)"
     ]
     as_alice(furnished, "rm -r .nvm")
     assert agent_says(furnished, "sh", "cat ~/.nvm/own") == b"own\n"

@@ -167,7 +167,7 @@ def test_an_agent_account_that_is_missing_is_named_with_the_remedy(machine):
     with written_policy(machine, text):
         done = pi(machine, "sh", "echo ran")
     words = f"the agent's account pi-agent-missing ({place_of(text, 'alice:')}) does not exist"
-    assert_refused(done, INVALID, words, "the administrator runs: pi-agentctl apply")
+    assert_refused(done, INVALID, words, "ask the administrator to run: sudo pi-agentctl apply")
 
 
 def test_an_agent_account_in_a_group_of_administrators_is_refused(machine):

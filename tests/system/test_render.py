@@ -132,7 +132,7 @@ def test_a_grant_that_a_start_refuses_is_not_rendered(repository, playing_policy
     finally:
         repository.root(["gpasswd", "--delete", "carol", "adm"], check=True)
     for done in (started, rendered):
-        assert (done.returncode, done.stdout) == (INVALID, b"") and b"is granted by a group that opens the host" in done.stderr, done
+        assert (done.returncode, done.stdout) == (INVALID, b"") and b"is granted by a group whose members control the host" in done.stderr, done
 
 
 def test_everybody_can_have_the_profile_of_system_calls(repository):
