@@ -50,7 +50,7 @@ EarlyLook look_early(FdRef cwd)
     for (const auto &granted : rules.roots) {
         auto resolved = resolve_root(granted.spec, caller);
         if (const auto *problem = std::get_if<RootProblem>(&resolved))
-            throw PolicyError({unusable_root(rules, problem->where, problem->text)});
+            throw PolicyError({unusable_root(rules, problem->where, problem->text)}, FailureKind::user_root);
         const ResolvedRoot &root = std::get<ResolvedRoot>(resolved);
         candidates.push_back(RootCandidate{root.path, granted.by_group, granted.spec.where});
         const struct stat facts = examine(root.fd, "examining a root");

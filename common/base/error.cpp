@@ -58,8 +58,8 @@ std::string to_string(const Diagnostic &diagnostic)
     return text;
 }
 
-PolicyError::PolicyError(std::vector<Diagnostic> diagnostics)
-    : Failure(FailureKind::invalid_policy, join_lines(diagnostics)), diagnostics_(std::move(diagnostics))
+PolicyError::PolicyError(std::vector<Diagnostic> diagnostics, FailureKind kind)
+    : Failure(kind, join_lines(diagnostics)), diagnostics_(std::move(diagnostics))
 {
 }
 

@@ -77,7 +77,7 @@ std::string to_string(const Diagnostic &diagnostic);
 // The policy is invalid; what() lists every diagnostic, one a line.
 class PolicyError : public Failure {
 public:
-    explicit PolicyError(std::vector<Diagnostic> diagnostics);
+    explicit PolicyError(std::vector<Diagnostic> diagnostics, FailureKind kind = FailureKind::invalid_policy);
     [[nodiscard]] const std::vector<Diagnostic> &diagnostics() const noexcept { return diagnostics_; }
 
 private:

@@ -131,7 +131,7 @@ void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claim
     for (const auto &granted : rules.roots) {
         auto resolved = resolve_root(granted.spec, caller);
         if (const auto *problem = std::get_if<RootProblem>(&resolved))
-            throw PolicyError({unusable_root(rules, problem->where, problem->text)});
+            throw PolicyError({unusable_root(rules, problem->where, problem->text)}, FailureKind::user_root);
         const ResolvedRoot &root = std::get<ResolvedRoot>(resolved);
         const struct stat facts = examine(root.fd, "examining a root");
         send_place(channel, root.fd, {facts.st_dev, facts.st_ino, place_facts(root.fd).mount});

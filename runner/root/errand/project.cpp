@@ -22,8 +22,9 @@ namespace {
 void judge_root(const RootCandidate &root, const AccessRules &rules, const HostView &view, ProjectPaths paths)
 {
     const auto refuse = [&](const std::string &problem, const std::string &remedy) {
-        throw PolicyError({Diagnostic{root.where, rules.entry + ".roots",
-                                      "the root leads to " + escape_for_display(root.path) + ", " + problem, remedy}});
+        throw PolicyError(
+            {Diagnostic{root.where, rules.entry + ".roots", "the root leads to " + escape_for_display(root.path) + ", " + problem, remedy}},
+            FailureKind::user_root);
     };
     if (paths == ProjectPaths::host && !is_property_safe(root.path) && defence_is_on("root-alphabet"))
         refuse("a name that systemd does not accept",
