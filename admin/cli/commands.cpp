@@ -93,7 +93,7 @@ struct SessionOptions {
     HistoryQuery history;
     std::optional<std::string> user, since, until, project;
     std::string id, whose, directory;
-    bool all = false, json = false, yes = false;
+    bool all = false, json = false, yes = false, follow = false;
 };
 
 void add_stop(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOptions> &all)
@@ -172,8 +172,9 @@ void add_session_commands(CLI::App &app, Action &chosen)
     add_json(sessions, all->json);
     add_stop(app, chosen, all);
     auto *logs = add_command(app, chosen, "logs", "Print what is logged of a session, its record and that of its units",
-                             [all] { run_logs(all->id, std::cout); });
+                             [all] { run_logs(all->id, all->follow, std::cout); });
     logs->add_option("SESSION", all->id, "Its id, or the beginning of that")->required();
+    logs->add_flag("-f,--follow", all->follow, "Go on with what is logged until the session ends");
     add_history(app, chosen, all);
     add_state(app, chosen, all);
 }

@@ -56,6 +56,16 @@ Row to_row(const SessionView &session)
             place_of(session.directory, session.project)};
 }
 
+std::vector<Row> to_short_rows(const std::vector<SessionView> &sessions)
+{
+    std::vector<Row> rows;
+    for (const auto &session : sessions)
+        rows.push_back({short_id(session.id), session.user, session.started_usec ? to_age(session.started_usec) : "preparing",
+                        session.usage.processes ? std::to_string(*session.usage.processes) : "", to_size(session.usage.memory),
+                        to_duration(session.usage.cpu_usec), short_path(place_of(session.directory, session.project), session.user)});
+    return rows;
+}
+
 // "" while the session may go on.
 std::string reason_to_end(const Policy &policy, Uid uid, const FindAccount &find)
 {
@@ -201,6 +211,9 @@ void run_sessions(const std::optional<std::string> &user, bool json, std::ostrea
         rows.push_back(to_row(session));
     if (rows.empty())
         out << "no session\n";
+    else if (const auto columns = columns_for(out))
+        out << to_table({"SESSION", "USER", "AGE", "PROCESSES", "MEMORY", "CPU", "DIRECTORY"}, to_short_rows(sessions), *columns,
+                        Cut::beginning);
     else
         out << to_table({"SESSION", "USER", "AGENT", "SINCE", "PROCESSES", "MEMORY", "CPU", "METHOD", "UNIT", "DIRECTORY"}, rows);
 }
