@@ -39,11 +39,11 @@ std::vector<std::string> command_names(const CLI::App &app)
 std::string usage_problem(const CLI::App &app, const CLI::ParseError &error, std::string_view first)
 {
     const auto chosen = app.get_subcommands();
-    if (!chosen.empty()) return fmt::format("{}; see 'pi-agentctl {} --help'", error.what(), chosen.front()->get_name());
-    if (first.empty() || first.front() == '-') return std::string(error.what()) + "; see 'pi-agentctl --help'";
+    if (!chosen.empty()) return fmt::format("{}; see: pi-agentctl help {}", error.what(), chosen.front()->get_name());
+    if (first.empty() || first.front() == '-') return std::string(error.what()) + "; see: pi-agentctl help";
     const auto names = command_names(app);
     const auto hint = did_you_mean(first, {names.begin(), names.end()});
-    return fmt::format("there is no command {}{}", quote(first), hint.empty() ? "; see 'pi-agentctl --help'" : hint);
+    return fmt::format("unknown command {}{}", quote(first), hint.empty() ? "; see: pi-agentctl help" : hint);
 }
 
 // The command looks at options of `app` when it runs.
@@ -79,11 +79,11 @@ Action parse_command_line(CLI::App &app, int argc, char **argv)
     } catch (const CLI::CallForVersion &version) {
         return [text = std::string(version.what())] { std::cout << text << '\n'; };
     } catch (const CLI::ParseError &error) {
-        throw Failure(ExitStatus::usage, usage_problem(app, error, first));
+        throw Failure(FailureKind::command_line, usage_problem(app, error, first));
     }
     if (chosen) return chosen;
-    throw Failure(ExitStatus::usage,
-                  fmt::format("no command given: one of {}; see 'pi-agentctl --help'", fmt::join(command_names(app), ", ")));
+    throw Failure(FailureKind::command_line,
+                  fmt::format("no command given: use one of {}; see: pi-agentctl help", fmt::join(command_names(app), ", ")));
 }
 
 } // namespace

@@ -63,13 +63,13 @@ std::vector<std::string> usable_places(const Account &user, const Observer &obse
 Candidate named_candidate(const std::string &name, const std::vector<std::string> &roots, const Observer &observer)
 {
     const auto user = find_account(name);
-    if (!user) throw Failure(ExitStatus::usage, "there is no user " + escape_for_display(name) + " on this host");
-    if (user->uid == Uid(0)) throw Failure(ExitStatus::usage, "root is no user of pi; name an ordinary account");
+    if (!user) throw Failure(ExitStatus::usage, "this host has no user " + escape_for_display(name));
+    if (user->uid == Uid(0)) throw Failure(ExitStatus::usage, "root cannot run the agent; name an ordinary account");
     if (!is_account_name(name)) throw Failure(ExitStatus::usage, "a policy cannot name the user " + escape_for_display(name));
     if (roots.empty()) return {name, usable_places(*user, observer)};
     for (const auto &finding : look_at_roots(roots, *user, observer))
         if (finding.kind == Finding::Kind::unusable)
-            throw Failure(ExitStatus::usage, "a root of " + user->name + " cannot be one: " + finding.text);
+            throw Failure(ExitStatus::usage, "a root of " + user->name + " cannot be used: " + finding.text);
     return {name, roots};
 }
 
@@ -79,7 +79,7 @@ std::vector<Candidate> find_candidates(const InitOrder &order, const Observer &o
     for (const auto &name : order.users)
         candidates.push_back(named_candidate(name, order.roots, observer));
     if (!order.users.empty()) return candidates;
-    if (!order.roots.empty()) throw Failure(ExitStatus::usage, "whose roots? say --user NAME too");
+    if (!order.roots.empty()) throw Failure(ExitStatus::usage, "--root needs --user NAME: whose root is it?");
     for (const auto &person : find_people())
         candidates.push_back({person.name, usable_places(person, observer)});
     return candidates;
@@ -127,8 +127,8 @@ void write_policy(const std::string &path, const std::string &text)
     const auto file = open_at(holder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
     const std::string shown = escape_for_display(path);
     if (!file && errno == EEXIST)
-        throw Failure(ExitStatus::usage, shown + " is there already, and is not overwritten; see 'pi-agentctl edit'");
-    if (!file && errno == EACCES) throw Failure(ExitStatus::denied, "only root can write " + shown + "; try sudo, or --output -");
+        throw Failure(ExitStatus::usage, shown + " exists, and init does not overwrite it; change it with 'sudo pi-agentctl edit'");
+    if (!file && errno == EACCES) throw Failure(FailureKind::root_only, "only root can write " + shown + "; use sudo, or --output -");
     if (!file) throw_errno("cannot create " + shown);
     if (::fchmod(file.get(), 0644) != 0) throw_errno("cannot set the mode of " + shown); // pi reads it as its user, whatever the umask
     write_whole(file, text, shown);
@@ -167,9 +167,8 @@ std::string init_text(const std::vector<Candidate> &candidates)
 {
     const auto ready = std::count_if(candidates.begin(), candidates.end(), [](const Candidate &one) { return !one.roots.empty(); });
     if (ready == 0)
-        throw Failure(ExitStatus::usage,
-                      "no user of this host has a directory to start the agent in (looked for ~/projects, ~/src, ~/work and "
-                      "their like); say which: pi-agentctl init --user NAME --root DIRECTORY");
+        throw Failure(ExitStatus::usage, "no user of this host has a directory such as ~/projects, ~/src or ~/work; name the user and the "
+                                         "directory: pi-agentctl init --user NAME --root DIRECTORY");
     std::string text =
         fmt::format("# Who may run the agent, and where. After a change: pi-agentctl check, then pi-agentctl apply.\n"
                     "# 'pi-agentctl explain --user NAME' says what a user gets.\n"

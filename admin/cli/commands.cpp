@@ -100,7 +100,8 @@ void add_stop(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOption
 {
     auto *stop = add_command(app, chosen, "stop", "End sessions, and wait until they are gone", [all] {
         if (!all->stop.id && !all->stop.user && !all->all)
-            throw Failure(ExitStatus::usage, "which session? name its id, or say --user NAME or --all; see 'pi-agentctl sessions'");
+            throw Failure(ExitStatus::usage,
+                          "name a session by its id, or use --user NAME or --all; 'sudo pi-agentctl sessions' lists them");
         run_stop(all->stop, std::cout);
     });
     auto *id = add_optional(stop, "SESSION", all->stop.id, "The id of one, or its beginning");
@@ -141,7 +142,7 @@ void add_state(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOptio
             for (const auto *option : state->get_options())
                 if (option->count() > 0)
                     throw Failure(ExitStatus::usage,
-                                  fmt::format("say {0} after '{1}': pi-agentctl state {1} {0}", option->get_name(), name));
+                                  fmt::format("write {0} after '{1}': pi-agentctl state {1} {0}", option->get_name(), name));
             run();
         });
     };

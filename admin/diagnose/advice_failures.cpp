@@ -6,11 +6,11 @@ namespace pi_agent {
 const std::vector<Advice> &advice_on_failures()
 {
     static const std::vector<Advice> advice = {
-        {"E64", "there is no user …\nat most … paths at once",
+        {"E64", "this host has no user …\nat most … paths at once",
          "A word of the command line cannot be used here: a name that does not exist, or options that exclude each other.",
          "Correct the command. `pi --pi-agent-help` lists the options of `pi`.",
          "Correct the command. `pi-agentctl help COMMAND` lists the options of a command."},
-        {"E64-option", "unknown option …\n--pi-agent-tmpdir needs a directory\nthere is no command …",
+        {"E64-option", "unknown option …\n--pi-agent-tmpdir needs a directory\nunknown command …",
          "The option or command does not exist, or its value is missing. Options of `pi` begin with `--pi-agent-` and come before all "
          "others.",
          "Run `pi --pi-agent-help`, or `pi --help` for the agent's own options.", "Run `pi-agentctl help`, or `pi-agentctl help COMMAND`."},

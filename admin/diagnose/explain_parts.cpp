@@ -225,7 +225,7 @@ void check_limits(const Policy &policy, Problems &problems)
     for (const auto &idle : explained.idle)
         if (idle.said)
             problems.add(idle.said->where, idle.key, idle.said->text + " cannot be enforced on this host: " + idle.reason,
-                         "or leave the key out");
+                         "or remove the key");
 }
 
 std::string idle_defaults(const Policy &policy)

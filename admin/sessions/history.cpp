@@ -219,7 +219,7 @@ void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::o
     if (::geteuid() != 0)
         notes << "pi-agentctl: only root can tell which sessions are running, and what is in " << record_file_path << ", if there is one\n";
     if (json) return print_json({{"starts", starts}}, out);
-    if (starts.empty()) throw Nothing("the record has no such session or refusal");
+    if (starts.empty()) throw Nothing("the record contains no such session or refusal");
     std::vector<Row> rows;
     for (const auto &start : starts)
         rows.push_back(to_row(start));

@@ -86,8 +86,10 @@ UniqueFd open_without_links(FdRef from, const std::string &name, int flags, cons
     auto found = find_beneath(from, name, flags | O_DIRECTORY);
     const bool is_other = !found && (errno == ELOOP || errno == EXDEV || errno == ENOTDIR);
     if (is_other)
-        throw Failure(ExitStatus::usage, escape_for_display(path) + " is no directory, or lies behind a symbolic link, which the agent may "
-                                                                    "have made; name a directory by its real path");
+        throw Failure(
+            ExitStatus::usage,
+            escape_for_display(path) +
+                " is not a directory, or lies behind a symbolic link, which the agent may have made; name a directory by its real path");
     if (!found) throw_errno("opening " + escape_for_display(path) + " as its user");
     return found;
 }
@@ -115,7 +117,7 @@ std::uint64_t copy_file(FdRef from, FdRef directory, const std::string &name, Fd
         if (count == 0) return size;
         size += static_cast<std::uint64_t>(count);
         if (size > export_limit)
-            throw Failure(ExitStatus::system_failure, escape_for_display(name) + " grows while it is copied; export again");
+            throw Failure(ExitStatus::system_failure, escape_for_display(name) + " grew while it was copied; run the command again");
         send_progress(channel);
     }
 }
@@ -126,7 +128,8 @@ Packet receive_file(FdRef transfer, FdRef channel)
     for (int second = 0; second < transfer_patience_seconds && !wait_for_input(transfer, in_seconds(1)); ++second)
         send_progress(channel);
     auto packet = receive_packet(transfer, in_seconds(1));
-    if (!packet) throw Failure(ExitStatus::system_failure, "the reader of the agent's sessions ended before it was done");
+    if (!packet)
+        throw Failure(ExitStatus::system_failure, "the process that reads the agent's sessions ended early; run the command again");
     return std::move(*packet);
 }
 
@@ -193,9 +196,9 @@ void run_state_export(const std::string &user, const std::string &directory, std
     const auto account = find_account(user);
     if (!account || account->uid == Uid(0))
         throw Failure(ExitStatus::configuration,
-                      escape_for_display(user) + " is no user of this host any more, who could be given anything");
+                      escape_for_display(user) + " is not a user of this host any more, so nobody can own the copy");
     const std::string path = without_trailing_slashes(std::filesystem::absolute(directory).lexically_normal().string());
-    if (path == "/") throw Failure(ExitStatus::usage, "the export needs a directory of its own; name a new one");
+    if (path == "/") throw Failure(ExitStatus::usage, "the export needs an empty directory of its own; name a new one");
     const auto sessions = open_sessions_of_agent(root, state);
     const auto exported = transfer_files(root, state, *account, sessions, path);
     out << exported.files << " files, " << to_size(exported.bytes) << ", copied to " << escape_for_display(path) << ", of "

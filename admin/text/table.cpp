@@ -71,7 +71,7 @@ std::string written(const std::tm &parts, char between)
 {
     throw Failure(ExitStatus::usage,
                   "the time '" + escape_for_display(text) +
-                      "' is none: write 2026-03-01, '2026-03-01 12:00', today, yesterday, 2h (for two hours ago), or @SECONDS");
+                      "' is not valid: write 2026-03-01, '2026-03-01 12:00', today, yesterday, 2h (for two hours ago), or @SECONDS");
 }
 
 // A number of an option's, of seconds or more.

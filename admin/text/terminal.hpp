@@ -64,7 +64,7 @@ public:
 // `why` goes on after the command's name: "changes the host, so only root can run it". Throws Failure(denied) for everybody else.
 inline AsRoot claim_root(const std::string &command, const std::string &why)
 {
-    if (::geteuid() != 0) throw Failure(ExitStatus::denied, command + " " + why + "; try 'sudo pi-agentctl " + command + "'");
+    if (::geteuid() != 0) throw Failure(FailureKind::root_only, command + " " + why + "; run: sudo pi-agentctl " + command);
     return AsRoot::claim();
 }
 

@@ -99,7 +99,7 @@ def test_check_refuses_a_file_in_a_root_that_is_read_as_the_user(what, machine):
     machine.write("/root/draft.yaml", text)
     told = said(machine, "check", "/root/draft.yaml", status=78)
     on_host(machine, "rm cfg-link")
-    assert f"{key}: {words} lies in '{ROOT}', where agents of alice write" in told and "keep it outside of all roots" in told, told
+    assert f"{key}: {words} lies in '{ROOT}', where agents of alice write" in told and "move it out of all roots" in told, told
     assert "/root/draft.yaml:" in told, told
 
 

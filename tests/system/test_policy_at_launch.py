@@ -111,7 +111,7 @@ def test_a_policy_file_that_cannot_be_trusted_or_read_stops_every_launch(machine
 def test_a_policy_that_only_root_can_read_stops_the_user_with_words(machine):
     with written_policy(machine, PLAYING_POLICY):
         machine.root(["chmod", "600", POLICY_FILE], check=True)
-        assert_refused(pi(machine, "sh", "echo ran"), INVALID, f"cannot open {POLICY_FILE}: Permission denied", "readable by all")
+        assert_refused(pi(machine, "sh", "echo ran"), INVALID, f"cannot open {POLICY_FILE}: Permission denied", "readable for all")
 
 
 def test_the_emergency_stop_names_its_line_and_needs_no_apply(machine):

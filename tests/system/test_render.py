@@ -125,7 +125,7 @@ def test_what_a_list_protects_must_be_there(repository, playing_policy):
 def test_a_grant_that_a_start_refuses_is_not_rendered(repository, playing_policy):
     repository.root(["gpasswd", "--add", "carol", "adm"], check=True)
     try:
-        with pytest.raises(MachineError, match="is a group that opens the host"):
+        with pytest.raises(MachineError, match="is a group whose members control the host"):
             playing_policy(PLAYING_POLICY.replace('"%devs"', '"%adm"'))
         started = repository.run(["pi", "sh", "true"], "carol", cwd="/srv/devs")
         rendered = render(repository, "podman", user="carol", cwd="/srv/devs")
