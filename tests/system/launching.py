@@ -1,6 +1,7 @@
 """How the system tests start pi in the machine, and how they look at what came of it."""
 
 import contextlib
+import re
 import select
 import time
 

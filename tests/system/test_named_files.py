@@ -85,7 +85,7 @@ def test_refused_is(what, notes):
     notes.run(["bash", "-ec", make], cwd=NOTES, check=True)
     done = pi(notes, "sh", "echo ran", *([named] if isinstance(named, str) else named))
     assert_refused(done, USAGE, "is not handed to the agent: ", *words)
-    assert len(messages(done)) == 1, done
+    assert len(messages(done)) == 2, done
     notes.root("rm -f /var/lib/device", check=True)
     wait_until_empty(lambda: leftovers(notes))
 

@@ -69,7 +69,7 @@ def test_users_are_told_whom_to_ask_and_check_names_every_mistake(machine):
     with written_policy(machine, text):
         done = pi(machine, "sh", "echo ran")
         checked = machine.root(["pi-agentctl", "check"])
-    assert messages(done) == ["pi: the administrator's policy has 4 errors, so nobody can start pi. Ask them to run: pi-agentctl check"]
+    assert messages(done) == ["pi: the administrator's policy has 4 errors, so nobody can start pi. Ask them to run: pi-agentctl check", "pi: see: pi-agentctl explain E78-policy"]
     said = (checked.stdout + checked.stderr).decode()
     assert all(word in said for word in ("users.alice.roots[0]", "users.bob.rots", "hardening", "nonsense")), said
     assert said.count(f"{POLICY_FILE}:") >= 4, said
