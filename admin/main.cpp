@@ -18,14 +18,14 @@ using namespace pi_agent;
 
 constexpr const char *footer = "Exit status:\n"
                                "   0  done\n"
-                               "   1  there is nothing of that kind: no session to end, no entry, no earlier policy, or the answer was no\n"
-                               "  64  usage\n"
-                               "  69  the sandbox does not hold here\n"
-                               "  70  a bug of pi-agent\n"
-                               "  71  the system refused something\n"
-                               "  75  another apply or edit is running, or a session is in the way\n"
-                               "  77  denied: only root can do that\n"
-                               "  78  the policy or the host is not valid";
+                               "   1  nothing of that kind exists (no session to end, no entry, no earlier policy), or the answer was no\n"
+                               "  64  the command line is wrong\n"
+                               "  69  the host has faults, or the sandbox does not hold\n"
+                               "  70  a bug in pi-agent\n"
+                               "  71  the operating system refused something\n"
+                               "  75  another command or a session is in the way\n"
+                               "  77  only root can run the command\n"
+                               "  78  the policy has errors, or the host does not fit it";
 
 std::vector<std::string> command_names(const CLI::App &app)
 {
@@ -52,7 +52,8 @@ Action parse_command_line(CLI::App &app, int argc, char **argv)
     app.set_version_flag("--version", std::string("pi-agentctl ") + build::version);
     app.set_help_all_flag("--help-all", "Print the help of every command and exit");
     app.require_subcommand(0, 1); // none at all is our message: CLI11 would report a misspelt command as a missing one
-    app.footer(std::string("The policy is ") + policy_path + ". " + footer);
+    const auto where = std::string("The policy is ") + policy_path + ". A message ends with a code: pi-agentctl explain CODE explains it.";
+    app.footer(where);
     Action chosen;
     add_commands(app, chosen);
     const std::string_view first = argc > 1 ? argv[1] : "";
@@ -73,6 +74,7 @@ Action parse_command_line(CLI::App &app, int argc, char **argv)
     try {
         app.parse(static_cast<int>(words.size()), words.data());
     } catch (const CLI::CallForAllHelp &) {
+        app.footer(where + "\n\n" + footer);
         return [help = app.help("", CLI::AppFormatMode::All)] { std::cout << help; };
     } catch (const CLI::CallForHelp &) {
         return [help = app.help()] { std::cout << help; };
