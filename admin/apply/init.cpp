@@ -193,7 +193,7 @@ void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes)
     const auto text = init_text(find_candidates(order, observer));
     Problems problems;
     check_host(parse_policy({{policy_path, text}}), observer, Means::installed, problems); // as check judges, before it is written
-    if (!problems.empty()) notes << "pi-agentctl: to be mended before 'pi-agentctl apply':\n" << PolicyError(problems.all()).what() << '\n';
+    if (!problems.empty()) notes << "pi-agentctl: correct this before 'pi-agentctl apply':\n" << PolicyError(problems.all()).what() << '\n';
     const auto path = order.output.value_or(policy_path);
     if (path == "-") {
         out << text;

@@ -80,6 +80,13 @@ bool is_path_of_names(const std::string &path)
     return !has_odd_component(path) && path.find('\0') == std::string::npos;
 }
 
+// In the child that is the user whose sessions are copied.
+std::string name_of_this_user()
+{
+    const auto account = find_account(Uid(::geteuid()));
+    return account ? escape_for_display(account->name) : "the user";
+}
+
 // No link is followed on the way: in a root the user's agent may have made it, and what is written here comes from the agent, too.
 UniqueFd open_without_links(FdRef from, const std::string &name, int flags, const std::string &path)
 {
@@ -90,7 +97,7 @@ UniqueFd open_without_links(FdRef from, const std::string &name, int flags, cons
             ExitStatus::usage,
             escape_for_display(path) +
                 " is not a directory, or lies behind a symbolic link, which the agent may have made; name a directory by its real path");
-    if (!found) throw_errno("opening " + escape_for_display(path) + " as its user");
+    if (!found) throw_errno(name_of_this_user() + " cannot open " + escape_for_display(path));
     return found;
 }
 
@@ -100,7 +107,7 @@ UniqueFd make_export_directory(const std::string &path)
     const auto top = open_or_throw("opening /", "/", O_PATH | O_DIRECTORY);
     const auto [above, name] = split_last(path.substr(1));
     const auto parent = open_without_links(top, above, O_PATH, path);
-    if (mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST) throw_errno("creating " + shown + " as its user");
+    if (mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST) throw_errno(name_of_this_user() + " cannot create " + shown);
     auto directory = open_without_links(parent, name, O_RDONLY, path);
     if (!names_in(directory).empty()) throw Failure(ExitStatus::usage, shown + " is not empty; name a new directory");
     return directory;

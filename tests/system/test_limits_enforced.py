@@ -249,8 +249,8 @@ def test_a_limit_that_the_host_cannot_enforce_is_refused_before_anything_is_made
 
 def test_defaults_that_hold_nobody_are_told_and_stop_nobody(idle):
     assert pi(idle, "sh", "echo started").stdout == b"started\n"
-    assert b"not enforced: the default of limits.memory: " in idle.root(["pi-agentctl", "check"], check=True).stdout
-    assert b"not enforced: the default of limits.tasks: " in idle.run(["pi-agentctl", "explain"], cwd=DEMO, check=True).stdout
+    assert b"limits.memory (default) is not enforced: " in idle.root(["pi-agentctl", "check"], check=True).stdout
+    assert b"limits.tasks (default) is not enforced: " in idle.run(["pi-agentctl", "explain"], cwd=DEMO, check=True).stdout
 
 
 def test_time_and_sessions_need_no_controller(idle, playing_policy):

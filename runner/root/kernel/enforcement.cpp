@@ -55,9 +55,9 @@ std::optional<std::uint64_t> cpu_in(const ControlGroup &group)
 
 std::string reason_for(const std::string &controller, const HostControllers &host)
 {
-    const std::string lack = host.is_unified
-                                 ? "its control groups (version 2, /sys/fs/cgroup/cgroup.controllers) have no controller " + controller
-                                 : "no control groups of version 1 with the controller " + controller + " are mounted in /sys/fs/cgroup";
+    const std::string lack =
+        host.is_unified ? "this host's control groups (version 2, /sys/fs/cgroup/cgroup.controllers) have no controller " + controller
+                        : "no control groups of version 1 with the controller " + controller + " are mounted in /sys/fs/cgroup";
     const std::string words = controller == "memory" ? "without cgroup_disable=memory, on some boards with cgroup_enable=memory"
                                                      : "without cgroup_disable=" + controller;
     return lack + "; start its kernel with it (" + words + "), or, in a container, have it delegated";
@@ -153,7 +153,7 @@ HostControllers host_controllers()
 
 std::string to_string(const IdleLimit &limit)
 {
-    return limit.said ? limit.key + ": " + limit.said->text + " (" + to_string(limit.said->where) + ")" : "the default of " + limit.key;
+    return limit.said ? limit.key + ": " + limit.said->text + " (" + to_string(limit.said->where) + ")" : limit.key + " (default)";
 }
 
 std::vector<IdleLimit> idle_limits(const LimitsPolicy &limits, const HostControllers &host)
