@@ -95,4 +95,4 @@ def test_a_key_of_the_whole_policy_is_not_suggested_for_a_user(applied):
     policy = STANDARD_POLICY.replace("    roots: [~/work]\n", "    roots: [~/work]\n    network: none\n")
     with written_policy(applied, policy):
         shown = said(applied, "check", status=INVALID)
-    assert "users.bob.network: unknown key: 'network' holds for the whole policy, and cannot be said for one user or group" in shown, shown
+    assert "users.bob.network: unknown key: 'network' holds for the whole policy, and cannot be set for one user or group" in shown, shown
