@@ -18,14 +18,14 @@ using namespace pi_agent;
 
 constexpr const char *footer = "Exit status:\n"
                                "   0  done\n"
-                               "   1  there is nothing of that kind: no session to end, no entry, no earlier policy, or the answer was no\n"
-                               "  64  usage\n"
-                               "  69  the sandbox does not hold here\n"
-                               "  70  a bug of pi-agent\n"
-                               "  71  the system refused something\n"
-                               "  75  another apply or edit is running, or a session is in the way\n"
-                               "  77  denied: only root can do that\n"
-                               "  78  the policy or the host is not valid";
+                               "   1  nothing of that kind exists (no session to end, no entry, no earlier policy), or the answer was no\n"
+                               "  64  the command line is wrong\n"
+                               "  69  the host has faults, or the sandbox does not hold\n"
+                               "  70  a bug in pi-agent\n"
+                               "  71  the operating system refused something\n"
+                               "  75  another command or a session is in the way\n"
+                               "  77  only root can run the command\n"
+                               "  78  the policy has errors, or the host does not fit it";
 
 std::vector<std::string> command_names(const CLI::App &app)
 {
@@ -39,11 +39,11 @@ std::vector<std::string> command_names(const CLI::App &app)
 std::string usage_problem(const CLI::App &app, const CLI::ParseError &error, std::string_view first)
 {
     const auto chosen = app.get_subcommands();
-    if (!chosen.empty()) return fmt::format("{}; see 'pi-agentctl {} --help'", error.what(), chosen.front()->get_name());
-    if (first.empty() || first.front() == '-') return std::string(error.what()) + "; see 'pi-agentctl --help'";
+    if (!chosen.empty()) return fmt::format("{}; see: pi-agentctl help {}", error.what(), chosen.front()->get_name());
+    if (first.empty() || first.front() == '-') return std::string(error.what()) + "; see: pi-agentctl help";
     const auto names = command_names(app);
     const auto hint = did_you_mean(first, {names.begin(), names.end()});
-    return fmt::format("there is no command {}{}", quote(first), hint.empty() ? "; see 'pi-agentctl --help'" : hint);
+    return fmt::format("unknown command {}{}", quote(first), hint.empty() ? "; see: pi-agentctl help" : hint);
 }
 
 // The command looks at options of `app` when it runs.
@@ -52,7 +52,8 @@ Action parse_command_line(CLI::App &app, int argc, char **argv)
     app.set_version_flag("--version", std::string("pi-agentctl ") + build::version);
     app.set_help_all_flag("--help-all", "Print the help of every command and exit");
     app.require_subcommand(0, 1); // none at all is our message: CLI11 would report a misspelt command as a missing one
-    app.footer(std::string("The policy is ") + policy_path + ". " + footer);
+    const auto where = std::string("The policy is ") + policy_path + ". A message ends with a code: pi-agentctl explain CODE explains it.";
+    app.footer(where);
     Action chosen;
     add_commands(app, chosen);
     const std::string_view first = argc > 1 ? argv[1] : "";
@@ -73,17 +74,18 @@ Action parse_command_line(CLI::App &app, int argc, char **argv)
     try {
         app.parse(static_cast<int>(words.size()), words.data());
     } catch (const CLI::CallForAllHelp &) {
+        app.footer(where + "\n\n" + footer);
         return [help = app.help("", CLI::AppFormatMode::All)] { std::cout << help; };
     } catch (const CLI::CallForHelp &) {
         return [help = app.help()] { std::cout << help; };
     } catch (const CLI::CallForVersion &version) {
         return [text = std::string(version.what())] { std::cout << text << '\n'; };
     } catch (const CLI::ParseError &error) {
-        throw Failure(ExitStatus::usage, usage_problem(app, error, first));
+        throw Failure(FailureKind::command_line, usage_problem(app, error, first));
     }
     if (chosen) return chosen;
-    throw Failure(ExitStatus::usage,
-                  fmt::format("no command given: one of {}; see 'pi-agentctl --help'", fmt::join(command_names(app), ", ")));
+    throw Failure(FailureKind::command_line,
+                  fmt::format("no command given: use one of {}; see: pi-agentctl help", fmt::join(command_names(app), ", ")));
 }
 
 } // namespace
@@ -92,11 +94,15 @@ int main(int argc, char **argv)
 {
     // `pi --pi-agent-explain` becomes this program, and what it says is pi's.
     const char *prefix = argc > 0 && std::string_view(argv[0]) == "pi" ? "pi: " : "pi-agentctl: ";
-    // Each line of `text` after the name of the program.
-    const auto fail = [prefix](const std::string &text, int status) {
+    // Each line of `text` after the name of the program, and then where to read on.
+    const auto say = [prefix](const std::string &text) {
         std::cout.flush();
         std::cerr << prefix_lines(prefix, text);
-        return status;
+    };
+    const auto fail = [&say](const Failure &failure, const std::string &shown) {
+        const auto pointer = pointer_to(failure.kind(), failure.status());
+        say(shown + (shown.empty() || pointer.empty() ? "" : "\n") + pointer);
+        return static_cast<int>(failure.status());
     };
     try {
         CLI::App app("Administers pi-agent: writes and checks its policy, makes the host follow it, and looks after sessions and state.",
@@ -106,14 +112,15 @@ int main(int argc, char **argv)
         if (!std::cout) throw Failure(ExitStatus::system_failure, "cannot write to standard output");
         return 0;
     } catch (const Nothing &nothing) {
-        return fail(nothing.what(), nothing_status);
+        say(nothing.what());
+        return nothing_status;
     } catch (const PolicyError &error) {
         std::cout.flush();
         std::cerr << show_problems(error.diagnostics(), prefix, read_again);
-        return static_cast<int>(error.status());
+        return fail(error, "");
     } catch (const Failure &failure) {
-        return fail(failure.what(), static_cast<int>(failure.status()));
+        return fail(failure, failure.what());
     } catch (const std::exception &failure) {
-        return fail(std::string("a bug of pi-agent: ") + failure.what(), static_cast<int>(ExitStatus::internal));
+        return fail(Failure(ExitStatus::internal, ""), std::string("a bug of pi-agent: ") + failure.what());
     }
 }

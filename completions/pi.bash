@@ -1,5 +1,8 @@
 # shellcheck shell=bash
-# Completion of pi in bash: the options of the wrapper, and paths. The agent's own options are not known before it runs.
+# Completion of pi in bash: the options of the wrapper and, from a list, those of the agent, and paths. Only pi itself is started.
+
+# Installed as DATADIR/bash-completion/completions/pi.
+_pi_agent_options=${BASH_SOURCE[0]%/bash-completion/*}/pi-agent/agent-options/pi
 
 _pi_of_pi_agent() {
     local cur=${COMP_WORDS[COMP_CWORD]} kind=-f
@@ -9,6 +12,7 @@ _pi_of_pi_agent() {
     if [[ $cur == -* ]]; then
         local options
         options=$(pi --pi-agent-help 2>/dev/null | sed -n 's/^  \(--pi-agent-[a-z]*=\{0,1\}\).*/\1/p')
+        [[ $cur == --pi-agent-* ]] || options+=" $(sed -n 's/^\(-[^[:space:]]*\).*/\1/p' "$_pi_agent_options" 2>/dev/null)"
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
         [[ ${COMPREPLY[*]} != *= ]] || compopt -o nospace
     else

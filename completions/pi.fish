@@ -1,7 +1,13 @@
-# Completion of pi in fish: the options of the wrapper, and paths. The agent's own options are not known before it runs.
+# Completion of pi in fish: the options of the wrapper and, from a list, those of the agent, and paths. Only pi itself is started.
+
+# Installed as DATADIR/fish/vendor_completions.d/pi.fish.
+set -g __pi_of_pi_agent_list (string replace -r '/fish/[^/]*$' '' (status dirname))/pi-agent/agent-options/pi
 
 function __pi_of_pi_agent_options
     pi --pi-agent-help 2>/dev/null | string replace -rf -- '^  (--pi-agent-[a-z]*=?)[A-Z]* *(.*)' '$1'\t'$2'
+    if test -r $__pi_of_pi_agent_list
+        string match -r '^-.*' <$__pi_of_pi_agent_list
+    end
     set -l option --pi-agent-tmpdir=
     if string match -q -- "$option*" (commandline -ct)
         for path in (__fish_complete_directories (commandline -ct | string replace -- $option '') '')

@@ -1,5 +1,5 @@
 #compdef pi
-# Completion of pi in zsh: the options of the wrapper, and paths. The agent's own options are not known before it runs.
+# Completion of pi in zsh: the options of the wrapper and, from a list, those of the agent, and paths. Only pi itself is started.
 
 local -a options
 if [[ $PREFIX == --pi-agent-tmpdir=* ]]; then
@@ -7,6 +7,11 @@ if [[ $PREFIX == --pi-agent-tmpdir=* ]]; then
     _files -/
 elif [[ $PREFIX == -* ]]; then
     options=(${(f)"$(pi --pi-agent-help 2>/dev/null | sed -n 's/^  \(--pi-agent-[a-z]*=\{0,1\}\)[A-Z]* *\(.*\)/\1:\2/p')"})
+    if [[ $PREFIX != --pi-agent-* ]]; then
+        # Installed as DATADIR/zsh/site-functions/_pi.
+        local list=${${(%):-%x}%/zsh/*}/pi-agent/agent-options/pi
+        [[ ! -r $list ]] || options+=(${(f)"$(sed -n 's/^\(-[^[:space:]]*\)\t\(.*\)/\1:\2/p' $list)"})
+    fi
     _describe -o option options -S ''
 else
     compset -P '@'

@@ -49,7 +49,7 @@ UniqueFd take_control_socket(int fd)
     int type = 0;
     socklen_t length = sizeof type;
     if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_SEQPACKET)
-        throw Failure(ExitStatus::denied, "this program is run by pi-agent's runner, not by hand");
+        throw Failure(FailureKind::by_hand, "pi-agent's runner starts this program; do not run it by hand");
     UniqueFd control = duplicate(FdRef(fd));
     const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
     if (!control || !null || dup2(null.get(), STDIN_FILENO) < 0 || (fd != STDIN_FILENO && close(fd) != 0))

@@ -24,7 +24,7 @@ void take_control_socket()
     int type = 0;
     socklen_t length = sizeof type;
     if (getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_SEQPACKET)
-        throw Failure(ExitStatus::denied, "this program is run by pi-agent's runner, not by hand");
+        throw Failure(FailureKind::by_hand, "pi-agent's runner starts this program; do not run it by hand");
     if (dup2(STDIN_FILENO, podman_control_fd) < 0) throw_errno("placing the control socket");
     keep_descriptors_to(podman_control_fd);
 }

@@ -48,7 +48,7 @@ int report(FdRef wrapper, SessionRecord &record, const Failure &failure)
     const std::string unrecorded = record_failure(record, failure);
     if (!unrecorded.empty() && unrecorded != text) text += "\n" + unrecorded;
     try {
-        send_packet(wrapper, encode(RunnerMessage(FailureReport{failure.status(), text})), {}, in_seconds(1));
+        send_packet(wrapper, encode(RunnerMessage(FailureReport{failure.status(), text, failure.kind()})), {}, in_seconds(1));
     } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: the wrapper is gone, the record has it
     }
     return static_cast<int>(failure.status());
@@ -79,7 +79,7 @@ int main(int argc, char ** /*argv*/)
         const std::optional<std::string> sudo_uid = take_sudo_uid();
         const AsRoot root = AsRoot::claim();
         if (sudo_uid) record.concerns(parse_uid(*sudo_uid));
-        if (argc != 1 && defence_is_on("no-arguments")) throw Failure(ExitStatus::denied, "denied: this program takes no arguments");
+        if (argc != 1 && defence_is_on("no-arguments")) throw Failure(FailureKind::by_hand, "denied: this program takes no arguments");
         const Account caller = authenticate(root, FdRef(STDIN_FILENO), sudo_uid);
         record.concerns(caller);
         UniqueFd wrapper = take_channel(root);

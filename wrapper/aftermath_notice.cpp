@@ -43,8 +43,8 @@ std::string change_of(const Finding &finding)
 
 std::string left_out(const Snapshot &after, const std::string &cwd)
 {
-    std::string text = "pi: not everything was looked at for such things (at most " + std::to_string(aftermath_seconds) + " seconds and " +
-                       std::to_string(aftermath_entries) + " entries); left out: ";
+    std::string text = "pi: the search for such files was not complete (at most " + std::to_string(aftermath_seconds) + " seconds and " +
+                       std::to_string(aftermath_entries) + " entries); not searched: ";
     for (std::size_t index = 0; index < after.not_looked_at.size(); ++index)
         text += (index == 0 ? "" : ", ") + shown_path(after.not_looked_at[index], cwd);
     if (after.more_not_looked_at > 0) text += " and " + std::to_string(after.more_not_looked_at) + " more directories";
@@ -57,7 +57,7 @@ std::string aftermath_notice(const std::vector<Finding> &findings, const Snapsho
                              const std::string &recorded_session)
 {
     std::string text;
-    if (!findings.empty()) text = "pi: this session left things that run code outside later:\n";
+    if (!findings.empty()) text = "pi: Review before you go on: this session added or changed files that run code outside the sandbox:\n";
     const std::size_t count = std::min(findings.size(), line_limit);
     for (std::size_t index = 0; index < count; ++index) {
         const Finding &finding = findings[index];
@@ -67,8 +67,8 @@ std::string aftermath_notice(const std::vector<Finding> &findings, const Snapsho
     if (findings.size() > count)
         text += "pi:   and " + std::to_string(findings.size() - count) + " more" +
                 (recorded_session.empty() ? "" : ": journalctl -o json PI_AGENT_SESSION=" + recorded_session) + "\n";
-    if (!findings.empty() && recorded_session.empty()) text += "pi: the journal took no record of them\n";
-    if (!findings.empty()) text += "pi: look at them before you use git, an editor or these programs there\n";
+    if (!findings.empty() && recorded_session.empty()) text += "pi: the journal did not record them\n";
+    if (!findings.empty()) text += "pi: Until then use neither git nor an editor nor these programs there.\n";
     if (!after.is_complete) text += left_out(after, cwd);
     return text;
 }
@@ -81,7 +81,7 @@ std::string links_notice(const std::set<std::string> &before, const std::set<std
         if (!before.contains(link) && ++count <= line_limit) text += "pi:   " + link + "\n";
     if (count == 0) return "";
     if (count > line_limit) text += "pi:   and " + std::to_string(count - line_limit) + " more\n";
-    return "pi: this session left links that lead out of your projects, in what pi reads as you; no start follows them:\n" + text;
+    return "pi: this session left links that lead out of your projects, in files that pi reads as you; pi does not follow them:\n" + text;
 }
 
 std::string aftermath_json(const std::vector<Finding> &findings)
@@ -98,7 +98,8 @@ std::string aftermath_json(const std::vector<Finding> &findings)
 
 bool record_aftermath(const std::vector<Finding> &findings, const std::string &session)
 {
-    const std::string message = "session " + session + " left " + std::to_string(findings.size()) + " things that run code outside later";
+    const std::string message =
+        "session " + session + " left " + std::to_string(findings.size()) + " files that run code outside the sandbox";
     return send_to_journal({{"MESSAGE", message},
                             {"MESSAGE_ID", message_id},
                             {"PRIORITY", "5"},

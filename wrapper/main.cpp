@@ -2,6 +2,7 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/request.hpp"
+#include "common/base/text.hpp"
 #include "common/policy/policy_env.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/aftermath.hpp"
@@ -10,7 +11,6 @@
 #include "wrapper/refusal.hpp"
 #include "wrapper/session_client.hpp"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,7 +19,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -92,8 +91,9 @@ AgentEnded run(WrapperOptions options)
     const EarlyLook look = refuse_early(cwd);
     if (options.debug) std::fprintf(stderr, "pi: %s\n", look.decision.c_str());
     if (options.program == Program::agent && asks_for_self_update(options.agent_arguments))
-        throw Failure(ExitStatus::usage, "pi itself is updated by this host's administrator, for everybody, and not from a session; "
-                                         "'pi update --extensions' updates your packages");
+        throw Failure(FailureKind::self_update,
+                      "the agent is installed for the whole host, so a session cannot update it; ask the administrator for a newer "
+                      "version. Your own packages you can update: pi update --extensions");
     Aftermath aftermath = begin_aftermath(look); // before anything of the session runs
     std::optional<UserTerminal> terminal = UserTerminal::find();
     const mode_t mask = umask(0);
@@ -129,15 +129,14 @@ AgentEnded run(WrapperOptions options)
     }
 }
 
-// A policy can be wrong in several places, each with a line of its own.
-int report(ExitStatus status, std::string_view text)
+// A policy can be wrong in several places, each with a line of its own; the last line says where to read on.
+int report(const Failure &failure)
 {
-    while (true) {
-        const std::size_t end = std::min(text.find('\n'), text.size());
-        std::fprintf(stderr, "pi: %.*s\n", static_cast<int>(end), text.data());
-        if (end == text.size()) return static_cast<int>(status);
-        text.remove_prefix(end + 1);
-    }
+    std::string said = failure.what();
+    if (const std::string pointer = pointer_to(failure.kind(), failure.status()); !pointer.empty()) said += "\n" + pointer;
+    for (const auto line : split(said, '\n'))
+        std::fprintf(stderr, "pi: %.*s\n", static_cast<int>(line.size()), line.data());
+    return static_cast<int>(failure.status());
 }
 
 } // namespace
@@ -155,10 +154,10 @@ int main(int argc, char **argv)
         end_as(run(std::move(options)));
     } catch (const EarlyRefusal &refusal) {
         record_refusal(refusal, program);
-        return report(refusal.status(), refusal.what());
+        return report(refusal);
     } catch (const Failure &failure) {
-        return report(failure.status(), failure.what());
+        return report(failure);
     } catch (const std::exception &failure) {
-        return report(ExitStatus::internal, std::string("internal error: ") + failure.what());
+        return report(Failure(ExitStatus::internal, std::string("internal error: ") + failure.what()));
     }
 }

@@ -19,12 +19,12 @@ std::string closed_network_notice(const NetworkPolicy &network, const AgentEnded
 {
     if (network.mode == NetworkMode::full || !has_failed(ended)) return "";
     std::string reached;
-    if (network.mode == NetworkMode::none) reached = "nothing outside the session, so no model";
-    if (network.mode == NetworkMode::loopback) reached = "this host's own services alone, so no model elsewhere";
+    if (network.mode == NetworkMode::none) reached = "no connection out of the session, so no model provider";
+    if (network.mode == NetworkMode::loopback) reached = "only services of this host, so no model provider elsewhere";
     if (network.mode == NetworkMode::listed)
-        reached = "the addresses of its list alone, so a model or name server that is not among them is not";
-    return "the agent failed; if it could not connect: the policy's network (" + to_string(network.where) + ") lets it reach " + reached +
-           "; ask your administrator to change that key";
+        reached = "only the addresses of its list, which may lack those of the model provider or of the name server";
+    return "if the agent could not connect: the policy's network (" + to_string(network.where) + ") allows " + reached +
+           "; ask the administrator to change that key";
 }
 
 } // namespace pi_agent

@@ -8,19 +8,19 @@
 
 namespace pi_agent {
 
-const char *const wrapper_help = R"(pi runs the coding agent in this directory, as a user of its own, in a sandbox that the
-administrator's policy describes (/etc/pi-agent/policy.yaml). Every argument goes to the agent, except these, which come first:
+const char *const wrapper_help = R"(pi runs the coding agent in this directory, as an account of its own, in the sandbox of the
+administrator's policy. Every argument goes to the agent, except these, which come first:
 
   --pi-agent-help         print this and stop; `pi --help` is the agent's own help
-  --pi-agent-explain      print what would be launched and why, launch nothing
-  --pi-agent-debug        tell on standard error what the wrapper does and what the session gets
-  --pi-agent-canary       start a program in the agent's place that tries what the sandbox is to refuse, and says what it found
-  --pi-agent-shell        start bash in the agent's place, with the arguments that follow: what it sees, the agent sees
-  --pi-agent-sessions     copy the sessions that your own agent had in this directory to the agent's home, for -c and --resume
-  --pi-agent-tmpdir PATH  let TMPDIR be this directory inside the project's root; it is made if need be, and never removed
+  --pi-agent-explain      print what would be started and why; start nothing
+  --pi-agent-debug        print on standard error each step and what the session gets
+  --pi-agent-canary       try what the sandbox must refuse, in the agent's place, and print the results
+  --pi-agent-shell        start bash in the agent's place, with the arguments that follow
+  --pi-agent-sessions     copy the sessions of your own agent in this directory to the agent's home
+  --pi-agent-tmpdir PATH  use this directory inside the project's root as TMPDIR; it is made if it is missing
 
-Exit status: the agent's own. pi-agent itself ends with 64 (a bad option, or a file that cannot be handed over), 69 (the sandbox cannot work here), 70 (a bug),
-71 (the operating system failed), 75 (limit or lock), 77 (denied) or 78 (invalid configuration), and says why on standard error.
+The policy is /etc/pi-agent/policy.yaml. A message ends with a code, which `pi-agentctl explain CODE`
+explains. man pi has more, and the table of exit statuses.
 )";
 
 namespace {
@@ -30,14 +30,14 @@ const std::string tmpdir_option = "--pi-agent-tmpdir"; // PATH, or =PATH
 
 [[noreturn]] void refuse(const std::string &option)
 {
-    throw Failure(ExitStatus::usage, "unknown option " + escape_for_display(option) + "; see: pi --pi-agent-help");
+    throw Failure(FailureKind::command_line, "unknown option " + escape_for_display(option) + "; see: pi --pi-agent-help");
 }
 
 std::string require_directory(std::string path)
 {
     if (path.empty())
-        throw Failure(ExitStatus::usage, "--pi-agent-tmpdir needs a directory, as in --pi-agent-tmpdir=build/tmp; without the option each "
-                                         "session has a temporary directory of its own");
+        throw Failure(FailureKind::command_line,
+                      "--pi-agent-tmpdir needs a directory, as in --pi-agent-tmpdir=build/tmp; see: pi --pi-agent-help");
     return path;
 }
 

@@ -22,32 +22,35 @@ namespace {
 Account find_caller()
 {
     if (getuid() == 0 || geteuid() != getuid())
-        throw Failure(ExitStatus::denied, "denied: root does not run the agent; type `pi` as an ordinary user");
+        throw Failure(FailureKind::root_caller, "denied: root cannot run the agent; run pi as an ordinary user");
     std::optional<Account> caller = find_account(Uid(getuid()));
-    if (!caller) throw Failure(ExitStatus::denied, "denied: uid " + std::to_string(getuid()) + " is not in the user database");
+    if (!caller)
+        throw Failure(FailureKind::caller,
+                      "denied: uid " + std::to_string(getuid()) + " is not in the user database of this host; ask the administrator");
     return *caller;
 }
 
 EarlyLook look_early(FdRef cwd)
 {
-    if (const auto problem = problem_of_user_namespace()) throw Failure(ExitStatus::denied, "denied: " + *problem);
+    if (const auto problem = problem_of_user_namespace()) throw Failure(FailureKind::namespaces, "denied: " + *problem);
     if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
-        throw Failure(ExitStatus::unavailable, "this shell may gain no privileges (no_new_privs), so sudo cannot work; are you inside an "
-                                               "agent's session already? use an ordinary shell");
+        throw Failure(FailureKind::inside_session, "sudo cannot work in this shell, because its processes cannot gain privileges "
+                                                   "(no_new_privs), as inside an agent's session; start pi from an ordinary shell");
     const Account caller = find_caller();
     const Policy policy = load_policy_to_start(policy_path, caller.name);
     if (!policy.wrapper.enable)
-        throw Failure(ExitStatus::denied, "denied: the administrator has switched the agent off (" + to_string(policy.wrapper.where) +
-                                              ", wrapper.enable: false)");
+        throw Failure(FailureKind::switched_off, "denied: the administrator has switched the agent off (" +
+                                                     to_string(policy.wrapper.where) +
+                                                     ", wrapper.enable: false); ask them when it is back");
     auto found = find_access_rules(policy, caller, policy_path);
-    if (const auto *refused = std::get_if<NotAuthorised>(&found)) throw Failure(ExitStatus::denied, refused->text);
+    if (const auto *refused = std::get_if<NotAuthorised>(&found)) throw Failure(FailureKind::not_authorised, refused->text);
     const AccessRules &rules = std::get<AccessRules>(found);
     std::vector<RootCandidate> candidates;
     AgentPlaces agents = places_of_state(policy);
     for (const auto &granted : rules.roots) {
         auto resolved = resolve_root(granted.spec, caller);
         if (const auto *problem = std::get_if<RootProblem>(&resolved))
-            throw PolicyError({unusable_root(rules, problem->where, problem->text)});
+            throw PolicyError({unusable_root(rules, problem->where, problem->text)}, FailureKind::user_root);
         const ResolvedRoot &root = std::get<ResolvedRoot>(resolved);
         candidates.push_back(RootCandidate{root.path, granted.by_group, granted.spec.where});
         const struct stat facts = examine(root.fd, "examining a root");
@@ -55,7 +58,7 @@ EarlyLook look_early(FdRef cwd)
     }
     const std::string path = path_of_working_directory(cwd);
     auto decision = decide(caller, rules, candidates, path);
-    if (const auto *refused = std::get_if<Refused>(&decision)) throw Failure(ExitStatus::denied, refused->text);
+    if (const auto *refused = std::get_if<Refused>(&decision)) throw Failure(FailureKind::outside_roots, refused->text);
     const std::string &root = candidates[std::get<Allowed>(decision).root].path;
     return {"allowed: " + escape_for_display(path) + " lies in the root " + root + " (" + rules.entry + ", " + to_string(rules.where) + ")",
             path,

@@ -28,7 +28,7 @@ struct EarlyLook {
 // A refusal that the runner does not see, so the wrapper records it. The runner records its own refusals.
 class EarlyRefusal : public Failure {
 public:
-    explicit EarlyRefusal(const Failure &failure) : Failure(failure.status(), failure.what()) {}
+    explicit EarlyRefusal(const Failure &failure) : Failure(failure) {}
 };
 
 // Opens the working directory and looks. Throws EarlyRefusal: denied, configuration or unavailable.

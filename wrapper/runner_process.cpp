@@ -62,8 +62,8 @@ std::string words_for_start_failure(const std::string &number)
 {
     const auto problem = static_cast<int>(std::strtol(number.c_str(), nullptr, 10));
     std::string what = SystemFailure(problem, std::string("starting ") + build::sudo_path).what();
-    if (problem == EMFILE) return what + "; raise the limit in the calling shell (ulimit -n)";
-    if (problem == ENOENT) return what + "; the administrator installs sudo";
+    if (problem == EMFILE) return what + "; raise the limit of open files in this shell (ulimit -n)";
+    if (problem == ENOENT) return what + "; ask the administrator to install the package sudo";
     return what;
 }
 
@@ -101,8 +101,8 @@ std::string RunnerProcess::read_complaint()
 void RunnerProcess::require_orderly_end()
 {
     if (ended_ && WIFSIGNALED(status_))
-        throw Failure(ExitStatus::system_failure,
-                      "the runner, or sudo, was killed by signal " + std::to_string(WTERMSIG(status_)) + ", and the session ended with it");
+        throw Failure(FailureKind::runner_ended,
+                      "sudo or the runner was killed by signal " + std::to_string(WTERMSIG(status_)) + "; the session ended with it");
 }
 
 void RunnerProcess::explain_silence()
@@ -112,17 +112,17 @@ void RunnerProcess::explain_silence()
     const std::string words = complaint.empty() ? "" : ": " + complaint;
     require_orderly_end();
     const int code = WEXITSTATUS(status_);
-    if (code == exec_failed) throw EarlyRefusal(Failure(ExitStatus::unavailable, words_for_start_failure(complaint)));
+    if (code == exec_failed) throw EarlyRefusal(Failure(FailureKind::sudo_missing, words_for_start_failure(complaint)));
     if (complaint.find("pi-agent-runner:") != std::string::npos) { // before it knew its caller, and so with no other way to say it
         const bool known = code >= static_cast<int>(ExitStatus::usage) && code <= static_cast<int>(ExitStatus::configuration);
         throw Failure(known ? static_cast<ExitStatus>(code) : ExitStatus::denied, "the runner refused" + words);
     }
     if (code == 1)
-        throw EarlyRefusal(Failure(ExitStatus::denied, "sudo did not run the runner" + words +
-                                                           "; the administrator runs: sudo pi-agentctl doctor, which says why; "
-                                                           "and whoever was added to a group since their login logs in again"));
-    throw Failure(ExitStatus::system_failure,
-                  "the runner ended without a word (status " + std::to_string(code) + ")" + words + "; see: journalctl -t pi-agent-runner");
+        throw EarlyRefusal(Failure(FailureKind::sudo_refused, "sudo did not run the runner" + words +
+                                                                  "; if you were added to a group since your login, log in again; else ask "
+                                                                  "the administrator to run: sudo pi-agentctl doctor"));
+    throw Failure(FailureKind::runner_ended, "the runner ended without an answer (status " + std::to_string(code) + ")" + words +
+                                                 "; the administrator finds more with: journalctl -t pi-agent-runner");
 }
 
 } // namespace pi_agent

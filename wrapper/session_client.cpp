@@ -95,7 +95,7 @@ private:
             input_.terminal.reset();
             runner_.explain_silence();
         }
-        if (const auto *failure = std::get_if<FailureReport>(&message)) throw Failure(failure->status, failure->text);
+        if (const auto *failure = std::get_if<FailureReport>(&message)) throw Failure(failure->status, failure->kind, failure->text);
         if (const auto *notice = std::get_if<Notice>(&message)) return show(notice->text);
         if (const auto *ended = std::get_if<AgentEnded>(&message)) {
             ended_ = *ended;
@@ -234,7 +234,8 @@ private:
     {
         if (!deadline_ || Clock::now() < *deadline_) return;
         if (!leaving_) return leave();
-        throw Failure(ExitStatus::system_failure, "sudo ended and the runner does not answer; see: pgrep -a pi-agent");
+        throw Failure(FailureKind::runner_ended,
+                      "sudo ended and the runner does not answer; pgrep -a pi-agent shows whether it still runs");
     }
 
     ClientInput input_;

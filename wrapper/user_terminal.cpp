@@ -77,8 +77,9 @@ std::optional<UserTerminal> UserTerminal::find()
         struct stat facts {};
         if (!is_terminal(fd) || fstat(fd, &facts) != 0) continue;
         if (first && device_of(fd, facts) != device)
-            throw Failure(ExitStatus::denied,
-                          "denied: standard input, output and error are on different terminals; the agent gets one; redirect the others");
+            throw Failure(
+                FailureKind::streams,
+                "denied: standard input, output and error are on different terminals, and the agent gets only one; redirect the others");
         if (!first) {
             first = fd;
             device = device_of(fd, facts);

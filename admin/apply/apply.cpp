@@ -122,7 +122,7 @@ PolicyFiles choose(const AsRoot &root, const PolicyFiles &installed)
     auto applied = read_applied(root);
     if (applied.last && !are_same(*applied.last, installed)) return std::move(*applied.last);
     if (applied.previous) return std::move(*applied.previous);
-    throw Nothing("no earlier policy was applied on this host, so there is none to go back to");
+    throw Nothing("no earlier policy was applied on this host, so rollback has nothing to return to");
 }
 
 // The files are those that are installed, or, in a dry run, are to be. `observer` is root; `lock` is that of apply, given away.
@@ -145,7 +145,8 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
             trial->before();
             lock = take_apply_lock(root);
             if (!are_same(read_policy_sources(policy_path), files))
-                throw Failure(ExitStatus::limit, "nothing is applied: the policy was changed meanwhile; run it again");
+                throw Failure(FailureKind::changed_meanwhile,
+                              "nothing is applied, because the policy changed meanwhile; run the command again");
         }
         enable(root, policy, changes, warnings);
         if (!options.dry_run && changes.count() > 0) mark_host_changed(root);
@@ -171,7 +172,7 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
         warnings << "pi-agentctl: warning: this policy is not kept for a rollback: " << failure.what() << '\n'; // the stop is what counts
     }
     require_ended(living, "sessions that the policy does not allow any more do not end");
-    if (!rule_stays.empty()) throw Failure(ExitStatus::system_failure, "all sessions are ended, but the sudo rule stays: " + rule_stays);
+    if (!rule_stays.empty()) throw Failure(ExitStatus::system_failure, "all sessions have ended, but the sudo rule stays: " + rule_stays);
     const bool was_tried = trial && trial->is_tried();
     if (changes.count() == 0 && !options.files_changed)
         out << (was_tried ? "nothing to change: this host follows the policy\n" : "nothing to do\n");
@@ -214,19 +215,20 @@ void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std:
     if (!options.dry_run) require_consent("Put this policy back, and apply it?", yes);
     auto lock = take_apply_lock(root); // not while somebody is asked: it would keep an emergency stop waiting
     if (!are_same(read_installed(), installed) || !are_same(choose(root, installed), wanted))
-        throw Failure(ExitStatus::limit, "somebody else has changed or applied the policy meanwhile; run it again");
+        throw Failure(FailureKind::changed_meanwhile, "another command changed or applied the policy meanwhile; run this one again");
     Changes changes(options.dry_run, out);
     install_policy_files(root, installed, wanted, changes);
     if (!options.dry_run && !are_same(read_policy_sources(policy_path), wanted)) // a file that could not be read before
-        throw Failure(ExitStatus::configuration,
-                      "the policy is back, but policy.d or users.d holds other files beside it; look at them, and run 'pi-agentctl apply'");
+        throw Failure(
+            ExitStatus::configuration,
+            "the earlier policy is back, but policy.d or users.d holds other files too; look at them, and run 'pi-agentctl apply'");
     editing.reset();
     try {
         auto order = options;
         order.files_changed = changes.count() > 0;
         apply_files(observer, std::move(lock), wanted, order, out, warnings);
     } catch (const Failure &failure) {
-        throw Failure(failure.status(), std::string("the files of the policy are those that came back, but: ") + failure.what());
+        throw Failure(failure, std::string("the files of the earlier policy are back, but: ") + failure.what());
     }
 }
 

@@ -90,8 +90,7 @@ bool take_up_or_begin(const Draft &draft, const std::string &text)
                                            ": k(eep on with it), d(iscard it), or x (leave it)?",
                                        "kdx");
         if (answer == 'k') return true;
-        if (answer == 'x')
-            throw Failure(ExitStatus::limit, "an edit that was cut short left " + draft.path() + "; look at it, and remove it");
+        if (answer == 'x') throw Failure(FailureKind::busy, "an interrupted edit left " + draft.path() + "; look at it, then remove it");
     }
     draft.write(text);
     return false;
@@ -111,9 +110,9 @@ std::string edit_until_good(const Draft &draft, const PolicyFiles &files, const 
             if (mistakes.empty()) return text;
         }
         warnings << mistakes << '\n' << std::flush;
-        if (ask_letter("What now? e(dit again), or x (discard the changes)", "ex") == 'e') continue;
+        if (ask_letter("[e]dit again, or [d]iscard the changes?", "exd") == 'e') continue;
         draft.remove();
-        throw Failure(ExitStatus::configuration, "the changes are discarded; the policy is as it was");
+        throw Failure(ExitStatus::configuration, "the changes are discarded, and the policy is unchanged");
     }
 }
 
@@ -139,8 +138,8 @@ void run_edit(const std::optional<std::string> &name, std::ostream &out, std::os
     }
     const auto require_unchanged = [&] {
         if (!are_same(read_policy_sources(policy_path), files))
-            throw Failure(ExitStatus::limit, "somebody else has changed the policy meanwhile; your draft is " + draft.path() +
-                                                 ", and the same command goes on with it");
+            throw Failure(FailureKind::changed_meanwhile, "another command changed the policy meanwhile; your draft is " + draft.path() +
+                                                              ", and the same command continues with it");
     };
     require_unchanged();
     if (taken_up) {
@@ -148,7 +147,7 @@ void run_edit(const std::optional<std::string> &name, std::ostream &out, std::os
         if (ask_letter("The draft is older than this edit, and the policy may have changed since. Put it in place as shown? y(es), n(o)",
                        "yn") != 'y')
             throw Failure(ExitStatus::limit,
-                          "nothing is changed; your draft is " + draft.path() + ", and the same command goes on with it");
+                          "the policy is unchanged; your draft is " + draft.path() + ", and the same command continues with it");
         require_unchanged();
     }
     draft.install(text);

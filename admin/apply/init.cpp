@@ -137,8 +137,8 @@ void require_usable(const std::vector<std::string> &roots, const Account &user, 
 Account account_of_user(const std::string &name)
 {
     auto user = find_account(name);
-    if (!user) throw Failure(ExitStatus::usage, "there is no user " + escape_for_display(name) + " on this host");
-    if (user->uid == Uid(0)) throw Failure(ExitStatus::usage, "root cannot be a user of pi; name an ordinary account");
+    if (!user) throw Failure(ExitStatus::usage, "this host has no user " + escape_for_display(name));
+    if (user->uid == Uid(0)) throw Failure(ExitStatus::usage, "root cannot run the agent; name an ordinary account");
     if (!is_account_name(name)) throw Failure(ExitStatus::usage, "a policy cannot name the user " + escape_for_display(name));
     return std::move(*user);
 }
@@ -156,7 +156,7 @@ std::vector<Candidate> find_candidates(const InitOrder &order, const Observer &o
     for (const auto &name : order.users)
         candidates.push_back(find_candidate(account_of_user(name), order.roots, observer));
     if (!order.users.empty()) return candidates;
-    if (!order.roots.empty()) throw Failure(ExitStatus::usage, "whose roots? say --user NAME too");
+    if (!order.roots.empty()) throw Failure(ExitStatus::usage, "--root needs --user NAME: whose root is it?");
     for (const auto &person : find_people())
         candidates.push_back(find_candidate(person, {}, observer));
     return candidates;

@@ -35,8 +35,7 @@ Policy applied_policy(const AsRoot &root)
 void require_no_session(const AsRoot &root, const std::string &remedy)
 {
     const auto count = live_sessions(root).size();
-    if (count > 0)
-        throw Failure(ExitStatus::limit, fmt::format("{} {}; {}", count, count == 1 ? "session lives" : "sessions live", remedy));
+    if (count > 0) throw Failure(ExitStatus::limit, fmt::format("{} {}; {}", count, count == 1 ? "session runs" : "sessions run", remedy));
 }
 
 void show_agent_binary(const AsRoot &root, Policy policy, Changes &changes, std::ostream &out)
@@ -110,9 +109,9 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
 {
     const auto root = claim_root("remove", "changes the host, so only root can run it");
     if (order.accounts && order.keep_hidden)
-        throw Failure(ExitStatus::usage, "--accounts goes without --keep-hidden: what is hidden belongs to the agents' group");
+        throw Failure(ExitStatus::usage, "--accounts and --keep-hidden exclude each other: the hidden files belong to the agents' group");
     if (order.accounts && !order.state)
-        throw Failure(ExitStatus::usage, "--accounts goes with --state: what agents own would be left to whoever gets their numbers next");
+        throw Failure(ExitStatus::usage, "--accounts needs --state: else a later account with the same number would own the agents' files");
     auto policy = applied_policy(root);
     if (order.accounts)
         for (const auto *program : {"userdel", "groupdel"})

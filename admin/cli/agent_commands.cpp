@@ -1,12 +1,10 @@
 // The commands that install agents: install-agent, and agent list, upgrade, rollback and prune.
-#include "admin/cli/commands.hpp"
+#include "admin/cli/adding.hpp"
 
 #include "admin/agents/agents.hpp"
 
 #include <iostream>
 #include <memory>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 
 namespace pi_agent {
 
@@ -16,14 +14,6 @@ struct AgentOptions {
     InstallOrder install;
     bool json = false, yes = false;
 };
-
-CLI::App *add_agent_command(CLI::App &above, Action &chosen, const char *name, const char *help, const Action &run)
-{
-    auto *command = above.add_subcommand(name, help);
-    command->callback([&chosen, run] { chosen = run; });
-    command->add_flag_callback("-v,--verbose", log_steps, "Say on standard error what is started, written, removed and locked, and when");
-    return command;
-}
 
 void add_installing(CLI::App *command, AgentOptions &options)
 {
@@ -36,42 +26,33 @@ void add_installing(CLI::App *command, AgentOptions &options)
 
 } // namespace
 
-// From now on. What is logged elsewhere is for this alone: no variable of the caller's switches it on.
-void log_steps()
-{
-    // Not spdlog::stderr_logger_mt, which throws where there is one of that name: "state -v prune -v" comes here twice.
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>("pi-agentctl", std::make_shared<spdlog::sinks::stderr_sink_mt>()));
-    spdlog::set_pattern("%n: %T.%e: %v");
-    spdlog::set_level(spdlog::level::debug);
-}
-
 void add_agent_commands(CLI::App &app, Action &chosen)
 {
     const auto all = std::make_shared<AgentOptions>();
-    auto *install = add_agent_command(app, chosen, "install-agent", "Fetch an agent from an npm registry, and make it the one that starts",
-                                      [all] { run_install_agent(all->install, std::cout); });
+    auto *install = add_command(app, chosen, "install-agent", "Fetch an agent from an npm registry, and make it the one that starts",
+                                [all] { run_install_agent(all->install, std::cout); });
     add_installing(install, *all);
 
     auto *agent = app.add_subcommand("agent", "Look after installed agents: list, upgrade, rollback, prune");
     agent->require_subcommand(1);
-    auto *list = add_agent_command(*agent, chosen, "list", "List the agents that are installed, with their versions",
-                                   [all] { run_agent_list(all->json, std::cout); });
-    list->add_flag("--json", all->json, "Print JSON");
+    auto *list = add_command(*agent, chosen, "list", "List the agents that are installed, with their versions",
+                             [all] { run_agent_list(all->json, std::cout); });
+    add_json(list, all->json);
 
     auto *upgrade =
-        add_agent_command(*agent, chosen, "upgrade", "Install the version that this release was tested with, or the one named", [all] {
+        add_command(*agent, chosen, "upgrade", "Install the version that this release was tested with, or the one named", [all] {
             all->install.is_upgrade = true;
             run_install_agent(all->install, std::cout);
         });
     add_installing(upgrade, *all);
 
-    auto *rollback = add_agent_command(*agent, chosen, "rollback", "Start the version before again; a second rollback takes it back",
-                                       [all] { run_agent_rollback(all->install.request, all->yes, std::cout); });
+    auto *rollback = add_command(*agent, chosen, "rollback", "Start the version before again; a second rollback takes it back",
+                                 [all] { run_agent_rollback(all->install.request, all->yes, std::cout); });
     rollback->add_option("AGENT", all->install.request, "The agent; without it pi");
     rollback->add_flag("-y,--yes", all->yes, "Do not ask");
 
-    auto *prune = add_agent_command(*agent, chosen, "prune", "Remove versions other than the one in use and the one before",
-                                    [all] { run_agent_prune(all->yes, std::cout); });
+    auto *prune = add_command(*agent, chosen, "prune", "Remove versions other than the one in use and the one before",
+                              [all] { run_agent_prune(all->yes, std::cout); });
     prune->add_flag("-y,--yes", all->yes, "Do not ask");
 }
 

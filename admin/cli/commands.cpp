@@ -1,10 +1,9 @@
 // The commands of pi-agentctl with their options, and what each does.
 #include "admin/cli/commands.hpp"
+#include "admin/cli/adding.hpp"
 
 #include "admin/apply/apply.hpp"
-#include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/faults.hpp"
-#include "admin/render/render.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"
 #include "admin/text/terminal.hpp"
@@ -21,35 +20,6 @@ namespace pi_agent {
 
 namespace {
 
-// A command of that name, and `run` as what happens when it itself is given, and not one below it.
-template <typename Run>
-CLI::App *add_command(CLI::App &app, Action &chosen, const char *name, const char *help, const Run &run)
-{
-    auto *command = app.add_subcommand(name, help);
-    command->callback([command, &chosen, run] {
-        if (command->get_subcommands().empty()) chosen = run;
-    });
-    command->add_flag_callback("-v,--verbose", log_steps, "Say on standard error what is started, written, removed and locked, and when");
-    return command;
-}
-
-// An option that may be left out. CLI11's own would take an empty value for none.
-CLI::Option *add_optional(CLI::App *command, const char *name, std::optional<std::string> &value, const char *help)
-{
-    return command->add_option_function<std::string>(
-        name, [&value](const std::string &given) { value = given; }, help);
-}
-
-CLI::Option *add_user(CLI::App *command, std::optional<std::string> &user, const char *help)
-{
-    return add_optional(command, "--user", user, help)->type_name("NAME");
-}
-
-void add_json(CLI::App *command, bool &json)
-{
-    command->add_flag("--json", json, "Print JSON");
-}
-
 // --- about the policy: init, check, schema, edit, apply, rollback, sudoers, remove
 
 struct PolicyOptions {
@@ -63,7 +33,7 @@ struct PolicyOptions {
 
 void add_applying(CLI::App *command, PolicyOptions &options)
 {
-    command->add_flag("--dry-run", options.dry_run, "Say what would change, with the lines of files, and change nothing");
+    command->add_flag("-n,--dry-run", options.dry_run, "Say what would change, with the lines of files, and change nothing");
     command->add_flag("--no-canary", options.no_canary,
                       "Do not try the sandbox: where no session can run yet, as in an image that is being built");
 }
@@ -98,7 +68,7 @@ void add_policy_commands(CLI::App &app, Action &chosen)
 
     auto *rollback = add_command(app, chosen, "rollback", "Put the policy back that was applied before, and apply it",
                                  [all] { run_rollback(all->yes, all->for_apply(), std::cout, std::cerr); });
-    rollback->add_flag("--yes", all->yes, "Do not ask");
+    rollback->add_flag("-y,--yes", all->yes, "Do not ask");
     add_applying(rollback, *all);
 
     add_command(app, chosen, "sudoers", "Print the sudo rule that apply would install, after visudo has checked it",
@@ -109,8 +79,8 @@ void add_policy_commands(CLI::App &app, Action &chosen)
     remove->add_flag("--state", all->remove.state, "Remove what is kept for each user too: the agents' homes");
     remove->add_flag("--accounts", all->remove.accounts, "With --state: remove the agents' accounts too");
     remove->add_flag("--keep-hidden", all->remove.keep_hidden, "Leave the agent's program closed to everybody but root");
-    remove->add_flag("--yes", all->remove.yes, "Do not ask");
-    remove->add_flag("--dry-run", all->remove.dry_run, "Say what would change, and change nothing");
+    remove->add_flag("-y,--yes", all->remove.yes, "Do not ask");
+    remove->add_flag("-n,--dry-run", all->remove.dry_run, "Say what would change, and change nothing");
 }
 
 // --- about sessions, and what is kept for them: sessions, stop, logs, history, and state with what is below it
@@ -120,14 +90,15 @@ struct SessionOptions {
     HistoryQuery history;
     std::optional<std::string> user, since, until, project;
     std::string id, whose, directory;
-    bool all = false, json = false, yes = false;
+    bool all = false, json = false, yes = false, follow = false;
 };
 
 void add_stop(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOptions> &all)
 {
     auto *stop = add_command(app, chosen, "stop", "End sessions, and wait until they are gone", [all] {
         if (!all->stop.id && !all->stop.user && !all->all)
-            throw Failure(ExitStatus::usage, "which session? name its id, or say --user NAME or --all; see 'pi-agentctl sessions'");
+            throw Failure(ExitStatus::usage,
+                          "name a session by its id, or use --user NAME or --all; 'sudo pi-agentctl sessions' lists them");
         run_stop(all->stop, std::cout);
     });
     auto *id = add_optional(stop, "SESSION", all->stop.id, "The id of one, or its beginning");
@@ -168,7 +139,7 @@ void add_state(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOptio
             for (const auto *option : state->get_options())
                 if (option->count() > 0)
                     throw Failure(ExitStatus::usage,
-                                  fmt::format("say {0} after '{1}': pi-agentctl state {1} {0}", option->get_name(), name));
+                                  fmt::format("write {0} after '{1}': pi-agentctl state {1} {0}", option->get_name(), name));
             run();
         });
     };
@@ -177,12 +148,12 @@ void add_state(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOptio
     auto *prune = add_below("prune", "Remove caches of users who have no session now, and what sessions left",
                             [all] { run_state_prune(all->user, all->yes, std::cout); });
     add_user(prune, all->user, "Only of this user");
-    prune->add_flag("--yes", all->yes, "Do not ask");
+    prune->add_flag("-y,--yes", all->yes, "Do not ask");
 
     auto *reset = add_below("reset", "Empty a user's agent home: the next start is like the first",
                             [all] { run_state_reset(all->whose, all->yes, std::cout); });
     add_whose(reset);
-    reset->add_flag("--yes", all->yes, "Do not ask");
+    reset->add_flag("-y,--yes", all->yes, "Do not ask");
 
     auto *exporting = add_below("export", "Copy the agent's session files of a user into a directory of that user",
                                 [all] { run_state_export(all->whose, all->directory, std::cout); });
@@ -199,79 +170,11 @@ void add_session_commands(CLI::App &app, Action &chosen)
     add_json(sessions, all->json);
     add_stop(app, chosen, all);
     auto *logs = add_command(app, chosen, "logs", "Print what is logged of a session, its record and that of its units",
-                             [all] { run_logs(all->id, std::cout); });
+                             [all] { run_logs(all->id, all->follow, std::cout); });
     logs->add_option("SESSION", all->id, "Its id, or the beginning of that")->required();
+    logs->add_flag("-f,--follow", all->follow, "Go on with what is logged until the session ends");
     add_history(app, chosen, all);
     add_state(app, chosen, all);
-}
-
-// --- that look, and write down what they see: doctor, explain, why, shell, version, render
-
-struct DiagnosisOptions {
-    DoctorOptions doctor;
-    WhyOptions why;
-    RenderOptions render;
-    std::optional<std::string> user, directory;
-    bool json = false;
-    std::vector<std::string> arguments;
-};
-
-void add_cwd(CLI::App *command, std::optional<std::string> &directory, const char *help)
-{
-    add_optional(command, "--cwd", directory, help)->type_name("DIRECTORY");
-}
-
-void add_render(CLI::App &app, Action &chosen, const std::shared_ptr<DiagnosisOptions> &all)
-{
-    auto &options = all->render;
-    options.image = default_image();
-    auto *render =
-        add_command(app, chosen, "render", "Write what a start of pi would be given for an engine that exists: a container, a unit, a job",
-                    [all] { run_render(all->render, std::cout); });
-    render->add_option("--target", options.target, fmt::format("What to write: {}", fmt::join(render_targets(), ", ")))
-        ->type_name("TARGET")
-        ->required();
-    add_user(render, options.user, "Whose access; all targets but seccomp want it");
-    add_cwd(render, options.directory, "Where pi would be started; all targets but seccomp want it");
-    render->add_option("--image", options.image, "The image of a container")->type_name("IMAGE")->capture_default_str();
-    render->add_option("--volume", options.volume, "Where a cluster has the workspaces: SERVER:/EXPORT of NFS, or efs:fs-ID:fsap-ID")
-        ->type_name("VOLUME");
-    render->add_option("ARGUMENT", options.arguments, "Arguments of the agent, after --");
-}
-
-void add_diagnosis_commands(CLI::App &app, Action &chosen)
-{
-    const auto all = std::make_shared<DiagnosisOptions>();
-    auto *doctor =
-        add_command(app, chosen, "doctor", "Look for every way around pi and every reason why it would not start, and try the sandbox",
-                    [all] { run_doctor(all->doctor, std::cout); });
-    add_user(doctor, all->doctor.user, "Who tries the sandbox; without it the first user who has a root");
-    doctor->add_flag("--attack", all->doctor.attack, "Print everything that the sandbox was tried with, and what came of it");
-    add_json(doctor, all->doctor.json);
-
-    auto *explain = add_command(app, chosen, "explain", "Explain what the policy grants to a user, and where",
-                                [all] { run_explain(all->user, all->directory, all->json, std::cout); });
-    add_user(explain, all->user, "Whose access; without it your own, and for root a list of everybody");
-    add_cwd(explain, all->directory, "The directory to start pi in");
-    add_json(explain, all->json);
-
-    auto *why = add_command(app, chosen, "why", "Say whether the agent may read or write paths, by which rule, and which key changes it",
-                            [all] { run_why(all->why, std::cout); });
-    why->add_option("PATH", all->why.paths, "What to ask about; relative paths count from the directory")->required();
-    add_user(why, all->why.user, "Whose agent; without it your own");
-    add_cwd(why, all->why.directory, "Where pi would be started; without it here");
-    add_json(why, all->why.json);
-
-    // Only for help and completion: main.cpp takes the words, for options are bash's.
-    auto *shell = add_command(app, chosen, "shell", "Start a shell in the agent's place, in this directory: what it sees, the agent sees",
-                              [all] { become_shell(all->arguments); });
-    shell->remove_option(shell->get_option("--verbose")); // -v is bash's
-    shell->add_option("ARGUMENT", all->arguments, "Arguments of bash, options too: shell -c 'ls /'");
-
-    auto *version = add_command(app, chosen, "version", "Print the versions of pi-agent, systemd, the kernel and, as root, the agent",
-                                [all] { run_version(all->json, std::cout); });
-    add_json(version, all->json);
-    add_render(app, chosen, all);
 }
 
 } // namespace

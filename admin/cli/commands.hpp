@@ -21,9 +21,6 @@ void add_init_options(CLI::App &init, InitOrder &order);
 // Those about agents: install-agent, and agent with what is below it.
 void add_agent_commands(CLI::App &app, Action &chosen);
 
-// What -v does, for the rest of this process.
-void log_steps();
-
 // For the shells' completions: what may stand in the place of the last of `words`, the command line after the program's name. A line for
 // each candidate: the word, a tab, what it means; ":paths" and ":directories" ask the shell for paths.
 std::string complete(const CLI::App &app, std::vector<std::string> words);

@@ -2,10 +2,12 @@
 #include "admin/agents/agents.hpp"
 #include "admin/apply/apply.hpp"
 #include "admin/cli/commands.hpp"
+#include "admin/diagnose/advice.hpp"
 #include "admin/diagnose/faults.hpp"
 #include "admin/render/render.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "common/base/error.hpp"
+#include "common/policy/policy_keys.hpp"
 #include "common/policy/policy_load.hpp"
 #include "runner/root/session/session_directory.hpp"
 
@@ -106,6 +108,16 @@ Candidates policy_files()
     return candidates;
 }
 
+Candidates words_to_explain()
+{
+    auto candidates = candidates_of(failure_kinds(), [](const KindFacts &facts) { return Candidate{facts.code, facts.title}; });
+    for (const auto &advice : advice_on_faults())
+        candidates.push_back({advice.name, "fault"});
+    for (const auto &key : policy_keys())
+        candidates.push_back({display_path(key), "key"});
+    return candidates;
+}
+
 // Values by the words that stand for them in the help.
 Candidates values_of(const CLI::App &command, const CLI::Option &option)
 {
@@ -119,6 +131,7 @@ Candidates values_of(const CLI::App &command, const CLI::Option &option)
     if (kind == "NETWORK") return named({"full", "loopback", "none"}, "network");
     if (kind == "PROVIDER") return named({"none", "anthropic", "google", "openai", "openrouter"}, "provider");
     if (kind == "AGENT") return named(known_agents(), "agent");
+    if (kind == "WORD") return words_to_explain();
     if (kind == "TARGET") return named(render_targets(), "target");
     if (kind == "TIME") return {{"today", "since midnight"}, {"yesterday", "since the midnight before"}, {"1h", "an hour ago"}};
     return {};

@@ -58,8 +58,8 @@ std::optional<StartPlace> choose_place(const Policy &policy, const Observer &obs
     if (name) {
         auto place = find_place(policy, observer, *name);
         if (!place)
-            throw Failure(ExitStatus::usage,
-                          "the policy gives " + quote(*name) + " no root that can be used; see: sudo pi-agentctl explain --user " + *name);
+            throw Failure(ExitStatus::usage, "the policy gives " + quote(*name) +
+                                                 " no usable root; find out why with: sudo pi-agentctl explain --user " + *name);
         return place;
     }
     for (const auto &user : users_of(policy))

@@ -40,7 +40,7 @@ PolicyReading read_for_check(const std::optional<std::string> &draft)
     if (holder == directory_of_parts(policy_path) || holder == directory_of_users(policy_path))
         throw Failure(ExitStatus::usage, escape_for_display(*draft) +
                                              " is a part of the installed policy, which 'pi-agentctl check' checks as a "
-                                             "whole; 'sudo pi-agentctl edit NAME.yaml' tries a draft of a part");
+                                             "whole; 'sudo pi-agentctl edit NAME.yaml' tries a draft of one file");
     return read_policy_as_far_as_possible({{escape_for_display(*draft), read_draft(*draft)}});
 }
 
@@ -123,7 +123,7 @@ void run_check(const std::optional<std::string> &draft, CheckScope scope, bool j
     const auto report = check_policy(draft, scope);
     if (json) {
         print_json(to_json(report), out);
-        if (!report.errors.empty()) throw Failure(ExitStatus::configuration, "the policy, or this host for it, is not valid");
+        if (!report.errors.empty()) throw Failure(FailureKind::invalid_policy, "the policy has errors, or this host does not fit it");
         return;
     }
     warn(report.warnings, warnings);

@@ -151,11 +151,11 @@ void run_doctor(const DoctorOptions &options, std::ostream &out)
 {
     const auto observer = Observer::self();
     if (!observer.root())
-        throw Failure(ExitStatus::denied,
-                      "doctor looks at every user's access and starts a session, so only root can run it; try 'sudo pi-agentctl doctor'");
+        throw Failure(FailureKind::root_only,
+                      "doctor looks at every user's access and starts a session, so only root can run it; run: sudo pi-agentctl doctor");
     const auto policy = load_policy(policy_path);
     if (!policy.wrapper.enable)
-        throw Failure(ExitStatus::unavailable, to_string(policy.wrapper.where) + ": wrapper.enable is false: nobody may start pi");
+        throw Failure(FailureKind::doctor_found, to_string(policy.wrapper.where) + ": wrapper.enable is false, so nobody can start pi");
     AgentsOfUsers agents;
     auto faults = find_faults(*observer.root(), policy, observer, agents);
     std::vector<std::string> notes;
@@ -185,8 +185,8 @@ void run_doctor(const DoctorOptions &options, std::ostream &out)
         if (good) out << to_text(report) << '\n' << conclusion(policy);
     }
     if (good) return;
-    if (options.json) throw Failure(ExitStatus::unavailable, "doctor found faults, or a sandbox that does not hold");
-    throw Failure(ExitStatus::unavailable, to_text(faults) + to_text(report));
+    if (options.json) throw Failure(FailureKind::doctor_found, "doctor found faults, or a sandbox that does not hold");
+    throw Failure(FailureKind::doctor_found, to_text(faults) + to_text(report));
 }
 
 } // namespace pi_agent

@@ -62,13 +62,13 @@ OverviewLine line_of(const Policy &policy, const std::string &name)
 {
     OverviewLine line{name};
     const auto user = find_account(name);
-    if (!user) return {name, {}, false, "there is no such user on this host"};
+    if (!user) return {name, {}, false, "this host has no such user"};
     try {
         auto access = find_access_rules(policy, *user, policy_path);
         if (const auto *refused = std::get_if<NotAuthorised>(&access)) return {name, {}, false, refused->text};
         line.rules = std::get<AccessRules>(std::move(access));
         line.agent_exists = find_account(line.agent()).has_value();
-        if (!line.agent_exists) line.problem = "there is no account " + line.agent() + "; run 'sudo pi-agentctl apply'";
+        if (!line.agent_exists) line.problem = "this host has no account " + line.agent() + "; run 'sudo pi-agentctl apply'";
     } catch (const PolicyError &error) { // their groups contradict each other
         line.problem = error.what();
     }
@@ -107,10 +107,9 @@ nlohmann::json to_json(const std::vector<OverviewLine> &lines)
 
 Account account_to_explain(const std::optional<std::string> &name, const Observer &observer)
 {
-    if (!name && observer.root()) throw Failure(ExitStatus::usage, "root is no user of pi; say whose access to explain: --user NAME");
+    if (!name && observer.root()) throw Failure(ExitStatus::usage, "root cannot run the agent; say whose access to explain: --user NAME");
     const auto account = name ? find_account(*name) : find_account(Uid(::geteuid()));
-    if (!account)
-        throw Failure(ExitStatus::usage, "there is no user " + quote(name.value_or(std::to_string(::geteuid()))) + " on this host");
+    if (!account) throw Failure(ExitStatus::usage, "this host has no user " + quote(name.value_or(std::to_string(::geteuid()))));
     return *account;
 }
 

@@ -198,7 +198,8 @@ std::string to_text(const ExplainedLimits &explained)
                                    said_or(limits.tasks, fmt::format("{} (default)", session_tasks)), said_or(limits.cpu, "not limited"),
                                    said_or(limits.runtime, "not limited"), sessions);
     for (const auto &idle : explained.idle)
-        text += fmt::format("          {}: {}: {}\n", idle.said ? "no start is possible" : "not enforced", to_string(idle), idle.reason);
+        text +=
+            fmt::format("          {}{} is not enforced: {}\n", idle.said ? "no start is possible: " : "", to_string(idle), idle.reason);
     if (!explained.problem.empty()) text += fmt::format("          no start is possible: {}\n", explained.problem);
     return text;
 }
@@ -225,14 +226,14 @@ void check_limits(const Policy &policy, Problems &problems)
     for (const auto &idle : explained.idle)
         if (idle.said)
             problems.add(idle.said->where, idle.key, idle.said->text + " cannot be enforced on this host: " + idle.reason,
-                         "or leave the key out");
+                         "or remove the key");
 }
 
 std::string idle_defaults(const Policy &policy)
 {
     std::string text;
     for (const auto &idle : explain_limits(policy).idle)
-        if (!idle.said) text += fmt::format("not enforced: {}: {}\n", to_string(idle), idle.reason);
+        if (!idle.said) text += fmt::format("{} is not enforced: {}\n", to_string(idle), idle.reason);
     return text;
 }
 

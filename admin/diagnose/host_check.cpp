@@ -60,10 +60,10 @@ void check_entry(const Policy &policy, const UserEntry &entry, const Observer &o
     if (entry.is_group) {
         const auto group = find_group(entry.name);
         if (!group)
-            problems.add(entry.where, key, "there is no group " + quote(entry.name) + " on this host", "create it, or remove the entry");
+            problems.add(entry.where, key, "this host has no group " + quote(entry.name), "create it, or remove the entry");
         else if (is_privileged_group(*group))
             problems.add(entry.where, key,
-                         quote(entry.name) + " is a group that opens the host (root, sudo, docker, ...), and no start is granted by it",
+                         quote(entry.name) + " is a group whose members control the host (root, sudo, docker, ...), so it grants no start",
                          "name users, or another group");
         check_named_files(policy, entry, std::nullopt, observer, problems, unverified);
         unverified.push_back(key + ": the roots of a group are verified for each member when that member starts pi");
@@ -71,8 +71,7 @@ void check_entry(const Policy &policy, const UserEntry &entry, const Observer &o
     }
     const auto user = find_account(entry.name);
     if (!user) {
-        problems.add(entry.where, key, "there is no user " + quote(entry.name) + " on this host",
-                     "create the account, or remove the entry");
+        problems.add(entry.where, key, "this host has no user " + quote(entry.name), "create the account, or remove the entry");
     } else if (user->uid == Uid(0)) {
         problems.add(entry.where, key, quote(entry.name) + " is root under another name (uid 0)", "name an ordinary account");
     } else {
@@ -86,8 +85,8 @@ void check_readable_by_all(const std::string &path, mode_t needed, const char *r
 {
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0 || (status.st_mode & needed) == needed) return; // absent: load_policy has said so
-    problems.add({path}, "", fmt::format("not readable by all (mode {:04o}), and pi reads it as its user", status.st_mode & 07777U),
-                 command_on(std::string("chmod ") + rights, path, "let all users read what it leads to"));
+    problems.add({path}, "", fmt::format("not readable for all users (mode {:04o}), and pi reads it as its user", status.st_mode & 07777U),
+                 command_on(std::string("chmod ") + rights, path, "make the file that it leads to readable for all"));
 }
 
 void check_env_files(const Policy &policy, const Observer &observer, Problems &problems, Unverified &unverified)
@@ -155,10 +154,10 @@ void check_owner(const std::string &path, const std::string &user, const AgentOf
     if (account && account->uid == Uid(facts.st_uid) && account->gid == Gid(facts.st_gid)) return;
     problems.add(
         agent.where, agent.key,
-        fmt::format("{} belongs to {}, but by the policy the agent of {} runs as {}{}, which could not use it", path,
+        fmt::format("{} belongs to {}, but the agent of {} runs as {}{} by the policy, and cannot use it", path,
                     escape_for_display(name_or_number(Uid(facts.st_uid))), user, agent.account,
                     account ? "" : " (an account that does not exist yet)"),
-        fmt::format("keep the account (run_as, agent.accounts), or begin with an empty home: sudo pi-agentctl state reset --user {0} "
+        fmt::format("keep the account (run_as, agent.accounts), or start with an empty home: sudo pi-agentctl state reset --user {0} "
                     "(before that, sudo pi-agentctl state export --user {0} DIRECTORY copies the agent's sessions)",
                     user));
 }
@@ -234,7 +233,7 @@ void check_method(const Policy &policy, const Observer &observer, Means means, P
 void check_installed_files(Problems &problems)
 {
     if (!build::is_system_managed && ::access(build::sudo_path, F_OK) != 0)
-        problems.add({}, "", fmt::format("{} is not there, and every start of pi goes through it", build::sudo_path),
+        problems.add({}, "", fmt::format("{} is missing, and every start of pi goes through it", build::sudo_path),
                      "install the package sudo");
     const std::string main_file = policy_path;
     const auto directory = main_file.substr(0, main_file.rfind('/'));

@@ -175,7 +175,7 @@ Faults judge_sudoers(const std::string &json, const std::string &user, const std
         judge_rules(rules_of(sudoers, runner), user, runner, faults);
         judge_defaults(defaults_of(sudoers, runner), user, kind, faults);
     } catch (const Document::exception &failure) {
-        throw Failure(ExitStatus::system_failure, "cvtsudoers says what cannot be understood: " + escape_for_display(failure.what()));
+        throw Failure(ExitStatus::system_failure, "the output of cvtsudoers is not valid: " + escape_for_display(failure.what()));
     }
     return faults;
 }

@@ -124,8 +124,8 @@ void refuse(const NamedFile &file, const std::string &shown, const std::string &
 {
     problems.add(file.where, file.key,
                  file.what + " " + quote(shown) + " lies in " + quote(place) + ", where agents of " + whose +
-                     " write: what they leave there would count as if " + whose + " had written it",
-                 "keep it outside of all roots, and name that place");
+                     " write: pi would take their changes for those of " + whose,
+                 "move it out of all roots, and name the new place");
 }
 
 // As the policy writes it: "~/x" for what is relative to the home.

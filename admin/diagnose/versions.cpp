@@ -42,7 +42,7 @@ std::string kernel_version()
 std::string ask_program(const AsRoot &root, const Policy &policy)
 {
     // What runs there as the agent's account, outside of every sandbox, is no neighbour for what runs inside.
-    if (!live_sessions(root).empty()) throw Failure(ExitStatus::unavailable, "agents run now; ask again when none does");
+    if (!live_sessions(root).empty()) throw Failure(ExitStatus::unavailable, "agents are running; ask again when none runs");
     for (const auto &needed : needed_agent_accounts(policy, group_members)) {
         const auto account = find_account(needed.name);
         if (!account || account->uid == Uid(0)) continue;
@@ -56,13 +56,13 @@ std::string ask_program(const AsRoot &root, const Policy &policy)
         throw Failure(ExitStatus::unavailable, policy.agent.binary + " --version ended with status " + std::to_string(result.status) +
                                                    ": " + one_line(result.output));
     }
-    throw Failure(ExitStatus::unavailable, "there is no agent's account yet to ask it as; run 'pi-agentctl apply'");
+    throw Failure(ExitStatus::unavailable, "no agent's account exists yet; run 'sudo pi-agentctl apply'");
 }
 
 std::string ask_agent()
 {
     const auto observer = Observer::self();
-    if (!observer.root()) throw Failure(ExitStatus::denied, "only root can ask the agent's program, for it is hidden");
+    if (!observer.root()) throw Failure(ExitStatus::denied, "only root can ask the agent's program, which is hidden from others");
     return ask_program(*observer.root(), load_policy(policy_path));
 }
 

@@ -31,7 +31,7 @@ std::string normal_path(const std::string &path, const std::string &directory)
 {
     std::string normal = (std::filesystem::path(directory) / path).lexically_normal();
     if (normal.size() > 1 && normal.back() == '/') normal.pop_back();
-    if (normal.find('\n') != std::string::npos) throw Failure(ExitStatus::usage, "a path with a line break cannot be asked about");
+    if (normal.find('\n') != std::string::npos) throw Failure(ExitStatus::usage, "a path must not contain a line break");
     return normal;
 }
 
@@ -47,7 +47,7 @@ std::vector<PathAccess> read_answers(const std::string &output, std::size_t coun
         auto answers = decode_path_access(line);
         if (answers.size() == count) return answers;
     }
-    throw Failure(ExitStatus::unavailable, "no session answered; it said:" + (said.empty() ? " nothing" : said));
+    throw Failure(ExitStatus::unavailable, "no session answered, and pi said:" + (said.empty() ? " nothing" : said));
 }
 
 std::vector<PathAccess> ask(const Observer &observer, const Account &user, const std::string &directory,
@@ -227,8 +227,8 @@ void run_why(const WhyOptions &options, std::ostream &out)
 {
     const auto observer = Observer::self();
     const auto user = account_to_explain(options.user, observer);
-    if (!observer.can_look_for(user)) throw Failure(ExitStatus::denied, "only root can ask for another user; try it with sudo");
-    if (options.user && !options.directory) throw Failure(ExitStatus::usage, "say in which of the user's directories: --cwd DIRECTORY");
+    if (!observer.can_look_for(user)) throw Failure(FailureKind::root_only, "only root can ask for another user; use sudo");
+    if (options.user && !options.directory) throw Failure(ExitStatus::usage, "name one of the user's directories: --cwd DIRECTORY");
     if (options.paths.size() > paths_limit) throw Failure(ExitStatus::usage, fmt::format("at most {} paths at once", paths_limit));
     const auto explanation = explain(load_policy(policy_path), policy_path, observer, user, options.directory.value_or("."));
     if (const auto *refused = std::get_if<NotAuthorised>(&explanation.access)) throw Failure(ExitStatus::denied, refused->text);

@@ -70,7 +70,7 @@ void check_program_stays_hidden(const Policy &policy, const std::vector<Account>
         if (!is_member(user, *group)) continue;
         problems.add(policy.agent.where, "agent.group",
                      "the user " + quote(user.name) + " is in the group " + quote(policy.agent.group) +
-                         " and can reach the agent's program",
+                         " and so can reach the agent's program",
                      command_about(policy.agent.group, {"gpasswd", "-d", user.name, policy.agent.group}, "take the user out of the group") +
                          ", or use a group of its own");
     }
@@ -197,9 +197,9 @@ void create_accounts(const AsRoot & /*root*/, const Policy &policy, const std::v
         if (!policy.agent.create_user) problems.add(where, key, thing, order + ", or say 'create_user: true'");
     };
     if (missing.group)
-        want(policy.agent.where, "agent.group", "there is no group " + policy.agent.group, "create the group " + policy.agent.group);
+        want(policy.agent.where, "agent.group", "this host has no group " + policy.agent.group, "create the group " + policy.agent.group);
     for (const auto &agent : missing.accounts)
-        want(agent.where, agent.key, "there is no account " + agent.name, "create the account " + agent.name);
+        want(agent.where, agent.key, "this host has no account " + agent.name, "create the account " + agent.name);
     for (const auto &member : missing.members)
         want(policy.agent.where, "agent.group", "the account " + member + " is not in the group " + policy.agent.group,
              "add the account " + member + " to the group " + policy.agent.group);

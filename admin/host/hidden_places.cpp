@@ -161,7 +161,7 @@ void require_nothing_of_group(const std::set<std::string> &places, const std::st
         if (path.empty() || !defence_is_on("group-left-empty")) continue;
         throw Failure(ExitStatus::configuration,
                       escape_for_display(path) + " belongs to the group " + group +
-                          ", whose number would be another group's next; give it another group, and run this again");
+                          ", whose number another group would get; give the file another group, and run the command again");
     }
 }
 

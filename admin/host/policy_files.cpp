@@ -59,15 +59,15 @@ std::optional<PolicyFiles> read_kept(const char *name)
     try {
         const auto json = nlohmann::json::parse(*text);
         if (json.at("version") != format_version)
-            throw Failure(ExitStatus::configuration, path_of_applied(name) + " is of another version of pi-agent");
+            throw Failure(ExitStatus::configuration, path_of_applied(name) + " was written by another version of pi-agent");
         PolicyFiles files;
         for (const auto &file : json.at("files"))
             files.push_back({file.at("name").get<std::string>(), file.at("text").get<std::string>()});
         // Every name is one that the policy's reader would read: what is kept is root's, but a rollback writes it.
         for (const auto &file : files)
             if (!is_policy_file(file.name))
-                throw Failure(ExitStatus::configuration, std::string("what is kept in ") + applied_directory +
-                                                             " is of another policy: " + escape_for_display(file.name));
+                throw Failure(ExitStatus::configuration, std::string("the content of ") + applied_directory +
+                                                             " belongs to another policy: " + escape_for_display(file.name));
         return files;
     } catch (const nlohmann::json::exception &) {
         throw Failure(ExitStatus::configuration, path_of_applied(name) + " is damaged; remove it");
@@ -104,7 +104,7 @@ std::string policy_file_named(const std::string &name)
                 : name == split_last(policy_path).second ? std::string(policy_path)
                                                          : directory_of_parts(policy_path) + "/" + name;
     if (is_policy_file(path)) return path;
-    throw Failure(ExitStatus::usage, escape_for_display(name) + " would not be read as a part of the policy; say " + policy_path +
+    throw Failure(ExitStatus::usage, escape_for_display(name) + " is not read as a part of the policy; name " + policy_path +
                                          ", the name of a file in " + directory_of_parts(policy_path) +
                                          ", which ends with '.yaml', or users.d/NAME.yaml with the name of a user");
 }

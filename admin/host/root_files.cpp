@@ -41,7 +41,7 @@ UniqueFd take(const std::string &path, const std::string &held)
         spdlog::debug("locked {}", path);
         return lock;
     }
-    if (errno == EWOULDBLOCK) throw Failure(ExitStatus::limit, held);
+    if (errno == EWOULDBLOCK) throw Failure(FailureKind::busy, held);
     throw_errno("cannot lock " + path);
 }
 
@@ -51,9 +51,10 @@ void check_present(FdRef directory, const std::string &path, mode_t mode, Change
     if (status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
         // Whoever could write here may have left something; taking it over would make that trusted.
         throw Failure(
-            ExitStatus::configuration,
-            fmt::format("{} belongs to uid {} with mode {:04o}, so others than root could fill it; move it away and run this again", path,
-                        status.st_uid, status.st_mode & 07777U));
+            FailureKind::untrusted,
+            fmt::format(
+                "{} belongs to uid {} with mode {:04o}, so others than root can write to it; move it away and run the command again", path,
+                status.st_uid, status.st_mode & 07777U));
     }
     if (status.st_gid == 0 && (status.st_mode & 07777U) == mode) return;
     changes.make(fmt::format("set the directory {} to root:root {:04o}", path, mode), [&] { set_owner_and_mode(directory, path, mode); });
@@ -113,7 +114,7 @@ void make_root_directory(const AsRoot & /*root*/, const std::string &path, mode_
     if (!parent) return changes.make(order, [] {});
     if (const auto directory = open_below(parent, name)) return check_present(directory, path, mode, changes);
     if (errno == ENOTDIR || errno == ELOOP)
-        throw Failure(ExitStatus::configuration, path + " is no directory, or a symbolic link; move it away");
+        throw Failure(ExitStatus::configuration, path + " is a symbolic link or not a directory; move it away");
     if (errno != ENOENT) throw_errno("cannot open the directory " + path);
     changes.make(order, [&] {
         if (::mkdirat(parent.get(), name.c_str(), 0700) != 0) throw_errno("cannot create " + path);

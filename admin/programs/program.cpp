@@ -195,7 +195,7 @@ std::string require_program(const std::string &name)
     auto path = look_for_program(name);
     if (!path.empty()) return path;
     throw Failure(ExitStatus::configuration,
-                  "the program " + name + " is not installed, and pi-agent needs it; install the package that brings it");
+                  "the program " + name + " is not installed, and pi-agent needs it; install the package that contains it");
 }
 
 bool has_program(const std::string &name)

@@ -33,7 +33,8 @@ int status_of(const SandboxResult &result, const std::string &unit)
 {
     if (result.result == "timeout") throw Failure(ExitStatus::unavailable, program_too_late);
     if (result.code == 0)
-        throw Failure(ExitStatus::unavailable, "systemd could not start a program (" + result.result + "); see: journalctl -u " + unit);
+        throw Failure(ExitStatus::unavailable,
+                      "systemd could not start a program (" + result.result + "); find out why with: journalctl -u " + unit);
     return result.code == CLD_EXITED ? result.status : 128 + result.status;
 }
 

@@ -124,7 +124,7 @@ RenderTarget engine_called(const std::string &name)
     std::string names;
     for (const auto &target : render_targets())
         names += (names.empty() ? "" : ", ") + target;
-    throw Failure(ExitStatus::usage, "--target: there is no target '" + name + "': one of " + names);
+    throw Failure(ExitStatus::usage, "--target: unknown target '" + name + "': one of " + names);
 }
 
 std::string rendered(RenderTarget target, const RenderPlan &plan, const RenderOptions &options)
@@ -190,10 +190,10 @@ void run_render(const RenderOptions &options, std::ostream &out)
     const RenderTarget target = engine_called(options.target);
     if (!options.user || !options.directory)
         throw Failure(ExitStatus::usage,
-                      std::string("a rendering for ") + to_string(target) + " is of one user in one directory: say --user and --cwd");
+                      std::string("a rendering for ") + to_string(target) + " needs --user and --cwd: it is for one user in one directory");
     const AsRoot root = claim_root("render", "reads files of variables that only root can read, and looks for others");
     const auto user = find_account(*options.user);
-    if (!user) throw Failure(ExitStatus::usage, "there is no user " + quote(*options.user) + " on this host");
+    if (!user) throw Failure(ExitStatus::usage, "this host has no user " + quote(*options.user));
     const Policy policy = load_enabled_policy(*user);
     const AccessRules rules = authorise(policy, *user);
     RenderFacts facts = find_render_facts(root, policy, rules, *user, *options.directory);

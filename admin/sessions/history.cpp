@@ -6,8 +6,10 @@
 #include "runner/root/session/record.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -115,6 +117,13 @@ Row to_row(const PastStart &start)
             place + (start.reason.empty() ? "" : (place.empty() ? "(" : " (") + start.reason + ")")};
 }
 
+Row to_short_row(const PastStart &start)
+{
+    const auto place = short_path(place_of(start.directory, start.project), start.user);
+    return {to_local_time(start.first_usec()),          start.user, short_id(start.id), outcome_of(start), to_duration(start.duration_usec),
+            start.reason.empty() ? place : start.reason};
+}
+
 std::string to_line(const LogEntry &entry)
 {
     const std::string identifier = entry.field("SYSLOG_IDENTIFIER");
@@ -210,20 +219,34 @@ void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::o
     if (::geteuid() != 0)
         notes << "pi-agentctl: only root can tell which sessions are running, and what is in " << record_file_path << ", if there is one\n";
     if (json) return print_json({{"starts", starts}}, out);
-    if (starts.empty()) throw Nothing("the record has no such session or refusal");
+    if (starts.empty()) throw Nothing("the record contains no such session or refusal");
     std::vector<Row> rows;
     for (const auto &start : starts)
         rows.push_back(to_row(start));
+    if (const auto columns = columns_for(out)) {
+        for (std::size_t index = 0; index < rows.size(); ++index)
+            rows[index] = to_short_row(starts[index]);
+        out << to_table({"TIME", "USER", "SESSION", "OUTCOME", "DURATION", "DIRECTORY"}, rows, *columns, Cut::end);
+        return;
+    }
     out << to_table({"TIME", "USER", "SESSION", "OUTCOME", "DURATION", "CPU", "MEMORY", "DIRECTORY"}, rows);
 }
 
-void run_logs(const std::string &id, std::ostream &out)
+void run_logs(const std::string &id, bool follow, std::ostream &out)
 {
     const auto chosen = choose_session(recorded_sessions(), id, "pi-agentctl history");
-    const auto entries = read_session_log(chosen);
-    if (entries.empty()) throw Nothing("there is no log of the session " + chosen);
-    for (const auto &entry : entries)
-        out << to_line(entry);
+    constexpr std::chrono::milliseconds pause(500);
+    std::size_t told = 0;
+    for (;; std::this_thread::sleep_for(pause)) {
+        const auto entries = read_session_log(chosen);
+        if (entries.empty()) throw Nothing("nothing is logged of the session " + chosen);
+        for (; told < entries.size(); ++told)
+            out << to_line(entries[told]);
+        out.flush();
+        const bool has_ended =
+            std::any_of(entries.begin(), entries.end(), [](const LogEntry &entry) { return entry.field("PI_AGENT_EVENT") == "ended"; });
+        if (!follow || has_ended || !out) return;
+    }
 }
 
 } // namespace pi_agent

@@ -123,8 +123,8 @@ void require_readable()
         for (const auto &machine : std::filesystem::directory_iterator(directory, error))
             if (::access((machine.path() / "system.journal").c_str(), R_OK) == 0) return;
     }
-    throw Failure(ExitStatus::denied, "the record is in the system's journal, which only root and members of the group systemd-journal "
-                                      "can read; try it with sudo");
+    throw Failure(FailureKind::root_only,
+                  "only root and members of the group systemd-journal can read the record, which is in the journal; use sudo");
 }
 
 // With those of the file that are wanted, in the order of their times.

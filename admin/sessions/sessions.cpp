@@ -56,6 +56,16 @@ Row to_row(const SessionView &session)
             place_of(session.directory, session.project)};
 }
 
+std::vector<Row> to_short_rows(const std::vector<SessionView> &sessions)
+{
+    std::vector<Row> rows;
+    for (const auto &session : sessions)
+        rows.push_back({short_id(session.id), session.user, session.started_usec ? to_age(session.started_usec) : "preparing",
+                        session.usage.processes ? std::to_string(*session.usage.processes) : "", to_size(session.usage.memory),
+                        to_duration(session.usage.cpu_usec), short_path(place_of(session.directory, session.project), session.user)});
+    return rows;
+}
+
 // "" while the session may go on.
 std::string reason_to_end(const Policy &policy, Uid uid, const FindAccount &find)
 {
@@ -95,7 +105,7 @@ static void to_json(nlohmann::json &json, const SessionView &session)
 std::vector<SessionView> list_sessions(const AsRoot &root, const std::optional<std::string> &user)
 {
     const auto account = user ? find_account(*user) : std::nullopt;
-    if (user && !account) throw Failure(ExitStatus::usage, "there is no user " + escape_for_display(*user) + " on this host");
+    if (user && !account) throw Failure(ExitStatus::usage, "this host has no user " + escape_for_display(*user));
     const auto living = live_sessions(root);
     std::vector<SessionView> views;
     if (living.empty()) return views;
@@ -118,8 +128,9 @@ std::string choose_session(const std::vector<std::string> &ids, const std::strin
         if (!id.empty() && known.compare(0, id.size(), id) == 0) fitting.push_back(known);
     if (fitting.size() == 1) return fitting.front();
     const std::string shown = escape_for_display(id);
-    if (fitting.empty()) throw Nothing("there is no session " + shown + "; see '" + listing + "'");
-    throw Failure(ExitStatus::usage, fmt::format("{} sessions begin with {}; write more of the one that is meant", fitting.size(), shown));
+    if (fitting.empty()) throw Nothing("no session begins with " + shown + "; '" + listing + "' lists them");
+    throw Failure(ExitStatus::usage,
+                  fmt::format("{} sessions begin with {}; write more digits of the one that you mean", fitting.size(), shown));
 }
 
 std::vector<EndOrder> sessions_to_end(const Policy &policy, const std::vector<LiveSession> &sessions, const FindAccount &find)
@@ -201,6 +212,9 @@ void run_sessions(const std::optional<std::string> &user, bool json, std::ostrea
         rows.push_back(to_row(session));
     if (rows.empty())
         out << "no session\n";
+    else if (const auto columns = columns_for(out))
+        out << to_table({"SESSION", "USER", "AGE", "PROCESSES", "MEMORY", "CPU", "DIRECTORY"}, to_short_rows(sessions), *columns,
+                        Cut::beginning);
     else
         out << to_table({"SESSION", "USER", "AGENT", "SINCE", "PROCESSES", "MEMORY", "CPU", "METHOD", "UNIT", "DIRECTORY"}, rows);
 }
@@ -216,7 +230,7 @@ void run_stop(const StopOrder &order, std::ostream &out)
         const auto id = choose_session(ids, *order.id, "sudo pi-agentctl sessions");
         std::erase_if(sessions, [&](const SessionView &session) { return session.id != id; });
     }
-    if (sessions.empty()) throw Nothing(order.user ? escape_for_display(*order.user) + " has no session" : "there is no session");
+    if (sessions.empty()) throw Nothing(order.user ? escape_for_display(*order.user) + " has no session" : "no session runs");
     std::vector<EndOrder> orders;
     for (const auto &session : sessions)
         orders.push_back({session.id, stop_reason});
@@ -231,7 +245,7 @@ void run_stop(const StopOrder &order, std::ostream &out)
 
 void become_shell(const std::vector<std::string> &arguments)
 {
-    if (::geteuid() == 0) throw Failure(ExitStatus::usage, "root is no user of pi; run it as one: sudo -u NAME pi-agentctl shell");
+    if (::geteuid() == 0) throw Failure(ExitStatus::usage, "root cannot run the agent; run it as a user: sudo -u NAME pi-agentctl shell");
     std::vector<std::string> all = {"pi", "--pi-agent-shell"};
     all.insert(all.end(), arguments.begin(), arguments.end());
     ::execv(build::wrapper_path, exec_pointers(all).data());

@@ -144,7 +144,8 @@ std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const Hi
 
 // Both throw Nothing where there is none, and Failure(denied) for those who cannot read the journal.
 void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::ostream &notes);
-void run_logs(const std::string &id, std::ostream &out);
+// With `follow` until the session has ended.
+void run_logs(const std::string &id, bool follow, std::ostream &out);
 
 // --- pi-agentctl shell: a shell in the same sandbox as the agent, for whoever asks what the agent sees.
 

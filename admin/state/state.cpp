@@ -256,7 +256,7 @@ std::vector<UserState> find_states(const AsRoot & /*root*/, const std::string &s
 UserState find_state(const AsRoot &root, const std::string &state_dir, const std::string &user)
 {
     auto states = find_states(root, state_dir, user);
-    if (states.empty()) throw Nothing("there is no state of " + escape_for_display(user) + " in " + state_dir + "/users");
+    if (states.empty()) throw Nothing("no state of " + escape_for_display(user) + " is kept in " + state_dir + "/users");
     return std::move(states.front());
 }
 
@@ -278,7 +278,7 @@ void run_state(const std::optional<std::string> &user, bool json, std::ostream &
     const auto root = claim_root("state", "looks into the homes of agents, so only root can run it");
     const auto sizes = measure(root, load_policy(policy_path).agent.state_dir, user);
     if (json) return print_json({{"states", sizes}}, out);
-    if (sizes.empty()) throw Nothing(user ? "there is no state of " + escape_for_display(*user) : "there is no state of any user");
+    if (sizes.empty()) throw Nothing(user ? "no state is kept of " + escape_for_display(*user) : "no state is kept of any user");
     std::vector<Row> rows;
     for (const auto &size : sizes)
         rows.push_back(to_row(size));

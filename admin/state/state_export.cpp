@@ -80,15 +80,24 @@ bool is_path_of_names(const std::string &path)
     return !has_odd_component(path) && path.find('\0') == std::string::npos;
 }
 
+// In the child that is the user whose sessions are copied.
+std::string name_of_this_user()
+{
+    const auto account = find_account(Uid(::geteuid()));
+    return account ? escape_for_display(account->name) : "the user";
+}
+
 // No link is followed on the way: in a root the user's agent may have made it, and what is written here comes from the agent, too.
 UniqueFd open_without_links(FdRef from, const std::string &name, int flags, const std::string &path)
 {
     auto found = find_beneath(from, name, flags | O_DIRECTORY);
     const bool is_other = !found && (errno == ELOOP || errno == EXDEV || errno == ENOTDIR);
     if (is_other)
-        throw Failure(ExitStatus::usage, escape_for_display(path) + " is no directory, or lies behind a symbolic link, which the agent may "
-                                                                    "have made; name a directory by its real path");
-    if (!found) throw_errno("opening " + escape_for_display(path) + " as its user");
+        throw Failure(
+            ExitStatus::usage,
+            escape_for_display(path) +
+                " is not a directory, or lies behind a symbolic link, which the agent may have made; name a directory by its real path");
+    if (!found) throw_errno(name_of_this_user() + " cannot open " + escape_for_display(path));
     return found;
 }
 
@@ -98,7 +107,7 @@ UniqueFd make_export_directory(const std::string &path)
     const auto top = open_or_throw("opening /", "/", O_PATH | O_DIRECTORY);
     const auto [above, name] = split_last(path.substr(1));
     const auto parent = open_without_links(top, above, O_PATH, path);
-    if (mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST) throw_errno("creating " + shown + " as its user");
+    if (mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST) throw_errno(name_of_this_user() + " cannot create " + shown);
     auto directory = open_without_links(parent, name, O_RDONLY, path);
     if (!names_in(directory).empty()) throw Failure(ExitStatus::usage, shown + " is not empty; name a new directory");
     return directory;
@@ -115,7 +124,7 @@ std::uint64_t copy_file(FdRef from, FdRef directory, const std::string &name, Fd
         if (count == 0) return size;
         size += static_cast<std::uint64_t>(count);
         if (size > export_limit)
-            throw Failure(ExitStatus::system_failure, escape_for_display(name) + " grows while it is copied; export again");
+            throw Failure(ExitStatus::system_failure, escape_for_display(name) + " grew while it was copied; run the command again");
         send_progress(channel);
     }
 }
@@ -126,7 +135,8 @@ Packet receive_file(FdRef transfer, FdRef channel)
     for (int second = 0; second < transfer_patience_seconds && !wait_for_input(transfer, in_seconds(1)); ++second)
         send_progress(channel);
     auto packet = receive_packet(transfer, in_seconds(1));
-    if (!packet) throw Failure(ExitStatus::system_failure, "the reader of the agent's sessions ended before it was done");
+    if (!packet)
+        throw Failure(ExitStatus::system_failure, "the process that reads the agent's sessions ended early; run the command again");
     return std::move(*packet);
 }
 
@@ -193,9 +203,9 @@ void run_state_export(const std::string &user, const std::string &directory, std
     const auto account = find_account(user);
     if (!account || account->uid == Uid(0))
         throw Failure(ExitStatus::configuration,
-                      escape_for_display(user) + " is no user of this host any more, who could be given anything");
+                      escape_for_display(user) + " is not a user of this host any more, so nobody can own the copy");
     const std::string path = without_trailing_slashes(std::filesystem::absolute(directory).lexically_normal().string());
-    if (path == "/") throw Failure(ExitStatus::usage, "the export needs a directory of its own; name a new one");
+    if (path == "/") throw Failure(ExitStatus::usage, "the export needs an empty directory of its own; name a new one");
     const auto sessions = open_sessions_of_agent(root, state);
     const auto exported = transfer_files(root, state, *account, sessions, path);
     out << exported.files << " files, " << to_size(exported.bytes) << ", copied to " << escape_for_display(path) << ", of "

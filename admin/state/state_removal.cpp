@@ -37,7 +37,7 @@ void do_as_agent(const AsRoot &root, const Account &agent, const std::vector<int
     });
     if (!wait_for_input(child.channel(), in_seconds(removal_patience_seconds)))
         throw Failure(ExitStatus::system_failure,
-                      fmt::format("there is more to remove than {} seconds suffice for; run it again", removal_patience_seconds));
+                      fmt::format("the removal takes longer than {} seconds; run the command again", removal_patience_seconds));
     child.receive();
 }
 
@@ -100,14 +100,14 @@ void remove_directory(FdRef parent, const std::string &name, const std::string &
 {
     if (unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return;
     if (errno == ENOTEMPTY || errno == EEXIST)
-        throw Failure(ExitStatus::configuration, path + " holds something that is not pi-agent's; look at it, and move it away");
+        throw Failure(ExitStatus::configuration, path + " contains something that is not pi-agent's; look at it, and move it away");
     throw_errno("removing " + path);
 }
 
 void remove_users_state(const AsRoot &root, const std::string &state_dir, FdRef users, const UserState &state)
 {
     const auto directory = take_idle(root, state_dir, state);
-    if (!directory) throw Failure(ExitStatus::limit, "a session of " + escape_for_display(state.user) + " has just started; stop it first");
+    if (!directory) throw Failure(FailureKind::busy, "a session of " + escape_for_display(state.user) + " has just started; stop it first");
     empty_as_agent(root, state, *directory);
     const auto own = open_beneath(users, state.name, O_RDONLY | O_DIRECTORY);
     if (unlinkat(directory->meta.get(), "lock", 0) != 0) throw_errno("removing the lock of " + state.path);

@@ -2,13 +2,17 @@
 #include "admin/text/terminal.hpp"
 
 #include "common/base/text.hpp"
+#include "common/host/account.hpp"
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <ctime>
 #include <fmt/format.h>
+#include <iostream>
 #include <nlohmann/json.hpp>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 namespace pi_agent {
 
@@ -22,6 +26,31 @@ std::size_t width_of(const std::string &text)
 {
     return static_cast<std::size_t>(
         std::count_if(text.begin(), text.end(), [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }));
+}
+
+bool goes_on(char byte)
+{
+    return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
+}
+
+// What is left out becomes "…", so that it has as many columns at most.
+std::string without_beginning(const std::string &text, std::size_t columns)
+{
+    const std::size_t width = width_of(text);
+    if (width <= columns) return text;
+    std::size_t begin = 0;
+    for (std::size_t left_out = width - columns + 1; begin < text.size() && (left_out > 0 || goes_on(text[begin])); ++begin)
+        if (!goes_on(text[begin])) --left_out;
+    return "…" + text.substr(begin);
+}
+
+std::string without_end(const std::string &text, std::size_t columns)
+{
+    if (width_of(text) <= columns) return text;
+    std::size_t end = 0;
+    for (std::size_t kept = 0; end < text.size(); ++end)
+        if (!goes_on(text[end]) && kept++ == columns - 1) break;
+    return text.substr(0, end) + "…";
 }
 
 std::tm broken_down(std::uint64_t microseconds, std::tm *(*convert)(const std::time_t *, std::tm *))
@@ -42,7 +71,7 @@ std::string written(const std::tm &parts, char between)
 {
     throw Failure(ExitStatus::usage,
                   "the time '" + escape_for_display(text) +
-                      "' is none: write 2026-03-01, '2026-03-01 12:00', today, yesterday, 2h (for two hours ago), or @SECONDS");
+                      "' is not valid: write 2026-03-01, '2026-03-01 12:00', today, yesterday, 2h (for two hours ago), or @SECONDS");
 }
 
 // A number of an option's, of seconds or more.
@@ -92,6 +121,50 @@ std::string to_table(const Row &header, std::vector<Row> rows)
         text += '\n';
     }
     return text;
+}
+
+std::optional<std::size_t> columns_for(const std::ostream &out)
+{
+    if (out.rdbuf() != std::cout.rdbuf() || ::isatty(STDOUT_FILENO) != 1) return std::nullopt;
+    constexpr std::size_t most_columns = 100;
+    winsize window{};
+    if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0) return most_columns; // NOLINT(*-vararg)
+    return std::min<std::size_t>(window.ws_col, most_columns);
+}
+
+std::string to_table(const Row &header, std::vector<Row> rows, std::size_t columns, Cut cut)
+{
+    std::size_t before = 0; // of the last column, with the spaces between
+    for (std::size_t column = 0; column + 1 < header.size(); ++column) {
+        std::size_t width = width_of(header[column]);
+        for (const auto &row : rows)
+            width = std::max({width, width_of(row[column]), std::size_t{1}});
+        before += width + 2;
+    }
+    constexpr std::size_t fewest = 12; // columns for it, however wide the others are
+    const std::size_t room = std::max(fewest, columns > before ? columns - before : 0);
+    for (auto &row : rows)
+        row.back() = cut == Cut::beginning ? without_beginning(row.back(), room) : without_end(row.back(), room);
+    return to_table(header, std::move(rows));
+}
+
+std::string short_id(const std::string &session)
+{
+    constexpr std::size_t digits = 8;
+    return session.substr(0, digits);
+}
+
+std::string short_path(const std::string &path, const std::string &user)
+{
+    const auto account = find_account(user);
+    if (!account || account->home == "/" || !is_within(path, account->home)) return path;
+    return "~" + path.substr(account->home.size());
+}
+
+std::string to_age(const std::optional<std::uint64_t> &microseconds)
+{
+    const auto now = now_microseconds();
+    return microseconds ? to_duration(now > *microseconds ? now - *microseconds : 0) : "";
 }
 
 std::string to_size(const std::optional<std::uint64_t> &bytes)

@@ -70,8 +70,8 @@ void require_consent(const std::string &question, bool yes)
 {
     if (yes) return;
     if (::isatty(STDIN_FILENO) != 1)
-        throw Failure(ExitStatus::usage, question + " This needs a confirmation; when standard input is no terminal, say --yes");
-    if (ask_letter(question + " (y or n)", "yn") != 'y') throw Nothing("nothing is changed");
+        throw Failure(ExitStatus::usage, question + " Standard input is not a terminal, so nobody can confirm: use --yes");
+    if (ask_letter(question + " [y/n]", "yn") != 'y') throw Nothing("nothing was changed");
 }
 
 namespace {
@@ -94,7 +94,7 @@ void require_trusted(const std::string &program, const std::string &variable)
         open_trusted(program, O_PATH, "editor that " + variable + " names");
     else if (program.find('/') != std::string::npos)
         throw Failure(ExitStatus::configuration,
-                      variable + " names the editor " + escape_for_display(program) + " by a relative path; write the whole one");
+                      variable + " names the editor " + escape_for_display(program) + " by a relative path; write the absolute one");
     else
         require_program(program);
 }
@@ -169,8 +169,7 @@ std::vector<std::string> choose_editor(const Variable &variable)
     for (const auto *name : {"editor", "nano", "vi"})
         if (has_program(name)) return {name};
     throw Failure(ExitStatus::configuration,
-                  "there is no editor: none of editor, nano and vi is installed; install one, or, as root without "
-                  "sudo, name one in EDITOR");
+                  "no editor is installed (editor, nano or vi); install one, or, as root without sudo, name one in EDITOR");
 }
 
 int run_editor(const std::vector<std::string> &editor, const std::string &file)

@@ -71,7 +71,7 @@ public:
 // `why` goes on after the command's name: "changes the host, so only root can run it". Throws Failure(denied) for everybody else.
 inline AsRoot claim_root(const std::string &command, const std::string &why)
 {
-    if (::geteuid() != 0) throw Failure(ExitStatus::denied, command + " " + why + "; try 'sudo pi-agentctl " + command + "'");
+    if (::geteuid() != 0) throw Failure(FailureKind::root_only, command + " " + why + "; run: sudo pi-agentctl " + command);
     return AsRoot::claim();
 }
 
@@ -113,6 +113,18 @@ using Row = std::vector<std::string>;
 // Columns of equal width, two spaces apart, the last one as long as it is; an empty value is shown as "-". Values are
 // harmless already (common/base/text.hpp).
 std::string to_table(const Row &header, std::vector<Row> rows);
+
+// The columns of a terminal that standard output is, at most 100; none where `out` goes elsewhere: then everything is written whole.
+std::optional<std::size_t> columns_for(const std::ostream &out);
+
+// The same for `columns`: what of the last column does not fit loses its beginning or its end, which becomes "…".
+enum class Cut { beginning, end };
+std::string to_table(const Row &header, std::vector<Row> rows, std::size_t columns, Cut cut);
+
+// For tables on a terminal: the first 8 digits of a session's id; a path of the user with "~" for their home; how long ago a time is.
+std::string short_id(const std::string &session);
+std::string short_path(const std::string &path, const std::string &user);
+std::string to_age(const std::optional<std::uint64_t> &microseconds);
 
 // 512, 1.5K, 20M, 3.2G, of 1024 each; and 0.25s, 12s, 3m 20s, 2h 5m, 3d 4h. Empty for what is not known.
 std::string to_size(const std::optional<std::uint64_t> &bytes);

@@ -160,7 +160,9 @@ std::optional<Packet> receive_plain_packet(FdRef channel, Deadline deadline)
 void send_record(FdRef channel, std::string_view bytes, const std::vector<int> &fds, Deadline deadline)
 {
     if (bytes.size() > record_limit)
-        throw Failure(ExitStatus::usage, "arguments and environment are larger than " + std::to_string(record_limit) + " bytes");
+        throw Failure(FailureKind::named_file, "the arguments and the environment together are larger than " +
+                                                   std::to_string(record_limit) +
+                                                   " bytes; pass long text in a file (@FILE) or on standard input");
     send_packet(channel, Encoder().number(record_magic).number(bytes.size()).bytes(), fds, deadline);
     for (std::size_t sent = 0; sent < bytes.size(); sent += packet_limit)
         send_packet(channel, bytes.substr(sent, packet_limit), {}, deadline);

@@ -11,8 +11,13 @@ namespace {
 const char *remedy_of(int error_number)
 {
     if (error_number == ENOSPC || error_number == EDQUOT) return "; free some space on that file system, or ask the administrator";
-    if (error_number == EROFS) return "; ask the administrator why nothing can be written there: a damaged disk is one reason";
+    if (error_number == EROFS) return "; ask the administrator why that file system is read-only: a damaged disk is one reason";
     return "";
+}
+
+FailureKind kind_of(int error_number)
+{
+    return error_number == ENOSPC || error_number == EDQUOT || error_number == EROFS ? FailureKind::disk : FailureKind::other;
 }
 
 std::string join_lines(const std::vector<Diagnostic> &diagnostics)
@@ -28,7 +33,7 @@ std::string join_lines(const std::vector<Diagnostic> &diagnostics)
 } // namespace
 
 SystemFailure::SystemFailure(int error_number, const std::string &action)
-    : Failure(ExitStatus::system_failure, action + ": " + std::strerror(error_number) + remedy_of(error_number)),
+    : Failure(ExitStatus::system_failure, kind_of(error_number), action + ": " + std::strerror(error_number) + remedy_of(error_number)),
       error_number_(error_number)
 {
 }
@@ -53,8 +58,8 @@ std::string to_string(const Diagnostic &diagnostic)
     return text;
 }
 
-PolicyError::PolicyError(std::vector<Diagnostic> diagnostics)
-    : Failure(ExitStatus::configuration, join_lines(diagnostics)), diagnostics_(std::move(diagnostics))
+PolicyError::PolicyError(std::vector<Diagnostic> diagnostics, FailureKind kind)
+    : Failure(kind, join_lines(diagnostics)), diagnostics_(std::move(diagnostics))
 {
 }
 

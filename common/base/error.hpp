@@ -1,5 +1,7 @@
-// The classes of failure that every program of pi-agent knows, and the exit status of each (sysexits(3)).
+// The classes of failure that every program of pi-agent knows.
 #pragma once
+
+#include "common/base/failure_kind.hpp"
 
 #include <cerrno>
 #include <stdexcept>
@@ -9,24 +11,21 @@
 
 namespace pi_agent {
 
-enum class ExitStatus : int {
-    usage = 64,          // a bad --pi-agent- option
-    unavailable = 69,    // the sandbox method cannot work on this host
-    internal = 70,       // a bug of ours
-    system_failure = 71, // the operating system refused something we need
-    limit = 75,          // session limit or lock
-    denied = 77,         // the policy, or a rule of the runner, says no
-    configuration = 78,  // policy or host configuration is invalid
-};
-
 // A failure that ends the program: the text is shown to the user as it is, after "pi: ".
 class Failure : public std::runtime_error {
 public:
     Failure(ExitStatus status, const std::string &text) : std::runtime_error(text), status_(status) {}
+    Failure(FailureKind kind, const std::string &text) : std::runtime_error(text), status_(status_of(kind)), kind_(kind) {}
+    // The same failure in other words.
+    Failure(const Failure &other, const std::string &text) : std::runtime_error(text), status_(other.status_), kind_(other.kind_) {}
+    // From another process, whose word the kind is.
+    Failure(ExitStatus status, FailureKind kind, const std::string &text) : std::runtime_error(text), status_(status), kind_(kind) {}
     [[nodiscard]] ExitStatus status() const noexcept { return status_; }
+    [[nodiscard]] FailureKind kind() const noexcept { return kind_; }
 
 private:
     ExitStatus status_;
+    FailureKind kind_ = FailureKind::other;
 };
 
 // The operating system refused `action`; `error_number` is the errno of that moment.
@@ -78,7 +77,7 @@ std::string to_string(const Diagnostic &diagnostic);
 // The policy is invalid; what() lists every diagnostic, one a line.
 class PolicyError : public Failure {
 public:
-    explicit PolicyError(std::vector<Diagnostic> diagnostics);
+    explicit PolicyError(std::vector<Diagnostic> diagnostics, FailureKind kind = FailureKind::invalid_policy);
     [[nodiscard]] const std::vector<Diagnostic> &diagnostics() const noexcept { return diagnostics_; }
 
 private:

@@ -104,7 +104,7 @@ std::string read_whole(FdRef fd, std::size_t limit, const std::string &name)
         length += static_cast<std::size_t>(count);
         if (length > limit)
             throw Failure(ExitStatus::configuration,
-                          name + " is larger than " + std::to_string(limit) + " bytes, more than is read of such a file; shorten it");
+                          name + " is larger than " + std::to_string(limit) + " bytes, the most that is read of such a file; shorten it");
     }
     text.resize(length);
     return text;

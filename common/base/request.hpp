@@ -82,12 +82,14 @@ constexpr const char *impossible_status = "a message carries an impossible exit 
 struct FailureReport {
     ExitStatus status;
     std::string text;
+    FailureKind kind = FailureKind::other;
     static constexpr std::uint64_t type = 2;
     static void fields(auto &archive, auto &self)
     {
         archive.bounded(self.status, ExitStatus::configuration, impossible_status);
         archive.require([&] { return self.status >= ExitStatus::usage; }, "the runner reports a failure that is none");
         archive.cut(self.text, message_text_limit);
+        archive.bounded(self.kind, last_failure_kind, "the runner reports a failure of no known kind");
     }
 };
 struct Notice {

@@ -16,11 +16,11 @@ std::string refusal_text(const Account &caller, const AccessRules &rules, const 
 {
     std::string text = "denied: " + escape_for_display(cwd) + " is outside the project roots of " + caller.name + " (" +
                        to_string(rules.where) + ", " + rules.entry + ".roots):";
-    if (roots.empty()) text += " none of them can be used";
+    if (roots.empty()) text += " none of these directories can be used";
     for (const auto &root : roots)
         text += " " + escape_for_display(root.path);
     if (roots.empty()) return text + "; ask the administrator";
-    return text + "; change into one of them, or ask the administrator for another root";
+    return text + "; cd to one of them, or ask the administrator to add this directory";
 }
 
 constexpr const char *default_config = ".pi/agent";
@@ -29,11 +29,11 @@ constexpr const char *default_config = ".pi/agent";
 std::optional<std::string> problem_of_caller(const Policy &policy, const Account &caller)
 {
     const auto name = quote(caller.name);
-    if (caller.uid == Uid(0)) return "root cannot use pi; run it from an account that the policy authorises";
+    if (caller.uid == Uid(0)) return "root cannot run the agent; run pi as a user whom the policy authorises";
     if (!is_account_name(caller.name) && defence_is_on("plain-callers"))
         return "the account name " + name +
                " cannot be used; it may hold letters, digits, spaces and _ - . @ + ' \\, and begins with a letter or '_'";
-    if (is_agent_account(policy, caller.name)) return "the account " + name + " is an agent's own; pi cannot be started from inside";
+    if (is_agent_account(policy, caller.name)) return "the account " + name + " is an agent's own, and pi cannot start inside a session";
     return std::nullopt;
 }
 
@@ -86,8 +86,8 @@ public:
 private:
     void report(const UserEntry &entry, const std::string &name)
     {
-        problems_.add(entry.where, entry_key(entry) + "." + name, "another group of " + caller_ + " sets it differently",
-                      "give " + caller_ + " an entry of their own, or set it alike");
+        problems_.add(entry.where, entry_key(entry) + "." + name, "another group of " + caller_ + " sets another value",
+                      "give " + caller_ + " an entry under users, or set the same value in both");
     }
 
     std::string caller_;
@@ -130,8 +130,8 @@ std::variant<Allowed, Refused> decide(const Account &caller, const AccessRules &
 
 Refused on_other_mount(const RootCandidate &root, const std::string &cwd)
 {
-    return {"denied: " + escape_for_display(cwd) + " lies on another file system that is mounted inside the root " +
-            escape_for_display(root.path) + ", and those are not shown to the agent; ask the administrator to make it a root of its own"};
+    return {"denied: " + escape_for_display(cwd) + " lies on another file system, mounted inside the root " +
+            escape_for_display(root.path) + ", which the agent does not see; ask the administrator to make it a root of its own"};
 }
 
 Diagnostic unusable_root(const AccessRules &rules, const Position &where, const std::string &problem)
@@ -155,8 +155,8 @@ std::variant<AccessRules, NotAuthorised> find_access_rules(const Policy &policy,
     if (const auto problem = problem_of_caller(policy, caller)) return NotAuthorised{*problem};
     const auto matches = find_matches(policy, caller);
     if (matches.empty()) {
-        return NotAuthorised{"the policy " + policy_file + " does not authorise " + caller.name + ": there is no entry users." +
-                             caller.name + " and none for a group of this account; ask the administrator of this host for one"};
+        return NotAuthorised{"the policy " + policy_file + " does not authorise " + caller.name + ": it has no entry users." + caller.name +
+                             " and no entry for a group of this account; ask the administrator to add one"};
     }
     Joiner joiner(caller.name);
     std::optional<std::string> config;
@@ -181,9 +181,9 @@ std::variant<AccessRules, NotAuthorised> find_access_rules(const Policy &policy,
     if (signing_key) rules.signing_key = from_home(*signing_key, caller);
     rules.agent_account = find_agent_account_name(policy, caller.name, run_as, caller.uid);
     if (!is_plain_name(rules.agent_account)) {
-        return NotAuthorised{"the agent account of " + caller.name + " would be called " + quote(rules.agent_account) +
-                             ", which is longer than 32; the administrator can give " + caller.name + " an entry with run_as in " +
-                             policy_file};
+        return NotAuthorised{"the agent's account of " + caller.name + " would be called " + quote(rules.agent_account) +
+                             ", which is longer than 32 characters; ask the administrator to give " + caller.name +
+                             " an entry with run_as in " + policy_file};
     }
     return rules;
 }

@@ -37,7 +37,7 @@ void judge(const PathStep &holder, const PathStep &entry)
     if (!S_ISLNK(entry.status.st_mode) || !defence_is_on("root-links")) return;
     if (entry.status.st_uid == 0 && only_root_can_change(holder.status)) return;
     throw Refusal{"it is reached through the symbolic link " + escape_for_display(entry.path) +
-                  ", which someone other than root can change; name the directory that the link leads to"};
+                  ", which somebody else than root can change; name the directory that the link leads to"};
 }
 
 std::string path_behind(FdRef fd)
@@ -85,7 +85,7 @@ ResolvedRoot resolve(const RootSpec &root, const Account &user)
     if (!S_ISDIR(step.status.st_mode)) throw Refusal{"it is not a directory"};
     auto path = path_behind(step.fd);
     if (path == "/" || path == "/home" || path == "/root" || holds_home(step.status, user)) {
-        throw Refusal{"it is " + quote(path) + ", a home directory itself or one that holds it; name a directory below"};
+        throw Refusal{"it is " + quote(path) + ", a home directory or one that holds it; name a directory below it"};
     }
     if (const auto problem = problem_of_place(path); problem && defence_is_on("root-place-early"))
         throw Refusal{"it is " + quote(path) + ", which " + problem->text + "; " + problem->remedy};
@@ -102,12 +102,11 @@ std::string unreachable(const RootSpec &root, const SystemFailure &failure, cons
     const std::string path = expand_home(root.text, user);
     const std::string name = "the root " + quote(root.text) + (path == root.text ? "" : " (" + escape_for_display(path) + ")");
     if (failure.error_number() == ENOENT)
-        return name + " does not exist; create it, or the administrator takes it out of the roots: until then " + user.name +
-               " cannot start pi anywhere";
+        return name + " does not exist; create it or remove it from roots: until then " + user.name + " cannot start pi anywhere";
     if (failure.error_number() == EACCES)
         return name + " is not accessible to " + user.name +
-               ": a directory above it keeps them out; whoever owns that can let them in (by a group, or an access list), or the "
-               "administrator takes it out of the roots: until then " +
+               "; the owner of a directory above it can let them in (by a group or an access list), or the administrator removes it from "
+               "roots: until then " +
                user.name + " cannot start pi anywhere";
     return name + " cannot be used: " + failure.what();
 }

@@ -79,9 +79,9 @@ private:
         const int problem = errno;
         if (problem == EMFILE || problem == ENFILE || problem == ENOMEM) throw_errno("opening");
         if (problem == EXDEV)
-            throw NotFollowed("another file system is mounted at " + escape_for_display(path) + ", inside of " +
+            throw NotFollowed("another file system is mounted at " + escape_for_display(path) + ", inside " +
                                   escape_for_display(current_->written_by->path) +
-                                  ", where agents write but do not see that one; put a copy in another place",
+                                  ", where agents write but do not see that file system; put a copy elsewhere",
                               true);
         throw NotFollowed(SystemFailure(problem, "opening " + escape_for_display(path)).what(), false);
     }
@@ -136,7 +136,7 @@ private:
     [[noreturn]] void refuse_loop(const std::string &path) const
     {
         if (current_->written_by == nullptr || !defence_is_on("agents-loops")) throw SystemFailure(ELOOP, "opening");
-        throw NotFollowed("more than " + std::to_string(most_links) + " links are on the way, a loop perhaps; the last is " +
+        throw NotFollowed("more than " + std::to_string(most_links) + " symbolic links lie on the path, perhaps in a loop; the last is " +
                               escape_for_display(path) + ", where an agent can have made it",
                           false);
     }
@@ -163,7 +163,7 @@ private:
     [[noreturn]] void refuse() const
     {
         const std::string &place = floor_ ? floor_->path : current_->written_by->path;
-        throw NotFollowed((last_link_.empty() ? "the way leads out of " + escape_for_display(place)
+        throw NotFollowed((last_link_.empty() ? "the path leads out of " + escape_for_display(place)
                                               : "the link " + escape_for_display(last_link_) + " leads to " +
                                                     escape_for_display(last_target_) + ", out of " + escape_for_display(place)) +
                               ", where an agent can have made it; remove it, or put a copy in its place",

@@ -43,7 +43,7 @@ Account to_account(const passwd &entry)
 {
     if (entry.pw_dir == nullptr || entry.pw_dir[0] != '/') {
         throw Failure(ExitStatus::configuration, "the user database gives " + escape_for_display(entry.pw_name) +
-                                                     " no absolute home directory; the administrator corrects it there");
+                                                     " no absolute home directory; ask the administrator to correct it there");
     }
     return Account{entry.pw_name, Uid(entry.pw_uid), Gid(entry.pw_gid), entry.pw_dir, all_groups(entry)};
 }

@@ -36,8 +36,7 @@ UniqueFd make_directory(FdRef parent, const std::string &name)
             throw_errno("replacing " + escape_for_display(name));
     }
     throw Failure(ExitStatus::system_failure,
-                  escape_for_display(name) +
-                      " in the agent's home changes while it is being written; end the agent's other sessions and try again");
+                  escape_for_display(name) + " in the agent's home changed while it was written; end your other sessions and try again");
 }
 
 PathStep take_step(int directory, const std::string &name, std::string path)
@@ -146,8 +145,8 @@ std::string path_of_directory(FdRef fd)
 {
     std::string path = kernel_path(fd);
     if (path.empty())
-        throw Failure(ExitStatus::denied, "denied: the path of the working directory is longer than 4,096 bytes, or leads to nowhere on "
-                                          "this host; cd to a directory higher up");
+        throw Failure(FailureKind::directory, "denied: the path of the working directory is longer than 4,096 bytes, or does not exist on "
+                                              "this host; cd to a directory higher up");
     return path;
 }
 
@@ -210,20 +209,23 @@ UniqueFd open_working_directory(const std::string &path)
     if (errno != EACCES) throw_errno(path == "." ? "opening the working directory" : "cannot open " + escape_for_display(path));
     std::error_code unknown; // the kernel tells the path even so, unless the directory was deleted
     const std::string shown = path == "." ? std::filesystem::current_path(unknown).string() : path;
-    throw Failure(ExitStatus::denied,
-                  "denied: you may not enter " + (shown.empty() ? "the working directory" : escape_for_display(shown)) + "; cd to another");
+    throw Failure(FailureKind::directory, "denied: you may not enter " +
+                                              (shown.empty() ? "the working directory" : escape_for_display(shown)) +
+                                              "; cd to a directory that you may enter");
 }
 
 std::string path_of_working_directory(FdRef directory)
 {
     struct stat facts = examine(directory, "examining the working directory");
-    if (facts.st_nlink == 0) throw Failure(ExitStatus::denied, "denied: the working directory was deleted; cd to one that exists");
+    if (facts.st_nlink == 0) throw Failure(FailureKind::directory, "denied: the working directory was deleted; cd to one that exists");
     std::string path = kernel_path(directory);
     if (path.empty())
-        throw Failure(ExitStatus::denied, "denied: the path of the working directory is longer than 4,096 bytes, or leads out of what this "
-                                          "shell sees; cd to a directory higher up");
+        throw Failure(FailureKind::directory,
+                      "denied: the path of the working directory is longer than 4,096 bytes, or leads out of what this "
+                      "shell sees; cd to a directory higher up");
     if (fstatat(directory.get(), ".", &facts, 0) != 0)
-        throw Failure(ExitStatus::denied, "denied: you may not enter " + escape_for_display(path) + "; cd to another");
+        throw Failure(FailureKind::directory,
+                      "denied: you may not enter " + escape_for_display(path) + "; cd to a directory that you may enter");
     return path;
 }
 

@@ -21,12 +21,12 @@ AsRoot AsRoot::claim()
 {
     uid_t real = 1, effective = 1, saved = 1;
     if (getresuid(&real, &effective, &saved) != 0) throw_errno("reading the process's ids");
-    if (real != 0 || effective != 0 || saved != 0) throw Failure(ExitStatus::denied, "this program works only as root; users type `pi`");
+    if (real != 0 || effective != 0 || saved != 0) throw Failure(FailureKind::by_hand, "only root can run this program; users run pi");
     // Groups are whatever started us chose: sudo's target, or none, for a unit of systemd's.
     if (setgroups(0, nullptr) == 0 && setresgid(0, 0, 0) == 0) return AsRoot();
     if (errno != EPERM) throw_errno("taking root's own group");
-    if (const auto problem = problem_of_user_namespace()) throw Failure(ExitStatus::denied, "denied: " + *problem);
-    throw Failure(ExitStatus::denied, "denied: this process may not take root's own group, as in a user namespace; users type `pi`");
+    if (const auto problem = problem_of_user_namespace()) throw Failure(FailureKind::namespaces, "denied: " + *problem);
+    throw Failure(FailureKind::namespaces, "denied: this process cannot take root's own group, as in a user namespace; users run pi");
 }
 
 namespace {

@@ -29,8 +29,8 @@ namespace {
                          const std::string &command)
 {
     const auto subject = step.path == wanted ? "" : "; " + escape_for_display(step.path);
-    throw Failure(ExitStatus::configuration, fmt::format("the {} {} cannot be trusted{} {}; for the administrator: {}", what,
-                                                         escape_for_display(wanted), subject.empty() ? ": it" : subject, why, command));
+    throw Failure(FailureKind::untrusted, fmt::format("the {} {} cannot be trusted{} {}; as the administrator, {}", what,
+                                                      escape_for_display(wanted), subject.empty() ? ": it" : subject, why, command));
 }
 
 // The Nix store is writable by the group of its build users and sticky: they can add to it, but neither change nor replace root's entries.
@@ -62,21 +62,21 @@ void require_only_root_can_change(const std::string &what, const std::string &wa
     if (!defence_is_on("trusted-files")) return;
     const bool enters_mount = &holder == &step || holder.status.st_dev != step.status.st_dev;
     if (enters_mount && defence_is_on("trusted-fuse") && is_served_by_somebody(step))
-        throw Failure(ExitStatus::configuration,
-                      fmt::format("the {} {} cannot be trusted: {} lies in a file system that a user serves (FUSE), who can say of any "
-                                  "file that it is root's; unmount it, or keep the file in another place",
+        throw Failure(FailureKind::untrusted,
+                      fmt::format("the {} {} cannot be trusted: {} lies on a file system that a user serves (FUSE) and who decides there "
+                                  "which files are root's; the administrator unmounts it, or moves the file",
                                   what, escape_for_display(wanted), escape_for_display(step.path)));
     if (step.status.st_uid != 0) {
         if (const auto problem = problem_of_user_namespace())
-            throw Failure(ExitStatus::configuration,
+            throw Failure(FailureKind::untrusted,
                           fmt::format("the {} {} cannot be trusted: {}", what, escape_for_display(wanted), *problem));
         refuse(what, wanted, step, fmt::format("belongs to uid {}, not to root", step.status.st_uid),
-               "look at what is there, then " + command_on("chown root", step.path, "put it where root owns everything on the way"));
+               "examine it, then " + command_on("chown root", step.path, "move it to a path that root owns from / on"));
     }
     if (S_ISLNK(step.status.st_mode)) return; // a link's own mode says nothing; its directory was judged before it
     if ((step.status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !is_nix_store(step)) {
         refuse(what, wanted, step, fmt::format("is writable by others than root (mode {:04o})", step.status.st_mode & 07777U),
-               "look at what is there, then " + command_on("chmod g-w,o-w", step.path, "put it where only root can write"));
+               "examine it, then " + command_on("chmod g-w,o-w", step.path, "move it to where only root can write"));
     }
 }
 

@@ -81,15 +81,15 @@ private:
         EnvAssignment assignment{"", "", place(line)};
         while (!at_end() && next() != '=' && !is_one_of(next(), newlines))
             assignment.name += take();
-        if (at_end() || next() != '=') refuse(assignment, "no '=' in this line; write NAME=value, or begin a comment with '#'");
+        if (at_end() || next() != '=') refuse(assignment, "this line has no '='; write NAME=value, or begin a comment with '#'");
         take();
         while (!assignment.name.empty() && is_one_of(assignment.name.back(), blanks))
             assignment.name.pop_back();
         if (!is_variable_name(assignment.name))
             refuse(assignment,
                    assignment.name.starts_with("export ")
-                       ? "what is before '=' is not the name of a variable; write NAME=value, without 'export'"
-                       : "what is before '=' is not the name of a variable: letters, digits and '_', and no digit at the start");
+                       ? "the text before '=' is not the name of a variable; write NAME=value, without 'export'"
+                       : "the text before '=' is not the name of a variable: use letters, digits and '_', not beginning with a digit");
         parse_value(assignment);
         check(assignment);
         found_.push_back(std::move(assignment));

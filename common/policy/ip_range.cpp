@@ -25,10 +25,10 @@ std::optional<std::vector<std::uint8_t>> parse_address(const std::string &text)
 // What systemd's own files may say in this place, and modes of the policy.
 std::optional<RangeProblem> problem_of_word(const std::string &text)
 {
-    if (text == "any" || text == "full") return RangeProblem{"is no range of addresses", "say 'network: full' for no restriction"};
+    if (text == "any" || text == "full") return RangeProblem{"is not a range of addresses", "say 'network: full' for no restriction"};
     if (text == "loopback" || text == "none")
-        return RangeProblem{"is no range of addresses", "say 'network: " + text + "', without a list"};
-    if (text == "localhost") return RangeProblem{"is no range of addresses", "write 127.0.0.0/8 and \"::1/128\""};
+        return RangeProblem{"is not a range of addresses", "say 'network: " + text + "', without a list"};
+    if (text == "localhost") return RangeProblem{"is not a range of addresses", "write 127.0.0.0/8 and \"::1/128\""};
     return std::nullopt;
 }
 
@@ -62,13 +62,13 @@ std::variant<IpRange, RangeProblem> parse_ip_range(const std::string &text)
     if (auto problem = problem_of_word(text)) return *problem;
     const auto slash = text.find('/');
     const auto address = parse_address(text.substr(0, slash));
-    if (!address || text.find('\0') != std::string::npos) return RangeProblem{"is no range of IP addresses", as_written};
+    if (!address || text.find('\0') != std::string::npos) return RangeProblem{"is not a range of IP addresses", as_written};
     const std::string bits = std::to_string(address->size() * 8);
     if (slash == std::string::npos) return RangeProblem{"has no prefix length", "write " + text + "/" + bits + " for this one address"};
     const std::string length = text.substr(slash + 1);
     if (length == "0") return RangeProblem{"is every address", "say 'network: full' for no restriction, or name smaller ranges"};
     const auto prefix = parse_prefix(length, address->size() * 8);
-    if (!prefix) return RangeProblem{"has a prefix length that is no number from 1 to " + bits, as_written};
+    if (!prefix) return RangeProblem{"has a prefix length that is not a number from 1 to " + bits, as_written};
     IpRange range{without_bits_beyond(*address, *prefix), *prefix};
     if (range.address != *address)
         return RangeProblem{"has bits beyond its prefix length",

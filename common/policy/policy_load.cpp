@@ -6,8 +6,10 @@
 #include "common/policy/yaml/yaml_tree.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <optional>
+#include <unistd.h>
 #include <utility>
 
 namespace pi_agent {
@@ -128,6 +130,11 @@ UserFiles user_files_of(const std::vector<PolicySource> &sources)
     return {has_files, {}};
 }
 
+bool is_missing(const std::string &file)
+{
+    return ::access(file.c_str(), F_OK) != 0 && errno == ENOENT;
+}
+
 } // namespace
 
 Policy parse_policy(const std::vector<PolicySource> &sources)
@@ -167,15 +174,18 @@ Policy load_policy_to_start(const std::string &main_file, const std::string &use
     } catch (const PolicyError &error) {
         const auto &found = error.diagnostics();
         const auto in_text = [](const Diagnostic &one) { return one.where.line > 0 || !one.key.empty(); };
-        if (std::none_of(found.begin(), found.end(), in_text)) throw;
+        if (std::none_of(found.begin(), found.end(), in_text)) {
+            if (is_missing(main_file)) throw PolicyError(found, FailureKind::no_policy);
+            throw;
+        }
         const auto is_own = [&](const Diagnostic &one) { return user_of_file(one.where.file, main_file).has_value(); };
         const bool is_users_alone = std::all_of(found.begin(), found.end(), is_own);
         const std::string count = found.size() == 1                 ? "1 error"
                                   : found.size() > most_diagnostics ? "more than " + std::to_string(most_diagnostics) + " errors"
                                                                     : std::to_string(found.size()) + " errors";
-        throw Failure(ExitStatus::configuration, "the administrator's policy has " + count + ", so " +
-                                                     (is_users_alone ? "you cannot" : "nobody can") +
-                                                     " start pi. Ask them to run: pi-agentctl check");
+        throw Failure(FailureKind::invalid_policy, "the administrator's policy has " + count + ", so " +
+                                                       (is_users_alone ? "you cannot" : "nobody can") +
+                                                       " start pi. Ask them to run: pi-agentctl check");
     }
 }
 

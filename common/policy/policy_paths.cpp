@@ -115,7 +115,7 @@ std::optional<PathProblem> problem_of_view_path(const std::string &path)
     if (path != "/" && has_odd_component(std::string_view(path).substr(1))) return odd_component();
     if (path == "/etc") return PathProblem{"is all of the host's configuration", "use 'view: host', or name what is needed of it"};
     if (std::find(too_much.begin(), too_much.end(), path) != too_much.end())
-        return PathProblem{"holds what is none of the agent's business", "name a directory below it"};
+        return PathProblem{"holds files that the agent must not see", "name a directory below it"};
     if (lies_in_one(path, unshown))
         return PathProblem{"is kept from every session", "put what the agent needs below /usr, /opt or /srv, or make it a root"};
     return std::nullopt;
@@ -156,7 +156,7 @@ std::optional<PathProblem> problem_of_binary(const std::string &path)
     if (has_odd_component(std::string_view(path).substr(1))) return odd_component();
     if (!is_property_safe(path))
         return PathProblem{"holds a character other than A-Z a-z 0-9 / _ . : = @ -", "install the agent under another name"};
-    if (path.rfind('/') == 0) return PathProblem{"is no program in a directory of its own", "name the program, e.g. /opt/pi/bin/pi"};
+    if (path.rfind('/') == 0) return PathProblem{"is not a program in a directory of its own", "name the program, e.g. /opt/pi/bin/pi"};
     if (lies_in_one(path, unshown)) return PathProblem{"is kept from every session", "install the agent below /usr, /opt or /srv"};
     return std::nullopt;
 }

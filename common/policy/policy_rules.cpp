@@ -56,7 +56,7 @@ void refuse_what_method_cannot(const Policy &policy, Problems &problems)
         problems.add(policy.devices.front().where, "devices",
                      std::string("sandbox.method ") + to_string(policy.sandbox.method) + " (" + to_string(policy.sandbox.where) +
                          ") cannot choose the devices of a session",
-                     "leave the key out, or use the method systemd");
+                     "remove the key, or use the method systemd");
     if (policy.sandbox.method != SandboxMethod::bwrap) return;
     const auto mode = policy.network.mode;
     if (mode == NetworkMode::loopback || mode == NetworkMode::listed)

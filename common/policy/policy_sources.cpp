@@ -32,8 +32,9 @@ void add_source(const std::string &path, std::vector<PolicySource> &sources, Pro
     } catch (const SystemFailure &failure) {
         const bool absent = failure.error_number() == ENOENT;
         problems.add({path}, "", failure.what(),
-                     absent ? "the administrator writes one: sudo pi-agentctl init, then sudo pi-agentctl apply (on NixOS: m3ta.pi-agent)"
-                            : "the administrator makes it readable by all: sudo pi-agentctl check says how");
+                     absent ? "ask the administrator to write one: sudo pi-agentctl init, then sudo pi-agentctl apply (on NixOS: the "
+                              "module m3ta.pi-agent)"
+                            : "ask the administrator to make it readable for all: sudo pi-agentctl check says how");
     } catch (const Failure &failure) {
         problems.add({path}, "", failure.what(), "");
     }
@@ -44,7 +45,8 @@ std::vector<std::string> list_directory(const std::string &path, Problems &probl
     std::vector<std::string> paths;
     try {
         for (const auto &name : list_trusted_directory(path, ".yml", "policy directory")) {
-            problems.add({path + "/" + name}, "", "would not be read", "end its name with '.yaml', or move it away");
+            problems.add({path + "/" + name}, "", "is not read as a part of the policy",
+                         "end its name with '.yaml', or move it away");
         }
         for (const auto &name : list_trusted_directory(path, policy_suffix, "policy directory"))
             paths.push_back(path + "/" + name);
@@ -61,7 +63,7 @@ void add_all_users(const std::string &main_file, std::vector<PolicySource> &sour
             add_source(path, sources, problems);
         else
             problems.add({path}, "", "is not named after a user",
-                         "call it NAME.yaml with the plain name of an account; entries of groups belong into policy.yaml or policy.d");
+                         "name it NAME.yaml after an account; entries of groups belong in policy.yaml or policy.d");
     }
 }
 

@@ -72,7 +72,7 @@ std::string did_you_mean_elsewhere(std::string_view name, bool of_one_user)
     for (const auto &key : policy_keys()) {
         if (last_part(key) != name || name == "*") continue;
         if (!of_one_user) return "; did you mean " + quote(display_path(key)) + "?";
-        return ": " + quote(display_path(key)) + " holds for the whole policy, and cannot be said for one user or group";
+        return ": " + quote(display_path(key)) + " holds for the whole policy, and cannot be set for one user or group";
     }
     return "";
 }

@@ -52,7 +52,7 @@ AgentLock::AgentLock(FdRef directory, const std::string &name, FdRef channel) : 
     while (mkdirat(directory.get(), lock_name_.c_str(), 0700) != 0) {
         if (errno != EEXIST) throw_errno("locking " + name + " in the agent's home");
         if (Clock::now() >= deadline)
-            throw Failure(ExitStatus::limit, "another session of your agent keeps " + name + " locked (" + lock_name_ +
+            throw Failure(FailureKind::busy, "another session of yours keeps " + name + " locked (" + lock_name_ +
                                                  " in its config directory); end that session, then try again");
         if (!is_fresh(directory, lock_name_, seconds)) {
             take_away(directory, lock_name_);

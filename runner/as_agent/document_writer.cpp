@@ -108,7 +108,7 @@ void DocumentWriter::take_host(const SyncMessage &document, FdRef file)
         if (failure.status() != ExitStatus::configuration) throw;
         // What agents can write keeps nobody from starting one: they could as well have removed it.
         if (!document.by_agents || !defence_is_on("agents-documents"))
-            throw Failure(ExitStatus::configuration, std::string(failure.what()) + ", nothing was changed");
+            throw Failure(FailureKind::user_configuration, std::string(failure.what()) + "; nothing was changed");
         send_answer(channel_, "config: " + place + " is left out: " + failure.what());
     }
 }
@@ -229,8 +229,8 @@ void DocumentWriter::write_locked(const json &merged, DocumentVersions without_a
     }
     // It lies in memory that all sessions share.
     if (text.size() > locked_limit && defence_is_on("locked-limit"))
-        throw Failure(ExitStatus::configuration, "your settings.json is larger than " + std::to_string(locked_limit) +
-                                                     " bytes, the most that can be locked (policy: settings_lock); make it smaller");
+        throw Failure(FailureKind::user_configuration, "your settings.json is larger than " + std::to_string(locked_limit) +
+                                                           " bytes, the most that the policy can lock (settings_lock); make it smaller");
     write_whole(locked_settings_, text, "the locked settings");
 }
 

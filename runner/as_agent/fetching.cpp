@@ -21,7 +21,7 @@ Packet receive_from_reader(FdRef transfer)
 {
     std::optional<Packet> packet = receive_packet(transfer, in_seconds(sync_patience_seconds));
     // The reader died: it says why itself, and what was written so far is whole.
-    if (!packet) throw Failure(ExitStatus::system_failure, "the reader of the config ended before it was done");
+    if (!packet) throw Failure(ExitStatus::system_failure, "the process that reads your configuration ended early; try again");
     return std::move(*packet);
 }
 

@@ -48,7 +48,8 @@ public:
             problem_.clear();
             pass(top_, 0);
         } while (left_ > 0 && removed_ > 0);
-        if (left_ > 0) throw Failure(ExitStatus::system_failure, problem_.empty() ? "a directory is moved while it is removed" : problem_);
+        if (left_ > 0)
+            throw Failure(ExitStatus::system_failure, problem_.empty() ? "a directory was moved while it was removed" : problem_);
     }
 
 private:
@@ -125,7 +126,7 @@ std::string link_alias(const AsUser & /*agent*/, FdRef home, const std::string &
     const std::string shown = std::string("~/") + alias_directory + "/" + alias;
     if (mkdirat(home.get(), alias_directory, 0700) != 0 && errno != EEXIST) throw_errno(std::string("making ~/") + alias_directory);
     const UniqueFd directory = find_beneath(home, alias_directory, O_RDONLY | O_DIRECTORY);
-    if (!directory) return std::string("~/") + alias_directory + " of the agent's home is no directory that it may enter";
+    if (!directory) return std::string("~/") + alias_directory + " of the agent's home is not a directory that the agent may enter";
     if (leads_to(directory, alias, target)) return {};
     // What an earlier session with `paths: alias` left is an empty directory.
     if (unlinkat(directory.get(), alias.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT && errno != ENOTDIR)

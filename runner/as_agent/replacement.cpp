@@ -59,8 +59,8 @@ void copy_bytes(FdRef from, FdRef to, std::uint64_t size, FdRef channel)
 
 [[noreturn]] void refuse_split_state()
 {
-    throw Failure(ExitStatus::configuration, "the agent's home is on another file system than the state directory above it; "
-                                             "mount that directory, users/NAME, as a whole");
+    throw Failure(FailureKind::agent_home, "the agent's home is on another file system than the state directory above it; ask the "
+                                           "administrator to mount the whole directory users/NAME");
 }
 
 // Takes the place of `name`, whatever that is; a directory that is not empty is set aside, and its new name returned.
@@ -70,9 +70,8 @@ std::string move_into_place(FdRef staging, const std::string &temporary, FdRef d
     if (renameat(staging.get(), temporary.c_str(), directory.get(), name.c_str()) == 0) return kept;
     if (errno == EXDEV) refuse_split_state();
     if (errno == EBUSY)
-        throw Failure(ExitStatus::limit, escape_for_display(name) +
-                                             " in the agent's home is locked in another session (settings_lock), and "
-                                             "it has changed since; end your other sessions, then try again");
+        throw Failure(FailureKind::busy, escape_for_display(name) + " in the agent's home is locked by another session (settings_lock) and "
+                                                                    "has changed since; end your other sessions, then try again");
     if (errno != EISDIR && errno != ENOTEMPTY && errno != EEXIST) throw_errno("replacing " + escape_for_display(name));
     if (unlinkat(directory.get(), name.c_str(), AT_REMOVEDIR) != 0) kept = set_aside(directory, name);
     if (renameat(staging.get(), temporary.c_str(), directory.get(), name.c_str()) != 0)
@@ -103,7 +102,9 @@ public:
     // `path` is that of `from` beneath the defaults, "" or with a slash at its end.
     void directory(FdRef from, FdRef into, const std::string &path, int depth)
     {
-        if (depth > defaults_depth_limit) throw Failure(ExitStatus::configuration, shown_default(path) + " is nested too deep");
+        if (depth > defaults_depth_limit)
+            throw Failure(ExitStatus::configuration,
+                          shown_default(path) + " is nested too deep; ask the administrator to install pi-agent again");
         for (const auto &name : names_in(from)) {
             struct stat facts {};
             if (fstatat(from.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) throw_errno("examining " + shown_default(path + name));
@@ -116,7 +117,8 @@ public:
                 file(from, into, name, path);
             } else {
                 throw Failure(ExitStatus::configuration,
-                              shown_default(path + name) + " is neither a file nor a directory; install pi-agent again");
+                              shown_default(path + name) +
+                                  " is neither a file nor a directory; ask the administrator to install pi-agent again");
             }
         }
     }

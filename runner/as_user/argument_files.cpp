@@ -24,7 +24,7 @@ std::size_t copies_size()
 
 [[noreturn]] void refuse_copy(const std::string &path, const std::string &why)
 {
-    throw Failure(ExitStatus::usage, escape_for_display(path) + ", which you name, is not handed over to the agent: " + why);
+    throw Failure(FailureKind::named_file, escape_for_display(path) + " of your arguments is not handed to the agent: " + why);
 }
 
 // A link that leads to something beside it stays one, so that what finds its parts through links finds them in the copy too.
@@ -61,8 +61,8 @@ private:
     void count()
     {
         if (++count_ > copies_count_limit)
-            refuse_copy(*named_, "with it, what you name is more than " + std::to_string(copies_count_limit) +
-                                     " files and directories; put it into the project");
+            refuse_copy(*named_, "with it, your arguments name more than " + std::to_string(copies_count_limit) +
+                                     " files and directories; move it into the project");
     }
 
     void copy_file(const HostFile &file, FdRef into, const std::string &name)
@@ -70,8 +70,8 @@ private:
         if (!file.fd) refuse_copy(*named_, file.problem);
         count();
         if (file.facts.size > copies_size() - size_)
-            refuse_copy(*named_, "with it, what you name is more than " + std::to_string(copies_size_limit >> 20U) +
-                                     " MiB; put it into the project");
+            refuse_copy(*named_, "with it, your arguments name more than " + std::to_string(copies_size_limit >> 20U) +
+                                     " MiB; move it into the project");
         const std::string content = read_whole(file.fd, copies_size() - size_, escape_for_display(*named_));
         size_ += content.size();
         const mode_t mode = (file.facts.mode & 0111U) != 0 ? 0555 : 0444;
@@ -84,7 +84,7 @@ private:
     void copy_tree(const UserPlacePtr &place, FdRef above, const std::string &name, int depth)
     {
         if (depth > copied_levels) refuse_copy(*named_, "its directories are nested too deep");
-        if (is_kernels(place->fd)) refuse_copy(*named_, "a directory of the kernel's");
+        if (is_kernels(place->fd)) refuse_copy(*named_, "the kernel makes that directory");
         DirectoryStream stream(open_to_list(*place));
         if (!stream) refuse_copy(*named_, SystemFailure(errno, "opening").what());
         const UniqueFd directory = make_directory(above, name);
@@ -150,22 +150,22 @@ Handed hand_one_over(const UserPaths &paths, const ArgumentFile &file, std::size
 {
     const bool seen = is_there_inside(shown, file.path);
     if (is_of_processes(file.path))
-        refuse_copy(file.path, "it is of a process outside; give it on standard input, or write it to a file first");
+        refuse_copy(file.path, "it belongs to a process outside the sandbox; pass it on standard input, or write it to a file first");
     try {
         const UserPlacePtr place = paths.follow(file.path);
         if (seen && is_there_inside(shown, place->path)) return Handed::shown;
         const bool is_directory = S_ISDIR(place->facts.st_mode);
         if (is_directory && file.as == NamedAs::text) return Handed::left;
         if (is_directory && file.as != NamedAs::tree)
-            refuse_copy(file.path, "it is a directory; put it into the project, or name its files");
+            refuse_copy(file.path, "it is a directory; move it into the project, or name its files");
         if (file.as == NamedAs::written)
-            refuse_copy(file.path, "the agent would go on writing it, which it cannot outside of the project; --fork goes on with a copy");
+            refuse_copy(file.path, "the agent would write to it, which it cannot do outside the project; --fork continues with a copy");
         copying.add(number, file.path, place);
         return Handed::copied;
     } catch (const NotFollowed &refusal) {
         if (!refusal.leads_out() && (seen || file.as == NamedAs::text)) return Handed::left; // it is not there, for one
         if (!seen) refuse_copy(file.path, refusal.what());
-        notices.push_back(escape_for_display(file.path) + ", which you name, is not handed over to the agent: " + refusal.what());
+        notices.push_back(escape_for_display(file.path) + " of your arguments is not handed to the agent: " + refusal.what());
         return Handed::left; // as far as the session sees it
     } catch (const SystemFailure &failure) {
         const int problem = failure.error_number();

@@ -114,7 +114,7 @@ std::vector<GitSetting> GitFiles::ask(const std::string &file, FdRef descriptor)
     const ProgramOutput answer =
         run_host_program(user_, {"git", "config", "--file", is_open ? "-" : file, "--no-includes", "-z", "--get-regexp", "."}, environment,
                          listing_limit, deadline_, is_open ? std::vector<int>{descriptor.get()} : std::vector<int>{});
-    if (const std::string problem = problem_of(answer, file); !problem.empty()) throw Failure(ExitStatus::configuration, problem);
+    if (const std::string problem = problem_of(answer, file); !problem.empty()) throw Failure(FailureKind::user_configuration, problem);
     return read_git_settings(answer.output);
 }
 
@@ -124,7 +124,7 @@ void GitFiles::include(const std::string &file, const UserPlacePtr &place, const
     if (place && place->written_by != nullptr) { // it may have come from an agent
         if (absolute.front() == '/')
             notices_.push_back("in " + escape_for_display(place->path) + " the include of " + escape_for_display(path) +
-                               " is left out: an agent can have written it; name a file beside it, by a relative path");
+                               " is left out: an agent can have written it; name a file beside it by a relative path");
         else
             read_into(absolute, place->above, depth);
         return;
@@ -150,7 +150,7 @@ bool GitFiles::holds(const std::string &condition, const std::string &file)
     const std::string why =
         answer.end == ProgramOutput::End::late ? "it did not answer in time; is its .git/config a pipe?" : one_line(answer.complaint);
     const std::string notice = "git cannot read the repository of the working directory (" + why + "), so includeIf in " +
-                               escape_for_display(file) + " does not count; mend the repository";
+                               escape_for_display(file) + " is ignored; repair the repository";
     if (std::find(notices_.begin(), notices_.end(), notice) == notices_.end()) notices_.push_back(notice);
     return false;
 }

@@ -70,11 +70,11 @@ public:
         for (const auto &[name, one] : files_)
             copy(one);
         if (left_out_ != 0)
-            say(std::to_string(left_out_) + " of your settings do not count in the session: more than " +
-                std::to_string(git_settings_limit) + " or " + std::to_string(git_settings_size / 1024) + " KiB of them are not taken over");
+            say(std::to_string(left_out_) + " of your settings are ignored in the session: at most " + std::to_string(git_settings_limit) +
+                " or " + std::to_string(git_settings_size / 1024) + " KiB of them are copied");
         if (has_secret_)
-            found_.once.emplace_back("of your settings, those with a password or token in an address do not count in a session; "
-                                     "give the agent's git one of its own (docs/concepts/projects.md)");
+            found_.once.emplace_back("settings of yours with a password or token in an address are ignored in a session; give the agent's "
+                                     "git a token of its own (docs/concepts/projects.md)");
         look_at(repository);
         return std::move(found_);
     }
@@ -113,9 +113,9 @@ private:
             say(key + ": " + escape_for_display(path) + " is left out: " + why);
         };
         if (one.by_agents && defence_is_on("git-files-of-agents"))
-            return left_out("an agent can have written that setting, which stands in " + escape_for_display(one.file) +
-                            "; name the file in one that lies in no project");
-        if (path.front() != '/') return left_out("it is no absolute path");
+            return left_out("an agent can have written that setting in " + escape_for_display(one.file) +
+                            "; set it in a file outside your projects");
+        if (path.front() != '/') return left_out("it is not an absolute path");
         try {
             const HostFile file = open_host_file(*paths_.follow(path));
             if (!file.fd) return left_out(file.problem);
@@ -138,11 +138,11 @@ private:
         for (const auto &name : repository.filters)
             if (filters_.contains(name))
                 found_.once.push_back(
-                    "the filter '" + escape_for_display(name) + "' of this repository's .gitattributes does not run in a session, whose " +
-                    "commits hold files as they are: it is a program of your own settings; " +
+                    "the filter '" + escape_for_display(name) + "' of this repository's .gitattributes does not run in a session, because " +
+                    "it is a program of your own settings, and commits of a session store such files unfiltered; " +
                     (name == "lfs"
-                         ? "the administrator installs git-lfs on this host"
-                         : "set it in the repository, outside (git config filter.NAME.clean ...), with a program that the session has"));
+                         ? "ask the administrator to install git-lfs on this host"
+                         : "outside, set it in the repository (git config filter.NAME.clean ...) to a program that the session has"));
         const bool users = found_.identity.signs_commits || found_.identity.signs_tags;
         if (repository.signs.value_or(users)) found_.signing = repository.signs ? GitSigning::repositorys : GitSigning::users;
     }

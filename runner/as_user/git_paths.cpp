@@ -28,10 +28,9 @@ bool is_there(const GuardedTree &tree, const std::string &path)
 
 [[noreturn]] void refuse_unreadable(const GuardedTree &tree, const std::string &path)
 {
-    throw Failure(ExitStatus::configuration,
-                  escape_for_display(join_path(tree.path, path)) +
-                      " belongs to git and cannot be read, so what it leads to cannot be protected (projects.protect); "
-                      "its owner makes it readable to you, or removes it");
+    throw Failure(FailureKind::protection, escape_for_display(join_path(tree.path, path)) +
+                                               " is a file of git that you cannot read, so what it names cannot be protected "
+                                               "(projects.protect); ask its owner to make it readable for you, or to remove it");
 }
 
 // What is not of the asked kind is nothing of git's, and what has gone; no other failure (errno) means that there is nothing.
@@ -102,11 +101,10 @@ private:
     void guard(const std::string &base, const std::string &path, Standin standin, bool is_inner)
     {
         if (found_.size() >= most_)
-            throw Failure(ExitStatus::limit, "limit: the repository in " + escape_for_display(tree_.path) + " has more than " +
-                                                 std::to_string(most_) +
-                                                 " paths that git runs things from (many submodules or worktrees?); remove worktrees that "
-                                                 "are not needed ('git worktree prune'), or ask the administrator to name the paths "
-                                                 "(projects.protect)");
+            throw Failure(FailureKind::too_large,
+                          "limit: the repository in " + escape_for_display(tree_.path) + " has more than " + std::to_string(most_) +
+                              " paths from which git runs programs (from submodules and worktrees); remove worktrees that you do not need "
+                              "('git worktree prune'), or ask the administrator to list the paths to protect (projects.protect)");
         found_.push_back({base, path, standin, false, false, is_inner});
     }
 

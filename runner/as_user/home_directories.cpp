@@ -57,7 +57,7 @@ std::multimap<Inode, std::string> hidden_inodes(FdRef home)
 std::string problem_of_error(int error)
 {
     if (error == ELOOP) return "a symbolic link lies on the way; name the directory that it leads to";
-    if (error == ENOTDIR) return "it is no directory, or a symbolic link; name the directory that it leads to";
+    if (error == ENOTDIR) return "it is a symbolic link or not a directory; name the directory itself";
     return "it cannot be opened (" + std::string(SystemFailure(error, "open").what()) + ")";
 }
 
@@ -112,9 +112,9 @@ UniqueFd enter(FdRef parent, const std::string &name)
     case ELOOP:
         refuse_tmpdir(path + " is a symbolic link, which could lead out of the root; name the directory itself");
     case ENOTDIR:
-        refuse_tmpdir(path + " is no directory; name another");
+        refuse_tmpdir(path + " is not a directory; name another");
     case EXDEV:
-        refuse_tmpdir(path + " is another file system that is mounted inside the root, and those are not shown to the agent; name another");
+        refuse_tmpdir(path + " is another file system, mounted inside the root, which the agent does not see; name another");
     case EACCES:
         refuse_tmpdir("you may not enter or write " + path + "; name another");
     default:
@@ -151,7 +151,7 @@ void make_user_tmpdir(const Account &caller, FdRef root, const std::string &plac
         if (!current) refuse_component(path);
     }
     if (examine(current, "examining the temporary directory " + path).st_uid != caller.uid.value() && defence_is_on("tmpdir-owner"))
-        refuse_tmpdir(path + " belongs to somebody else, who could put things in the way of the agent's; name one of your own");
+        refuse_tmpdir(path + " belongs to another user, who could interfere with the agent's files; name a directory of your own");
 }
 
 } // namespace pi_agent

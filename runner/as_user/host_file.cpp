@@ -49,7 +49,7 @@ HostFile open_found(FdRef place, bool by_agents)
     struct stat facts {};
     if (fstat(place.get(), &facts) != 0) return without(SystemFailure(errno, "examining").what());
     if (!S_ISREG(facts.st_mode)) return without(no_regular_file);
-    if (is_kernels(place)) return without("a file of the kernel's");
+    if (is_kernels(place)) return without("the kernel makes that file");
     HostFile file{reopen(place), {}, {}, by_agents};
     if (!file.fd) return without(SystemFailure(errno, "opening").what());
     if (fstat(file.fd.get(), &facts) != 0) return without(SystemFailure(errno, "examining").what());
@@ -121,11 +121,11 @@ UserPlacePtr open_source_directory(const UserPaths &paths, const std::string &pa
     }
     const std::string dangling = problem == ENOENT ? find_dangling_link(path) : "";
     if (!dangling.empty())
-        throw Failure(ExitStatus::configuration,
-                      what + " cannot be used: " + escape_for_display(path) + " is dangling: " + escape_for_display(dangling) +
-                          " is a link to what is not there (a file system that is not mounted?); mount it, or correct the link");
+        throw Failure(FailureKind::user_configuration,
+                      what + " cannot be used: " + escape_for_display(path) + " does not exist: " + escape_for_display(dangling) +
+                          " is a symbolic link to nothing (is a file system not mounted?); mount it, or correct the link");
     if (problem != ENOENT)
-        throw Failure(ExitStatus::configuration,
+        throw Failure(FailureKind::user_configuration,
                       what + " cannot be used: " + std::string(SystemFailure(problem, "opening " + escape_for_display(path)).what()) +
                           "; make it a directory that you can read, or ask the administrator to set users.*.config");
     return nullptr;
@@ -146,8 +146,8 @@ HostFile open_document(const UserPaths &paths, const UserPlacePtr &directory, co
         return file;
     }
     if (!file.fd)
-        throw Failure(ExitStatus::configuration, escape_for_display(place) + " is not a file that you can read (" + file.problem +
-                                                     "); correct it, nothing was changed");
+        throw Failure(FailureKind::user_configuration, escape_for_display(place) + " is not a file that you can read (" + file.problem +
+                                                           "); correct it; nothing was changed");
     return file;
 }
 

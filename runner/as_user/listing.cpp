@@ -130,7 +130,7 @@ void Listing::visit(const UserPlacePtr &parent, const std::string &name, const s
         const int problem = failure.error_number();
         return skip(path, problem == ELOOP ? "a loop of links" : SystemFailure(problem, "opening").what());
     }
-    if (elsewhere && is_kernels(place->fd)) return skip(path, "a file of the kernel's");
+    if (elsewhere && is_kernels(place->fd)) return skip(path, "the kernel makes that file");
     if (!S_ISDIR(place->facts.st_mode)) return take(path, place->facts, listed, by_agents || place->written_by != nullptr);
     if (!S_ISLNK(facts.st_mode)) return enter(place, path);
     const ListedTree around = std::exchange(tree_, tree_at(place, path));
@@ -225,10 +225,10 @@ void Listing::add(EntryKind kind, const std::string &path, const HostFacts &fact
 void Listing::refuse_size(const std::string &what) const
 {
     const std::string part = from_user_.largest_part();
-    throw Failure(ExitStatus::configuration, shown("") + " " + what + ", most entries of it in " + shown(part) +
-                                                 ", and cannot be copied for the agent; move what is no configuration to another place, "
-                                                 "or ask the administrator to leave it out (config.classes: {" +
-                                                 escape_for_display(part) + ": never})");
+    throw Failure(FailureKind::user_configuration, shown("") + " " + what + ", most entries of it in " + shown(part) +
+                                                       ", and cannot be copied for the agent; move files that are not configuration "
+                                                       "elsewhere, or ask the administrator to leave it out (config.classes: {" +
+                                                       escape_for_display(part) + ": never})");
 }
 
 void Listing::flush()

@@ -35,7 +35,7 @@ public:
         walk({""}, Pass::patterns);
         if (defence_is_on("mask-other-names")) mask_other_names();
         for (const auto &closed : closed_)
-            found_.notices.push_back("masked with all that is in it, because it may not be searched: " +
+            found_.notices.push_back("masked as a whole, because you may not search it: " +
                                      escape_for_display(join_path(tree_.path, closed)));
         found_.paths.insert(found_.paths.end(), closed_.begin(), closed_.end());
         if (links_ > links_named) found_.notices.push_back("not masked: " + std::to_string(links_ - links_named) + " more symbolic links");
@@ -70,7 +70,7 @@ private:
         tell_from(masked, "masked too, because it is another name (a hard link) of a masked file: ");
         const std::size_t known = found_.paths.size();
         mask_names_of_unseen();
-        tell_from(known, "masked too, because it has another name (a hard link) that may lie in a directory that may not be searched: ");
+        tell_from(known, "masked too, because it has another name (a hard link), perhaps in a directory that you may not search: ");
     }
 
     void tell_from(std::size_t first, const char *what)
@@ -81,10 +81,10 @@ private:
 
     [[noreturn]] void give_up(const std::string &why) const
     {
-        throw Failure(ExitStatus::limit, "limit: " + escape_for_display(tree_.path) +
-                                             " cannot be searched for what is masked (projects.mask): " + why +
-                                             "; start in a smaller root, or ask the administrator to show only the repository "
-                                             "(projects.scope: project) or to mask less");
+        throw Failure(FailureKind::too_large, "limit: " + escape_for_display(tree_.path) +
+                                                  " cannot be searched for files to mask (projects.mask): " + why +
+                                                  "; start in a smaller root, or ask the administrator to show only the repository "
+                                                  "(projects.scope: project) or to mask fewer files");
     }
 
     void look_into(const std::string &path, std::vector<std::string> &ahead)
@@ -104,7 +104,7 @@ private:
                 judge_name(stream.fd(), path, name, ahead);
         }
         if (errno != 0) give_up(escape_for_display(path) + " cannot be listed (" + SystemFailure(errno, "readdir").what() + ")");
-        if (Clock::now() > deadline_) give_up("that takes longer than " + std::to_string(mask_search_seconds) + " seconds");
+        if (Clock::now() > deadline_) give_up("the search takes longer than " + std::to_string(mask_search_seconds) + " seconds");
     }
 
     // After a failed look (errno). What is not gone could be masked, or another name of what is.
@@ -139,7 +139,7 @@ private:
                 if (found_.paths.size() == guard_limit)
                     give_up("you may not search " + escape_for_display(*unseen_.begin()) + ", and more than " +
                             std::to_string(guard_limit) +
-                            " files have a name (a hard link) that is not found and may be there; give yourself the rights to search it");
+                            " files have another name (a hard link) that may be there; give yourself permission to search it");
                 add(path);
             }
         }

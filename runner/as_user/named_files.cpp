@@ -45,11 +45,10 @@ std::optional<UserPlacePtr> find_place(const UserPaths &paths, const std::string
 // The content, or none where the view shows the file under this name. Throws Failure where it can do neither.
 std::optional<std::string> read_certificates(const UserPaths &paths, const std::string &path, const ShownPlaces &shown, std::size_t limit)
 {
-    if (path.front() != '/') throw Failure(ExitStatus::configuration, "it is no absolute path");
+    if (path.front() != '/') throw Failure(ExitStatus::configuration, "it is not an absolute path");
     const std::optional<UserPlacePtr> place = find_place(paths, path, shown);
     if (!place || (is_shown(shown, path) && is_shown(shown, (*place)->path))) return std::nullopt;
-    if (S_ISDIR((*place)->facts.st_mode))
-        throw Failure(ExitStatus::configuration, "it is a directory, and only files are copied for the agent");
+    if (S_ISDIR((*place)->facts.st_mode)) throw Failure(ExitStatus::configuration, "it is a directory, and only files are copied");
     const HostFile file = open_host_file(**place);
     if (!file.fd) throw Failure(ExitStatus::configuration, file.problem);
     if (file.facts.size > limit)
@@ -74,7 +73,7 @@ void look_at_directories(CertificateFiles &files, const CertificateVariable &var
         const std::string path = variable.path.substr(start, end - start);
         if (!path.empty() && !is_shown(shown, path))
             return tell(files, variable, path,
-                        "directories are not copied; put the certificates into one file, and name it in SSL_CERT_FILE");
+                        "directories are not copied; put the certificates into one file and name it in SSL_CERT_FILE");
         start = end + 1;
     }
 }
@@ -99,7 +98,7 @@ std::string read_key(const UserPaths &paths, const std::string &path)
         throw Failure(ExitStatus::configuration, "it holds no private key in PEM or OpenSSH format");
     if (has_passphrase(key))
         throw Failure(ExitStatus::configuration,
-                      "it has a passphrase, which nobody can be asked for; make a key of its own for the agent: ssh-keygen -N ''");
+                      "it has a passphrase, and a session cannot ask for it; make a key without one for the agent: ssh-keygen -N ''");
     return key;
 }
 
@@ -114,7 +113,7 @@ std::string read_known_hosts(const UserPaths &paths, const std::string &path, st
         if (!hosts.empty() && hosts.back() != '\n') hosts += '\n';
         return hosts;
     } catch (const Failure &failure) {
-        notices.push_back("ssh: the agent's git does not know the hosts of " + escape_for_display(path) + ": " +
+        notices.push_back("ssh: the agent's git cannot read the host keys of " + escape_for_display(path) + ": " +
                           escape_for_display(failure.what()));
         return "";
     }
@@ -141,8 +140,7 @@ void tell_of_open_key(const HostFile &file, const std::string &name, HostVariabl
     const auto key = std::find_if(variables.assignments.begin(), variables.assignments.end(), is_key);
     if ((file.facts.mode & S_IROTH) != 0 && key != variables.assignments.end())
         variables.notices.push_back(key->where + ": " + key->name +
-                                    " is a key, and the mode of the file lets every user of this host read it; "
-                                    "make it yours alone (mode 0600)");
+                                    " is a key, and every user of this host can read the file; make it readable for you alone (mode 0600)");
 }
 
 void read_host_env_file(const UserPaths &paths, const std::string &path, HostVariables &variables)
@@ -152,7 +150,7 @@ void read_host_env_file(const UserPaths &paths, const std::string &path, HostVar
     const HostFile file = open_host_file(paths, path);
     try {
         if (!file.fd)
-            throw Failure(ExitStatus::configuration, name + " is not a file that you can read (" + file.problem + "); correct it");
+            throw Failure(FailureKind::user_configuration, name + " is not a file that you can read (" + file.problem + "); correct it");
         for (auto &assignment : parse_env_file(read_whole(file.fd, env_file_limit, name), name)) {
             if (const auto problem = problem_of_host_env_name(assignment.name))
                 variables.notices.push_back(assignment.where + ": " + assignment.name + " is left out: it " + *problem);

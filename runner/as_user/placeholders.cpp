@@ -98,10 +98,11 @@ bool make_placeholder(FdRef top, const std::string &path, Standin standin)
     if (made) return true;
     if (!may_not(errno)) throw_errno("making a placeholder for " + escape_for_display(path));
     if (can_be_opened_by_owner(top, split_last(path).first) && defence_is_on("protect-unreadable"))
-        throw Failure(ExitStatus::configuration,
+        throw Failure(FailureKind::protection,
                       escape_for_display(split_last(path).first) +
-                          " in the project is not writable to you, so the agent, who could change that, cannot be kept from making " +
-                          escape_for_display(name) + " there (projects.protect); give yourself the right to write there");
+                          " in the project is yours, but you cannot write to it; the agent could change that and create " +
+                          escape_for_display(name) +
+                          " there, which the policy protects (projects.protect); make the directory writable for you");
     return false;
 }
 

@@ -28,7 +28,7 @@ PlaceFacts place_facts(FdRef fd)
     if (statx(fd.get(), "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_INO | STATX_MNT_ID, &facts) != 0)
         throw_errno("examining the working directory");
     if ((facts.stx_mask & STATX_MNT_ID) == 0)
-        throw Failure(ExitStatus::unavailable, "this kernel does not tell mount ids (Linux 5.8 does)");
+        throw Failure(ExitStatus::unavailable, "this kernel does not tell mount ids; pi-agent needs Linux 5.8 or newer");
     const std::uint64_t device = (static_cast<std::uint64_t>(facts.stx_dev_major) << 32U) | facts.stx_dev_minor;
     return PlaceFacts{device, facts.stx_ino, facts.stx_mnt_id};
 }
@@ -38,14 +38,15 @@ UniqueFd reopen_cwd(FdRef claimed)
     const std::string path = path_of_directory(claimed);
     UniqueFd actual = open_resolved(FdRef(AT_FDCWD), path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
     if (!actual)
-        throw Failure(ExitStatus::denied, "denied: the working directory " + escape_for_display(path) + " cannot be opened by its path (" +
-                                              SystemFailure(errno, "open").what() + "); was it deleted or renamed? cd to it again");
+        throw Failure(FailureKind::directory, "denied: the working directory " + escape_for_display(path) +
+                                                  " cannot be opened by its path (" + SystemFailure(errno, "open").what() +
+                                                  "); was it deleted or renamed? cd to it again");
     if (place_facts(claimed) != place_facts(actual) && defence_is_on("cwd-identity"))
-        throw Failure(ExitStatus::denied, "denied: the working directory is not the one that " + escape_for_display(path) +
-                                              " names on this host; cd to it again in an ordinary shell");
+        throw Failure(FailureKind::directory, "denied: the working directory is not the one that " + escape_for_display(path) +
+                                                  " names on this host; cd to it again in an ordinary shell");
     struct stat searched {};
     if (fstatat(actual.get(), ".", &searched, 0) != 0 && defence_is_on("cwd-searchable"))
-        throw Failure(ExitStatus::denied, "denied: you may not enter " + escape_for_display(path));
+        throw Failure(FailureKind::directory, "denied: you may not enter " + escape_for_display(path));
     return actual;
 }
 
@@ -130,7 +131,7 @@ void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claim
     for (const auto &granted : rules.roots) {
         auto resolved = resolve_root(granted.spec, caller);
         if (const auto *problem = std::get_if<RootProblem>(&resolved))
-            throw PolicyError({unusable_root(rules, problem->where, problem->text)});
+            throw PolicyError({unusable_root(rules, problem->where, problem->text)}, FailureKind::user_root);
         const ResolvedRoot &root = std::get<ResolvedRoot>(resolved);
         const struct stat facts = examine(root.fd, "examining a root");
         send_place(channel, root.fd, {facts.st_dev, facts.st_ino, place_facts(root.fd).mount});
@@ -167,7 +168,7 @@ void check_stdio(const std::array<UniqueFd, 3> &stdio, const OnTerminal &on_term
     for (std::size_t index = 0; index < stdio.size(); ++index) {
         if (on_terminal[index]) continue;
         if (const char *problem = what_is_wrong(stdio[index]))
-            throw Failure(ExitStatus::denied,
+            throw Failure(FailureKind::streams,
                           std::string("denied: ") + standard_names[index] + " is " + problem +
                               "; the agent gets only pipes, regular files, sockets, /dev/null, /dev/zero and /dev/full");
     }

@@ -49,7 +49,7 @@ public:
             if (defence_is_on("protect-unreadable")) refuse_closed(place.path);
             [[fallthrough]];
         case ShownPath::Kind::unclear:
-            found_.guarded.notices.push_back("not protected from the agent, because it cannot be looked at: " +
+            found_.guarded.notices.push_back("not protected from the agent, because you cannot look at it: " +
                                              escape_for_display(join_path(join_path(tree_.path, wanted.base), wanted.path)));
             break;
         case ShownPath::Kind::outside:
@@ -70,10 +70,9 @@ public:
 private:
     [[noreturn]] void refuse_closed(const std::string &path) const
     {
-        throw Failure(ExitStatus::configuration,
-                      escape_for_display(join_path(tree_.path, path)) +
-                          " is yours and may not be entered, so what is in it cannot be protected (projects.protect), and inside "
-                          "the agent could give itself the rights; give them to yourself, or remove it");
+        throw Failure(FailureKind::protection, escape_for_display(join_path(tree_.path, path)) +
+                                                   " is yours, but you may not enter it; the agent could change that, so its content "
+                                                   "cannot be protected (projects.protect); make it accessible for you, or remove it");
     }
 
     static void add_once(std::vector<std::string> &paths, const std::string &path)

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t git_file_limit = 64UL * 1024;
 constexpr std::size_t repository_levels_limit = 256;
-constexpr const char *not_gits = "it is no git directory";
+constexpr const char *not_gits = "it is not a git directory";
 constexpr const char *link_prefix = "gitdir: ";
 
 struct stat stat_of(FdRef fd)

@@ -232,30 +232,30 @@ void SingleNames::make_single(FdRef parent, const std::string &path, const struc
     const bool is_own = facts.st_uid == geteuid();
     const int error = is_own ? replace_by_copy(parent, name) : EPERM;
     if (error != 0)
-        throw Failure(error == EBUSY || error == ESTALE ? ExitStatus::limit : ExitStatus::configuration,
-                      escape_for_display(join_path(tree_.path, path)) + " has " + std::to_string(facts.st_nlink) +
-                          " names (hard links), and is protected (projects.protect) by this one only, so that the agent could change it by "
-                          "another: " +
-                          remedy_for(error, is_own));
+        throw Failure(
+            error == EBUSY || error == ESTALE ? ExitStatus::limit : ExitStatus::configuration,
+            escape_for_display(join_path(tree_.path, path)) + " has " + std::to_string(facts.st_nlink) +
+                " names (hard links); the policy protects this one (projects.protect), and the agent could change the file by another: " +
+                remedy_for(error, is_own));
     replaced_.push_back(path);
 }
 
 void SingleNames::too_much(const std::string &what) const
 {
-    throw Failure(ExitStatus::limit, "limit: what is protected in " + escape_for_display(tree_.path) + " (projects.protect) " + what +
-                                         "; ask the administrator to protect less");
+    throw Failure(FailureKind::too_large, "limit: what is protected in " + escape_for_display(tree_.path) + " (projects.protect) " + what +
+                                              "; ask the administrator to protect fewer paths (projects.protect)");
 }
 
 std::vector<std::string> SingleNames::notices() const
 {
     std::vector<std::string> notices;
     for (std::size_t index = 0; index < std::min(replaced_.size(), paths_named); ++index)
-        notices.push_back("had several names (hard links), and is a file of its own now, because it is protected: " +
+        notices.push_back("had several names (hard links) and was replaced by a copy, because it is protected: " +
                           escape_for_display(join_path(tree_.path, replaced_[index])));
     if (replaced_.size() > paths_named)
-        notices.push_back("so are " + std::to_string(replaced_.size() - paths_named) + " more protected files");
+        notices.push_back("the same was done to " + std::to_string(replaced_.size() - paths_named) + " more protected files");
     for (const auto &path : closed_)
-        notices.push_back("not looked into for files with several names, because it cannot be listed: " +
+        notices.push_back("not searched for files with several names, because you cannot list it: " +
                           escape_for_display(join_path(tree_.path, path)));
     return notices;
 }

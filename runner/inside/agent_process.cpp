@@ -136,8 +136,8 @@ void enter_working_directory(const LaunchRecord &record)
     }
     const struct stat facts = examine(current, "examining the working directory");
     if (facts.st_ino != record.cwd_inode && defence_is_on("cwd-inode"))
-        throw Failure(ExitStatus::denied,
-                      "denied: the working directory was exchanged while the session was being prepared; cd to it again");
+        throw Failure(FailureKind::directory,
+                      "denied: the working directory was replaced while the session was being prepared; cd to it again");
     if (fchdir(current.get()) != 0) throw_errno("entering the working directory");
 }
 
@@ -197,7 +197,7 @@ pid_t start_agent(const ReceivedLaunch &launch)
     const char *remedy = problem == E2BIG
                              ? "; its arguments and variables are more than Linux takes (execve(2)): pass less, for example in a file"
                              : "; the policy's agent.binary must be an executable that the agent's group may run";
-    throw Failure(ExitStatus::configuration,
+    throw Failure(FailureKind::agent_program,
                   "the agent " + launch.record.binary + " cannot be run: " + SystemFailure(problem, "execve").what() + remedy);
 }
 
@@ -228,7 +228,7 @@ ExecEnded wait_for_agent(pid_t agent, FdRef control)
         if (packet)
             obey(decode_wrapper_message(packet->bytes), agent, foreground);
         else if (defence_is_on("runner-eof"))
-            throw Failure(ExitStatus::system_failure, "the runner is gone"); // our end is the unit's: systemd kills what is left
+            throw Failure(ExitStatus::system_failure, "the runner ended"); // our end is the unit's: systemd kills what is left
     }
 }
 

@@ -13,7 +13,9 @@ AgentEnded agent_end(const SandboxResult &seen, const std::optional<ExecEnded> &
         // Nor does it see the end of what it kills itself, all at once, when it is told to or the time is over (seen on 257): the signal is
         // KillSignal=.
         if (!said && (killed || seen.result == "timeout" || seen.result == "oom-kill")) return AgentEnded{true, SIGKILL};
-        if (!said) throw Failure(ExitStatus::system_failure, "nothing outside saw how the session ended, nor did what ran in it tell");
+        if (!said)
+            throw Failure(ExitStatus::system_failure,
+                          "nobody can say how the session ended: neither its unit nor the process inside reported it");
         return is_signal ? AgentEnded{true, said->value} : AgentEnded{false, said->value & 0xFF};
     }
     if (seen.code != CLD_EXITED) return AgentEnded{true, seen.status};

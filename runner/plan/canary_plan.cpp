@@ -41,7 +41,7 @@ CanaryPlan parse_canary_arguments(const std::vector<std::string> &arguments)
             plan.namespaces[name.substr(namespace_prefix.size())] = value;
         else
             throw Failure(ExitStatus::usage,
-                          "pi-agent-canary is started by pi-agent's runner; it knows no " + escape_for_display(argument));
+                          "pi-agent-canary is started by pi-agent's runner and does not know the argument " + escape_for_display(argument));
     }
     if (plan.project.empty() || plan.home.empty())
         throw Failure(ExitStatus::usage, "pi-agent-canary is started by pi-agent's runner, in the agent's place: pi --pi-agent-canary");

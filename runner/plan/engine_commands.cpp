@@ -159,9 +159,10 @@ void add_bwrap_view(const SandboxPlan &plan, Options &options)
 std::string host_name_argument(const std::string &engine, const std::string &name)
 {
     if (name.empty() || !is_property_safe(name))
-        throw Failure(ExitStatus::unavailable, "the name of this host (" + escape_for_display(name) + ") has characters that " + engine +
-                                                   " takes for no name's; give the host another one (hostnamectl set-hostname), or "
-                                                   "choose another method");
+        throw Failure(FailureKind::sandbox_method, "the name of this host (" + escape_for_display(name) + ") has characters that " +
+                                                       engine +
+                                                       " does not accept; ask the administrator to rename the host (hostnamectl "
+                                                       "set-hostname) or to choose another sandbox.method");
     return "--hostname=" + name;
 }
 

@@ -126,10 +126,10 @@ std::map<std::string, PointKind> plan_points(const std::vector<std::string> &rea
         for (auto next = points.lower_bound(path + "/"); next != points.end() && next->first.starts_with(path + "/");)
             next = points.erase(next);
     if (points.size() > most)
-        throw Failure(ExitStatus::limit, "limit: what is protected and masked in the project needs " + std::to_string(points.size()) +
-                                             " mounts, and at most " + std::to_string(most) +
-                                             " are made; remove worktrees and submodules that are not needed, or ask the administrator to "
-                                             "protect or mask less (projects.protect, projects.mask)");
+        throw Failure(FailureKind::too_large, "limit: protecting and masking paths of the project needs " + std::to_string(points.size()) +
+                                                  " mounts, and at most " + std::to_string(most) +
+                                                  " are possible; remove worktrees and submodules that you do not need, or ask the "
+                                                  "administrator to protect or mask fewer paths (projects.protect, projects.mask)");
     return points;
 }
 
@@ -176,7 +176,7 @@ std::string group_text(const std::vector<std::pair<std::string, Gid>> &groups)
 
 [[noreturn]] void refuse_tmpdir(const std::string &problem)
 {
-    throw Failure(ExitStatus::denied, "denied: --pi-agent-tmpdir: " + problem);
+    throw Failure(FailureKind::tmpdir, "denied: --pi-agent-tmpdir: " + problem);
 }
 
 std::string place_of_tmpdir(const std::string &named, const std::string &shown_path, const std::string &below)

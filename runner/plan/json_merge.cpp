@@ -102,9 +102,10 @@ nlohmann::json parse_json_object(const std::string &text, const std::string &nam
 {
     const std::string &plain = syntax == JsonSyntax::strict ? text : without_comments(text);
     if (nests_deeper(plain, merge_depth_limit))
-        throw Failure(ExitStatus::configuration, name + ": nested deeper than " + std::to_string(merge_depth_limit) + " levels");
+        throw Failure(FailureKind::user_configuration,
+                      name + ": it is nested deeper than " + std::to_string(merge_depth_limit) + " levels");
     const auto refuse_at = [&](std::size_t byte) {
-        throw Failure(ExitStatus::configuration, name + ":" + place_in(text, byte) + ": this is not valid JSON; correct it there");
+        throw Failure(FailureKind::user_configuration, name + ":" + place_in(text, byte) + ": this is not valid JSON; correct it");
     };
     const std::size_t nul = plain.find('\0');
     if (nul != std::string::npos) refuse_at(nul + 1); // to the library it is an end, whatever follows
@@ -115,7 +116,8 @@ nlohmann::json parse_json_object(const std::string &text, const std::string &nam
     } catch (const nlohmann::json::parse_error &error) {
         refuse_at(marked.original(error.byte));
     }
-    if (!document.is_object()) throw Failure(ExitStatus::configuration, name + ":1:1: the top level must be an object, {…}; correct it");
+    if (!document.is_object())
+        throw Failure(FailureKind::user_configuration, name + ":1:1: the top level must be an object, {…}; correct it");
     return document;
 }
 

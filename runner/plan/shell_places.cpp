@@ -78,7 +78,7 @@ void judge_editor(const PlacesInside &places, const std::string &name, std::stri
         if (inside)
             judged.presentation.push_back(name + "=" + *inside + std::string(value.substr(end)));
         else
-            judged.notices.push_back(shown + " stays outside: a session does not see that program" + remedy);
+            judged.notices.push_back(shown + " is not passed on: a session does not see that program" + remedy);
         return;
     }
     judged.presentation.push_back(name + "=" + std::string(value));
@@ -122,9 +122,10 @@ ShellPlaces judge_shell_places(const std::vector<std::string> &variables, const 
     if (refused_of_git.empty())
         judged.presentation.insert(judged.presentation.end(), of_git.begin(), of_git.end());
     else
-        judged.notices.push_back(refused_of_git + " stays outside, with whatever else names git's places to this shell (GIT_DIR, "
-                                                  "GIT_INDEX_FILE, …): it lies in nothing that this session shows; start pi where it does, "
-                                                  "or without the variable");
+        judged.notices.push_back(refused_of_git +
+                                 " is not passed on, nor are the other variables of this shell that name places of git (GIT_DIR, "
+                                 "GIT_INDEX_FILE, …): it lies in nothing that this session shows; start pi where it does, "
+                                 "or without the variable");
     return judged;
 }
 

@@ -28,11 +28,12 @@ void send_progress(FdRef channel, std::string_view doing)
     send_packet(channel, std::string(1, progress_tag).append(doing), {}, in_seconds(parent_patience_seconds));
 }
 
-void send_failure(FdRef channel, ExitStatus status, const std::string &text) noexcept
+void send_failure(FdRef channel, const Failure &failure) noexcept
 {
     try {
         Encoder encoder;
-        encoder.number(static_cast<std::uint64_t>(status)).text(std::string_view(text).substr(0, packet_limit / 2));
+        encoder.number(static_cast<std::uint64_t>(failure.status()));
+        encoder.number(static_cast<std::uint64_t>(failure.kind())).text(std::string_view(failure.what()).substr(0, packet_limit / 2));
         send_packet(channel, failure_tag + encoder.bytes(), {}, in_seconds(parent_patience_seconds));
     } catch (...) { // NOLINT(bugprone-empty-catch): as said
     }

@@ -24,7 +24,7 @@ void send_long_answer(FdRef channel, std::string_view bytes);
 // "Still alive and working": restarts the parent's patience. `doing` is for people.
 void send_progress(FdRef channel, std::string_view doing = {});
 // What the parent throws then. Throws nothing: without a word the parent sees a child that died.
-void send_failure(FdRef channel, ExitStatus status, const std::string &text) noexcept;
+void send_failure(FdRef channel, const Failure &failure) noexcept;
 
 // --- How long processes that wait for each other during a start are patient. Whoever ends takes the others along, so these are for what
 // stalls.

@@ -117,7 +117,7 @@ def test_more_sessions_than_the_policy_says(prove_limit):
         return Outcome(done.returncode == 0, done)
 
     on = prove_limit("{sessions: 1}", attack, "session-limit")
-    assert b"pi: limit: alice has 1 session, and no user may have more at once (limits.sessions, " in on.seen.stderr, on
+    assert b"pi: limit: alice has 1 session, the most that a user may have at once (limits.sessions, " in on.seen.stderr, on
 
 
 @pytest.mark.position("host")

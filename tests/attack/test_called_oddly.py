@@ -14,7 +14,7 @@ ctypes.CDLL(None).execve(sys.argv[1].encode(), nothing, nothing)
 """
 # Without a first argument what follows it in memory, the environment, would be read as arguments (CVE-2021-4034).
 PROGRAMS = {
-    f"{LIBEXEC}/pi-agent-exec": (77, b"not by hand"),
+    f"{LIBEXEC}/pi-agent-exec": (77, b"do not run it by hand"),
     f"{LIBEXEC}/pi-agent-cleanup": (64, b""),
     f"{LIBEXEC}/pi-agent-runner": (77, b"pi-agent-runner: "),
     "/usr/bin/pi-agentctl": (64, b"no command given"),

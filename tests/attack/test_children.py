@@ -127,7 +127,7 @@ def test_a_working_directory_exchanged_during_the_preparation_is_noticed(prove, 
     for target in (product, weak):
         target.machine.run(["mkdir", "-p", f"{DEMO}/here", f"{DEMO}/other"], check=True)
     on, _ = prove(attacking(EXCHANGING, lambda answer: answer["status"] == 0, cwd=f"{DEMO}/here"), "cwd-inode")
-    assert on.seen["status"] == 77 and "exchanged" in on.seen["out"], on
+    assert on.seen["status"] == 77 and "replaced" in on.seen["out"], on
     for target in (product, weak):
         target.machine.root(["rm", "-r", f"{DEMO}/here", f"{DEMO}/other"], check=True)
 

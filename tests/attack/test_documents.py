@@ -163,4 +163,4 @@ def test_a_package_json_of_many_objects_hides_no_door_that_a_session_opened(prod
     leaving = "open('package.json', 'w').write('{\"scripts\":{},\"x\":[{}' + ',{}' * 300_000 + ']}'); open('.envrc', 'w').write('touch x')"
     done = product.pi("python3", "-c", leaving)
     product.machine.root("cd /home/alice/projects/demo && rm package.json .envrc", check=True)
-    assert b"pi: this session left things that run code outside later:" in done.stderr and b".envrc" in done.stderr, done
+    assert b"pi: Review before you go on: this session added or changed files that run code outside the sandbox:" in done.stderr and b".envrc" in done.stderr, done

@@ -43,7 +43,7 @@ def test_a_managed_file_that_everybody_can_read_is_not_used_as_if_it_were_secret
         return Outcome(SECRET.encode() in used.stdout and SECRET.encode() in read.stdout, used)
 
     on, _ = prove(attack, "env-file-mode")
-    assert on.seen.returncode == 78 and b"can be read by others than root" in on.seen.stderr
+    assert on.seen.returncode == 78 and b"is readable for others than root" in on.seen.stderr
 
 
 def test_a_users_file_that_never_answers_delays_that_users_start_alone_and_not_for_long(product):

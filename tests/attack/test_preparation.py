@@ -163,7 +163,7 @@ def test_a_root_below_the_hosts_own_trees_that_its_user_could_exchange(prove):
         return Outcome(answer["ended"] is not None, answer)
 
     on, _ = prove(attack, "root-place")
-    assert on.seen["status"] == 78 and "could be exchanged" in on.seen["said"], on
+    assert on.seen["status"] == 78 and "others could replace" in on.seen["said"], on
 
 
 # Where a command of the unit could leave a trace, and a name that ends the line before and after it.

@@ -44,7 +44,7 @@ def test_no_session_runs_unrecorded(prove):
         return Outcome(done.stdout == b"ran\n", done)
 
     on, _ = prove(attack, "record-required")
-    assert on.seen.returncode == 71 and b"nothing can be recorded" in on.seen.stderr, on
+    assert on.seen.returncode == 71 and b"the session cannot be recorded" in on.seen.stderr, on
 
 
 def test_no_record_is_kept_where_somebody_else_can_write_it_anew(prove):
@@ -132,9 +132,9 @@ def with_another_agent(target):
 @pytest.mark.parametrize(
     ("user", "place", "revoked", "said", "defences"),
     [
-        ("bob", "/home/bob/work/demo", without_bob, b"the policy was changed while this was started", ["same-policy", "same-host"]),
-        ("carol", "/srv/devs", without_carol, b"your account or its groups were changed while this was started", ["same-policy", "same-host"]),
-        ("bob", "/home/bob/work/demo", removed, b"the administrator ran pi-agentctl while this was started", ["same-host"]),
+        ("bob", "/home/bob/work/demo", without_bob, b"the policy changed while the session was being prepared", ["same-policy", "same-host"]),
+        ("carol", "/srv/devs", without_carol, b"your account or its groups changed while the session was being prepared", ["same-policy", "same-host"]),
+        ("bob", "/home/bob/work/demo", removed, b"the administrator ran pi-agentctl while the session was being prepared", ["same-host"]),
         ("bob", "/home/bob/work/demo", with_another_agent, b"the agent's account pi-agent was changed while this was started", ["same-host"]),
     ],
     ids=["policy", "groups", "remove", "agent"],

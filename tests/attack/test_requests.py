@@ -158,8 +158,8 @@ def test_a_newline_an_escape_sequence_and_odd_bytes_in_arguments_arrive_unchange
 
 CWDS = {
     "a file": ("os.open('/etc/passwd', os.O_PATH)", "cannot be opened by its path"),
-    "a pipe": ("os.pipe()[0]", "leads to nowhere"),
-    "a socket": ("c.fileno()", "leads to nowhere"),
+    "a pipe": ("os.pipe()[0]", "does not exist on this host"),
+    "a socket": ("c.fileno()", "does not exist on this host"),
     "a memory file": ("os.memfd_create('/home/alice/projects/demo')", "cannot be opened by its path"),
     "outside the roots": ("os.open('/home/alice', os.O_PATH)", "is outside the project roots of alice"),
     "beside a root": ("os.open('/home/alice/projects-evil', os.O_PATH)", "is outside the project roots of alice"),

@@ -57,7 +57,7 @@ def test_a_root_that_its_user_can_exchange_in_a_tree_that_the_agent_sees_is_refu
 
     try:
         on, _ = prove(attack, "root-place")
-        assert on.seen.returncode == 78 and b"could be exchanged while a session runs" in on.seen.stderr
+        assert on.seen.returncode == 78 and b"others could replace while a session runs" in on.seen.stderr
     finally:
         for target in (product, weak):
             target.machine.install_policy(ATTACK_POLICY.read_text())
@@ -152,7 +152,7 @@ def test_a_link_in_the_configuration_does_not_bring_the_agent(kind, prove):
 
     # Each of the two is enough: what the kernel makes up says that it has no bytes, and no more are copied.
     on, _ = prove(attack, "kernels-files", "copied-size")
-    assert b".md: a file of the kernel's" in on.seen.stderr and on.seen.stdout == b"", on
+    assert b".md: the kernel makes that file" in on.seen.stderr and on.seen.stdout == b"", on
 
 
 def test_a_file_that_takes_no_room_of_the_users_takes_none_of_the_hosts(prove):
@@ -184,7 +184,7 @@ def test_a_root_with_a_colon_which_systemd_divides_there_after_a_reload(prove, p
 
     try:
         on, _ = prove(attack, "root-place")
-        assert on.seen.returncode == 78 and b"has a colon in its name" in on.seen.stderr, on
+        assert on.seen.returncode == 78 and b"whose name contains a colon" in on.seen.stderr, on
     finally:
         for target in (product, weak):
             target.machine.install_policy(ATTACK_POLICY.read_text())

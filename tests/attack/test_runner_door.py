@@ -50,7 +50,7 @@ def test_the_conversation_of_these_tests_is_the_wrappers(product):
 
 
 def test_called_by_a_user_directly(product, right_call_seen):
-    expect_refusal(product, f"call({ASK}, argv=DIRECT)", "works only as root")
+    expect_refusal(product, f"call({ASK}, argv=DIRECT)", "only root can run this program")
 
 
 @pytest.mark.position("outsider")
@@ -102,7 +102,7 @@ def slowly(channel, stdio):
     channel.send(body)
 """
     on, _ = prove(speaking("call(slowly, kind=socket.SOCK_STREAM)", first=slowly), "channel-type")
-    refused(on, "is a socket, but not the wrapper's")
+    refused(on, "is a socket, but not one of pi")
 
 
 @pytest.mark.parametrize(("maker", "uid"), [("another user", 1001), ("root", 0)])
@@ -150,7 +150,7 @@ def test_the_uid_is_nobodys(text, product, right_call_seen):
 @pytest.mark.position("host")
 def test_root_and_accounts_that_do_not_exist_are_no_callers(product, right_call_seen):
     as_root = f"call({ASK}, argv=DIRECT, env={{'SUDO_UID': '0'}})"
-    expect_refusal(product, as_root, "root does not run the agent", user="root")
+    expect_refusal(product, as_root, "root cannot run the agent", user="root")
     unknown = f"call({ASK}, argv=DIRECT, pair=socket_made_by(4242), env={{'SUDO_UID': '4242'}})"
     expect_refusal(product, unknown, "uid 4242 is not in the user database", user="root")
 

@@ -152,7 +152,7 @@ def test_no_network_takes_a_capability(container, given, policy_with):
     assert refused.returncode == UNAVAILABLE and refused.stdout == b"", refused
     assert checked.returncode == INVALID, checked
     for said in (refused.stderr, checked.stderr):
-        for word in (b"no CAP_NET_ADMIN", b"network: none (/etc/pi-agent/policy.yaml:", b"start the container with that capability"):
+        for word in (b"lacks CAP_NET_ADMIN", b"network: none (/etc/pi-agent/policy.yaml:", b"start the container with that capability"):
             assert word in said, said
     with given(capabilities=("net_admin",)):
         assert container.root(["pi-agentctl", "check"]).returncode == 0
@@ -166,7 +166,7 @@ def test_an_agent_that_cannot_connect_is_told_of_with_the_key(container, given, 
         done = pi(container, "-p", "hello")
     assert done.returncode == 1 and b"Connection error." in done.stderr, done
     (line,) = [line for line in done.stderr.decode().splitlines() if line.startswith("pi: ")]
-    assert "the policy's network (/etc/pi-agent/policy.yaml:" in line and "nothing outside the session" in line, done
+    assert "the policy's network (/etc/pi-agent/policy.yaml:" in line and "no connection out of the session" in line, done
 
 
 # --- what a caller chose, and root of a container cannot take back
@@ -195,7 +195,7 @@ def test_a_limit_that_cannot_be_raised_again_is_named(container, limit):
     value = {"NOFILE": 200, "NPROC": 500, "STACK": 1 << 20}[limit]
     refused = container.run(["python3", "-c", lower, limit, str(value)], cwd=DEMO)
     assert refused.returncode == SYSTEM_FAILURE and refused.stdout == b"", refused
-    assert f"resetting the resource limit RLIMIT_{limit} (lowered by the caller; raise it in the calling shell)".encode() in refused.stderr, refused
+    assert f"resetting the resource limit RLIMIT_{limit} (lowered in the calling shell; raise it there)".encode() in refused.stderr, refused
 
 
 @pytest.mark.parametrize(("of_container", "of_agent"), [(0, 500), (300, 500), (900, 900)])

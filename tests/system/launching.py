@@ -1,6 +1,7 @@
 """How the system tests start pi in the machine, and how they look at what came of it."""
 
 import contextlib
+import re
 import select
 import time
 
@@ -57,8 +58,11 @@ def messages(done):
 
 
 def assert_refused(done, status, *words):
-    """pi ended with its own `status`, said all of `words`, and no agent wrote anything."""
-    said = "\n".join(messages(done))
+    """pi ended with its own `status`, said all of `words` and then where to read on, and no agent wrote anything."""
+    lines = messages(done)
+    said = "\n".join(lines)
+    pointers = [line for line in lines if re.search(r"\bsee: ", line)]
+    assert pointers == lines[-1:] and re.search(rf"see: (pi-agentctl explain E{int(status)}\b|pi --pi-agent-help$)", lines[-1]), done
     assert done.returncode == status, done
     assert done.stdout == b"", done
     for word in words:

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.usefixtures("playing")
 UNPROTECTED = PLAYING_POLICY + "projects: {protect: []}\n"
 
 PROJECT = "/home/alice/projects/after"
-BEGIN = "pi: this session left things that run code outside later:"
-END = "pi: look at them before you use git, an editor or these programs there"
+BEGIN = "pi: Review before you go on: this session added or changed files that run code outside the sandbox:"
+END = "pi: Until then use neither git nor an editor nor these programs there."
 MESSAGE_ID = "52af8656c170442e831913a168dda90c"
 PATH = f"{PROJECT}/tools:/usr/bin:/bin"
 
@@ -325,7 +325,7 @@ def test_a_large_tree_is_not_looked_at_for_ever_and_the_repository_is(machine, l
     assert took < 15, took
     lines = done.stderr.decode().splitlines()
     assert lines[1:3] == ["pi:   .git/hooks/pre-push: git hook appeared", "pi:   tools/sh: program appeared"], lines
-    assert lines[-1].startswith("pi: not everything was looked at") and "/home/alice/projects/large/" in lines[-1], lines
+    assert lines[-1].startswith("pi: the search for such files was not complete") and "/home/alice/projects/large/" in lines[-1], lines
 
 
 def test_an_interrupt_ends_the_look_and_changes_nothing_else(machine, project):

@@ -174,7 +174,7 @@ def test_a_member_who_joins_a_group_later_is_told_what_is_missing(applied):
     machine.root(["useradd", "--create-home", "--groups", "devs", "dave"], check=True)
     try:
         refused = pi(machine, "--version", user="dave", cwd=DEVS)
-        assert_refused(refused, INVALID, "the agent's account pi-agent-dave", "does not exist", "joined the group", "pi-agentctl apply again")
+        assert_refused(refused, INVALID, "the agent's account pi-agent-dave", "does not exist", "joined the group", "ask the administrator to run: sudo pi-agentctl apply")
         status, done, _ = apply(machine)
         assert status == 0 and "done: create the account pi-agent-dave" in done, done
         assert pi(machine, "--version", user="dave", cwd=DEVS).returncode == 0

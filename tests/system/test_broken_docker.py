@@ -73,14 +73,14 @@ def test_nobody_listens_at_the_socket(docker):
 def test_who_listens_is_not_root(docker):
     with no_daemon(docker), docker.popen(["python3", "-c", LISTEN_AS_ALICE], user="root") as listening:
         docker.root(f"until ss -xl | grep -q {SOCKET}; do sleep 0.1; done", check=True)
-        refused(docker, UNAVAILABLE, "who listens there is not root (uid 1000)")
+        refused(docker, UNAVAILABLE, "the program that listens there is not root's (uid 1000)")
         listening.kill_all()
 
 
 def test_the_daemon_gives_no_answer_of_dockers(docker):
     with no_daemon(docker), docker.popen(["socat", f"UNIX-LISTEN:{SOCKET},mode=600,fork", "SYSTEM:read question; echo hello"], user="root") as listening:
         docker.root(f"until ss -xl | grep -q {SOCKET}; do sleep 0.1; done", check=True)
-        refused(docker, UNAVAILABLE, "its answer is none of docker's")
+        refused(docker, UNAVAILABLE, "its answer is not one of docker")
         listening.kill_all()
 
 
@@ -143,7 +143,7 @@ def test_the_daemon_dies_in_a_session(docker):
     with session(docker, "sh", "echo ready; sleep 300") as running:
         docker.root("pkill -9 -x dockerd", check=True)
         assert running.wait() == 71
-        assert b"nor did what ran in it tell" in running.stderr.read()
+        assert b"neither its unit nor the process inside reported it" in running.stderr.read()
     wait_until_empty(lambda: leftovers(docker))
     docker.root("systemctl reset-failed docker; systemctl start docker; until docker version >/dev/null; do sleep 0.2; done", check=True)
     assert docker.root(["docker", "ps", "-aq"], check=True).stdout == b""

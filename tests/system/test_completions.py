@@ -28,6 +28,8 @@ LINES = [
     ("pi --pi-agent-ex", ["pi", "--pi-agent-explain"]),
     ("pi --pi-agent-tmpdir=sub", ["pi", "--pi-agent-tmpdir=subdirectory"]),
     ("pi -p REA", ["pi", "-p", "README.md"]),
+    ("pi --no-sess", ["pi", "--no-session"]),  # the agent's own, from a list
+    ("pi-agentctl explain E77-roo", ["pi-agentctl", "explain", "E77-root"]),
 ]
 
 

@@ -71,7 +71,7 @@ def test_a_link_out_of_a_root_is_told_when_it_came_by_the_next_start_and_by_doct
     on_host(machine, f"mkdir -p .private {ROOT}/skills; echo secret >.private/key; ln -s {ROOT}/skills {CONFIG}/skills")
     words = f"{CONFIG}/skills/k.md: the link {ROOT}/skills/k.md leads to /home/alice/.private/key, out of {ROOT}, where an agent can have made it; remove it, or put a copy in its place"
     ended = messages(pi(machine, "sh", f"ln -s /home/alice/.private/key {ROOT}/skills/k.md"))
-    assert "pi: this session left links that lead out of your projects, in what pi reads as you; no start follows them:" in ended, ended
+    assert "pi: this session left links that lead out of your projects, in files that pi reads as you; pi does not follow them:" in ended, ended
     assert f"pi:   {words}" in ended, ended
     again = pi(machine, "sh", "test ! -e $PI_CODING_AGENT_DIR/skills/k.md")
     assert (again.returncode, messages(again)) == (0, [f"pi: config: skipped {words}"]), again
@@ -99,7 +99,7 @@ def test_check_refuses_a_file_in_a_root_that_is_read_as_the_user(what, machine):
     machine.write("/root/draft.yaml", text)
     told = said(machine, "check", "/root/draft.yaml", status=78)
     on_host(machine, "rm cfg-link")
-    assert f"{key}: {words} lies in '{ROOT}', where agents of alice write" in told and "keep it outside of all roots" in told, told
+    assert f"{key}: {words} lies in '{ROOT}', where agents of alice write" in told and "move it out of all roots" in told, told
     assert "/root/draft.yaml:" in told, told
 
 

@@ -4,7 +4,8 @@ import re
 
 import pytest
 from administering import said
-from launching import DEMO, INVALID, POLICY_FILE, STANDARD_POLICY, written_policy
+from launching import DEMO, INVALID, POLICY_FILE, STANDARD_POLICY, pi, written_policy
+from shells import Shell
 
 OTHER = STANDARD_POLICY + "network: loopback\n"
 
@@ -39,8 +40,59 @@ def test_a_dry_run_of_a_rollback_says_what_it_would_do_and_no_more(applied):
     assert f"would: write {POLICY_FILE}" in shown and "nothing to do" not in shown, shown
 
 
+def test_short_options_are_the_long_ones(applied):
+    applied.install_policy(OTHER)
+    assert said(applied, "rollback", "-n") == said(applied, "rollback", "--dry-run")
+    assert said(applied, "apply", "-n", "--no-canary") == said(applied, "apply", "--dry-run", "--no-canary")
+    done = applied.root(["pi-agentctl", "rollback", "-y", "--no-canary"], check=True)
+    assert done.stdout, done
+    assert applied.read(POLICY_FILE).decode() == STANDARD_POLICY
+    quiet = applied.root(["pi-agentctl", "check", "-q"], check=True)
+    assert quiet.stdout == b"", quiet
+
+
+def test_the_exit_statuses_are_in_the_long_help_alone(applied):
+    for words in (["help"], ["help", "apply"], ["--help"]):
+        assert "Exit status" not in said(applied, *words)
+    assert "Exit status" in said(applied, "--help-all")
+    assert b"Exit status" not in applied.run(["pi", "--pi-agent-help"], check=True).stdout
+
+
+def test_a_refusal_names_a_code_that_explain_knows(applied):
+    done = pi(applied, "sh", "true", cwd="/home/alice")
+    assert done.stderr.decode().splitlines()[-1] == "pi: see: pi-agentctl explain E77-root", done
+    told = applied.run(["pi-agentctl", "explain", "E77-root"], check=True).stdout.decode()
+    assert told.startswith("E77-root: ") and "Administrator:" in told and max(map(len, told.splitlines())) <= 100, told
+    for word in ("sudo-rule", "limits.memory", "users.alice.roots", "E64"):
+        assert applied.run(["pi-agentctl", "explain", word], check=True).stdout
+    unknown = applied.run(["pi-agentctl", "explain", "E77-nonsense"])
+    assert unknown.returncode == 64 and unknown.stderr.endswith(b"see: pi-agentctl help explain\n"), unknown
+
+
+def test_a_mistake_of_the_policy_ends_with_one_pointer(applied):
+    with written_policy(applied, STANDARD_POLICY + "netwrok: none\n"):
+        shown = said(applied, "check", status=INVALID)
+    assert shown.count("see: ") == 1 and shown.endswith("pi-agentctl: see: pi-agentctl explain E78-policy\n"), shown
+
+
+def test_tables_fit_a_terminal_and_are_whole_elsewhere(applied):
+    with Shell(applied) as alice, Shell(applied, columns=300, user="root") as root:
+        alice.type("pi --pi-agent-shell\n")
+        alice.expect(r"[$#] $")
+        whole = applied.root(["pi-agentctl", "sessions"], check=True).stdout.decode().splitlines()
+        session = whole[1].split()[0]
+        assert len(session) == 32 and "UNIT" in whole[0], whole
+        root.type("pi-agentctl sessions\n")
+        shown = root.expect(rb"SESSION +USER +AGE[^\n]*\n([0-9a-f]{8} [^\r\n]*)").group(1).decode()
+        assert shown.startswith(session[:8] + " ") and len(shown) <= 100 and "~/" in shown, shown
+        followed = applied.popen(["pi-agentctl", "logs", "-f", session[:8]], user="root")
+        alice.type("exit\n")
+        out, err = followed.communicate(timeout=20)
+        assert followed.returncode == 0 and b" ended: " in out, (out, err)
+
+
 def test_a_key_of_the_whole_policy_is_not_suggested_for_a_user(applied):
     policy = STANDARD_POLICY.replace("    roots: [~/work]\n", "    roots: [~/work]\n    network: none\n")
     with written_policy(applied, policy):
         shown = said(applied, "check", status=INVALID)
-    assert "users.bob.network: unknown key: 'network' holds for the whole policy, and cannot be said for one user or group" in shown, shown
+    assert "users.bob.network: unknown key: 'network' holds for the whole policy, and cannot be set for one user or group" in shown, shown

@@ -55,9 +55,9 @@ def test_a_member_by_group_is_refused_elsewhere_with_the_line_of_the_group(machi
 
 
 def test_root_and_the_agents_own_account_do_not_start_the_agent(machine):
-    assert_refused(pi(machine, "sh", "echo ran", user="root", cwd=DEMO), DENIED, "root does not run the agent", "ordinary user")
+    assert_refused(pi(machine, "sh", "echo ran", user="root", cwd=DEMO), DENIED, "root cannot run the agent", "ordinary user")
     done = pi(machine, "sh", "echo ran", user="pi-agent-alice", cwd="/srv/shared/app")
-    assert_refused(done, DENIED, "pi-agent-alice", "agent's own", "cannot be started from inside")
+    assert_refused(done, DENIED, "pi-agent-alice", "agent's own", "cannot start inside a session")
 
 
 def test_pi_inside_a_session_says_why_it_cannot_work(machine):

@@ -51,7 +51,7 @@ FAULTS = {
         "mkdir -p /run/pi-agent/sessions/0123456789abcdef0123456789abcdef", "true", "leftovers", "0123456789abcdef"),
     "our own file": ("chmod o+w /usr/libexec/pi-agent/pi-agent-exec", "chmod o-w /usr/libexec/pi-agent/pi-agent-exec", "own-files", "pi-agent-exec"),
     "a root that cannot be mapped": ("mount -t proc none /srv/shared/app", "umount /srv/shared/app", "root", "/srv/shared/app"),
-    "a policy that only root reads": ("chmod 600 /etc/pi-agent/policy.yaml", "chmod 644 /etc/pi-agent/policy.yaml", "policy", "readable by all"),
+    "a policy that only root reads": ("chmod 600 /etc/pi-agent/policy.yaml", "chmod 644 /etc/pi-agent/policy.yaml", "policy", "readable for all"),
 }
 
 

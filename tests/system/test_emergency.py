@@ -115,6 +115,6 @@ def test_the_emergency_stop_ends_every_session_though_the_rule_cannot_be_removed
             done = machine.root(["pi-agentctl", "apply"])
         finally:
             machine.root(["chmod", "g-w", "/etc/sudoers.d"], check=True)
-        assert done.returncode == 71 and b"all sessions are ended, but the sudo rule stays: " in done.stderr, done
+        assert done.returncode == 71 and b"all sessions have ended, but the sudo rule stays: " in done.stderr, done
         assert b"done: end the session " in done.stdout and finish(running)[0] == -15, done
         assert "sudo rule" in apply(machine)

@@ -183,7 +183,7 @@ def test_a_users_file_that_is_a_link_to_another_of_theirs_is_read(machine):
 @pytest.mark.parametrize(
     "make, problem",
     [
-        (f"echo A={SECRET} >{MANAGED_FILE}; chmod 644 {MANAGED_FILE}", "can be read by others than root"),
+        (f"echo A={SECRET} >{MANAGED_FILE}; chmod 644 {MANAGED_FILE}", "is readable for others than root"),
         (f"echo A={SECRET} >{MANAGED_FILE}; chmod 600 {MANAGED_FILE}; chown alice {MANAGED_FILE}", "env"),
         (f"mkdir -m 700 {MANAGED_FILE}", "is no regular file"),
         (":", MANAGED_FILE),

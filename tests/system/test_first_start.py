@@ -90,7 +90,7 @@ def test_the_policy_may_bring_all_sessions_in_or_none(machine, had):
     assert len(inside(machine, "ls sessions").split()) == 2
     had(PLAYING_POLICY + "config: {classes: {sessions: never}}\n")
     refused = pi(machine, "--pi-agent-sessions", "sh", "true")
-    assert refused.returncode == 77 and b"the policy keeps your sessions outside (config.classes)" in refused.stderr, refused
+    assert refused.returncode == 77 and b"the policy keeps the sessions of your own agent outside (config.classes)" in refused.stderr, refused
     assert messages(pi(machine, "sh", "true")) == []
 
 

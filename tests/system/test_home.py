@@ -158,7 +158,7 @@ def test_an_older_version_says_so_and_runs_nothing(machine, running):
 def test_a_stamp_that_is_no_version_ends_the_start_until_an_administrator_decides(machine, running):
     stamp(machine, "garbage")
     hook(machine, "0.0.2-x.sh", "echo ran >>ran")
-    assert_refused(pi(machine, "sh", "echo ran"), INVALID, f"{STAMP} says which pi-agent", 'holds no version: "garbage"', "write that version into it", "or remove it")
+    assert_refused(pi(machine, "sh", "echo ran"), INVALID, f"{STAMP} must hold the version of pi-agent", 'it holds "garbage"', "write that version into it", "or to remove it")
     stamp(machine, "0.0.1")
     assert pi(machine, "sh", "cat ~/ran").stdout == b"ran\n"
     machine.root(["rm", STAMP], check=True)

@@ -202,8 +202,8 @@ def test_what_is_missing_or_no_directory_is_left_out_without_a_trace(furnished):
     assert done.stdout == b"of .pyenv\n", done
     notices = [line for line in done.stderr.decode().splitlines() if line.startswith("pi: ")]
     assert notices == [
-        "pi: not shown to the agent: ~/.nvm (toolchains.readable): it is no directory, or a symbolic link; name the directory that it leads to",
-        "pi: not shown to the agent: ~/.npm (toolchains.caches): it is no directory, or a symbolic link; name the directory that it leads to",
+        "pi: not shown to the agent: ~/.nvm (toolchains.readable): it is a symbolic link or not a directory; name the directory itself",
+        "pi: not shown to the agent: ~/.npm (toolchains.caches): it is a symbolic link or not a directory; name the directory itself",
     ]
 
 
@@ -214,7 +214,7 @@ def test_the_agents_own_is_hidden_and_comes_back(furnished):
     done = pi(furnished, "sh", "cat ~/.nvm/deep/file; ls ~/.nvm")
     assert done.stdout == b"of .nvm\ndeep\n"
     assert messages(done) == [
-        "pi: the user's toolchain is shown in the place of the agent's own ~/.nvm, which is hidden meanwhile (toolchains.readable)"
+        "pi: your toolchain replaces the agent's own ~/.nvm, which is hidden meanwhile (toolchains.readable)"
     ]
     as_alice(furnished, "rm -r .nvm")
     assert agent_says(furnished, "sh", "cat ~/.nvm/own") == b"own\n"

@@ -190,7 +190,7 @@ def test_no_more_sessions_start_than_the_policy_says(legacy, limited):
     text = limited("{sessions: 2}")
     with session(legacy, "sh", STAYING) as one, session(legacy, "sh", STAYING) as two:
         refused = pi(legacy, "sh", "echo third")
-        assert_refused(refused, LIMIT, f"limit: alice has 2 sessions, and no user may have more at once (limits.sessions, {place_of(text, '2}')})")
+        assert_refused(refused, LIMIT, f"limit: alice has 2 sessions, the most that a user may have at once (limits.sessions, {place_of(text, '2}')})")
         assert finish(one)[0] == 0
         assert finish(two)[0] == 0
     assert pi(legacy, "sh", "echo third").stdout == b"third\n"
@@ -238,7 +238,7 @@ def test_a_limit_that_the_host_cannot_enforce_is_refused_before_anything_is_made
     text = PLAYING_POLICY + f"limits: {{{key}: {value}}}\n"
     with written_policy(idle, text):
         words = (f"this host cannot enforce the policy's limits.{key}: {value} ({place_of(text, value)})", f"have no controller {controller};",
-                 f"cgroup_disable={controller}", "or leave the key out of the policy")  # fmt: skip
+                 f"cgroup_disable={controller}", "or remove the key from the policy")  # fmt: skip
         assert_refused(pi(idle, "sh", "echo started"), UNAVAILABLE, *words)
         checked = idle.root(["pi-agentctl", "check"])
         assert checked.returncode == INVALID
@@ -249,8 +249,8 @@ def test_a_limit_that_the_host_cannot_enforce_is_refused_before_anything_is_made
 
 def test_defaults_that_hold_nobody_are_told_and_stop_nobody(idle):
     assert pi(idle, "sh", "echo started").stdout == b"started\n"
-    assert b"not enforced: the default of limits.memory: " in idle.root(["pi-agentctl", "check"], check=True).stdout
-    assert b"not enforced: the default of limits.tasks: " in idle.run(["pi-agentctl", "explain"], cwd=DEMO, check=True).stdout
+    assert b"limits.memory (default) is not enforced: " in idle.root(["pi-agentctl", "check"], check=True).stdout
+    assert b"limits.tasks (default) is not enforced: " in idle.run(["pi-agentctl", "explain"], cwd=DEMO, check=True).stdout
 
 
 def test_time_and_sessions_need_no_controller(idle, playing_policy):

@@ -71,9 +71,9 @@ REFUSED = {
     "a device": ("true", "@/var/lib/device", ["no regular file"]),
     "a socket": ("python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"s\")'", f"@{NOTES}/s", ["no regular file"]),
     "a file of others": ("true", "@/etc/shadow-", ["Permission denied"]),
-    "too large a file": ("truncate -s 40M big", f"@{NOTES}/big", ["more than 32 MiB", "put it into the project"]),
-    "a shell's own descriptor": ("true", "@/dev/fd/63", ["of a process outside", "standard input"]),
-    "a session to go on with": ("echo '{}' >s.jsonl", ["--session", f"{NOTES}/s.jsonl"], ["--fork goes on with a copy"]),
+    "too large a file": ("truncate -s 40M big", f"@{NOTES}/big", ["more than 32 MiB", "move it into the project"]),
+    "a shell's own descriptor": ("true", "@/dev/fd/63", ["to a process outside", "standard input"]),
+    "a session to go on with": ("echo '{}' >s.jsonl", ["--session", f"{NOTES}/s.jsonl"], ["--fork continues with a copy"]),
     "a name with a newline": ("mkdir $'x\\ny\\e[1m'", f"@{NOTES}/x\ny\x1b[1m", ["x\\x0ay\\x1b[1m, which you name"]),
 }  # fmt: skip
 
@@ -84,8 +84,8 @@ def test_refused_is(what, notes):
     notes.root("rm -f /var/lib/device; mknod -m 666 /var/lib/device c 1 3; install -m 600 /dev/null /etc/shadow-", check=True)
     notes.run(["bash", "-ec", make], cwd=NOTES, check=True)
     done = pi(notes, "sh", "echo ran", *([named] if isinstance(named, str) else named))
-    assert_refused(done, USAGE, "is not handed over to the agent: ", *words)
-    assert len(messages(done)) == 1, done
+    assert_refused(done, USAGE, "is not handed to the agent: ", *words)
+    assert len(messages(done)) == 2, done
     notes.root("rm -f /var/lib/device", check=True)
     wait_until_empty(lambda: leftovers(notes))
 

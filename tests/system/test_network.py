@@ -156,7 +156,7 @@ def test_a_list_that_is_wrong_is_refused_with_its_place(services):
     place = place_of(text, "10.1.2.3")
     said = checked.stdout + checked.stderr
     assert f"{place}: network[1]: '10.1.2.3/8' has bits beyond its prefix length; write 10.0.0.0/8".encode() in said, said
-    assert b"network[2]: 'any' is no range of addresses; say 'network: full'" in said, said
+    assert b"network[2]: 'any' is not a range of addresses; say 'network: full'" in said, said
     assert_refused(done, INVALID, "the administrator's policy has 2 errors, so nobody can start pi. Ask them to run: pi-agentctl check")
 
 

@@ -192,7 +192,7 @@ def test_the_policy_is_the_systems_to_change(nixos, command):
     before = nixos.read(POLICY)
     done = nixos.root(["pi-agentctl", command], env={"PATH": PATH})
     assert done.returncode == 64, done
-    assert done.stderr.decode() == f"pi-agentctl: {command}: {POLICY} is made by the configuration of this system; change it there, and rebuild the system\n"
+    assert done.stderr.decode() == f"pi-agentctl: {command}: {POLICY} is made by the configuration of this system; change it there, and rebuild the system\npi-agentctl: see: pi-agentctl explain E64\n"
     assert nixos.read(POLICY) == before
 
 

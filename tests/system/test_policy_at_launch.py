@@ -69,7 +69,7 @@ def test_users_are_told_whom_to_ask_and_check_names_every_mistake(machine):
     with written_policy(machine, text):
         done = pi(machine, "sh", "echo ran")
         checked = machine.root(["pi-agentctl", "check"])
-    assert messages(done) == ["pi: the administrator's policy has 4 errors, so nobody can start pi. Ask them to run: pi-agentctl check"]
+    assert messages(done) == ["pi: the administrator's policy has 4 errors, so nobody can start pi. Ask them to run: pi-agentctl check", "pi: see: pi-agentctl explain E78-policy"]
     said = (checked.stdout + checked.stderr).decode()
     assert all(word in said for word in ("users.alice.roots[0]", "users.bob.rots", "hardening", "nonsense")), said
     assert said.count(f"{POLICY_FILE}:") >= 4, said
@@ -90,9 +90,9 @@ def test_a_drop_in_is_named_as_the_place_of_its_mistakes(machine):
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        ("chown alice policy.yaml", "belongs to uid 1000, not to root; for the administrator: look at what is there, then run: chown root /etc/pi-agent/policy.yaml"),
-        ("chmod g+w policy.yaml", "is writable by others than root (mode 0664); for the administrator: look at what is there, then run: chmod g-w,o-w /etc/pi-agent/policy.yaml"),
-        ("chmod o+w .", "/etc/pi-agent is writable by others than root (mode 0757); for the administrator: look at what is there, then run: chmod g-w,o-w /etc/pi-agent"),
+        ("chown alice policy.yaml", "belongs to uid 1000, not to root; as the administrator, examine it, then run: chown root /etc/pi-agent/policy.yaml"),
+        ("chmod g+w policy.yaml", "is writable by others than root (mode 0664); as the administrator, examine it, then run: chmod g-w,o-w /etc/pi-agent/policy.yaml"),
+        ("chmod o+w .", "/etc/pi-agent is writable by others than root (mode 0757); as the administrator, examine it, then run: chmod g-w,o-w /etc/pi-agent"),
         ("mv policy.yaml /home/alice/p.yaml; ln -s /home/alice/p.yaml policy.yaml", "/home/alice belongs to uid 1000"),
         ("rm policy.yaml", "cannot open /etc/pi-agent/policy.yaml: No such file or directory; the administrator writes one: sudo pi-agentctl init"),
         ("rm policy.yaml; mkdir policy.yaml", "is not a regular file"),
@@ -111,7 +111,7 @@ def test_a_policy_file_that_cannot_be_trusted_or_read_stops_every_launch(machine
 def test_a_policy_that_only_root_can_read_stops_the_user_with_words(machine):
     with written_policy(machine, PLAYING_POLICY):
         machine.root(["chmod", "600", POLICY_FILE], check=True)
-        assert_refused(pi(machine, "sh", "echo ran"), INVALID, f"cannot open {POLICY_FILE}: Permission denied", "readable by all")
+        assert_refused(pi(machine, "sh", "echo ran"), INVALID, f"cannot open {POLICY_FILE}: Permission denied", "readable for all")
 
 
 def test_the_emergency_stop_names_its_line_and_needs_no_apply(machine):
@@ -167,7 +167,7 @@ def test_an_agent_account_that_is_missing_is_named_with_the_remedy(machine):
     with written_policy(machine, text):
         done = pi(machine, "sh", "echo ran")
     words = f"the agent's account pi-agent-missing ({place_of(text, 'alice:')}) does not exist"
-    assert_refused(done, INVALID, words, "the administrator runs: pi-agentctl apply")
+    assert_refused(done, INVALID, words, "ask the administrator to run: sudo pi-agentctl apply")
 
 
 def test_an_agent_account_in_a_group_of_administrators_is_refused(machine):
@@ -193,7 +193,7 @@ def test_a_user_whom_the_policy_got_without_apply_is_told_what_is_missing(machin
     with written_policy(machine, changed("  bob:\n", "  eve:\n    roots: [~/projects]\n  bob:\n")):
         done = pi(machine, "sh", "echo ran", user="eve", cwd="/home/eve/projects")
     machine.run("rmdir ~/projects", user="eve", check=True)
-    assert_refused(done, DENIED, "sudo did not run the runner", "the administrator runs: sudo pi-agentctl doctor")
+    assert_refused(done, DENIED, "sudo did not run the runner", "ask the administrator to run: sudo pi-agentctl doctor")
 
 
 def test_a_later_rule_of_sudo_is_named_by_what_the_user_is_told_to_ask_for(machine):
@@ -203,7 +203,7 @@ def test_a_later_rule_of_sudo_is_named_by_what_the_user_is_told_to_ask_for(machi
         doctor = machine.root(["pi-agentctl", "doctor"])
     finally:
         machine.root(["rm", "/etc/sudoers.d/zz-later"], check=True)
-    assert_refused(done, DENIED, "sudo did not run the runner", "the administrator runs: sudo pi-agentctl doctor")
+    assert_refused(done, DENIED, "sudo did not run the runner", "ask the administrator to run: sudo pi-agentctl doctor")
     assert b"a later sudo rule of alice" in doctor.stdout + doctor.stderr, doctor
 
 

@@ -75,7 +75,7 @@ def test_rollback_puts_the_policy_before_back_and_a_second_one_takes_that_back(a
     shown = said(machine, "rollback", "--dry-run")
     assert "    -network: loopback\n" in shown and f"would: write {POLICY_FILE}\n" in shown and f"would: remove {EXTRA}\n" in shown, shown
     assert installed(machine) == OTHER
-    assert "say --yes" in said(machine, "rollback", status=USAGE)
+    assert "use --yes" in said(machine, "rollback", status=USAGE)
     assert installed(machine) == OTHER
 
     shown = said(machine, "rollback", "--yes", "--no-canary")
@@ -112,7 +112,7 @@ def test_rollback_to_what_the_host_does_not_fit_any_more_writes_nothing(applied)
         apply(machine)
     finally:
         machine.root(["userdel", "--remove", "dave"])
-    assert "there is no user" in said(machine, "rollback", "--yes", status=INVALID)
+    assert "this host has no user" in said(machine, "rollback", "--yes", status=INVALID)
     assert installed(machine) == STANDARD_POLICY
     machine.root("userdel pi-agent-dave; rm -rf /var/lib/pi-agent/users/dave")
 
@@ -148,7 +148,7 @@ def test_a_question_keeps_no_apply_waiting(applied):
         machine.write(POLICY_FILE, changed)
         apply(machine)
         shell.type("y\n")
-        shell.expect("somebody else has changed or applied the policy meanwhile")
+        shell.expect("another command changed or applied the policy meanwhile")
     assert installed(machine) == changed
 
 
@@ -205,9 +205,9 @@ def test_edit_installs_what_is_valid_and_offers_to_apply(applied):
 def test_edit_never_installs_a_mistake(applied):
     script = 'if grep -q "^netwrok" "$1"; then sed -i "s/^netwrok/network/" "$1"; else echo "netwrok: loopback" >>"$1"; fi'
     with editing(applied, script) as shell:
-        shell.expect(rb"policy.yaml:\d+:1: netwrok.*What now\? e\(dit again\), or x \(discard the changes\)")
+        shell.expect(rb"policy.yaml:\d+:1: netwrok.*\[e\]dit again, or \[d\]iscard the changes\?")
         shell.type("Q\n")  # what visudo would take for "whatever, save it"
-        shell.expect(r"What now\?")
+        shell.expect(r"\[e\]dit again")
         assert installed(applied) == STANDARD_POLICY
         shell.type("e\n")
         shell.expect(r"Apply it now\?")
@@ -215,9 +215,9 @@ def test_edit_never_installs_a_mistake(applied):
         shell.expect("status=0=")
     assert installed(applied) == OTHER
     with editing(applied, 'echo "nonsense" >>"$1"') as shell:
-        shell.expect(r"What now\?")
-        shell.type("x\n")
-        shell.expect("the changes are discarded; the policy is as it was\r\nstatus=78=")
+        shell.expect(r"\[e\]dit again")
+        shell.type("d\n")
+        shell.expect("the changes are discarded, and the policy is unchanged\r\npi-agentctl: see: pi-agentctl explain E78\r\nstatus=78=")
     assert installed(applied) == OTHER and applied.root(["test", "-e", DRAFT]).returncode == 1
 
 
@@ -244,7 +244,7 @@ def test_one_editor_at_a_time_and_no_change_of_others_is_lost(applied):
         assert "somebody is editing the policy" in said(applied, "edit", status=BUSY)
         applied.write(POLICY_FILE, STANDARD_POLICY + "network: loopback\n")
         shell.type("\n")
-        shell.expect(r"somebody else has changed the policy meanwhile; your draft is /etc/pi-agent/policy.yaml.edit, and the same command goes on with it\r\nstatus=75=")
+        shell.expect(r"another command changed the policy meanwhile; your draft is /etc/pi-agent/policy.yaml.edit, and the same command continues with it\r\npi-agentctl: see: pi-agentctl explain E75-changed\r\nstatus=75=")
     assert installed(applied) == OTHER
     assert b"network: none" in applied.read(DRAFT) and owner_and_mode(applied, DRAFT) == "root:root 600"
     with editing(applied, "true") as shell:
@@ -291,8 +291,8 @@ def test_a_part_is_not_checked_alone(applied, parts):
 
 
 def test_a_word_that_is_no_command_is_told_with_the_next(applied):
-    assert said(applied, "chekc", status=USAGE).endswith("there is no command 'chekc'; did you mean 'check'?\n")
-    assert said(applied, "stop", "--frob", status=USAGE).endswith("see 'pi-agentctl stop --help'\n")
+    assert said(applied, "chekc", status=USAGE).endswith("unknown command 'chekc'; did you mean 'check'?\n")
+    assert said(applied, "stop", "--frob", status=USAGE).endswith("see: pi-agentctl help stop\n")
 
 
 def test_what_does_not_fit_the_rest_of_the_policy_is_not_installed(applied, parts):
@@ -315,7 +315,7 @@ def test_the_lock_and_the_draft_are_those_of_the_whole_policy(applied, parts):
         assert owner_and_mode(applied, PART + ".edit") == "root:root 600"
         applied.write(POLICY_FILE, STANDARD_POLICY + "git_identity: false\n")
         shell.type("\n")
-        shell.expect(rf"somebody else has changed the policy meanwhile; your draft is {PART}.edit, and the same command goes on with it\r\nstatus=75=")
+        shell.expect(rf"another command changed the policy meanwhile; your draft is {PART}.edit, and the same command continues with it\r\npi-agentctl: see: pi-agentctl explain E75-changed\r\nstatus=75=")
     assert applied.root(["pi-agentctl", "check"]).returncode == 0  # a draft is no part of it
     with editing(applied, "true", program="pi-agentctl edit net.yaml") as shell:
         shell.expect(r"k\(eep on with it\), d\(iscard it\), or x \(leave it\)\?")
@@ -333,7 +333,7 @@ def test_nothing_but_the_policy_can_be_edited(applied, name):
     editor(applied, 'echo "network: none" >"$1"; touch /run/edited')
     before = applied.root(["find", PARTS]).stdout
     done = ctl(applied, "edit", name, env={"EDITOR": EDITOR})
-    assert done.returncode == USAGE and b"would not be read as a part of the policy" in done.stderr, done
+    assert done.returncode == USAGE and b"is not read as a part of the policy" in done.stderr, done
     assert applied.root(["find", PARTS]).stdout == before
     assert applied.root("test -e /run/edited").returncode == 1
 
@@ -393,9 +393,9 @@ def test_init_for_whom_and_where_is_said(applied):
     machine.write("/root/draft.yaml", text)
     assert "policy is valid: 1 entry authorised" in said(machine, "check", "/root/draft.yaml")
     for arguments, words in (
-        (["--user", "nobody-here"], "there is no user"),
-        (["--user", "root"], "root cannot be a user of pi"),
-        (["--root", "/srv/devs"], "whose roots?"),
+        (["--user", "nobody-here"], "this host has no user"),
+        (["--user", "root"], "root cannot run the agent"),
+        (["--root", "/srv/devs"], "--root needs --user NAME"),
         (["--user", "eve"], "no user of this host has a directory"),
         (["--user", "eve", "--root", "/"], "cannot be one"),
         (["--user", "eve", "--root", "/no-such-place"], "cannot be one"),

@@ -92,7 +92,7 @@ def test_a_signal_that_asks_for_no_end_waits_for_the_agent(machine):
 def test_a_pipe_gets_the_refusal_alone(machine):
     with held_lock(machine, 20):
         done = pi(machine, "sh", "echo here")
-    assert done.returncode == 75 and len(messages(done)) == 1
+    assert done.returncode == 75 and len(messages(done)) == 2
 
 
 def test_a_long_look_at_what_is_left_says_so_and_takes_it_back(machine):

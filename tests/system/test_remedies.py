@@ -31,7 +31,7 @@ CASES = {
     "a policy behind a user's link": (PLAYING_POLICY, f"{POLICY_OF_EVE}; ln -sf /home/eve/file {POLICY_FILE}; chown -h eve {POLICY_FILE}", "cannot be trusted"),
     "a policy of a user": (PLAYING_POLICY, f"{POLICY_OF_EVE}; ln -sf /home/eve/file {POLICY_FILE}", "cannot be trusted"),
     "a policy in root's home": (PLAYING_POLICY, f"install -m 600 {POLICY_FILE} /root/policy.yaml; ln -sf /root/policy.yaml {POLICY_FILE}", "readable"),
-    "where root is nobody": (PLAYING_POLICY, "true", "a user namespace that does not hold the host's root"),
+    "where root is nobody": (PLAYING_POLICY, "true", "a user namespace without the host's root"),
     "an account of the system": (
         PLAYING_POLICY.replace("  accounts: per-user\n", "").replace("agent:\n", "agent:\n  user: games\n  create_user: false\n"),
         "gpasswd -a games disk", "games"),
@@ -119,5 +119,5 @@ def test_a_caller_in_a_user_namespace_is_told_to_use_an_ordinary_shell(playing, 
     assert (status, out) == (77, b""), err
     for (out, err), status in (said("pi", "sh", "echo ran"), said("pi-agentctl", "explain")):
         assert status in (77, 78) and out == b"", (out, err)
-        assert b"in a user namespace that does not hold the host's root" in err and b"use an ordinary shell of this host" in err, err
-        assert b"belongs to" not in err and b"put it where" not in err, err
+        assert b"in a user namespace without the host's root" in err and b"run pi from an ordinary shell of this host" in err, err
+        assert b"belongs to" not in err and b"move it to" not in err, err

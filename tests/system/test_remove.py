@@ -11,10 +11,10 @@ def test_remove_refuses_while_sessions_live_and_then_nobody_starts_any_more(play
     machine = playing
     try:
         with session(machine, "sh", "echo ready; cat"):
-            assert "1 session lives; end them first: pi-agentctl stop --all" in said(machine, "remove", "--yes", status=BUSY)
+            assert "1 session runs; end them first: pi-agentctl stop --all" in said(machine, "remove", "--yes", status=BUSY)
             assert machine.root(["test", "-e", RULE]).returncode == 0
-        assert "say --yes" in said(machine, "remove", status=USAGE)
-        assert "--accounts goes with --state" in said(machine, "remove", "--accounts", "--yes", status=USAGE)
+        assert "use --yes" in said(machine, "remove", status=USAGE)
+        assert "--accounts needs --state" in said(machine, "remove", "--accounts", "--yes", status=USAGE)
         would = said(machine, "remove", "--dry-run")
         assert f"would: remove the sudo rule {RULE}" in would and machine.root(["test", "-e", RULE]).returncode == 0
         done = said(machine, "remove", "--yes")

@@ -125,14 +125,14 @@ def test_what_a_list_protects_must_be_there(repository, playing_policy):
 def test_a_grant_that_a_start_refuses_is_not_rendered(repository, playing_policy):
     repository.root(["gpasswd", "--add", "carol", "adm"], check=True)
     try:
-        with pytest.raises(MachineError, match="is a group that opens the host"):
+        with pytest.raises(MachineError, match="is a group whose members control the host"):
             playing_policy(PLAYING_POLICY.replace('"%devs"', '"%adm"'))
         started = repository.run(["pi", "sh", "true"], "carol", cwd="/srv/devs")
         rendered = render(repository, "podman", user="carol", cwd="/srv/devs")
     finally:
         repository.root(["gpasswd", "--delete", "carol", "adm"], check=True)
     for done in (started, rendered):
-        assert (done.returncode, done.stdout) == (INVALID, b"") and b"is granted by a group that opens the host" in done.stderr, done
+        assert (done.returncode, done.stdout) == (INVALID, b"") and b"is granted by a group whose members control the host" in done.stderr, done
 
 
 def test_everybody_can_have_the_profile_of_system_calls(repository):

@@ -116,9 +116,9 @@ def test_twenty_sessions_are_listed_stopped_and_remembered_as_they_were(playing,
 
 def test_nothing_to_stop_is_said_and_has_its_own_status(playing, method):
     for arguments, words in (
-        (["--all"], "there is no session"),
+        (["--all"], "no session runs"),
         (["--user", "alice"], "alice has no session"),
-        (["0123"], "there is no session 0123; see 'sudo pi-agentctl sessions'"),
+        (["0123"], "no session begins with 0123; 'sudo pi-agentctl sessions' lists them"),
     ):
         done = ctl(playing, "stop", *arguments)
         assert (done.returncode, done.stdout, done.stderr.decode()) == (NOTHING, b"", f"pi-agentctl: {words}\n"), done
@@ -173,7 +173,7 @@ def test_history_shows_how_each_start_went(playing, method):
     assert ctl(playing, "history", "--since", "@9000000000").returncode == NOTHING
     for wrong in ("soon", "2026-02-31", "@", "5", "-2h"):
         done = ctl(playing, "history", f"--since={wrong}")
-        assert done.returncode == USAGE and b"is none: write 2026-03-01" in done.stderr, (wrong, done)
+        assert done.returncode == USAGE and b"is not valid: write 2026-03-01" in done.stderr, (wrong, done)
 
 
 def test_a_users_entry_in_the_journal_does_not_enter_history(playing, method):

@@ -51,5 +51,5 @@ OTHERS = {
 def test_no_other_directory_is_given_to_the_agent(machine, kind):
     with replaced(machine, HOME, OTHERS[kind]):
         before = owner_and_mode(machine, HOME)
-        assert_refused(pi(machine, "sh", "echo ran"), INVALID, f"{HOME} belongs to", "was the agent's account changed?")
+        assert_refused(pi(machine, "sh", "echo ran"), INVALID, f"{HOME} belongs to", "ask the administrator whether the agent's account changed")
         assert owner_and_mode(machine, HOME) == before

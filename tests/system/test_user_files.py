@@ -54,7 +54,7 @@ def test_a_user_needs_to_read_only_the_own_file(files):
     files.write(f"{USERS}/carol.yaml", "roots: [~/work]\n", mode=0o600)
     assert pi(files, "-p", "say hello", user="bob", cwd=BOBS_PLACE).returncode == 0
     told = ctl(files, "check")
-    assert told.returncode == INVALID and "carol.yaml" in told.stderr.decode() and "not readable by all" in told.stderr.decode(), told
+    assert told.returncode == INVALID and "carol.yaml" in told.stderr.decode() and "not readable for all" in told.stderr.decode(), told
 
 
 def test_apply_takes_who_left_and_rollback_brings_the_file_back(files):

@@ -108,7 +108,7 @@ YamlFault explain_yaml_error(const std::string &message, std::size_t index, cons
         return {where, found + " without the bracket that it would close", "write a list as [a, b], and a mapping as {a: b}"};
     if (message.starts_with(INVALID_ESCAPE)) // the parser is behind it already
         return {places.position_of(places.rest(0).rfind('\\', index)),
-                quote(message.substr(std::string_view(INVALID_ESCAPE).size())) + " behind '\\' is no escape of double quotes",
+                quote(message.substr(std::string_view(INVALID_ESCAPE).size())) + " behind '\\' is not an escape in double quotes",
                 "write '\\\\' for a backslash, or use single quotes"};
     return {where, "not valid YAML: " + message, "look at the indentation, quotes and brackets here and above"};
 }

@@ -22,7 +22,7 @@ ControlGroup group_of_agent(const std::string &session_id)
 {
     std::ifstream own("/proc/self/cgroup");
     if (const auto group = find_sibling_group(own, cleanup_name(session_id), service_name(session_id))) return *group;
-    throw Failure(ExitStatus::denied, "this program is run by the unit " + cleanup_name(session_id) + ", not by hand");
+    throw Failure(FailureKind::by_hand, "the unit " + cleanup_name(session_id) + " starts this program; do not run it by hand");
 }
 
 bool is_of_docker(const std::string &session_id)

@@ -50,8 +50,9 @@ Policy load_enabled_policy(const Account &caller)
 {
     Policy policy = load_policy_to_start(policy_path, caller.name);
     if (!policy.wrapper.enable)
-        throw Failure(ExitStatus::denied, "denied: the administrator has switched the agent off (" + to_string(policy.wrapper.where) +
-                                              ", wrapper.enable: false)");
+        throw Failure(FailureKind::switched_off, "denied: the administrator has switched the agent off (" +
+                                                     to_string(policy.wrapper.where) +
+                                                     ", wrapper.enable: false); ask them when it is back");
     return policy;
 }
 
@@ -63,19 +64,20 @@ StartStamp stamp_start(const Account &caller)
 void require_same_conditions(const StartStamp &stamp, const Account &caller, const Account &agent)
 {
     if (policy_stamp(policy_path, caller.name) != stamp.policy && defence_is_on("same-policy"))
-        throw Failure(ExitStatus::limit, "the policy was changed while this was started; try again");
+        throw Failure(FailureKind::changed_meanwhile, "the policy changed while the session was being prepared; try again");
     if (host_stamp() != stamp.host && defence_is_on("same-host"))
-        throw Failure(ExitStatus::limit, "the administrator ran pi-agentctl while this was started; try again");
+        throw Failure(FailureKind::changed_meanwhile, "the administrator ran pi-agentctl while the session was being prepared; try again");
     if (!are_same(caller, find_account(caller.uid)) && defence_is_on("same-policy"))
-        throw Failure(ExitStatus::limit, "your account or its groups were changed while this was started; try again");
+        throw Failure(FailureKind::changed_meanwhile, "your account or its groups changed while the session was being prepared; try again");
     if (!are_same(agent, find_account(agent.name)) && defence_is_on("same-host"))
-        throw Failure(ExitStatus::limit, "the agent's account " + agent.name + " was changed while this was started; try again");
+        throw Failure(FailureKind::changed_meanwhile,
+                      "the agent's account " + agent.name + " changed while the session was being prepared; try again");
 }
 
 AccessRules authorise(const Policy &policy, const Account &caller)
 {
     auto found = find_access_rules(policy, caller, policy_path);
-    if (const auto *refused = std::get_if<NotAuthorised>(&found)) throw Failure(ExitStatus::denied, refused->text);
+    if (const auto *refused = std::get_if<NotAuthorised>(&found)) throw Failure(FailureKind::not_authorised, refused->text);
     return std::get<AccessRules>(std::move(found));
 }
 
@@ -90,20 +92,21 @@ void require_harmless_grant(const OpenedProject &project, const Account &caller)
 {
     for (const ShownTree *tree : project.trees())
         if (tree->by_group && is_privileged_group(*tree->by_group))
-            throw Failure(ExitStatus::configuration,
-                          "the root " + escape_for_display(tree->root_path) +
-                              " is granted by a group that opens the host (root, sudo, docker, …); grant it by user or by another group");
+            throw Failure(FailureKind::user_root, "the root " + escape_for_display(tree->root_path) +
+                                                      " is granted by a group whose members control the host (root, sudo, docker, …); ask "
+                                                      "the administrator to grant it to users, or to another group");
     if (caller.gid.value() == 0)
-        throw Failure(ExitStatus::denied,
-                      "denied: the primary group of " + escape_for_display(caller.name) +
-                          " is root's, and the agent's files would carry it; the administrator gives that account another primary group");
+        throw Failure(
+            FailureKind::caller,
+            "denied: the primary group of " + escape_for_display(caller.name) +
+                " is root's, and the agent's files would belong to it; ask the administrator to give that account another primary group");
 }
 
 OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view,
                                    const ProjectsPolicy &projects)
 {
     auto opened = open_project(receiver.child(), caller, rules, view, projects);
-    if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(ExitStatus::denied, refused->text);
+    if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(FailureKind::outside_roots, refused->text);
     auto &project = std::get<OpenedProject>(opened);
     require_harmless_grant(project, caller);
     return std::move(project); // cppcheck-suppress returnStdMoveLocal ; it is a part of `opened`
@@ -115,27 +118,27 @@ void require_room(const AsRoot &root, const Account &caller, const LimitsPolicy 
     if (count_sessions(root, caller.uid) <= allowed || !defence_is_on("session-limit")) return;
     const std::string place =
         limits.sessions ? "limits.sessions, " + to_string(limits.sessions->where) : "the default of limits.sessions in the policy";
-    throw Failure(ExitStatus::limit,
+    throw Failure(FailureKind::session_limit,
                   "limit: " + caller.name + " has " + std::to_string(allowed) + (allowed == 1 ? " session" : " sessions") +
-                      ", and no user may have more at once (" + place +
-                      "); quit one, or ask the administrator, who lists and ends them: sudo pi-agentctl sessions --user " + caller.name +
+                      ", the most that a user may have at once (" + place +
+                      "); quit one, or ask the administrator to list and end them: sudo pi-agentctl sessions --user " + caller.name +
                       ", sudo pi-agentctl stop SESSION");
 }
 
 void require_locked_sessions(const AsRoot &root, const Account &caller, const std::string &id)
 {
     if (!has_unlocked_session(root, caller.uid, id) || !defence_is_on("locked-sessions")) return;
-    throw Failure(ExitStatus::limit, "limit: the policy locks settings.json (settings_lock), and a session of " + caller.name +
-                                         " is from before that; quit it, or ask the administrator (sudo pi-agentctl stop --user " +
-                                         caller.name + "), then try again");
+    throw Failure(FailureKind::busy, "limit: the policy locks settings.json (settings_lock), and a session of " + caller.name +
+                                         " began before that; quit it, or ask the administrator to run: sudo pi-agentctl stop --user " +
+                                         caller.name + "; then try again");
 }
 
 UniqueFd take_start_slot(const AsRoot & /*root*/, Uid user)
 {
     UniqueFd slot = try_start_slot(user);
     if (!slot)
-        throw Failure(ExitStatus::limit,
-                      "limit: " + std::to_string(start_limit) + " starts of yours are under way already; try again in a moment");
+        throw Failure(FailureKind::session_limit,
+                      "limit: " + std::to_string(start_limit) + " sessions of yours are already starting; try again in a moment");
     return slot;
 }
 

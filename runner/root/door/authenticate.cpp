@@ -20,7 +20,7 @@ Value socket_option(FdRef channel, int option)
     Value value{};
     socklen_t length = sizeof value;
     if (getsockopt(channel.get(), SOL_SOCKET, option, &value, &length) != 0 || length != sizeof value)
-        throw Failure(ExitStatus::denied, "denied: standard input is not the wrapper's socket; this program is run by `pi`, not by hand");
+        throw Failure(FailureKind::by_hand, "denied: standard input is not a socket of pi; pi runs this program; do not run it by hand");
     return value;
 }
 
@@ -29,11 +29,11 @@ Account find_existing(const AccessRules &rules, const Account &caller)
     std::optional<Account> agent = find_account(rules.agent_account);
     if (agent) return std::move(*agent);
     const bool by_group = !rules.roots.empty() && rules.roots.front().by_group.has_value();
-    const std::string late = by_group ? "; " + caller.name +
-                                            " may have joined the group after the last apply: the administrator runs "
-                                            "pi-agentctl apply again"
-                                      : "; the administrator runs: pi-agentctl apply";
-    throw Failure(ExitStatus::configuration,
+    const std::string late =
+        by_group
+            ? "; " + caller.name + " may have joined the group after the last apply: ask the administrator to run: sudo pi-agentctl apply"
+            : "; ask the administrator to run: sudo pi-agentctl apply";
+    throw Failure(FailureKind::agent_account,
                   "the agent's account " + rules.agent_account + " (" + to_string(rules.where) + ") does not exist" + late);
 }
 
@@ -42,17 +42,17 @@ Account find_existing(const AccessRules &rules, const Account &caller)
 void require_nobodys(const Policy &policy, const AccessRules &rules, const Account &agent, const Account &caller)
 {
     const std::string who = "the agent's account " + rules.agent_account + " (" + to_string(rules.where) + ") ";
-    const std::string remedy = "; the administrator gives it a uid and a primary group of its own, or names another account";
+    const std::string remedy = "; ask the administrator to give it a uid and a primary group of its own, or to name another account";
     if (agent.uid.value() == 0 || agent.uid == caller.uid || agent.gid.value() == 0)
-        throw Failure(ExitStatus::configuration, who + "must be neither root's nor the caller's own" + remedy);
+        throw Failure(FailureKind::agent_account, who + "is root's or your own" + remedy);
     if (!defence_is_on("agents-numbers")) return;
     if (std::find(agent.groups.begin(), agent.groups.end(), caller.gid.value()) != agent.groups.end())
-        throw Failure(ExitStatus::configuration, who + "is in the primary group of " + caller.name + remedy);
+        throw Failure(FailureKind::agent_account, who + "is in the primary group of " + caller.name + remedy);
     for (const auto &entry : policy.users) {
         if (entry.is_group) continue;
         const std::optional<Account> user = find_account(entry.name);
         if (user && user->uid == agent.uid)
-            throw Failure(ExitStatus::configuration,
+            throw Failure(FailureKind::agent_account,
                           who + "has the uid of " + entry.name + ", a user of the policy (" + to_string(entry.where) + ")" + remedy);
     }
 }
@@ -60,10 +60,10 @@ void require_nobodys(const Policy &policy, const AccessRules &rules, const Accou
 [[noreturn]] void refuse_group(const AccessRules &rules, const std::string &group)
 {
     const std::string command = command_about(rules.agent_account, {"gpasswd", "-d", rules.agent_account, group}, "");
-    throw Failure(ExitStatus::configuration, "the agent's account " + rules.agent_account + " is in the group " + group +
-                                                 ", which opens the host or a user's files to it; the administrator takes it out of that "
-                                                 "group" +
-                                                 (command.empty() ? "" : " (" + command + ")") + ", or names another account");
+    throw Failure(FailureKind::agent_account,
+                  "the agent's account " + rules.agent_account + " is in the group " + group +
+                      ", which gives it control of the host or of a user's files; ask the administrator to take it out of that group" +
+                      (command.empty() ? "" : " (" + command + ")") + ", or to name another account");
 }
 
 void require_caller_is_no_agent(const Policy &policy, const Account &caller)
@@ -78,8 +78,8 @@ void require_caller_is_no_agent(const Policy &policy, const Account &caller)
     for (const auto &name : names) {
         const std::optional<Account> agent = find_account(name);
         if (agent && agent->uid == caller.uid)
-            throw Failure(ExitStatus::denied, "denied: " + caller.name + " has the uid of " + name +
-                                                  ", an agent's own account; pi cannot be started from inside");
+            throw Failure(FailureKind::caller, "denied: " + caller.name + " has the uid of " + name +
+                                                   ", an agent's own account; pi cannot start inside a session");
     }
 }
 
@@ -100,18 +100,19 @@ Account authenticate(const AsRoot & /*root*/, FdRef channel, const std::optional
 {
     const bool seqpacket = socket_option<int>(channel, SO_DOMAIN) == AF_UNIX && socket_option<int>(channel, SO_TYPE) == SOCK_SEQPACKET;
     if (!seqpacket && defence_is_on("channel-type"))
-        throw Failure(ExitStatus::denied,
-                      "denied: standard input is a socket, but not the wrapper's; this program is run by `pi`, not by hand");
+        throw Failure(FailureKind::by_hand,
+                      "denied: standard input is a socket, but not one of pi; pi runs this program; do not run it by hand");
     const auto peer = socket_option<ucred>(channel, SO_PEERCRED);
-    if (!sudo_uid) throw Failure(ExitStatus::denied, "denied: not called through sudo; type `pi` as the user it is for");
+    if (!sudo_uid) throw Failure(FailureKind::by_hand, "denied: not called through sudo; run pi as the user it is for");
     const std::optional<Uid> caller = parse_uid(*sudo_uid);
-    if (!caller) throw Failure(ExitStatus::denied, "denied: SUDO_UID is not a user id");
-    if (caller->value() == 0) throw Failure(ExitStatus::denied, "denied: root does not run the agent; type `pi` as an ordinary user");
+    if (!caller) throw Failure(FailureKind::by_hand, "denied: SUDO_UID is not a user id");
+    if (caller->value() == 0) throw Failure(FailureKind::root_caller, "denied: root cannot run the agent; run pi as an ordinary user");
     if (peer.uid != caller->value() && defence_is_on("peer-credentials"))
-        throw Failure(ExitStatus::denied, "denied: the socket on standard input was made by uid " + std::to_string(peer.uid) +
-                                              ", but sudo was called by uid " + *sudo_uid);
+        throw Failure(FailureKind::by_hand, "denied: the socket on standard input was made by uid " + std::to_string(peer.uid) +
+                                                ", but sudo was called by uid " + *sudo_uid);
     std::optional<Account> account = find_account(*caller);
-    if (!account) throw Failure(ExitStatus::denied, "denied: uid " + *sudo_uid + " is not in the user database");
+    if (!account)
+        throw Failure(FailureKind::caller, "denied: uid " + *sudo_uid + " is not in the user database of this host; ask the administrator");
     return *account;
 }
 

@@ -51,7 +51,7 @@ void reset_limits()
         if (kind == RLIMIT_CORE) limit = rlimit{0, 0};
         if (kind == RLIMIT_NOFILE && limit.rlim_cur > descriptor_limit) limit.rlim_cur = descriptor_limit;
         if (setrlimit(kind, &limit) != 0)
-            throw_errno("resetting " + name_of_limit(resource) + " (lowered by the caller; raise it in the calling shell)");
+            throw_errno("resetting " + name_of_limit(resource) + " (lowered in the calling shell; raise it there)");
     }
 }
 
@@ -68,8 +68,8 @@ void reset_oom_score()
     if (pwrite(own.get(), score.data(), static_cast<std::size_t>(length), 0) != length)
         throw Failure(ExitStatus::system_failure,
                       std::string(SystemFailure(errno, "resetting oom_score_adj").what()) +
-                          ": it was raised, and root of this container may not lower it to that of PID 1; start pi "
-                          "from another shell, or have the container given CAP_SYS_RESOURCE");
+                          ": the calling shell raised it, and root of this container cannot lower it to the value of PID 1; start pi from "
+                          "another shell, or give the container CAP_SYS_RESOURCE");
 }
 
 void reset_scheduling()
@@ -80,10 +80,9 @@ void reset_scheduling()
     const sched_param parameters{};
     // SCHED_IDLE may get no time at all, and others wait for the locks of a start.
     if (sched_setscheduler(0, SCHED_OTHER, &parameters) != 0)
-        throw Failure(ExitStatus::system_failure,
-                      std::string(SystemFailure(errno, "resetting the scheduling policy").what()) +
-                          ": pi was started with another one (chrt, SCHED_IDLE), and root of this container may "
-                          "not change it back; start pi without, or have the container given CAP_SYS_NICE");
+        throw Failure(ExitStatus::system_failure, std::string(SystemFailure(errno, "resetting the scheduling policy").what()) +
+                                                      ": pi was started with another one (chrt, SCHED_IDLE), and root of this container "
+                                                      "cannot reset it; start pi without it, or give the container CAP_SYS_NICE");
     if (syscall(SYS_ioprio_set, io_priority_of_process, 0, no_io_priority) != 0) throw_errno("resetting the I/O priority");
     const std::vector<cpu_set_t> processors = processors_of(1);
     if (sched_setaffinity(0, processors.size() * sizeof(cpu_set_t), processors.data()) != 0) throw_errno("resetting the processors");
@@ -119,9 +118,9 @@ void reset_signals()
 
 [[noreturn]] void refuse_session(const std::string &action)
 {
-    throw Failure(ExitStatus::denied,
+    throw Failure(FailureKind::sudo_refused,
                   std::string("denied: ") + SystemFailure(errno, action).what() +
-                      "; sudo was started in a way that leaves its command in the caller's hands: type `pi` in a shell");
+                      "; the way in which sudo was started leaves its command in the caller's control; run pi in a shell");
 }
 
 void leave_session()
@@ -160,7 +159,7 @@ std::optional<std::string> take_sudo_uid()
 UniqueFd take_channel(const AsRoot & /*root*/)
 {
     UniqueFd channel = duplicate(FdRef(STDIN_FILENO));
-    if (!channel) throw Failure(ExitStatus::denied, "standard input is closed; this program is run by `pi`, not by hand");
+    if (!channel) throw Failure(FailureKind::by_hand, "standard input is closed; pi runs this program; do not run it by hand");
     UniqueFd null = open_or_throw("opening /dev/null", "/dev/null", O_RDWR);
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (dup2(null.get(), fd) < 0) throw_errno("replacing a standard descriptor");
@@ -184,16 +183,16 @@ void require_host_namespaces(const AsRoot & /*root*/)
         const char *name;
         const char *what_differs;
     };
-    constexpr std::array<Kind, 10> kinds = {{{"mnt", "mnt", "its paths lead elsewhere"},
-                                             {"pid", "pid", "its processes have other numbers"},
-                                             {"pid_for_children", "pid", "its processes have other numbers"},
-                                             {"user", "user", "its accounts are others"},
-                                             {"cgroup", "cgroup", "its control groups have other names"},
-                                             {"net", "net", "the session would have the host's network, not that one"},
-                                             {"ipc", "ipc", "its shared memory is another"},
-                                             {"uts", "uts", "its host name is another"},
-                                             {"time", "time", "its clocks are others"},
-                                             {"time_for_children", "time", "its clocks are others"}}};
+    constexpr std::array<Kind, 10> kinds = {{{"mnt", "mnt", "paths lead elsewhere there"},
+                                             {"pid", "pid", "processes have other numbers there"},
+                                             {"pid_for_children", "pid", "processes have other numbers there"},
+                                             {"user", "user", "its accounts are not those of the host"},
+                                             {"cgroup", "cgroup", "control groups have other names there"},
+                                             {"net", "net", "the session would use the host's network instead"},
+                                             {"ipc", "ipc", "its shared memory is not the host's"},
+                                             {"uts", "uts", "its host name is not the host's"},
+                                             {"time", "time", "its clocks are not the host's"},
+                                             {"time_for_children", "time", "its clocks are not the host's"}}};
     for (const auto &[mine, name, what_differs] : kinds) {
         // A kernel without a kind: then PID 1 has none, either. That of children can be missing where there is one, as long as it is
         // without a first process, and is no reason to go on.
@@ -202,15 +201,14 @@ void require_host_namespaces(const AsRoot & /*root*/)
         if (!own) throw_errno(std::string("reading /proc/self/ns/") + mine);
         const auto host = namespace_of("1", name);
         if (!host) // root can, unless it is root of a user namespace, or of a container, only
-            throw Failure(ExitStatus::denied,
-                          "denied: the host's " + std::string(name) + " namespace cannot be seen from here (" +
-                              SystemFailure(errno, std::string("/proc/1/ns/") + name).what() +
-                              "); run pi from an ordinary shell of this host. In a container: have its first process run "
-                              "as root with the capabilities of all others, or give it CAP_SYS_PTRACE");
+            throw Failure(FailureKind::namespaces, "denied: the host's " + std::string(name) + " namespace cannot be seen from here (" +
+                                                       SystemFailure(errno, std::string("/proc/1/ns/") + name).what() +
+                                                       "); run pi from an ordinary shell of this host. In a container, its first process "
+                                                       "must run as root with the capabilities of all others; else give it CAP_SYS_PTRACE");
         if (own != host && defence_is_on("host-namespaces"))
-            throw Failure(ExitStatus::denied, std::string("denied: called from another ") + name +
-                                                  " namespace than the host's (that of PID 1): " + what_differs +
-                                                  "; run pi from an ordinary shell of this host");
+            throw Failure(FailureKind::namespaces, std::string("denied: called from another ") + name +
+                                                       " namespace than the host's (the one of PID 1): " + what_differs +
+                                                       "; run pi from an ordinary shell of this host");
     }
 }
 
@@ -221,8 +219,9 @@ void wait_until_inside(const std::string &place, Deadline deadline)
         std::ifstream own("/proc/self/cgroup");
         if (is_in_unit(own, tops, place)) return;
         if (Clock::now() >= deadline)
-            throw Failure(ExitStatus::unavailable,
-                          "systemd did not move the runner into its scope; see: journalctl -u " + place.substr(place.rfind('/') + 1));
+            throw Failure(FailureKind::no_systemd,
+                          "systemd did not move the runner into its scope; the administrator finds more with: journalctl -u " +
+                              place.substr(place.rfind('/') + 1));
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
 }
@@ -239,7 +238,8 @@ void reset_process_state(const AsRoot & /*root*/)
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) throw_errno("clearing dumpable");
     if (prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) != 0) throw_errno("clearing the parent-death signal");
     if (prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) != 0) throw_errno("clearing keep_caps");
-    if (prctl(PR_GET_SECUREBITS, 0, 0, 0, 0) != 0) throw Failure(ExitStatus::denied, "denied: called with securebits set");
+    if (prctl(PR_GET_SECUREBITS, 0, 0, 0, 0) != 0)
+        throw Failure(FailureKind::caller, "denied: called with securebits set; run pi from an ordinary shell of this host");
 }
 
 } // namespace pi_agent

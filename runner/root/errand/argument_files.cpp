@@ -33,8 +33,8 @@ NamedCopies copy_for_session(const AsRoot &root, const Account &user, const std:
 {
     if (files.empty()) return {};
     if (files.size() > named_files_limit)
-        throw Failure(ExitStatus::usage, "the arguments name more than " + std::to_string(named_files_limit) +
-                                             " files; name the directory in the prompt, or fewer of them");
+        throw Failure(FailureKind::named_file, "the arguments name more than " + std::to_string(named_files_limit) +
+                                                   " files; name fewer files, or their directory in the prompt");
     DetachedMount copies = make_place_for_copies(root, user);
     HandedFiles handed;
     {

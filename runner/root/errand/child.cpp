@@ -66,7 +66,7 @@ pid_t fork_into_own_pid_namespace()
     // no matter to one thread.
     const auto pid = static_cast<pid_t>(syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
     if (pid < 0 && (errno == ENOSPC || errno == EUSERS))
-        throw SystemFailure(errno, "making a PID namespace, of which root needs one: is user.max_pid_namespaces 0?");
+        throw SystemFailure(errno, "making a PID namespace, which root needs (is user.max_pid_namespaces 0?)");
     return pid;
 }
 
@@ -89,11 +89,11 @@ void die_with_parent(pid_t parent, FdRef channel)
         run(channel);
         _exit(0);
     } catch (const Failure &failure) {
-        send_failure(channel, failure.status(), failure.what());
+        send_failure(channel, failure);
     } catch (const std::exception &failure) {
-        send_failure(channel, ExitStatus::internal, failure.what());
+        send_failure(channel, Failure(ExitStatus::internal, failure.what()));
     } catch (...) {
-        send_failure(channel, ExitStatus::internal, "unknown error");
+        send_failure(channel, Failure(ExitStatus::internal, "unknown error"));
     }
     _exit(1); // nothing is thrown past this function
 }
@@ -173,8 +173,8 @@ std::optional<Packet> Child::receive_one(Deadline deadline, int patience_seconds
     try {
         packet = receive_packet(channel_, deadline);
     } catch (const DeadlineExceeded &) {
-        throw Failure(ExitStatus::system_failure, "the " + name_ + " made no progress for " + std::to_string(patience_seconds) +
-                                                      " seconds and was stopped; is a file system on the way not answering?");
+        throw Failure(FailureKind::no_progress, "the " + name_ + " made no progress for " + std::to_string(patience_seconds) +
+                                                    " seconds and was stopped; check whether a file system that it uses does not answer");
     }
     if (!packet) throw Failure(ExitStatus::system_failure, "the " + name_ + " was killed");
     const char tag = packet->bytes[0];
@@ -187,7 +187,9 @@ std::optional<Packet> Child::receive_one(Deadline deadline, int patience_seconds
     if (tag != failure_tag) throw ProtocolError("the " + name_ + " sent an unknown message");
     Decoder decoder(packet->bytes);
     const auto status = static_cast<ExitStatus>(decoder.number());
-    throw Failure(status, decoder.text());
+    const std::uint64_t kind = decoder.number();
+    const bool is_known = kind <= static_cast<std::uint64_t>(last_failure_kind);
+    throw Failure(status, is_known ? static_cast<FailureKind>(kind) : FailureKind::other, decoder.text());
 }
 
 Packet Child::receive()
@@ -201,7 +203,7 @@ std::string Child::receive_long(int patience_seconds, const std::function<void()
     const Deadline deadline = in_seconds(patience_seconds);
     std::optional<Packet> head;
     const auto require_time = [&] { // progress, or one small piece after the other, does not make it longer
-        if (Clock::now() >= deadline) throw Failure(ExitStatus::system_failure, "the " + name_ + " did not send its answer in time");
+        if (Clock::now() >= deadline) throw Failure(FailureKind::no_progress, "the " + name_ + " did not send its answer in time");
     };
     for (; !head; require_time()) {
         if (meanwhile && !wait_for_input(channel_, std::min(deadline, Clock::now() + look_interval)) && Clock::now() < deadline)

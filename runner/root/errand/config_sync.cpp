@@ -37,9 +37,9 @@ void rethrow_reader_failure(Child &reader)
 
 [[noreturn]] void refuse_slow(const std::string &directory)
 {
-    throw Failure(ExitStatus::configuration, escape_for_display(directory) + " could not be copied within " +
-                                                 std::to_string(sync_patience_seconds) +
-                                                 " seconds; is it on a slow file system, or larger than a configuration?");
+    throw Failure(FailureKind::user_configuration,
+                  escape_for_display(directory) + " could not be copied within " + std::to_string(sync_patience_seconds) +
+                      " seconds; check whether its file system is slow, or whether it holds more than configuration");
 }
 
 void furnish_home(const AsUser &agent, const WritingPlaces &places, FdRef defaults, FdRef channel)
@@ -64,8 +64,9 @@ UniqueFd open_defaults(const AsRoot & /*root*/)
     try {
         return open_trusted(build::defaults_path, O_RDONLY | O_DIRECTORY, "directory of default files");
     } catch (const SystemFailure &failure) {
-        throw Failure(ExitStatus::configuration, std::string(failure.what()) + ", the files that every agent's home is given; a part of "
-                                                                               "the installation is missing: install pi-agent again");
+        throw Failure(FailureKind::agent_home,
+                      std::string(failure.what()) + "; these files begin every agent's home, so the installation is incomplete: ask the "
+                                                    "administrator to install pi-agent again");
     }
 }
 
@@ -96,9 +97,9 @@ void plan_sessions(SyncPlan &plan, const std::string &directory, bool asked_for)
     if (is_copied(policys)) return;
     if (policys == FileClass::never) {
         if (asked_for)
-            throw Failure(ExitStatus::denied,
-                          "the policy keeps your sessions outside (config.classes), so --pi-agent-sessions brings none in; "
-                          "ask the administrator, or start without it");
+            throw Failure(FailureKind::sessions_outside,
+                          "the policy keeps the sessions of your own agent outside (config.classes), so --pi-agent-sessions cannot copy "
+                          "them; start without it, or ask the administrator");
     } else if (asked_for) {
         plan.reading.classes.set(path, FileClass::once);
         plan.writing.classes.set(path, FileClass::once);
@@ -145,9 +146,10 @@ std::vector<std::string> sync_config(const AsRoot &root, const Account &user, co
         if (ready < 0 && errno != EINTR) throw_errno("waiting for the config sync");
         if (ready == 0) show_progress((reading ? reader : writer).progress());
         if (ready == 0 && Clock::now() >= patience && defence_is_on("sync-deadline"))
-            throw Failure(ExitStatus::system_failure,
-                          fmt::format("reading {} made no progress for {} seconds and was stopped; is a file system not answering?",
-                                      config_directory, child_patience_seconds));
+            throw Failure(
+                FailureKind::no_progress,
+                fmt::format("reading {} made no progress for {} seconds and was stopped; check whether its file system does not answer",
+                            config_directory, child_patience_seconds));
         if (ready <= 0) continue;
         patience = in_seconds(child_patience_seconds);
         watch.obey(&waits[2]);

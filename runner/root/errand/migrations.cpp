@@ -40,7 +40,7 @@ void require_trusted_script(const std::string &path)
 {
     const UniqueFd script = open_trusted(path, O_RDONLY | O_NONBLOCK, "migration hook");
     if (!S_ISREG(examine(script, "examining " + escape_for_display(path)).st_mode))
-        throw Failure(ExitStatus::configuration, "the migration hook " + escape_for_display(path) + " is not a regular file");
+        throw Failure(FailureKind::agent_home, "the migration hook " + escape_for_display(path) + " is not a regular file");
 }
 
 std::string failure_of(const HookEnd &end, int patience_seconds)
@@ -86,10 +86,10 @@ void run(const AsRoot &root, const Account &agent, const StateDirectory &state, 
         fault_point("migrating");
         const HookEnd end = run_hook(self, call, in_seconds(plan.patience_seconds), [&] { send_progress(channel); });
         if (!end.in_time || end.status != 0)
-            throw Failure(ExitStatus::system_failure, "the migration hook " + escape_for_display(path) +
-                                                          ", which brings the agent's home from " + to_string(move.from) + " to " +
-                                                          to_string(move.to) + ", " + failure_of(end, plan.patience_seconds) +
-                                                          "; it runs again at the next start: ask the administrator to mend what it names");
+            throw Failure(ExitStatus::system_failure,
+                          "the migration hook " + escape_for_display(path) + ", which brings the agent's home from " +
+                              to_string(move.from) + " to " + to_string(move.to) + ", " + failure_of(end, plan.patience_seconds) +
+                              "; it runs again at the next start: ask the administrator to repair what it reports");
         send_answer(channel, "");
     });
     try {
@@ -109,9 +109,9 @@ std::vector<std::string> select_migrations(const std::vector<std::string> &names
         const std::size_t dash = name.find('-');
         const std::optional<Version> version = parse_version(name.substr(0, std::min(dash, name.size())));
         if (dash == std::string::npos || !version)
-            throw Failure(ExitStatus::configuration, "the migration hook " + escape_for_display(name) +
-                                                         " is not named VERSION-name.sh, as in 1.2.0-move-cache.sh, so nobody knows "
-                                                         "when it is to run; rename it");
+            throw Failure(FailureKind::agent_home, "the migration hook " + escape_for_display(name) +
+                                                       " is not named VERSION-name.sh, as in 1.2.0-move-cache.sh, so its version is "
+                                                       "unknown; ask the administrator to rename it");
         if (from < *version && *version <= to) chosen.emplace_back(*version, name);
     }
     std::sort(chosen.begin(), chosen.end());

@@ -22,21 +22,22 @@ namespace {
 void judge_root(const RootCandidate &root, const AccessRules &rules, const HostView &view, ProjectPaths paths)
 {
     const auto refuse = [&](const std::string &problem, const std::string &remedy) {
-        throw PolicyError({Diagnostic{root.where, rules.entry + ".roots",
-                                      "the root is really " + escape_for_display(root.path) + ", " + problem, remedy}});
+        throw PolicyError(
+            {Diagnostic{root.where, rules.entry + ".roots", "the root leads to " + escape_for_display(root.path) + ", " + problem, remedy}},
+            FailureKind::user_root);
     };
     if (paths == ProjectPaths::host && !is_property_safe(root.path) && defence_is_on("root-alphabet"))
-        refuse("a name that cannot be given to systemd",
+        refuse("a name that systemd does not accept",
                "rename it to use only letters, digits and / _ . : = @ -, or show projects under an alias (projects.paths: alias)");
     if (!defence_is_on("root-place")) return;
     if (const auto problem = problem_of_place(root.path)) refuse("which " + problem->text, problem->remedy);
     if (paths == ProjectPaths::alias) return; // the unit does not name it
-    if (root.path.find(':') != std::string::npos) refuse("which has a colon in its name, and systemd would divide it there", "rename it");
+    if (root.path.find(':') != std::string::npos) refuse("whose name contains a colon, where systemd would split it", "rename it");
     if (!is_shown(view, root.path)) return;
     try {
         open_trusted(root.path.substr(0, root.path.rfind('/')), O_PATH | O_DIRECTORY, "directory that holds a root");
     } catch (const Failure &failure) {
-        refuse(std::string("which could be exchanged while a session runs: ") + failure.what(), "move it below /srv or a home");
+        refuse(std::string("which others could replace while a session runs: ") + failure.what(), "move it below /srv or a home");
     }
 }
 
@@ -58,8 +59,9 @@ std::string beneath(const std::string &path, const std::string &directory)
 void require_few_levels(const ShownTree &tree)
 {
     if (std::count(tree.inside.begin(), tree.inside.end(), '/') < levels_limit) return;
-    throw Failure(ExitStatus::limit, "limit: " + escape_for_display(tree.path()) + " lies more than " + std::to_string(levels_limit) +
-                                         " directories below its root, and cannot be shown alone (projects.scope: project)");
+    throw Failure(FailureKind::too_large, "limit: " + escape_for_display(tree.path()) + " lies more than " + std::to_string(levels_limit) +
+                                              " directories below its root, too deep to be shown alone (projects.scope: project); ask the "
+                                              "administrator for a root nearer to it");
 }
 
 // A git directory that lies elsewhere is shown where the caller may have an agent anyway.

@@ -72,17 +72,17 @@ std::vector<EnvAssignment> read_managed_env_files(const std::vector<PolicyPath> 
         const UniqueFd fd = open_trusted(file.path, O_RDONLY | O_NONBLOCK | O_NOCTTY, "file of variables (" + to_string(file.where) + ")");
         const struct stat facts = examine(fd, "examining " + file.path);
         if (!S_ISREG(facts.st_mode))
-            throw Failure(ExitStatus::configuration, file.path + " (" + to_string(file.where) + ") is no regular file");
+            throw Failure(FailureKind::named_place, file.path + " (" + to_string(file.where) + ") is not a regular file");
         if ((facts.st_mode & 077U) != 0 && defence_is_on("env-file-mode"))
-            throw Failure(ExitStatus::configuration,
+            throw Failure(FailureKind::named_place,
                           escape_for_display(file.path) + " (" + to_string(file.where) +
-                              ") can be read by others than root, and such files hold secrets; " +
-                              command_on("chmod 600", file.path, "put them into a file of their own in /etc/pi-agent, mode 0600") +
-                              ", or put what is no secret under 'env'");
+                              ") is readable for others than root, and may hold secrets; " +
+                              command_on("chmod 600", file.path, "move them to a file of their own in /etc/pi-agent with mode 0600") +
+                              ", or move what is not secret to 'env'");
         auto assignments = parse_env_file(read_whole(fd, env_file_limit, file.path), file.path);
         for (const auto &assignment : assignments)
             if (const auto problem = problem_of_env_name(assignment.name))
-                throw Failure(ExitStatus::configuration, assignment.where + ": " + assignment.name + " " + *problem + "; remove it");
+                throw Failure(FailureKind::named_place, assignment.where + ": " + assignment.name + " " + *problem + "; remove it");
         all.insert(all.end(), std::make_move_iterator(assignments.begin()), std::make_move_iterator(assignments.end()));
     }
     return all;

@@ -21,8 +21,8 @@ namespace {
 
 [[noreturn]] void refuse(const NetworkPolicy &network, const std::string &reason, const std::string &remedy)
 {
-    throw Failure(ExitStatus::unavailable, "this host cannot enforce the policy's network (" + to_string(network.where) + "): " + reason +
-                                               "; " + remedy + ", or change the policy");
+    throw Failure(FailureKind::network_not_enforced, "this host cannot enforce the policy's network (" + to_string(network.where) +
+                                                         "): " + reason + "; " + remedy + ", or change the policy");
 }
 
 // How many programs are attached to the group itself: what systemd attaches for it stands nowhere else.
@@ -55,9 +55,9 @@ std::optional<std::uint64_t> cpu_in(const ControlGroup &group)
 
 std::string reason_for(const std::string &controller, const HostControllers &host)
 {
-    const std::string lack = host.is_unified
-                                 ? "its control groups (version 2, /sys/fs/cgroup/cgroup.controllers) have no controller " + controller
-                                 : "no control groups of version 1 with the controller " + controller + " are mounted in /sys/fs/cgroup";
+    const std::string lack =
+        host.is_unified ? "this host's control groups (version 2, /sys/fs/cgroup/cgroup.controllers) have no controller " + controller
+                        : "no control groups of version 1 with the controller " + controller + " are mounted in /sys/fs/cgroup";
     const std::string words = controller == "memory" ? "without cgroup_disable=memory, on some boards with cgroup_enable=memory"
                                                      : "without cgroup_disable=" + controller;
     return lack + "; start its kernel with it (" + words + "), or, in a container, have it delegated";
@@ -95,14 +95,14 @@ void require_own_network(const std::vector<pid_t> &processes, const NetworkPolic
                    "the kernel needs CONFIG_NET_NS, and what builds the sandbox the right to use it");
         ++seen;
     }
-    if (seen == 0) throw Failure(ExitStatus::unavailable, "the session ended before its network could be looked at");
+    if (seen == 0) throw Failure(ExitStatus::unavailable, "the session ended before its network could be checked");
 }
 
 void require_packet_filters(const AsRoot & /*root*/, const ControlGroup &group, const NetworkPolicy &network)
 {
     if (!defence_is_on("network-check")) return;
     if (!group.is_unified)
-        refuse(network, "its control groups are those of version 1, which have no packet filters",
+        refuse(network, "it has control groups of version 1, which have no packet filters",
                "start it with systemd.unified_cgroup_hierarchy=1");
     const UniqueFd fd = open_or_throw("opening the session's control group", group.path, O_RDONLY | O_DIRECTORY);
     for (const auto direction : {BPF_CGROUP_INET_INGRESS, BPF_CGROUP_INET_EGRESS})
@@ -116,10 +116,10 @@ void require_limits_in(const ControlGroup &group, const LimitsPolicy &limits, co
     const auto require_at_most = [&](const char *key, const SaidLimit &said, const char *controller, std::optional<std::uint64_t> in_force,
                                      std::uint64_t allowed) {
         if (in_force && *in_force <= allowed) return;
-        throw Failure(ExitStatus::unavailable, std::string("this host does not enforce the policy's limits.") + key + ": " + said.text +
-                                                   " (" + to_string(said.where) +
-                                                   "): the session's control group is without it; the controller " + controller + ": " +
-                                                   cause + " or leave the key out of the policy");
+        throw Failure(FailureKind::limits_not_enforced, std::string("this host does not enforce the policy's limits.") + key + ": " +
+                                                            said.text + " (" + to_string(said.where) +
+                                                            "): the session's control group lacks it; the controller " + controller + ": " +
+                                                            cause + " or remove the key from the policy");
     };
     if (const auto &said = said_memory(limits)) {
         const std::string memory = directory_of(group, "memory");
@@ -153,7 +153,7 @@ HostControllers host_controllers()
 
 std::string to_string(const IdleLimit &limit)
 {
-    return limit.said ? limit.key + ": " + limit.said->text + " (" + to_string(limit.said->where) + ")" : "the default of " + limit.key;
+    return limit.said ? limit.key + ": " + limit.said->text + " (" + to_string(limit.said->where) + ")" : limit.key + " (default)";
 }
 
 std::vector<IdleLimit> idle_limits(const LimitsPolicy &limits, const HostControllers &host)
@@ -193,8 +193,8 @@ void require_limit_controllers(const AsRoot & /*root*/, const LimitsPolicy &limi
     if (!share.empty()) throw Failure(ExitStatus::configuration, to_string(limits.memory_share->where) + ": limits.memory: " + share);
     const auto said = first_said(idle_limits(limits, host_controllers()));
     if (!said || !defence_is_on("limit-controllers")) return;
-    throw Failure(ExitStatus::unavailable, "this host cannot enforce the policy's " + to_string(*said) + ": " + said->reason +
-                                               "; or leave the key out of the policy");
+    throw Failure(FailureKind::limits_not_enforced, "this host cannot enforce the policy's " + to_string(*said) + ": " + said->reason +
+                                                        "; or remove the key from the policy");
 }
 
 LimitEvents read_limit_events(const ControlGroup &group)

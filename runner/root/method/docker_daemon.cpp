@@ -27,12 +27,12 @@ namespace pi_agent {
 namespace {
 
 constexpr std::size_t answer_limit = std::size_t{1} << 20U; // bytes
-constexpr const char *strange_answer = "its answer is none of docker's";
+constexpr const char *strange_answer = "its answer is not one of docker";
 constexpr const char *remedy = "; look at it (systemctl status docker), or choose another method";
 
 [[noreturn]] void refuse(const std::string &reason)
 {
-    throw Failure(ExitStatus::unavailable,
+    throw Failure(FailureKind::sandbox_method,
                   std::string("sandbox.method docker needs docker's daemon at ") + docker_socket + ", and " + reason + remedy);
 }
 
@@ -54,7 +54,7 @@ UniqueFd connect_to_daemon()
     socklen_t length = sizeof who;
     if (getsockopt(daemon.get(), SOL_SOCKET, SO_PEERCRED, &who, &length) != 0) throw_errno("asking who answers for docker");
     if (who.uid != 0 && defence_is_on("docker:socket-of-root"))
-        refuse("who listens there is not root (uid " + std::to_string(who.uid) + ")");
+        refuse("the program that listens there is not root's (uid " + std::to_string(who.uid) + ")");
     return daemon;
 }
 
@@ -128,9 +128,9 @@ void make_empty_file(FdRef top, const std::string &path)
     if (file && fchmod(file.get(), 0444) != 0) throw_errno("creating a place for " + path);
     struct stat facts {};
     if (fstatat(top.get(), path.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(facts.st_mode))
-        throw Failure(ExitStatus::unavailable, "docker mounts a file at /" + path +
-                                                   ", and with view: host there is no plain file on this host; make it one, or use view: "
-                                                   "minimal");
+        throw Failure(FailureKind::sandbox_method,
+                      "docker mounts a file at /" + path +
+                          ", and this host has no regular file there, as view: host needs; create one, or use view: minimal");
 }
 
 } // namespace
@@ -146,8 +146,8 @@ gid_t require_docker_socket(const AsRoot & /*root*/)
     if (!is_roots && defence_is_on("docker:socket-of-root"))
         throw Failure(ExitStatus::configuration,
                       std::string(docker_socket) +
-                          " is no socket that only root and the group docker can write to: who can is root on "
-                          "this host; give it to root and the group docker with mode 0660, or choose another method");
+                          " must be a socket that only root and the group docker can write to, because whoever writes to it is root on "
+                          "this host; make it root:docker with mode 0660, or choose another method");
     return groups ? facts.st_gid : 0;
 }
 

@@ -33,7 +33,7 @@ std::vector<std::string> read_engine_arguments(FdRef fd)
     struct stat facts {};
     if (fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_size <= 0 ||
         static_cast<std::size_t>(facts.st_size) > arguments_limit)
-        throw Failure(ExitStatus::denied, "this program is run by pi-agent's runner, not by hand");
+        throw Failure(FailureKind::by_hand, "pi-agent's runner starts this program; do not run it by hand");
     std::string text(static_cast<std::size_t>(facts.st_size), '\0');
     if (pread(fd.get(), text.data(), text.size(), 0) != facts.st_size) throw_errno("reading the engine's arguments");
     if (text.back() != '\0') throw Failure(ExitStatus::denied, "this program is run by pi-agent's runner, with whole arguments");

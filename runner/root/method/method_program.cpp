@@ -54,7 +54,8 @@ std::optional<std::string> problem_of_program(SandboxMethod method, const Method
 void require_method_programs(SandboxMethod method)
 {
     for (const auto &program : programs_of(method))
-        if (const auto problem = problem_of_program(method, program)) throw Failure(ExitStatus::unavailable, "sandbox.method " + *problem);
+        if (const auto problem = problem_of_program(method, program))
+            throw Failure(FailureKind::sandbox_method, "sandbox.method " + *problem);
 }
 
 namespace {

@@ -95,9 +95,9 @@ void sweep_program_groups()
 
 [[noreturn]] void refuse_to_stay(const std::string &why)
 {
-    throw Failure(ExitStatus::unavailable,
+    throw Failure(FailureKind::sandbox_method,
                   "the runner cannot leave the caller's control group for one of its own below " + std::string(control_groups) + ": " +
-                      why + "; give this container a hierarchy that root alone can write, or delegate no groups to users");
+                      why + "; give this container a hierarchy that only root can write, or delegate no groups to users");
 }
 
 // Whoever may write a group, or one above it, may freeze or move what is in it.

@@ -58,20 +58,18 @@ void require_capabilities()
     for (const auto &[capability, name] : needed)
         if (!has(own, capability)) missing.push_back(name);
     if (missing.empty()) return;
-    throw Failure(ExitStatus::unavailable,
-                  "root of this container may not mount, or not become the agent (it has no " + joined(missing) +
-                      "), and sandbox.method bwrap builds the agent's view out of mounts; start the container with that, or choose "
-                      "another method");
+    throw Failure(FailureKind::sandbox_method,
+                  "root of this container cannot mount or cannot become the agent's account (it lacks " + joined(missing) +
+                      "), which sandbox.method bwrap needs; start the container with these capabilities, or choose another method");
 }
 
 void require_calls(const AsRoot &root)
 {
     const std::vector<std::string> refused = refused_mount_calls(root);
     if (refused.empty()) return;
-    throw Failure(ExitStatus::unavailable,
-                  "a system-call filter around this container refuses " + joined(refused) +
-                      ", and sandbox.method bwrap builds the agent's view with it; start the container with a "
-                      "seccomp profile that allows it (docs/platforms/methods.md, \"In a container\"), or choose another method");
+    throw Failure(FailureKind::sandbox_method, "a system-call filter around this container refuses " + joined(refused) +
+                                                   ", which sandbox.method bwrap needs; start the container with a seccomp profile that "
+                                                   "allows it (docs/platforms/methods.md, \"In a container\"), or choose another method");
 }
 
 constexpr int daemon_patience_seconds = 10;
@@ -79,7 +77,7 @@ constexpr std::size_t id_length = 64;
 
 [[noreturn]] void refuse(const SandboxPolicy &policy, const std::string &reason)
 {
-    throw Failure(ExitStatus::unavailable,
+    throw Failure(FailureKind::sandbox_method,
                   "the image " + policy.image + " of sandbox.image (" + to_string(policy.image_where) + ") " + reason);
 }
 
@@ -93,9 +91,9 @@ void require_cgroupfs(const nlohmann::json &facts)
 {
     const std::string driver = text_of(facts, "CgroupDriver");
     if (driver == "cgroupfs") return;
-    throw Failure(ExitStatus::unavailable,
+    throw Failure(FailureKind::sandbox_method,
                   "docker's daemon has the cgroup driver " + escape_for_display(driver.empty() ? "none" : driver) +
-                      ", with which a container is outside of the session's unit and its limits; write {\"exec-opts\": "
+                      ", which puts containers outside the session's unit and its limits; write {\"exec-opts\": "
                       "[\"native.cgroupdriver=cgroupfs\"]} to /etc/docker/daemon.json and restart docker, or choose another method");
 }
 
@@ -111,9 +109,8 @@ void require_bwrap(const AsRoot &root)
 void require_bwrap_network(const AsRoot & /*root*/, const NetworkPolicy &network)
 {
     if (network.mode != NetworkMode::none || has(own_capabilities(), CAP_NET_ADMIN)) return;
-    throw Failure(ExitStatus::unavailable,
-                  "root of this container has no CAP_NET_ADMIN, and sandbox.method bwrap needs it for the policy's "
-                  "network: none (" +
+    throw Failure(FailureKind::sandbox_method,
+                  "root of this container lacks CAP_NET_ADMIN, which sandbox.method bwrap needs for the policy's network: none (" +
                       to_string(network.where) +
                       "), to give the session a loopback of its own; start the container with that capability, "
                       "or change the policy");
@@ -124,7 +121,7 @@ std::string require_plain_image(const nlohmann::json &description, const Sandbox
     std::string id = text_of(description, "Id");
     constexpr const char *prefix = "sha256:";
     if (id.compare(0, 7, prefix) != 0 || id.size() != 7 + id_length || id.find_first_not_of("0123456789abcdef", 7) != std::string::npos)
-        refuse(policy, "has no id that docker's daemon tells");
+        refuse(policy, "has no id, by the answer of docker's daemon");
     if (!defence_is_on("docker:plain-image")) return id;
     const nlohmann::json config = description.value("Config", nlohmann::json::object());
     const nlohmann::json variables = config.is_object() ? config.value("Env", nlohmann::json()) : nlohmann::json();
@@ -132,12 +129,12 @@ std::string require_plain_image(const nlohmann::json &description, const Sandbox
         const std::string text = variable.is_string() ? variable.get<std::string>() : "";
         if (text.compare(0, 5, "PATH=") != 0)
             refuse(policy, "sets the variable " + escape_for_display(text.substr(0, text.find('='))) +
-                               ", which would be the launcher's too; take one that sets none (docker import makes such images)");
+                               ", which would reach the launcher too; use an image that sets no variables (docker import makes such)");
     }
     const nlohmann::json volumes = config.is_object() ? config.value("Volumes", nlohmann::json()) : nlohmann::json();
     if (!volumes.empty())
-        refuse(policy, "declares volumes, which would be shown to the agent beside its view; take one that has none (docker import makes "
-                       "such images)");
+        refuse(policy,
+               "declares volumes, which the agent would see beside its view; use an image without volumes (docker import makes such)");
     return id;
 }
 
@@ -150,7 +147,7 @@ DockerHost require_docker(const AsRoot &root, const SandboxPolicy &policy)
     require_cgroupfs(ask_docker(root, "/info", deadline).body);
     const DockerAnswer image = ask_docker(root, "/images/" + policy.image + "/json", deadline);
     if (image.status == 404)
-        refuse(policy, "is not on this host, and nothing is pulled at a start; get it: docker pull " + policy.image +
+        refuse(policy, "is not on this host, and a start pulls no image; the administrator runs: docker pull " + policy.image +
                            " (or make it: docker import)");
     host.image = require_plain_image(image.body, policy);
     return host;

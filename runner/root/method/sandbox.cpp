@@ -88,7 +88,7 @@ void Sandbox::require_own_namespaces(const std::vector<pid_t> &inside, std::init
         for (const pid_t pid : inside)
             has_own = has_own && namespace_of(std::to_string(pid), kind).value_or(*host) != *host;
         if (!has_own)
-            throw Failure(ExitStatus::unavailable,
+            throw Failure(FailureKind::sandbox_method,
                           std::string(to_string(method_)) + " made no namespace of its own for the session (" + kind + ")");
     }
 }
@@ -107,9 +107,10 @@ void Sandbox::require_limits(const LimitsPolicy &limits)
     if (!said || !defence_is_on("limits-check")) return;
     const auto own = group();
     if (!own)
-        throw Failure(ExitStatus::unavailable, "this host cannot enforce the policy's " + to_string(*said) + ": " + control_groups +
-                                                   " is no hierarchy of version 2 that root can write, and with sandbox.method bwrap the "
-                                                   "session's control group is made there; or leave the key out of the policy");
+        throw Failure(FailureKind::limits_not_enforced, "this host cannot enforce the policy's " + to_string(*said) + ": " +
+                                                            control_groups +
+                                                            " is not a hierarchy of version 2 that root can write, where sandbox.method "
+                                                            "bwrap makes the session's control group; or remove the key from the policy");
     require_limits_in(*own, limits,
                       has_unit(method_) ? "is it kept from its slice (DisableControllers=)?"
                                         : "is it handed to this container, and is the container's first group without processes of its own "
@@ -142,7 +143,7 @@ bool Sandbox::has_limits() const
 
 std::string Sandbox::where_to_look() const
 {
-    return has_unit(method_) ? "; see: journalctl -u " + service_name(id_) : "";
+    return has_unit(method_) ? "; the administrator finds more with: journalctl -u " + service_name(id_) : "";
 }
 
 std::vector<std::string> Sandbox::own_namespaces(const NetworkPolicy &network) const

@@ -112,7 +112,7 @@ UniqueFd BwrapSandbox::mount_namespace()
 {
     wait_for_info(in_seconds(info_patience_seconds));
     UniqueFd found = UniqueFd::adopt(open(("/proc/" + std::to_string(first_pid_) + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
-    if (!first_ || !found || has_ended(first_)) throw Failure(ExitStatus::unavailable, "bwrap made no mount namespace for the session");
+    if (!first_ || !found || has_ended(first_)) throw Failure(FailureKind::sandbox_method, "bwrap made no mount namespace for the session");
     return found;
 }
 

@@ -43,8 +43,8 @@ void require_no_power_over_docker(const SandboxPlan &plan, gid_t group)
     if (plan.agent_group.value() != group && std::none_of(plan.groups.begin(), plan.groups.end(), is_it) &&
         std::find(plan.account_groups.begin(), plan.account_groups.end(), group) == plan.account_groups.end())
         return;
-    throw Failure(ExitStatus::denied, "denied: the agent would be in the group docker (" + std::to_string(group) +
-                                          "), whose members are root on this host; the administrator takes its account out of it");
+    throw Failure(ExitStatus::denied, "denied: the agent's account is in the group docker (" + std::to_string(group) +
+                                          "), whose members are root on this host; ask the administrator to take it out of that group");
 }
 
 } // namespace
@@ -91,8 +91,8 @@ void ContainerSandbox::require_account(const std::vector<pid_t> &inside) const
         std::ifstream file("/proc/" + std::to_string(pid) + "/status");
         const std::string status{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
         if (const auto problem = account_problem(status, *account_))
-            throw Failure(ExitStatus::unavailable,
-                          engine() + " gave the session other rights than those of the agent's account (" + *problem +
+            throw Failure(FailureKind::sandbox_method,
+                          engine() + " gave the session other rights than the agent's account has (" + *problem +
                               "); look for accounts and groups in its image whose names are numbers, or choose another method");
     }
 }
@@ -196,9 +196,9 @@ void LaunchDoor::answer(FdRef guest, Uid agent, const std::vector<pid_t> &inside
     if (getsockopt(guest.get(), SOL_SOCKET, SO_PEERCRED, &who, &length) != 0) throw_errno("asking who the launcher is");
     const bool is_launcher = who.uid == agent.value() && std::find(inside.begin(), inside.end(), who.pid) != inside.end();
     if (!is_launcher && defence_is_on("docker:door-guest"))
-        throw Failure(ExitStatus::unavailable,
-                      "docker started the launcher outside of the session's unit, or as another account (process " +
-                          std::to_string(who.pid) + ", uid " + std::to_string(who.uid) + ")");
+        throw Failure(FailureKind::sandbox_method,
+                      "docker started the launcher outside the session's unit, or as another account (process " + std::to_string(who.pid) +
+                          ", uid " + std::to_string(who.uid) + ")");
     send_packet(guest, "launch", {launcher_.get()}, in_seconds(1));
     launcher_.reset();
 }
@@ -275,8 +275,8 @@ void DockerSandbox::require_limits(const LimitsPolicy &limits)
         const std::vector<pid_t> held = processes_below(directory_of(unit, controller));
         for (const pid_t pid : processes())
             if (std::find(held.begin(), held.end(), pid) == held.end())
-                throw Failure(ExitStatus::unavailable, std::string("docker put the container outside of the session's control group (") +
-                                                           controller + "), whose limits would not hold it");
+                throw Failure(FailureKind::sandbox_method, std::string("docker put the container outside the session's control group (") +
+                                                               controller + "), whose limits would not hold it");
     }
 }
 

@@ -93,7 +93,7 @@ UniqueFd SystemdSandbox::mount_namespace()
         const std::vector<pid_t> still = processes(); // and nobody else has its number by now
         if (std::find(still.begin(), still.end(), pid) != still.end()) found = std::move(one);
     }
-    if (!found) throw Failure(ExitStatus::unavailable, "systemd made no mount namespace for the session");
+    if (!found) throw Failure(FailureKind::sandbox_method, "systemd made no mount namespace for the session");
     return found;
 }
 

@@ -32,10 +32,9 @@ constexpr const char *for_version = "asking systemd for its version";
 
 [[noreturn]] void refuse(const std::string &action, const sdbus::Error &error)
 {
-    throw Failure(ExitStatus::unavailable,
-                  action + " failed: " + escape_for_display(error.getMessage()) +
-                      "; does this host run systemd and its system bus? see: systemctl status; where systemd does not run, the policy can "
-                      "say sandbox: {method: bwrap} (man pi-agent-policy)");
+    throw Failure(FailureKind::no_systemd, action + " failed: " + escape_for_display(error.getMessage()) +
+                                               "; the administrator checks with systemctl status whether systemd and its system bus run. "
+                                               "Where systemd does not run, the policy can use sandbox: {method: bwrap}");
 }
 
 template <typename Call>

@@ -30,9 +30,9 @@ void record_event(const RecordSubject &subject, const RecordEvent &event, const 
         append_to_record_file(fields);
     } catch (const Failure &failure) {
         if (!defence_is_on("record-required")) return;
-        throw Failure(ExitStatus::system_failure, std::string("nothing can be recorded: the journal takes no entry (does "
-                                                              "systemd-journald run?), and the file in its place cannot be written: ") +
-                                                      failure.what() + "; the administrator mends one of them");
+        throw Failure(FailureKind::record, std::string("the session cannot be recorded: the journal accepts no entry (does "
+                                                       "systemd-journald run?), and the file in its place cannot be written: ") +
+                                               failure.what() + "; ask the administrator to repair one of them");
     }
 }
 
@@ -58,7 +58,7 @@ void require_roots_alone(const struct stat &status, const std::string &path)
 {
     const bool roots = status.st_uid == 0 && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
     if (!roots && defence_is_on("record-trust"))
-        throw Failure(ExitStatus::configuration, path + " belongs to somebody else than root, or others can write to it");
+        throw Failure(FailureKind::untrusted, path + " does not belong to root, or others can write to it");
 }
 
 UniqueFd open_directory()
@@ -80,7 +80,7 @@ UniqueFd open_file(FdRef directory)
 struct stat examine_file(FdRef file)
 {
     const struct stat facts = examine(file, std::string("examining ") + record_file_path);
-    if (!S_ISREG(facts.st_mode)) throw Failure(ExitStatus::configuration, std::string(record_file_path) + " is no regular file");
+    if (!S_ISREG(facts.st_mode)) throw Failure(ExitStatus::configuration, std::string(record_file_path) + " is not a regular file");
     require_roots_alone(facts, record_file_path);
     return facts;
 }

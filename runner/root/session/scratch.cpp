@@ -96,9 +96,9 @@ UniqueFd make_scratch(const AsRoot &root, const SessionDirectory &session, Scrat
         return top;
     } catch (const SystemFailure &failure) {
         if (failure.error_number() != ENOSPC && failure.error_number() != EDQUOT) throw;
-        throw Failure(ExitStatus::system_failure,
+        throw Failure(FailureKind::disk,
                       "the disk is full: " + std::string(failure.what()) +
-                          "; the policy can put the sessions' temporary directories into memory (scratch: tmpfs)");
+                          "; ask the administrator to free space, or to keep temporary directories in memory (scratch: tmpfs)");
     }
 }
 

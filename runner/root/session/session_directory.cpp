@@ -31,8 +31,8 @@ constexpr int directory_patience_seconds = 10;
 // Whoever holds a lock of all starts may have been stopped by its user, or wait for something that does not come.
 [[noreturn]] void refuse_to_wait(const std::string &what)
 {
-    throw Failure(ExitStatus::limit, "another start has been " + what + " for more than " + std::to_string(directory_patience_seconds) +
-                                         " seconds; try again, or look for it with: pgrep -a pi-agent");
+    throw Failure(FailureKind::busy, "another start has been " + what + " for more than " + std::to_string(directory_patience_seconds) +
+                                         " seconds; try again (pgrep -a pi-agent shows it)");
 }
 
 bool is_tmpfs_of_its_own(FdRef sessions)
@@ -148,8 +148,7 @@ SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string 
         fault_point("half-made");
         session.fd_ = lock_if_kept(sessions, id);
     }
-    if (!session.fd_)
-        throw Failure(ExitStatus::system_failure, "other starts took the new session for one that is over, again and again; try again");
+    if (!session.fd_) throw Failure(ExitStatus::system_failure, "other starts repeatedly took the new session for an ended one; try again");
     session.make_link(user_link, std::to_string(user.value()));
     session.make_link(runner_link, std::to_string(getpid()));
     fault_point("directory-made");

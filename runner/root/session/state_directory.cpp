@@ -41,9 +41,8 @@ UniqueFd take_lock(FdRef meta, const std::string &user, const std::function<void
 {
     UniqueFd lock = open_or_throw("opening the state lock of " + user, meta, "lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
     if (!lock_until(lock, in_seconds(lock_patience_seconds), "the state of " + user, wait))
-        throw Failure(ExitStatus::limit, "another start of the agent of " + user + " has been preparing for more than " +
-                                             std::to_string(lock_patience_seconds) +
-                                             " seconds; try again, or look for it with: pgrep -a pi-agent");
+        throw Failure(FailureKind::busy, "another start of the agent of " + user + " has been preparing for more than " +
+                                             std::to_string(lock_patience_seconds) + " seconds; try again (pgrep -a pi-agent shows it)");
     return lock;
 }
 
@@ -68,10 +67,11 @@ UniqueFd ensure_state_directory(FdRef parent, const char *name, mode_t mode, uid
         facts = examine(directory, "examining " + path);
     }
     if (facts.st_uid != uid || facts.st_gid != gid)
-        throw Failure(ExitStatus::configuration,
-                      path + " belongs to " + std::to_string(facts.st_uid) + ":" + std::to_string(facts.st_gid) + " but must belong to " +
-                          std::to_string(uid) + ":" + std::to_string(gid) +
-                          "; was the agent's account changed? move the directory away, or change its owner by hand");
+        throw Failure(
+            FailureKind::agent_home,
+            path + " belongs to " + std::to_string(facts.st_uid) + ":" + std::to_string(facts.st_gid) + " but must belong to " +
+                std::to_string(uid) + ":" + std::to_string(gid) +
+                "; ask the administrator whether the agent's account changed, and to move the directory away or to correct its owner");
     if ((facts.st_mode & 07777) != mode && fchmod(directory.get(), mode) != 0) throw_errno("setting the mode of " + path);
     return directory;
 }
@@ -165,9 +165,9 @@ void require_own_file_system(FdRef directory, const std::string &path, const std
     if (fstatfs(directory.get(), &facts) != 0) throw_errno("examining the file system of " + path);
     const std::string name = network_file_system(static_cast<unsigned long>(facts.f_type));
     if (name.empty() || !defence_is_on("state-on-this-host")) return;
-    throw Failure(ExitStatus::configuration, path + " (" + key + ") lies on another host (" + name +
-                                                 "): its locks and owners are not to be relied on; mount a local file system there. "
-                                                 "Projects may lie on one (docs/cookbook/fleet.md)");
+    throw Failure(FailureKind::agent_home, path + " (" + key + ") lies on another host (" + name +
+                                               "), so its locks and owners are not reliable; ask the administrator to mount a local file "
+                                               "system there. Projects may lie on such a file system (docs/cookbook/fleet.md)");
 }
 
 } // namespace pi_agent

@@ -56,9 +56,10 @@ std::optional<Version> read_stamp(const StateDirectory &state)
     if (!text->empty() && text->back() == '\n') text->pop_back();
     if (const auto version = parse_version(*text)) return version;
     const std::string path = split_last(state.home_path).first + "/meta/" + stamp_name;
-    throw Failure(ExitStatus::configuration,
-                  path + " says which pi-agent used the agent's home last, but holds no version: \"" + escape_for_display(*text) +
-                      "\"; write that version into it (e.g. 0.1.0), or remove it: then the home counts as new and no migration hook runs");
+    throw Failure(FailureKind::agent_home, path + " must hold the version of pi-agent that last used the agent's home, but it holds \"" +
+                                               escape_for_display(*text) +
+                                               "\"; ask the administrator to write that version into it (e.g. 0.1.0), or to remove it: "
+                                               "then the home counts as new and no migration hook runs");
 }
 
 void write_stamp(const StateDirectory &state, const Version &version)

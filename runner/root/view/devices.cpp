@@ -49,7 +49,7 @@ public:
         }
         if (found_.nodes.size() == before && found_.notices.size() == told)
             found_.notices.push_back("no device for the agent: " + entry.path + " (devices, " + to_string(entry.where) +
-                                     "): there is none on this host now");
+                                     "): this host has none now");
     }
 
     ShownDevices finish() { return std::move(found_); }
@@ -88,13 +88,13 @@ private:
         if ((!is_character && defence_is_on("character-devices")) || problem_of_device(path)) {
             if (is_one_of_many) return;
             throw Failure(
-                ExitStatus::configuration,
+                FailureKind::named_place,
                 escape_for_display(path) + " (devices, " + to_string(entry.where) +
-                    ") is no device of characters: disks and links are shown to no session; the administrator names the node itself");
+                    ") is not a character device; a session sees neither disks nor links: ask the administrator to name the node itself");
         }
         if (found_.nodes.size() == nodes_limit)
-            throw Failure(ExitStatus::configuration, "devices (" + to_string(entry.where) + ") are more than " +
-                                                         std::to_string(nodes_limit) + " nodes; the administrator names fewer");
+            throw Failure(FailureKind::named_place, "devices (" + to_string(entry.where) + ") are more than " +
+                                                        std::to_string(nodes_limit) + " nodes; ask the administrator to name fewer");
         found_.nodes.push_back(path);
         if ((facts.st_mode & all_may) == all_may) return;
         const Gid group(facts.st_gid);

@@ -104,7 +104,7 @@ void HomeMounts::make_own_places(const HostView &view)
     // The unit names it, and what is around it must not be what the view shows: there the user may be able to exchange directories.
     if (problem_of_root_in_unit(home_.path) || home_.path.find(':') != std::string::npos || problem_of_place(home_.path) ||
         is_shown(view, home_.path)) {
-        shown_.notices.push_back("toolchains are shown in the agent's home alone, and not below " + escape_for_display(home_.path) +
+        shown_.notices.push_back("toolchains appear only in the agent's home, and not below " + escape_for_display(home_.path) +
                                  ": that lies in what sessions are shown anyway, or its name holds other characters than A-Z a-z 0-9 / _ . "
                                  "= @ -");
         return own_places_.clear();
@@ -131,9 +131,9 @@ void HomeMounts::require_same_places() const
         const std::string path = join_path(home_.path, directory->path);
         const bool is_moved = kernel_path(directory->directory) != path && defence_is_on("same-place");
         if (is_moved || (!topmost_mounts_below(mounts, path).empty() && defence_is_on("cover-submounts")))
-            throw Failure(ExitStatus::system_failure, "~/" + escape_for_display(directory->path) +
-                                                          " was moved, or something mounted in it, while the session was being "
-                                                          "prepared; try again");
+            throw Failure(ExitStatus::system_failure,
+                          "~/" + escape_for_display(directory->path) +
+                              " was moved, or a file system was mounted in it, while the session was being prepared; try again");
     }
 }
 
@@ -175,7 +175,7 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
     require_same_places();
     for (const auto &place : filled)
         if (std::find(shown_.readable.begin(), shown_.readable.end(), "~/" + place) != shown_.readable.end())
-            shown_.notices.push_back("the user's toolchain is shown in the place of the agent's own ~/" + escape_for_display(place) +
+            shown_.notices.push_back("your toolchain replaces the agent's own ~/" + escape_for_display(place) +
                                      ", which is hidden meanwhile (toolchains.readable)");
     if (!caches.empty()) {
         session_.make_directory(lower_name);
@@ -244,8 +244,9 @@ void HomeMounts::show_or_leave_out(const HomeDirectory &directory, const std::fu
         const char *hint = directory.is_cache
                                ? "; where it is the state directory's file system that cannot hold an overlay's changes: 'scratch: tmpfs'"
                                : "";
-        throw Failure(ExitStatus::unavailable, "~/" + escape_for_display(directory.path) + ": " + why + "; the policy can go without: '" +
-                                                   key_of(directory) + ": best_effort', or a list without it" + hint);
+        throw Failure(FailureKind::file_system, "~/" + escape_for_display(directory.path) + ": " + why +
+                                                    "; ask the administrator to make it optional: '" + key_of(directory) +
+                                                    ": best_effort', or a list without it" + hint);
     }
 }
 

@@ -160,10 +160,10 @@ private:
         ResolvedPath end = resolve_trusted(path, what);
         for (const auto &link : end.links)
             if (std::find(own_directories.begin(), own_directories.end(), link.first) != own_directories.end())
-                throw Failure(ExitStatus::configuration, "the " + what + " " + escape_for_display(path) + " leads through the link " +
-                                                             link.first +
-                                                             ", where sessions have a directory of their own; name it by its real path, " +
-                                                             escape_for_display(end.canonical));
+                throw Failure(FailureKind::named_place, "the " + what + " " + escape_for_display(path) + " leads through the link " +
+                                                            link.first +
+                                                            ", where sessions have their own directory; name it by its real path, " +
+                                                            escape_for_display(end.canonical));
         view_.links.insert(end.links.begin(), end.links.end());
         return end;
     }
@@ -175,9 +175,9 @@ private:
         for (const auto &entry : users_)
             for (const auto &root : entry.roots)
                 if (!is_shown_by(view_.view, tree) && (is_within(root.text, tree) || is_within(tree, root.text)))
-                    throw Failure(ExitStatus::configuration, "with the " + what + " " + path + " every session would see " + tree +
-                                                                 ", where the root " + root.text + " (" + to_string(root.where) +
-                                                                 ") lies; install it in a directory of its own");
+                    throw Failure(FailureKind::named_place, "with the " + what + " " + path + " every session would see " + tree +
+                                                                ", where the root " + root.text + " (" + to_string(root.where) +
+                                                                ") lies; install it in a directory of its own");
         show(tree, what);
     }
 
@@ -185,7 +185,7 @@ private:
     {
         if (is_shown_by(view_.view, path)) return;
         if (const auto problem = problem_of_view_path(path))
-            throw Failure(ExitStatus::configuration,
+            throw Failure(FailureKind::named_place,
                           "the " + what + " leads to " + escape_for_display(path) + ", which " + problem->text + "; " + problem->remedy);
         view_.trees.insert(path);
     }
@@ -207,13 +207,14 @@ void require_on_path(const HostView &view, const PolicyPath &directory)
     try {
         end = resolve_trusted(directory.path, what);
     } catch (const SystemFailure &failure) {
-        throw Failure(ExitStatus::configuration, "the " + what + " " + escape_for_display(directory.path) + ", cannot be used: " +
-                                                     failure.what() + "; the administrator makes it, or takes it out of path");
+        throw Failure(FailureKind::named_place, "the " + what + " " + escape_for_display(directory.path) + " cannot be used: " +
+                                                    failure.what() + "; ask the administrator to create it or to remove it from path");
     }
-    if (!end.is_directory) throw Failure(ExitStatus::configuration, "the " + what + " " + escape_for_display(directory.path) + ", is none");
+    if (!end.is_directory)
+        throw Failure(FailureKind::named_place, "the " + what + " " + escape_for_display(directory.path) + " is not a directory");
     if (!is_shown(view, end.canonical))
-        throw Failure(ExitStatus::configuration, "the " + what + " " + escape_for_display(directory.path) +
-                                                     ", is shown to no session; the administrator adds it to view_paths");
+        throw Failure(FailureKind::named_place, "the " + what + " " + escape_for_display(directory.path) +
+                                                    " is not shown to sessions; ask the administrator to add it to view_paths");
 }
 
 void add_agent(Planner &planner, const AgentPolicy &agent)
@@ -223,8 +224,9 @@ void add_agent(Planner &planner, const AgentPolicy &agent)
         const std::string interpreter = interpreter_of(first_bytes_of(agent.binary));
         if (!interpreter.empty()) planner.add_program(interpreter, "interpreter of the agent's program");
     } catch (const SystemFailure &failure) {
-        throw Failure(ExitStatus::configuration, "the agent " + agent.binary + " cannot be run: " + failure.what() +
-                                                     "; the administrator corrects agent.binary (" + to_string(agent.binary_where) + ")");
+        throw Failure(FailureKind::agent_program, "the agent " + agent.binary + " cannot be run: " + failure.what() +
+                                                      "; ask the administrator to correct agent.binary (" + to_string(agent.binary_where) +
+                                                      ")");
     }
 }
 

@@ -181,7 +181,7 @@ void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, c
     // The end of another session removes none that is recorded here. One that looked for records before is over now.
     if (!found.placeholders.empty() && defence_is_on("placeholder-records") &&
         !lock_placeholders(user_, in_seconds(removal_patience_seconds)))
-        throw Failure(ExitStatus::limit, "the end of another session of yours has been removing its placeholders for more than " +
+        throw Failure(FailureKind::busy, "another session of yours is ending and has been removing its placeholders for more than " +
                                              std::to_string(removal_patience_seconds) + " seconds; try again");
     // A directory above a masked path could be renamed, and would not match any more at the next start.
     std::vector<std::string> kept = found.kept;
@@ -220,9 +220,10 @@ void ProjectGuards::keep_for_later(const ShownTree &tree, const DetachedMount &m
 {
     if (points.empty() || !defence_is_on("protect-inner")) return;
     if (held_outside(points).size() > guard_limit)
-        throw Failure(ExitStatus::limit, "limit: " + escape_for_display(tree.path()) + " has more than " + std::to_string(guard_limit) +
-                                             " submodules whose settings can be protected; remove some that are not needed, or ask "
-                                             "the administrator to name the paths (projects.protect)");
+        throw Failure(FailureKind::too_large, "limit: " + escape_for_display(tree.path()) + " has more than " +
+                                                  std::to_string(guard_limit) +
+                                                  " submodules, the most whose settings can be protected; remove some that you do not "
+                                                  "need, or ask the administrator to list the paths to protect (projects.protect)");
     UniqueFd top = duplicate(mount.fd);
     if (!top) throw_errno("keeping a tree of the project");
     inner_.push_back({&tree, std::move(top), std::move(points)});

@@ -35,10 +35,10 @@ DetachedMount clone_project(const AsRoot &root, const ShownTree &tree, const Uni
     } catch (const SystemFailure &failure) {
         const std::string of_what = "the file system of " + escape_for_display(tree.path()) + name_mount(list_mounts(), tree.directory);
         if (failure.error_number() == EPERM)
-            throw Failure(ExitStatus::unavailable,
-                          of_what + " is id-mapped already and cannot be mapped again; move the project to another mount");
+            throw Failure(FailureKind::file_system,
+                          of_what + " is id-mapped already and cannot be mapped again; move the project to another file system");
         if (failure.error_number() != EINVAL) throw;
-        throw Failure(ExitStatus::unavailable, problem_of_mapping(tree.path(), name_mount(list_mounts(), tree.directory)));
+        throw Failure(FailureKind::file_system, problem_of_mapping(tree.path(), name_mount(list_mounts(), tree.directory)));
     }
 }
 
@@ -61,7 +61,8 @@ void refuse_fuse(const std::vector<MountEntry> &mounts, const ShownTree &tree)
     if (!defence_is_on("fuse-projects")) return;
     const auto *mount = mount_that_holds(mounts, tree.directory);
     if (mount == nullptr)
-        throw Failure(ExitStatus::system_failure, "the file system of " + escape_for_display(tree.path()) + " was unmounted meanwhile");
+        throw Failure(FailureKind::file_system, "the file system of " + escape_for_display(tree.path()) +
+                                                    " was unmounted while the session was being prepared; try again");
     if (const auto problem = problem_of_file_system(tree.path(), mount->type)) throw Failure(ExitStatus::unavailable, *problem);
 }
 
@@ -90,9 +91,10 @@ std::vector<std::string> cover_submounts(const AsRoot &root, const SessionDirect
     const std::string host_path = tree.path();
     std::vector<std::string> covered = topmost_mounts_below(mounts, host_path);
     if (covered.size() > submount_limit && defence_is_on("submount-limit"))
-        throw Failure(ExitStatus::limit, "limit: " + std::to_string(covered.size()) + " file systems are mounted inside " +
-                                             escape_for_display(host_path) + ", and at most " + std::to_string(submount_limit) +
-                                             " can be hidden from the agent; unmount some, or ask the administrator for a smaller root");
+        throw Failure(FailureKind::too_large,
+                      "limit: " + std::to_string(covered.size()) + " file systems are mounted inside " + escape_for_display(host_path) +
+                          ", and at most " + std::to_string(submount_limit) +
+                          " can be hidden from the agent; unmount some, or ask the administrator for a smaller root");
     for (const auto &path : covered)
         cover(root, session, mount, path);
     require_same_places(covered, tree, shown_at);

@@ -313,7 +313,7 @@ TEST_CASE("a look that is cut short says what it left out, and has looked at the
     CHECK_FALSE(after.not_looked_at.empty());
     CHECK(after.marks.count({project.path(".git/hooks/pre-commit"), "git hook"}) == 1);
     const std::string notice = aftermath_notice({}, after, "/", "id");
-    CHECK(notice.find("pi: not everything was looked at") == 0);
+    CHECK(notice.find("pi: the search for such files was not complete") == 0);
     CHECK(notice.find(after.not_looked_at[0].substr(1)) != std::string::npos);
 }
 
@@ -348,7 +348,7 @@ TEST_CASE("the notice is short, and names are harmless")
     CHECK(notice.find("and 4 more") != std::string::npos);
     findings.assign(10, {"/root/" + std::string(4000, 'x'), std::string(4000, 'y'), true});
     CHECK(aftermath_notice(findings, after, "/", "id").size() < 5000);
-    CHECK(aftermath_notice(findings, after, "/", "").find("pi: the journal took no record of them\n") != std::string::npos);
+    CHECK(aftermath_notice(findings, after, "/", "").find("pi: the journal did not record them\n") != std::string::npos);
     CHECK(aftermath_json({{"/a\n\xff", "git hook", true}}) == R"([{"change":"appeared","kind":"git hook","path":"/a\\x0a\\xff"}])");
 }
 

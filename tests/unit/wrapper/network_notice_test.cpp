@@ -26,9 +26,9 @@ TEST_CASE("an agent that failed is told of with the key that closed its network"
         for (const AgentEnded ended : {AgentEnded{false, 1}, AgentEnded{true, SIGINT}}) {
             const std::string notice = closed_network_notice(closed(mode), ended);
             CHECK(notice.find("the policy's network (/etc/pi-agent/policy.yaml:9:10)") != std::string::npos);
-            CHECK(notice.find("ask your administrator") != std::string::npos);
+            CHECK(notice.find("ask the administrator") != std::string::npos);
         }
-    CHECK(closed_network_notice(closed(NetworkMode::none), {false, 1}).find("nothing outside the session") != std::string::npos);
+    CHECK(closed_network_notice(closed(NetworkMode::none), {false, 1}).find("no connection out of the session") != std::string::npos);
 }
 
 TEST_CASE("nothing is said where the network is open, or the agent did not fail")

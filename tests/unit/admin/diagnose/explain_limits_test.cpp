@@ -41,8 +41,9 @@ TEST_CASE("what holds nobody here is said, and whether a start is possible with 
 {
     const auto limits = policy_with("limits: {memory: 8G}\n").limits;
     const ExplainedLimits explained{limits, idle_limits(limits, {true, {}}), ""};
-    CHECK(contains(to_text(explained), "          no start is possible: limits.memory: 8G (p.yaml:3:18): its control groups"));
-    CHECK(contains(to_text(explained), "          not enforced: the default of limits.tasks: its control groups"));
+    CHECK(contains(to_text(explained),
+                   "          no start is possible: limits.memory: 8G (p.yaml:3:18) is not enforced: this host's control groups"));
+    CHECK(contains(to_text(explained), "          limits.tasks (default) is not enforced: this host's control groups"));
     const auto json = to_json(explained);
     CHECK(json["not_enforced"][0]["limit"] == "limits.memory");
     CHECK(json["not_enforced"][0]["said"] == true);
@@ -65,8 +66,8 @@ TEST_CASE("what is checked agrees with what the host has")
         CHECK(contains(text, std::string(key) + " cannot be enforced on this host") == (host.names.count(controller) == 0));
     }
     const auto told = idle_defaults(policy_with(""));
-    CHECK(contains(told, "not enforced: the default of limits.memory") == (host.names.count("memory") == 0));
-    CHECK(contains(told, "not enforced: the default of limits.tasks") == (host.names.count("pids") == 0));
+    CHECK(contains(told, "limits.memory (default) is not enforced") == (host.names.count("memory") == 0));
+    CHECK(contains(told, "limits.tasks (default) is not enforced") == (host.names.count("pids") == 0));
 }
 
 } // namespace explain_limits_test

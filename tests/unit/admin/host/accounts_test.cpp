@@ -107,7 +107,7 @@ TEST_CASE("a missing account that systemd-sysusers cannot make is an error, whic
 TEST_CASE("a user in the agents' group could reach the program, unless it is not hidden at all")
 {
     const std::string text = "version: 1\nagent: {group: bin}\nusers: {bin: {roots: [/srv/a]}}\n";
-    CHECK(contains(problems_of_accounts(parse(text)), "the user 'bin' is in the group 'bin' and can reach the agent's program"));
+    CHECK(contains(problems_of_accounts(parse(text)), "the user 'bin' is in the group 'bin' and so can reach the agent's program"));
     CHECK(problems_of_accounts(parse(text + "wrapper: {hide_direct_binary: false}\n")).empty());
 }
 

@@ -79,6 +79,20 @@ TEST_CASE("times that an option may say")
     }
 }
 
+TEST_CASE("a table fits the columns of a terminal: its last column loses its beginning or its end")
+{
+    const std::vector<Row> rows = {{"0123abcd", "~/projects/a-long-name-of-a-directory/äöü"}, {"4567", "~/a"}};
+    const Row header = {"SESSION", "DIRECTORY"};
+    CHECK(to_table(header, rows, 30, Cut::beginning) == "SESSION   DIRECTORY\n0123abcd  …e-of-a-directory/äöü\n4567      ~/a\n");
+    CHECK(to_table(header, rows, 30, Cut::end) == "SESSION   DIRECTORY\n0123abcd  ~/projects/a-long-n…\n4567      ~/a\n");
+    CHECK(to_table(header, rows, 100, Cut::end) == to_table(header, rows));
+    CHECK(to_table(header, rows, 1, Cut::end) == "SESSION   DIRECTORY\n0123abcd  ~/projects/…\n4567      ~/a\n"); // never less than 12
+    CHECK(short_id("0123456789abcdef0123456789abcdef") == "01234567");
+    CHECK(to_age(std::nullopt).empty());
+    std::ostringstream elsewhere;
+    CHECK_FALSE(columns_for(elsewhere));
+}
+
 TEST_CASE("every answer for programs says the version of its form")
 {
     std::ostringstream out;

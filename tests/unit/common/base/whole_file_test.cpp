@@ -29,7 +29,7 @@ TEST_CASE("what is larger than the limit is refused by name")
     CHECK(read_whole(file, 5, "the file") == "12345");
     const Caught caught = failure_of([&] { return read_whole(file, 4, "the file"); });
     CHECK(caught.status == 78);
-    CHECK(caught.text == "the file is larger than 4 bytes, more than is read of such a file; shorten it");
+    CHECK(caught.text == "the file is larger than 4 bytes, the most that is read of such a file; shorten it");
     const UniqueFd sparse = open_path(place / "sparse", O_RDWR | O_CREAT);
     REQUIRE(::ftruncate(sparse.get(), off_t{1} << 40U) == 0);
     CHECK(failure_of([&] { return read_whole(sparse, 1000, "sparse"); }).status == 78);

@@ -55,7 +55,7 @@ TEST_CASE("a user's own entry gives its roots, config, account and place")
 TEST_CASE("whoever has no entry is told which was looked for")
 {
     const auto policy = parse(head + "users: {alice: {roots: [/srv/a]}, '%daemon': {roots: [/srv/d]}}\n");
-    CHECK(contains(refused(policy, account("eve", {sys_group})), "the policy p.yaml does not authorise eve: there is no entry users.eve"));
+    CHECK(contains(refused(policy, account("eve", {sys_group})), "the policy p.yaml does not authorise eve: it has no entry users.eve"));
     CHECK(contains(refused(policy, account("daemon")), "does not authorise daemon"));
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("groups that contradict each other are an error with both names")
         const auto policy = parse(head + "users: {'%daemon': {roots: [/srv/d], " + text.substr(0, bar) + "}, '%sys': {roots: [/srv/s], " +
                                   text.substr(bar + 1) + "}}\n");
         CHECK_THROWS_WITH_AS(static_cast<void>(find_access_rules(policy, account("bob", {daemon_group, sys_group}), "p.yaml")),
-                             doctest::Contains("another group of bob sets it differently"), PolicyError);
+                             doctest::Contains("another group of bob sets another value"), PolicyError);
         CHECK(granted(policy, account("bob", {sys_group})).entry == "users.%sys");
     }
 }
@@ -116,7 +116,7 @@ TEST_CASE("root, agents and odd names are refused whatever their groups")
         parse("version: 1\nagent: {accounts: per-user}\nusers: {'%daemon': {roots: [/srv/d]}, bob: {roots: [/srv/b], run_as: helper}}\n");
     auto root = account("root", {daemon_group});
     root.uid = Uid(0);
-    CHECK(contains(refused(policy, root), "root cannot use pi"));
+    CHECK(contains(refused(policy, root), "root cannot run the agent"));
     for (const auto *name : {"pi-agent", "pi-agent-alice", "helper"})
         CHECK_MESSAGE(contains(refused(policy, account(name, {daemon_group})), "is an agent's own"), name);
     for (const auto *name : {"a/b", "..", "0", "x\ny"})

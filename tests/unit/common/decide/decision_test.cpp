@@ -90,7 +90,7 @@ TEST_CASE("a refusal names the directory, the caller, the rule, its place and ev
     REQUIRE(std::holds_alternative<Refused>(decision));
     const std::string &text = std::get<Refused>(decision).text;
     CHECK(text == "denied: /tmp/x\\x0ay is outside the project roots of alice (p.yaml:7:3, users.alice.roots): /srv/a /srv/b; "
-                  "change into one of them, or ask the administrator for another root");
+                  "cd to one of them, or ask the administrator to add this directory");
 }
 
 TEST_CASE("a name that would forge a second line or a colour is escaped in the refusal")

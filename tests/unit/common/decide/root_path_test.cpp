@@ -56,8 +56,8 @@ TEST_CASE("a directory resolves to itself, with its descriptor")
 TEST_CASE("refuses a home, what holds it, and the whole file system, by whatever name")
 {
     const Home home;
-    CHECK(contains(home.problem_of(home.user.home), "a home directory itself or one that holds it"));
-    CHECK(contains(home.problem_of(home.directory.path()), "a home directory itself or one that holds it"));
+    CHECK(contains(home.problem_of(home.user.home), "a home directory or one that holds it"));
+    CHECK(contains(home.problem_of(home.directory.path()), "a home directory or one that holds it"));
     for (const std::string place : {"/home", "/usr", "/var", "/tmp", "/var/tmp"})
         CHECK_MESSAGE(contains(home.problem_of(place), "holds more than projects"), place);
     for (const std::string place : {"/etc/x", "/run/x"})
@@ -88,7 +88,7 @@ TEST_CASE("refuses what is absent or no directory, with the reason")
     for (const auto *absent : {"~/absent", "~/absent/below"}) {
         const std::string said = home.problem_of(absent);
         CHECK(
-            contains(said, "/home/" + std::string(absent).substr(2) + ") does not exist; create it, or the administrator takes it out of"));
+            contains(said, "/home/" + std::string(absent).substr(2) + ") does not exist; create it or remove it from roots"));
         CHECK_FALSE(contains(said, "cannot be used"));
     }
     CHECK(contains(home.problem_of("~/file"), "it is not a directory"));
@@ -103,7 +103,7 @@ TEST_CASE("refuses a last or middle component that is a link its user controls")
     for (const auto &link : {home.directory.link("home/last", "real"), home.directory.link("home/outward", "/usr")}) {
         if (::geteuid() == 0) REQUIRE(::lchown(link.c_str(), 12345, 12345) == 0);
     }
-    CHECK(contains(home.problem_of("~/last"), "/home/last, which someone other than root can change"));
+    CHECK(contains(home.problem_of("~/last"), "/home/last, which somebody else than root can change"));
     CHECK(contains(home.problem_of("~/last/sub"), "through the symbolic link"));
     CHECK(contains(home.problem_of("~/outward"), "through the symbolic link"));
     CHECK(contains(home.problem_of("~/outward/lib"), "through the symbolic link"));
@@ -118,15 +118,15 @@ TEST_CASE("refuses root's own link where others can replace it, as in /tmp" * do
     const Home home;
     CHECK(home.path_of(fixed / "link") == fixed / "real");
     REQUIRE(::chmod(fixed.path().c_str(), 0775) == 0);
-    CHECK(contains(home.problem_of(fixed / "link"), "someone other than root can change"));
+    CHECK(contains(home.problem_of(fixed / "link"), "somebody else than root can change"));
     REQUIRE(::chmod(fixed.path().c_str(), 01777) == 0);
-    CHECK(contains(home.problem_of(fixed / "link"), "someone other than root can change"));
+    CHECK(contains(home.problem_of(fixed / "link"), "somebody else than root can change"));
     REQUIRE(::chmod(fixed.path().c_str(), 0755) == 0);
     REQUIRE(::lchown((fixed / "link").c_str(), 12345, 12345) == 0);
-    CHECK(contains(home.problem_of(fixed / "link"), "someone other than root can change"));
+    CHECK(contains(home.problem_of(fixed / "link"), "somebody else than root can change"));
     REQUIRE(::lchown((fixed / "link").c_str(), 0, 0) == 0);
     REQUIRE(::chown(fixed.path().c_str(), 12345, 12345) == 0);
-    CHECK(contains(home.problem_of(fixed / "link"), "someone other than root can change"));
+    CHECK(contains(home.problem_of(fixed / "link"), "somebody else than root can change"));
 }
 
 TEST_CASE("follows a link that only root can change, and names where it leads")

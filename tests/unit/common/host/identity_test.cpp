@@ -55,7 +55,7 @@ TEST_CASE("whoever is not root with all three ids cannot claim it" * doctest::sk
                   if (::setresuid(row.real, row.effective, row.saved) != 0) return std::string("setresuid failed");
                   const Caught caught = failure_of([] { return AsRoot::claim(); });
                   return std::to_string(caught.status) + " " + caught.text;
-              }) == "77 this program works only as root; users type `pi`");
+              }) == "77 only root can run this program; users run pi");
     }
 }
 

@@ -53,8 +53,8 @@ TEST_CASE("names the first component that others can change")
     const TemporaryDirectory directory;
     const auto file = directory.write("policy.yaml", "x");
     CHECK(refusal_of(file) == "the policy " + file +
-                                  " cannot be trusted; /tmp is writable by others than root (mode 1777); for the administrator: look at "
-                                  "what is there, then put it where only root can write");
+                                  " cannot be trusted; /tmp is writable by others than root (mode 1777); as the administrator, "
+                                  "examine it, then move it to where only root can write");
 }
 
 TEST_CASE("refuses a file, a directory or a link of somebody else, and modes that let others write" * doctest::skip(not_root()))
@@ -68,7 +68,7 @@ TEST_CASE("refuses a file, a directory or a link of somebody else, and modes tha
     CHECK(refusal_of(file).find("cannot be trusted: it is writable by others than root (mode 0664)") != std::string::npos);
     REQUIRE(::chmod(file.c_str(), 0644) == 0);
     REQUIRE(::chown(file.c_str(), 12345, 0) == 0);
-    CHECK(refusal_of(file).find("it belongs to uid 12345, not to root; for the administrator: look at what is there, then put it") !=
+    CHECK(refusal_of(file).find("it belongs to uid 12345, not to root; as the administrator, examine it, then move it") !=
           std::string::npos);
     REQUIRE(::chown(file.c_str(), 0, 0) == 0);
 

@@ -74,7 +74,7 @@ TEST_CASE("what systemd would drop is an error with file and line, and never the
     };
     const std::vector<Row> rows = {
         {"A=1\nsecret\n", "f:2: no '=' in this line"},
-        {"A=1\n\nexport B=secret\n", "f:3: what is before '=' is not the name of a variable; write NAME=value, without 'export'"},
+        {"A=1\n\nexport B=secret\n", "f:3: the text before '=' is not the name of a variable; write NAME=value, without 'export'"},
         {"1A=secret", "f:1: what is before '=' is not the name"},
         {"=secret", "f:1: what is before '=' is not the name"},
         {"A-B=secret", "f:1: what is before '=' is not the name"},

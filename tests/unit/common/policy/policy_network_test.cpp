@@ -51,7 +51,7 @@ TEST_CASE("what is wrong is told with its place in the list and a remedy")
 {
     CHECK(contains(problems_of(head + "network: [10.0.0.0/8, 10.1.2.3/8]\n"),
                    "p.yaml:3:23: network[1]: '10.1.2.3/8' has bits beyond its prefix length; write 10.0.0.0/8"));
-    CHECK(contains(problems_of(head + "network: [any]\n"), "network[0]: 'any' is no range of addresses; say 'network: full'"));
+    CHECK(contains(problems_of(head + "network: [any]\n"), "network[0]: 'any' is not a range of addresses; say 'network: full'"));
     CHECK(contains(problems_of(head + "network: [1.5]\n"), "network[0]: must be text"));
     CHECK(contains(problems_of(head + "network: []\n"), "p.yaml:3:10: network: is an empty list; say 'network: none'"));
     CHECK(contains(problems_of(head + "network: 10.0.0.0/8\n"),

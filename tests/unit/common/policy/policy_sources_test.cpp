@@ -56,7 +56,7 @@ TEST_CASE("root's own policy and policy.d load in lexical order" * doctest::skip
     SUBCASE("nor with one that its name would leave unread")
     {
         directory.write("policy.d/30-c.yml", "");
-        CHECK_THROWS_WITH_AS(static_cast<void>(load_policy(file)), doctest::Contains("30-c.yml: would not be read"), PolicyError);
+        CHECK_THROWS_WITH_AS(static_cast<void>(load_policy(file)), doctest::Contains("30-c.yml: is not read as a part of the policy"), PolicyError);
     }
     SUBCASE("nor one larger than the limit")
     {

@@ -149,7 +149,7 @@ TEST_CASE("a lock that is kept fresh for longer than any holder needs is a limit
     holder.join();
     listener.join();
     CHECK(caught.status == 75);
-    CHECK(has(caught.text, "another session of your agent keeps f.json locked (f.json.lock in its config directory)"));
+    CHECK(has(caught.text, "another session of yours keeps f.json locked (f.json.lock in its config directory)"));
     CHECK(fs::exists(place.lock)); // it is not ours
 }
 

@@ -53,7 +53,7 @@ TEST_CASE("the link to the project is made once, and what the agent put in its p
     CHECK(link("/srv/demo") == "~/projects/demo-1 of the agent's home is a directory of its own");
     std::filesystem::remove_all(home + "/projects");
     std::filesystem::create_symlink("/etc", home + "/projects");
-    CHECK(link("/srv/demo") == "~/projects of the agent's home is no directory that it may enter");
+    CHECK(link("/srv/demo") == "~/projects of the agent's home is not a directory that the agent may enter");
 }
 
 } // namespace project_alias_test

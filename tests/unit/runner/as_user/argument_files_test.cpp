@@ -95,7 +95,7 @@ TEST_CASE("what is no file, or would be written, is refused with the reason")
     CHECK(has(place.refusal(place.home / "loop"), "Too many levels"));
     CHECK(has(place.refusal("/dev/fd/0"), "a process outside"));
     CHECK(has(place.refusal("/proc/self/environ"), "a process outside"));
-    CHECK(has(place.refusal(place.home / "s.jsonl", NamedAs::written), "--fork goes on with a copy"));
+    CHECK(has(place.refusal(place.home / "s.jsonl", NamedAs::written), "--fork continues with a copy"));
 }
 
 TEST_CASE("more than the bounds is refused before it is read")

@@ -99,7 +99,7 @@ TEST_CASE("what is no file of certificates is not copied, and told with variable
     CHECK(has(notice_of(place / "key.pem"), "it holds a private key"));
     CHECK(has(notice_of(place / "notes"), "no certificate"));
     CHECK(has(notice_of(place / "large"), "larger than 512 KiB"));
-    CHECK(has(notice_of("corp.pem"), "no absolute path"));
+    CHECK(has(notice_of("corp.pem"), "not an absolute path"));
     CHECK(has(notice_of("/proc/self/environ"), "kernel's"));
     CHECK_FALSE(has(notice_of(place / "key.pem") + notice_of(place / "notes"), "secret"));
 }

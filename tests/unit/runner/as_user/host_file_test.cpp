@@ -64,7 +64,7 @@ TEST_CASE("what is no regular file of a real file system is named and not opened
                            {"dangling", "No such file"},
                            {"missing", "No such file"},
                            {"directory/missing", "No such file"},
-                           {"environ", "a file of the kernel's"}}) {
+                           {"environ", "the kernel makes that file"}}) {
         CAPTURE(row.path);
         const HostFile file = open_host_file(place.paths, place.top, row.path);
         CHECK_FALSE(file.fd.is_open());
@@ -87,7 +87,7 @@ TEST_CASE("a source is a directory, missing, or refused")
         const Caught caught =
             failure_of([&] { return open_source_directory(place.paths, place.directory / dangling, "it", place.left_out); });
         CHECK(caught.status == 78);
-        CHECK(has(caught.text, "it cannot be used: " + (place.directory / dangling) + " is dangling: "));
+        CHECK(has(caught.text, "it cannot be used: " + (place.directory / dangling) + " does not exist: "));
         CHECK(has(caught.text, "dangling is a link to what is not there"));
     }
     for (const std::string bad : {"file", "loop", "file/below"}) {
@@ -109,7 +109,7 @@ TEST_CASE("a document is a readable file, missing, or refused by its place")
         const Caught caught = failure_of([&] { return open_document(place.paths, place.top, name, "/x/\x1b" + name, place.left_out); });
         CHECK(caught.status == 78);
         CHECK(has(caught.text, "/x/\\x1b" + name + " is not a file that you can read ("));
-        CHECK(has(caught.text, "correct it, nothing was changed"));
+        CHECK(has(caught.text, "correct it; nothing was changed"));
     }
 }
 

@@ -131,7 +131,7 @@ TEST_CASE("a working directory that is gone, a file, or another one is refused")
     LaunchRecord exchanged = project.record("here");
     exchanged.cwd_inode = project.record("other").cwd_inode;
     CHECK(entered(exchanged).substr(0, 3) == "77 ");
-    CHECK(has(entered(exchanged), "was exchanged while the session was being prepared"));
+    CHECK(has(entered(exchanged), "was replaced while the session was being prepared"));
 }
 
 TEST_CASE("no agent starts where what was to be mounted is not")
@@ -222,7 +222,7 @@ TEST_CASE("a signal that the runner sends reaches the agent, and a runner that i
     CHECK(ended_after([](auto &) {}) == "exit 9");
     CHECK(ended_after([](auto &ends) { send_packet(ends.second, encode(WrapperMessage(ForwardSignal{SIGTERM})), {}, in_seconds(1)); }) ==
           "signal 15");
-    CHECK(ended_after([](auto &ends) { ends.second.reset(); }) == "threw: the runner is gone");
+    CHECK(ended_after([](auto &ends) { ends.second.reset(); }) == "threw: the runner ended");
 }
 
 TEST_CASE("an agent that stops is told, and goes on when it is continued")

@@ -28,7 +28,7 @@ TEST_CASE("an older systemd is refused with both versions and what to do")
     const Caught caught = failure_of([] { return systemd_features("251.99-1").version; });
     CHECK(caught.status == 69);
     CHECK(has(caught.text, "this host runs systemd 251"));
-    CHECK(has(caught.text, "needs 252 or newer; upgrade the host"));
+    CHECK(has(caught.text, "needs 252 or newer; ask the administrator to upgrade this host"));
 }
 
 TEST_CASE("a version that is no number is refused, and shown harmlessly")
@@ -36,7 +36,7 @@ TEST_CASE("a version that is no number is refused, and shown harmlessly")
     for (const char *text : {"", "v257", "-257", " 257", "99999999999", "elogind\n257"}) {
         const Caught caught = failure_of([&] { return systemd_features(text).version; });
         CHECK_MESSAGE(caught.status == 69, text);
-        CHECK(has(caught.text, "which does not begin with a number; see: systemctl --version"));
+        CHECK(has(caught.text, "which does not begin with a number; compare it with: systemctl --version"));
         CHECK(!has(caught.text, "\n"));
     }
 }

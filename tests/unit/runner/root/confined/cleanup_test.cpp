@@ -28,7 +28,7 @@ TEST_CASE("only a session's own unit cleans it up; by hand nothing is touched" *
             clean_up_after_unit(root, id);
             return 0;
         });
-        const bool named = has(caught.text, "is run by the unit " + cleanup_name(id) + ", not by hand");
+        const bool named = has(caught.text, "the unit " + cleanup_name(id) + " starts this program; do not run it by hand");
         return std::to_string(caught.status) + (named ? ", named" : caught.text) +
                (std::filesystem::exists(path + "/root") ? ", kept" : "");
     });

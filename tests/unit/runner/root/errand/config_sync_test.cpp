@@ -114,7 +114,7 @@ TEST_CASE("wrong settings are what the user hears of, however many files wait be
     for (int round = 0; round < 25; ++round) {
         const Caught caught = failure_of([&] { return both.sync(); });
         CHECK(caught.status == 78);
-        CHECK(has(caught.text, "/config/settings.json:3:1: this is not valid JSON; correct it there, nothing was changed"));
+        CHECK(has(caught.text, "/config/settings.json:3:1: this is not valid JSON; correct it; nothing was changed"));
     }
     CHECK_FALSE(fs::exists(both.home + "/.pi/agent/file0"));
 }

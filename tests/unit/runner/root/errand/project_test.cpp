@@ -207,7 +207,7 @@ TEST_CASE("a file system mounted inside the root is refused with the way out" * 
         skipped("this place makes no mount namespaces");
         return;
     }
-    CHECK(has(answer, "demo lies on another file system that is mounted inside the root"));
+    CHECK(has(answer, "demo lies on another file system, mounted inside the root"));
     CHECK(has(answer, "\n" + caller.root + "|"));
 }
 
@@ -334,7 +334,7 @@ TEST_CASE("a directory that is none of git's is not shown as what worktrees shar
     std::filesystem::remove(worktree.main + "/.git/HEAD");
     const OpenedProject project = worktree.opened();
     REQUIRE(project.notices.size() == 1);
-    CHECK(has(project.notices[0], "it is no git directory"));
+    CHECK(has(project.notices[0], "it is not a git directory"));
     CHECK(project.git_directories.empty());
     std::filesystem::remove(worktree.main + "/.git/worktrees/w/commondir");
     CHECK(worktree.opened().git_directories.empty());

@@ -51,8 +51,8 @@ TEST_CASE("defaults that hold nobody are told, and are no reason to refuse")
     const auto idle = idle_limits({}, nothing);
     REQUIRE(idle.size() == 2);
     CHECK((!idle[0].said && !idle[1].said));
-    CHECK(to_string(idle[0]) == "the default of limits.memory");
-    CHECK(to_string(idle[1]) == "the default of limits.tasks");
+    CHECK(to_string(idle[0]) == "limits.memory (default)");
+    CHECK(to_string(idle[1]) == "limits.tasks (default)");
     CHECK(idle_limits({}, everything).empty());
 }
 

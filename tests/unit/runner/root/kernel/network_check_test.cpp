@@ -26,7 +26,7 @@ TEST_CASE("a process in the namespace of PID 1 is found, and so is a session tha
         return std::to_string(caught.status) + " " + caught.text;
     };
     CHECK(has(refused({1}), "69 this host cannot enforce the policy's network"));
-    CHECK(has(refused({}), "69 the session ended before its network could be looked at"));
+    CHECK(has(refused({}), "69 the session ended before its network could be checked"));
 }
 
 } // namespace network_check_test

@@ -48,7 +48,7 @@ std::string attempt(const std::string &words)
     });
     if (caught.status == 0) return "recorded";
     return std::to_string(caught.status) +
-           (has(caught.text, "nothing can be recorded") && has(caught.text, words) ? ", named" : caught.text);
+           (has(caught.text, "the session cannot be recorded") && has(caught.text, words) ? ", named" : caught.text);
 }
 
 std::string mode_of(const std::string &path)
