@@ -50,7 +50,7 @@ def test_enter_four_times_makes_a_policy_that_check_takes(fresh):
 def test_a_wrong_answer_is_said_and_asked_again(fresh):
     with asking(fresh) as shell:
         for question, wrong, why, right in (
-            (QUESTIONS[0], "nobody-here", "there is no user nobody-here on this host", "eve"),
+            (QUESTIONS[0], "nobody-here", "this host has no user nobody-here", "eve"),
             (QUESTIONS[1], "/no-such-place", "a root of eve cannot be one: .*does not exist", "/srv/devs"),
             (QUESTIONS[2], "al1", "al1 is not a network; answer full", "127.0.0.0/8, ::1/128"),
             (QUESTIONS[3], "anthropi", "anthropi is not a provider", "none"),
