@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <fmt/ranges.h>
-#include <iostream>
 
 namespace pi_agent {
 
