@@ -32,7 +32,7 @@ unsigned login_default(const std::string &name, unsigned otherwise)
     return otherwise;
 }
 
-// Those of the usual places that a session could have as a root, found as the user. Without the right to look there are none.
+// The usual places that a session could have as a root, found as the user; nothing where this process may not look.
 std::vector<std::string> usable_places(const Account &user, const Observer &observer)
 {
     const std::vector<std::string> places = {"~/projects", "~/src", "~/work", "~/code", "~/dev", "~/git", "~/repos", "~/workspace"};
@@ -46,7 +46,7 @@ std::vector<std::string> usable_places(const Account &user, const Observer &obse
     return found;
 }
 
-// Text in single quotes means itself in YAML; what is no line of text is no directory's name that anybody types.
+// In single quotes YAML takes text as it is. A name with control characters is refused: nobody types one.
 std::string quoted(const std::string &text)
 {
     if (escape_for_display(text) != text)
@@ -64,7 +64,7 @@ std::string entry_of(const Candidate &candidate)
     for (const auto &root : candidate.roots)
         roots += (roots.empty() ? "" : ", ") + quoted(root);
     if (candidate.roots.empty()) return fmt::format("  # {}:\n  #   roots: [~/projects]\n", candidate.name);
-    const std::string agent = "pi-agent-" + candidate.name; // as the policy would call it; by the number where it is no plain name
+    const std::string agent = "pi-agent-" + candidate.name; // as the policy would call it; by the number where it is not a plain name
     const std::string other = creatable_name(agent);
     const std::string run_as = agent == other || !is_plain_name(agent) ? "" : fmt::format("    run_as: {}\n", other);
     return fmt::format("  {}:\n    roots: [{}]\n{}", candidate.name, roots, run_as);
@@ -202,7 +202,7 @@ std::string init_text(const std::vector<Candidate> &candidates, const PolicyAnsw
                 key_file() + "]\n";
     return text + "# What one session may take: for example\n"
                   "# limits: {memory: 8G, runtime: 12h}\n"
-                  "# Show a session one repository instead of the whole root:\n"
+                  "# A session sees one repository, and not the whole directory above:\n"
                   "# projects: {scope: project}\n";
 }
 

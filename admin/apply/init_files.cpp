@@ -16,7 +16,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
-#include <iostream>
 #include <sys/stat.h>
 #include <unistd.h>
 

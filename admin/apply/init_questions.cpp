@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <fmt/ranges.h>
-#include <iostream>
 
 namespace pi_agent {
 
@@ -58,7 +57,8 @@ std::vector<Account> users_of_answer(const std::string &answer)
     if (find_account(answer)) return {account_of_user(answer)};
     std::vector<Account> users;
     for (const auto &name : words_of_answer(answer))
-        users.push_back(account_of_user(name));
+        if (std::none_of(users.begin(), users.end(), [&](const Account &user) { return user.name == name; }))
+            users.push_back(account_of_user(name));
     if (users.empty()) throw Failure(ExitStatus::usage, "name at least one user");
     return users;
 }
@@ -99,6 +99,10 @@ void ask_where(const InitOrder &order, const std::vector<Account> &users, const 
     ask_until_taken("  ", listed, questions, [&](const std::string &answer) {
         if (answer == listed) return;
         const auto roots = words_of_answer(answer);
+        if (roots.empty()) throw Failure(ExitStatus::usage, "name at least one directory");
+        for (const auto &root : roots)
+            if (!root.starts_with("/") && !root.starts_with("~/"))
+                throw Failure(ExitStatus::usage, escape_for_display(root) + " is not a whole path; begin it with / or ~/");
         for (const auto &user : users)
             require_usable(roots, user, observer);
         for (auto &candidate : answers.candidates)
@@ -174,6 +178,8 @@ void require_plain_key(const std::string &value)
 InitAnswers ask_for_policy(const InitOrder &order, const Observer &observer, bool has_key_file, std::ostream &questions)
 {
     InitAnswers answers;
+    if (order.network) init_text({{"user", {first_place}}}, {order.network, {}}); // what is wrong is said before the first question
+    if (order.key && *order.key != no_key) variable_of_key(*order.key);
     questions << "Four questions make the policy. Enter takes the answer in brackets. Ctrl-C ends without a change.\n";
     const auto users = ask_who(order, observer, questions);
     ask_where(order, users, observer, answers, questions);

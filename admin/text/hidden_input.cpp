@@ -3,12 +3,14 @@
 
 #include "common/base/error.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <iostream>
+#include <optional>
+#include <string>
 #include <termios.h>
+#include <unistd.h>
 
 namespace pi_agent {
 

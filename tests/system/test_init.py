@@ -66,6 +66,22 @@ def test_a_wrong_answer_is_said_and_asked_again(fresh):
     assert "  eve:\n    roots: [/srv/devs]\n" in text and "alice" not in text and 'network: ["127.0.0.0/8", "::1/128"]' in text, text
 
 
+def test_answers_that_name_nothing_are_asked_again(fresh):
+    with asking(fresh, "--network full --key none") as shell:
+        for question, answers in (
+            (QUESTIONS[0], ((",", "name at least one user"), ("root", "root cannot be a user of pi"), ("alice, alice", None))),
+            (QUESTIONS[1], ((",", "name at least one directory"), ("projects", "projects is not a whole path"), ("/", "cannot be one"), ("~/projects", None))),
+        ):
+            shell.expect(question)
+            for answer, why in answers:
+                shell.expect(rb"\[[^\]]+\] $")
+                shell.type(answer + "\n")
+                if why:
+                    shell.expect(why)
+        shell.expect("status=0=")
+    assert "users:\n" in fresh.read(POLICY_FILE).decode() and fresh.read(POLICY_FILE).decode().count("  alice:\n    roots: [~/projects]\n") == 1
+
+
 def test_a_key_is_not_shown_and_only_root_can_read_it(fresh):
     with asking(fresh, "--user alice --root /home/alice/projects --network full") as shell:
         shell.expect(QUESTIONS[3])
@@ -198,6 +214,7 @@ def test_what_stands_in_the_way_is_said_before_the_first_question(fresh):
         (["--key", "anthropic", "--env-file", KEYS], "give one of them"),
         (["--key", "anthropic", "--output", "-"], "with --output give --env-file FILE"),
         (["--user", "alice", "--network", "fll"], "fll is not a network"),
+        (["--user", "alice", "--network", ","], "name a network"),
         (["--user", "alice", "--key", "nobodys"], "nobodys is not a provider"),
     ):
         assert words in said(fresh, "init", *arguments, status=USAGE), arguments
