@@ -397,8 +397,8 @@ def test_init_for_whom_and_where_is_said(applied):
         (["--user", "root"], "root cannot run the agent"),
         (["--root", "/srv/devs"], "--root needs --user NAME"),
         (["--user", "eve"], "no user of this host has a directory"),
-        (["--user", "eve", "--root", "/"], "cannot be one"),
-        (["--user", "eve", "--root", "/no-such-place"], "cannot be one"),
+        (["--user", "eve", "--root", "/"], "cannot be used"),
+        (["--user", "eve", "--root", "/no-such-place"], "cannot be used"),
         (["--user", "alice", "--root", "/srv/devs", "--output", "/root/draft.yaml"], "init does not overwrite it"),
     ):
         assert words in said(machine, "init", *(["--output", "-"] if "--output" not in arguments else []), *arguments, status=USAGE), arguments
