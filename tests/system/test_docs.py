@@ -23,6 +23,7 @@ ELSEWHERE = {
     r"sudo sh -c 'umask 022; npm install": "tests/machine/cache.py",
     r"sudo tests/bench/": "tests/bench",
     r"sudo tests/fuzz/long": "tests/fuzz/rounds.py",
+    r"sudo pi-agentctl (install-agent|agent)": "tests/system/test_install_agent.py",
     r"sudo pi-agentctl edit": "tests/system/test_policy_commands.py",
     r"pi$": "tests/system/test_terminal.py",
     r"pi-agentctl shell$": "tests/system/test_view.py",
