@@ -106,6 +106,7 @@ std::vector<UnitProperty> fetch_unit_properties()
         {"DynamicUser", true}, // an account of its own, which is nobody before and after
         {"StateDirectory", std::vector<std::string>{fetch_name}},
         {"StateDirectoryMode", std::uint32_t{0700}},
+        {"ExecPaths", std::vector<std::string>{fetch_directory}}, // the node is started there, which newer systemds would forbid
         {"WorkingDirectory", std::string(fetch_directory)},
         {"UMask", std::uint32_t{077}},
         {"ProtectSystem", std::string("strict")},
