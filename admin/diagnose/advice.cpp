@@ -32,7 +32,7 @@ std::string wrapped(const std::string &first, const std::string &indent, std::st
     return all + line + "\n";
 }
 
-// A terminal shows no type face: what is written as it stands goes between apostrophes.
+// A terminal shows no type face: literal words go between apostrophes.
 std::string without_backquotes(std::string text)
 {
     std::replace(text.begin(), text.end(), '`', '\'');

@@ -22,7 +22,7 @@ const std::vector<Advice> &advice_on_failures();
 // For every fault of doctor (docs/reference/doctor.md).
 const std::vector<Advice> &advice_on_faults();
 
-// The text for a code, a fault or a key; none where there is no such word. Lines of at most 100 columns.
+// The text for a code, a fault or a key; empty if there is no such word. Lines of at most 100 columns.
 std::optional<std::string> explain_word(const std::string &word);
 
 // docs/troubleshooting.md, which a unit test holds to this.

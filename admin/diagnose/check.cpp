@@ -19,7 +19,7 @@ namespace {
 
 bool is_installed_policy(const std::string &path)
 {
-    return path == policy_path || is_same_file(path, policy_path); // by its name where it is absent, or not ours to look at
+    return path == policy_path || is_same_file(path, policy_path); // by its name if it does not exist, or this process may not look at it
 }
 
 std::vector<Diagnostic> warnings_of_text(const Policy &policy)

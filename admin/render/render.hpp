@@ -30,7 +30,7 @@ std::string default_image();
 // What --target may say.
 std::vector<std::string> render_targets();
 
-// For root, but for seccomp, which is the same everywhere.
+// For root. Anybody may ask for seccomp, which is the same everywhere.
 void run_render(const RenderOptions &options, std::ostream &out);
 
 // --- A plan as objects of Kubernetes: a Job within the restricted Pod Security Standard, and what it needs around it.
@@ -45,7 +45,7 @@ struct WorkspaceVolume {
 };
 WorkspaceVolume parse_workspace_volume(const std::string &text);
 
-// In the order in which they are to be made. `arguments`: the agent's.
+// In the order in which they must be made. `arguments`: the agent's.
 std::vector<nlohmann::ordered_json> kubernetes_objects(const RenderPlan &plan, const WorkspaceVolume &volume,
                                                        const std::vector<std::string> &arguments);
 
@@ -57,7 +57,7 @@ std::string namespace_of(const RenderPlan &plan);
 
 // --- A plan for podman of this host, run by root: a command, and what a quadlet shares with it.
 
-constexpr const char *seccomp_profile_path = "/etc/pi-agent/seccomp.json"; // where a rendering looks for that of render_seccomp
+constexpr const char *seccomp_profile_path = "/etc/pi-agent/seccomp.json"; // where a rendering looks for what render_seccomp makes
 
 // `arguments`: the agent's. Both only for plans that require_honoured() has let through.
 std::string render_podman(const RenderPlan &plan, const std::vector<std::string> &arguments);

@@ -97,7 +97,7 @@ RenderPlan plan_rendering(const Policy &policy, const AccessRules &rules, const 
     input.path = policy.path;
     input.tmpdir = "/tmp";
     plan.certificates = find_rendered_certificates(policy, rules, input, place);
-    for (const auto &[name, variable] : layer_environment(input)) // but what is of one session: an engine starts the same again and again
+    for (const auto &[name, variable] : layer_environment(input)) // except those of one session: an engine starts the same again and again
         if (name != "PI_AGENT_SESSION" && !places.contains(variable.from)) plan.variables[name] = variable.value;
     return plan;
 }

@@ -24,7 +24,7 @@ const Targets by_systemd = {RenderTarget::systemd, RenderTarget::slurm};
 const Targets in_containers = {RenderTarget::podman, RenderTarget::quadlet, RenderTarget::kubernetes, RenderTarget::slurm};
 const Targets in_cluster = {RenderTarget::kubernetes, RenderTarget::slurm};
 
-// Things that the policy says, of which those are problems that the target does not meet.
+// What the policy demands; what the target does not meet of it becomes a problem.
 struct Demands {
     RenderTarget target;
     Problems problems = {};

@@ -20,7 +20,7 @@ namespace pi_agent {
 
 namespace {
 
-// What anybody may have written is read as far as that.
+// Reads values that anybody may have written only up to this length.
 constexpr std::size_t value_limit = std::size_t{64} << 10U; // bytes
 constexpr std::size_t fields_limit = 128;
 
@@ -46,7 +46,7 @@ public:
     }
     void begin_alternative() { check(sd_journal_add_disjunction(journal_.get()), "choosing entries"); }
 
-    // Those that are wanted. Anybody writes to the journal, so of the others nothing is kept.
+    // The wanted entries. Anybody can write to the journal, so it keeps nothing from the others.
     std::vector<LogEntry> read(std::optional<std::uint64_t> since, bool (*is_wanted)(const LogEntry &))
     {
         std::vector<LogEntry> entries;
@@ -57,7 +57,7 @@ public:
             check(more, "going on");
             if (more == 0) return entries;
             LogEntry entry = read_entry();
-            // A clock that was set back wrote earlier ones after it.
+            // After a clock was set back, later entries may have earlier times.
             if ((!since || entry.time_usec >= *since) && is_wanted(entry)) entries.push_back(std::move(entry));
         }
     }

@@ -45,8 +45,7 @@ std::vector<std::string> list_directory(const std::string &path, Problems &probl
     std::vector<std::string> paths;
     try {
         for (const auto &name : list_trusted_directory(path, ".yml", "policy directory")) {
-            problems.add({path + "/" + name}, "", "is not read as a part of the policy",
-                         "end its name with '.yaml', or move it away");
+            problems.add({path + "/" + name}, "", "is not read as a part of the policy", "end its name with '.yaml', or move it away");
         }
         for (const auto &name : list_trusted_directory(path, policy_suffix, "policy directory"))
             paths.push_back(path + "/" + name);
@@ -67,7 +66,7 @@ void add_all_users(const std::string &main_file, std::vector<PolicySource> &sour
     }
 }
 
-// Reading it tells what is wrong with one that cannot be examined.
+// If it cannot be examined, reading it reports why.
 bool is_there(const std::string &path)
 {
     struct stat facts {};
