@@ -97,6 +97,7 @@ std::string why(CURLcode code, long status)
     std::string reason = curl_easy_strerror(code);
     if (code == CURLE_PEER_FAILED_VERIFICATION)
         return reason + "; name the authority that signs for this registry as cafile in /etc/npmrc, or add it to the host's certificates";
+    if (code == CURLE_SSL_CACERT_BADFILE) return reason + "; install the package ca-certificates, or correct cafile in /etc/npmrc";
     if (code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_CONNECT || code == CURLE_OPERATION_TIMEDOUT)
         return reason + "; check the network, and https-proxy in /etc/npmrc";
     return reason;

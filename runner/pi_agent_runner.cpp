@@ -21,7 +21,7 @@ using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is 
 std::string record_failure(SessionRecord &record, const Failure &failure)
 {
     try {
-        record.failed(failure.status(), failure.what());
+        record.failed(failure.status(), failure.what(), failure.kind());
         return "";
     } catch (const std::exception &unrecorded) {
         return unrecorded.what();

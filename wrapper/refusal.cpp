@@ -105,7 +105,7 @@ void record_refusal(const EarlyRefusal &refusal, Program program) noexcept
         subject.program = to_string(program);
         std::error_code unknown;
         subject.directory = std::filesystem::current_path(unknown).string();
-        send_to_journal(record_fields(subject, DeniedEvent{refusal.status(), refusal.what()}, "pi"), patience_milliseconds);
+        send_to_journal(record_fields(subject, DeniedEvent{refusal.status(), refusal.what(), refusal.kind()}, "pi"), patience_milliseconds);
     } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): the user is told in any case
     }
 }

@@ -168,10 +168,12 @@ void configure_fetch(const AsRoot & /*root*/, const std::string &registry, Fetch
 
 void end_fetch(const AsRoot &root)
 {
-    SystemdBus systemd(root);
-    if (systemd.unit_exists(fetch_unit)) {
-        systemd.stop_unit(fetch_unit);
-        wait_until_gone(systemd);
+    if (has_systemd()) {
+        SystemdBus systemd(root);
+        if (systemd.unit_exists(fetch_unit)) {
+            systemd.stop_unit(fetch_unit);
+            wait_until_gone(systemd);
+        }
     }
     // All of it is in a directory that only root can enter; rm follows no link.
     const auto result = run_program(
@@ -181,6 +183,9 @@ void end_fetch(const AsRoot &root)
 
 FetchLine fetch_in_unit(const AsRoot &root, const FetchOrder &order, const HearFetch &hear, const std::function<void()> &wait)
 {
+    if (!has_systemd())
+        throw Failure(ExitStatus::unavailable, "install-agent needs systemd, which gives the download an account of its own, and this host "
+                                               "does not run it; copy /usr/lib/pi-agent from a host that does");
     const auto input = in_memory_input(write_fetch_order(order));
     auto [output, their_end] = make_pipe(O_NONBLOCK, "cannot make a pipe");
     SystemdBus systemd(root);

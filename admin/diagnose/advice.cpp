@@ -14,19 +14,34 @@ namespace {
 
 constexpr std::size_t advice_columns = 100;
 
+// At the spaces, but what stands between backquotes is one word: a command is pasted as a whole.
+std::vector<std::string> words_of_advice(std::string_view text)
+{
+    std::vector<std::string> words;
+    bool is_open = false;
+    for (const auto word : split(text, ' ')) {
+        if (is_open)
+            words.back() += " " + std::string(word);
+        else
+            words.emplace_back(word);
+        if (std::count(word.begin(), word.end(), '`') % 2 != 0) is_open = !is_open;
+    }
+    return words;
+}
+
 // `text` in lines of at most advice_columns, of which all but the first are indented; a word is never divided.
 std::string wrapped(const std::string &first, const std::string &indent, std::string_view text)
 {
     std::string all;
     std::string line = first;
     bool is_begun = false;
-    for (const auto word : split(text, ' ')) {
+    for (const auto &word : words_of_advice(text)) {
         if (is_begun && line.size() + 1 + word.size() > advice_columns) {
             all += line + "\n";
             line = indent;
             is_begun = false;
         }
-        line += (is_begun ? " " : "") + std::string(word);
+        line += (is_begun ? " " : "") + word;
         is_begun = true;
     }
     return all + line + "\n";
@@ -58,8 +73,8 @@ bool is_key(const PolicyKey &key, std::string_view word)
 std::string explain_key(const PolicyKey &key)
 {
     std::string text = display_path(key) + (key.required ? ", a required key" : ", a key") + " of the policy\n\n";
-    text += wrapped("", "", without_backquotes(std::string(key.meaning)));
-    text += "\n" + wrapped("value:   ", "         ", without_backquotes(form_text(key)));
+    text += without_backquotes(wrapped("", "", std::string(key.meaning)));
+    text += "\n" + without_backquotes(wrapped("value:   ", "         ", form_text(key)));
     if (!key.standard.empty()) text += wrapped("default: ", "         ", key.standard);
     if (!key.example.empty()) text += wrapped("example: ", "         ", key.example);
     return text + "\nMore: man pi-agent-policy\n";
@@ -67,9 +82,9 @@ std::string explain_key(const PolicyKey &key)
 
 std::string explain_advice(const Advice &advice, const std::string &title)
 {
-    std::string text = std::string(advice.name) + ": " + title + "\n\n" + wrapped("", "", without_backquotes(advice.cause)) + "\n";
-    if (*advice.user != '\0') text += wrapped("User:          ", "               ", without_backquotes(advice.user));
-    if (*advice.admin != '\0') text += wrapped("Administrator: ", "               ", without_backquotes(advice.admin));
+    std::string text = std::string(advice.name) + ": " + title + "\n\n" + without_backquotes(wrapped("", "", advice.cause)) + "\n";
+    if (*advice.user != '\0') text += without_backquotes(wrapped("User:          ", "               ", advice.user));
+    if (*advice.admin != '\0') text += without_backquotes(wrapped("Administrator: ", "               ", advice.admin));
     return text;
 }
 
@@ -123,7 +138,7 @@ std::optional<std::string> explain_word(const std::string &word)
 
 std::string troubleshooting_page()
 {
-    std::string text = "# Troubleshooting\n\n<!-- Written by tests/unit/admin/diagnose/advice_test.cpp. -->\n\n";
+    std::string text = "# Troubleshooting\n\n<!-- Written by `tests/unit/admin/diagnose/advice_test.cpp`. -->\n\n";
     text += wrapped("", "",
                     "A message of `pi` or `pi-agentctl` ends with a code, such as `see: pi-agentctl explain E77-root`. That command prints "
                     "the section of this "

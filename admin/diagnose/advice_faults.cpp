@@ -42,7 +42,7 @@ const std::vector<Advice> &advice_on_faults()
         {"root", "", "A root lies on a file system that does not support id-mapped mounts.", "Work in another root.",
          "Move the root. `docs/platforms/README.md` lists the file systems."},
         {"link", "",
-         "A symbolic link in files that `pi` reads as the user leads out of a root, where an agent can have made it. `pi` does not follow "
+         "A symlink in files that `pi` reads as the user leads out of a root, where an agent can have made it. `pi` does not follow "
          "it.",
          "Remove the link, or replace it by a copy.", ""},
         {"leftovers", "", "Sessions whose runner was killed left directories.", "",

@@ -43,10 +43,10 @@ Faults find_missing_accounts(const Policy &policy)
     const auto missing = find_missing(policy, needed_agent_accounts(policy, group_members));
     const std::string remedy = policy.agent.create_user ? "sudo pi-agentctl apply" : "create it (agent.create_user is false)";
     Faults faults;
-    if (missing.group) faults.push_back({"agent-account", "there is no group " + policy.agent.group + ", of the agents", remedy});
+    if (missing.group) faults.push_back({"agent-account", "this host has no group " + policy.agent.group + " for the agents", remedy});
     for (const auto &agent : missing.accounts) {
         const std::string who = agent.user.empty() ? "" : ", and so " + agent.user + " cannot start pi";
-        faults.push_back({"agent-account", "there is no account " + agent.name + who, remedy});
+        faults.push_back({"agent-account", "this host has no account " + agent.name + who, remedy});
     }
     for (const auto &member : missing.members)
         faults.push_back({"agent-account", "the account " + member + " is not in the group " + policy.agent.group,

@@ -157,6 +157,7 @@ static void to_json(nlohmann::json &json, const PastStart &start)
             {"exit_code", number_or_null(start.exit_code)},
             {"exit_signal", number_or_null(start.exit_signal)},
             {"denied_status", number_or_null(start.refused)},
+            {"denied_code", text_or_null(start.code)},
             {"probe", start.is_probe},
             {"reason", text_or_null(start.reason)},
             {"said_by", start.said_by_root ? "root" : "user"}};
@@ -195,6 +196,7 @@ std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const Hi
         } else {
             start.ended_usec = entry.time_usec;
             start.refused = entry.number("PI_AGENT_STATUS").value_or(0);
+            start.code = escape_for_display(entry.field("PI_AGENT_CODE"));
         }
     }
     for (auto &start : starts)

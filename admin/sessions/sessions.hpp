@@ -118,6 +118,7 @@ struct PastStart {
     std::optional<std::uint64_t> duration_usec, memory_peak, cpu_usec;
     std::optional<std::uint64_t> exit_code, exit_signal;
     std::optional<std::uint64_t> refused; // no session came about: the exit status of pi
+    std::string code;                     // of the refusal, "E77-root"; empty in records of versions without codes
     bool is_probe = false;                // of pi-agentctl's, which tried the sandbox (apply, doctor)
     bool said_by_root = true;             // false: a refusal of the wrapper's, in its user's name
     bool is_running = false;              // known to root alone

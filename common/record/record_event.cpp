@@ -78,6 +78,7 @@ void add_event(Entry &entry, const RecordSubject &subject, const DeniedEvent &ev
     const std::string what = event.status == ExitStatus::denied ? "refused " + who : "no session for " + who + " (a failure, not a denial)";
     entry.begin(denied_name, what + in_agents_place(subject.program) + ": " + shown(event.reason));
     entry.add("PI_AGENT_STATUS", static_cast<std::uint64_t>(event.status));
+    entry.add("PI_AGENT_CODE", std::string(facts_of(event.kind, event.status).code));
     entry.add("PI_AGENT_REASON", event.reason);
 }
 

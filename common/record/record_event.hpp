@@ -31,6 +31,7 @@ struct RecordSubject {
 struct DeniedEvent { // nothing was started
     ExitStatus status;
     std::string reason;
+    FailureKind kind = FailureKind::other;
 };
 struct StartedEvent {              // right before the agent starts
     bool commits_unsigned = false; // though the user's git or the repository signs them

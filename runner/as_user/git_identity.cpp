@@ -138,7 +138,8 @@ private:
         for (const auto &name : repository.filters)
             if (filters_.contains(name))
                 found_.once.push_back(
-                    "the filter '" + escape_for_display(name) + "' of this repository's .gitattributes does not run in a session, because " +
+                    "the filter '" + escape_for_display(name) +
+                    "' of this repository's .gitattributes does not run in a session, because " +
                     "it is a program of your own settings, and commits of a session store such files unfiltered; " +
                     (name == "lfs"
                          ? "ask the administrator to install git-lfs on this host"

@@ -64,7 +64,7 @@ struct HostFile {
     bool by_agents = false; // it lies where agents write, or what lies there kept it from being read
 };
 
-constexpr const char *no_regular_file = "it is no regular file, but a directory, a pipe, a socket or a device";
+constexpr const char *no_regular_file = "it is not a regular file, but a directory, a pipe, a socket or a device";
 
 // Relative to a directory that was come to.
 HostFile open_host_file(const UserPaths &paths, const UserPlacePtr &from, const std::string &path);

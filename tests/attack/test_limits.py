@@ -75,7 +75,7 @@ def test_no_more_starts_of_one_user_wait_for_a_request_than_sixteen(prove):
 
     on, _ = prove(attack, "start-limit")
     said = [answer["said"] for answer in on.seen]
-    assert any("limit: 16 starts of yours are under way already" in text for text in said), said
+    assert any("limit: 16 sessions of yours are already starting" in text for text in said), said
     assert sum("limit" not in text for text in said) >= 16, said
 
 

@@ -135,7 +135,7 @@ def with_another_agent(target):
         ("bob", "/home/bob/work/demo", without_bob, b"the policy changed while the session was being prepared", ["same-policy", "same-host"]),
         ("carol", "/srv/devs", without_carol, b"your account or its groups changed while the session was being prepared", ["same-policy", "same-host"]),
         ("bob", "/home/bob/work/demo", removed, b"the administrator ran pi-agentctl while the session was being prepared", ["same-host"]),
-        ("bob", "/home/bob/work/demo", with_another_agent, b"the agent's account pi-agent was changed while this was started", ["same-host"]),
+        ("bob", "/home/bob/work/demo", with_another_agent, b"the agent's account pi-agent changed while the session was being prepared", ["same-host"]),
     ],
     ids=["policy", "groups", "remove", "agent"],
 )

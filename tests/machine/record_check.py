@@ -34,6 +34,7 @@ FORMS = {
     "PI_AGENT_PROGRAM": r"agent|shell|canary",
     "PI_AGENT_SIGNING": r"off",
     "PI_AGENT_STATUS": r"6[49]|7[01578]",
+    "PI_AGENT_CODE": r"E(6[49]|7[01578])(-[a-z0-9-]+)?",
     "PI_AGENT_REASON": TEXT,
     "PI_AGENT_RESULT": r"passed|failed",
     "PI_AGENT_EXIT_CODE": r"\d{1,3}",
@@ -53,7 +54,7 @@ FIELDS = {
         OPTIONAL_SUBJECT
         | {"PI_AGENT_EXIT_CODE", "PI_AGENT_EXIT_SIGNAL", "PI_AGENT_REASON", "PI_AGENT_MEMORY_PEAK", "PI_AGENT_CPU_USEC"},
     ),
-    "denied": ({"PI_AGENT_STATUS", "PI_AGENT_REASON"}, SUBJECT | OPTIONAL_SUBJECT),
+    "denied": ({"PI_AGENT_STATUS", "PI_AGENT_CODE", "PI_AGENT_REASON"}, SUBJECT | OPTIONAL_SUBJECT),
     "preflight": (
         {"PI_AGENT_RESULT", "SANDBOX_SELECT", "PI_AGENT_USER", "PI_AGENT_UID", "PI_AGENT_DIRECTORY", "PI_AGENT_DURATION_USEC"},
         {"PI_AGENT_REASON"},

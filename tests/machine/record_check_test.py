@@ -26,7 +26,7 @@ def entry(event, session=NAME, **changes):
     if event == "ended":
         made.update({"PI_AGENT_EXIT_CODE": "0", "PI_AGENT_DURATION_USEC": "12"})
     if event == "denied":
-        made.update({"PI_AGENT_STATUS": "77", "PI_AGENT_REASON": "denied: no"})
+        made.update({"PI_AGENT_STATUS": "77", "PI_AGENT_CODE": "E77", "PI_AGENT_REASON": "denied: no"})
     if event == "problem":
         made.update({"PI_AGENT_REASON": "bad"})
     made.update(changes)
@@ -61,6 +61,7 @@ class Form(unittest.TestCase):
             entry("preflight", PI_AGENT_USER=None),
             entry("denied", PI_AGENT_REASON=None),
             entry("denied", PI_AGENT_STATUS="0"),
+            entry("denied", PI_AGENT_CODE="77"),
             entry("denied", SYSLOG_IDENTIFIER="pi", _UID="1001"),
         ]
         for one in wrong:

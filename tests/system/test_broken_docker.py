@@ -88,7 +88,7 @@ def test_the_image_is_missing(docker):
     text = POLICY.replace(DOCKER_IMAGE, "nobody/has-it:1")
     docker.install_policy(text)
     refused(docker, UNAVAILABLE, f"the image nobody/has-it:1 of sandbox.image ({place_of(text, 'nobody/has-it:1')}) is not on this host",
-            "get it: docker pull nobody/has-it:1")  # fmt: skip
+            "the administrator runs: docker pull nobody/has-it:1")  # fmt: skip
 
 
 @pytest.mark.parametrize(("change", "words"), [("ENV LD_PRELOAD=/x.so", "sets the variable LD_PRELOAD"), ("VOLUME /data", "declares volumes")])
@@ -102,7 +102,7 @@ def test_an_image_that_brings_more_than_files(docker, change, words):
 def test_a_socket_that_others_may_write(docker):
     for wrong, right in ((f"chmod 0666 {SOCKET}", f"chmod 0660 {SOCKET}"), (f"chgrp users {SOCKET}", f"chgrp docker {SOCKET}")):
         docker.root(wrong, check=True)
-        refused(docker, 78, "/run/docker.sock is no socket that only root and the group docker can write to", "mode 0660")
+        refused(docker, 78, "/run/docker.sock must be a socket that only root and the group docker can write to", "mode 0660")
         docker.root(right, check=True)
 
 

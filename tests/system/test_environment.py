@@ -106,10 +106,10 @@ def test_the_policys_path_is_searched_before_the_hosts_directories(machine, play
 
 def test_an_editor_that_no_session_sees_stays_outside_and_is_told_once(machine):
     machine.root(f"rm -f {STATE}/alice/meta/told-shell")
-    for expected in (["pi: EDITOR=/home/alice/bin/ed -w stays outside: "], []):
+    for expected in (["pi: EDITOR=/home/alice/bin/ed -w is not passed on: "], []):
         done = pi(machine, "sh", 'echo "${EDITOR-unset} $VISUAL"', env={"EDITOR": "/home/alice/bin/ed -w", "VISUAL": "/usr/bin/vi -f"})
         assert done.stdout == b"unset /usr/bin/vi -f\n"
-        assert [text.partition("stays outside: ")[0] + "stays outside: " for text in messages(done) if "EDITOR" in text] == expected
+        assert [text.partition("is not passed on: ")[0] + "is not passed on: " for text in messages(done) if "EDITOR" in text] == expected
 
 
 def test_gits_places_pass_from_a_hook_and_stay_outside_together_where_one_lies_elsewhere(machine):
@@ -118,7 +118,7 @@ def test_gits_places_pass_from_a_hook_and_stay_outside_together_where_one_lies_e
     assert agent_says(machine, "sh", show, env=inside_project) == f"GIT_DIR=.git\nGIT_INDEX_FILE={DEMO}/.git/next-index-1.lock\nGIT_PREFIX=\n".encode()
     done = pi(machine, "--pi-agent-debug", "sh", show, env=inside_project | {"GIT_DIR": "/home/alice/elsewhere/.git"})
     assert b"GIT_" not in done.stdout
-    assert any("GIT_DIR=/home/alice/elsewhere/.git stays outside, " in text for text in messages(done)), done
+    assert any("GIT_DIR=/home/alice/elsewhere/.git is not passed on, " in text for text in messages(done)), done
 
 
 def test_the_agent_may_open_as_many_files_as_its_user(machine):
@@ -149,8 +149,8 @@ def test_a_users_file_cannot_break_what_is_the_products_or_starts_programs(machi
 @pytest.mark.parametrize(
     "text, problem",
     [
-        ("A=1\n" + SECRET, f"{HOST_FILE}:2: no '=' in this line"),
-        (f"1A={SECRET}", f"{HOST_FILE}:1: what is before '=' is not the name of a variable"),
+        ("A=1\n" + SECRET, f"{HOST_FILE}:2: this line has no '='"),
+        (f"1A={SECRET}", f"{HOST_FILE}:1: the text before '=' is not the name of a variable"),
         (f"A='{SECRET}", f"{HOST_FILE}:1: the quote ' is not closed"),
         (f'A=1\nB="{SECRET}\n\n', f'{HOST_FILE}:2: the quote " is not closed'),
         (f"A={SECRET}\0", f"{HOST_FILE}: holds a NUL byte"),
@@ -185,10 +185,10 @@ def test_a_users_file_that_is_a_link_to_another_of_theirs_is_read(machine):
     [
         (f"echo A={SECRET} >{MANAGED_FILE}; chmod 644 {MANAGED_FILE}", "is readable for others than root"),
         (f"echo A={SECRET} >{MANAGED_FILE}; chmod 600 {MANAGED_FILE}; chown alice {MANAGED_FILE}", "env"),
-        (f"mkdir -m 700 {MANAGED_FILE}", "is no regular file"),
+        (f"mkdir -m 700 {MANAGED_FILE}", "is not a regular file"),
         (":", MANAGED_FILE),
         (f"echo PATH={SECRET} >{MANAGED_FILE}; chmod 600 {MANAGED_FILE}", f"{MANAGED_FILE}:1: PATH is set by pi-agent itself"),
-        (f"echo {SECRET} >{MANAGED_FILE}; chmod 600 {MANAGED_FILE}", f"{MANAGED_FILE}:1: no '=' in this line"),
+        (f"echo {SECRET} >{MANAGED_FILE}; chmod 600 {MANAGED_FILE}", f"{MANAGED_FILE}:1: this line has no '='"),
     ],
 )  # fmt: skip
 def test_a_managed_file_that_cannot_be_used_is_refused_at_check_and_at_a_start(machine, playing_policy, make, problem):

@@ -193,7 +193,7 @@ def test_root_is_told_who_may_start_pi(machine, playing_policy):
     assert "carol  users.%devs" in said(machine, "explain")
     machine.root(["useradd", "-G", "devs", "fay"], check=True)
     try:
-        assert "fay cannot start pi: there is no account pi-agent-fay; run 'sudo pi-agentctl apply'" in said(machine, "explain")
+        assert "fay cannot start pi: this host has no account pi-agent-fay; run 'sudo pi-agentctl apply'" in said(machine, "explain")
     finally:
         machine.root(["userdel", "fay"], check=True)
     done = machine.root(["pi", "--pi-agent-explain"], env={"PATH": "/usr/bin:/bin"})

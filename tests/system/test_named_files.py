@@ -74,7 +74,7 @@ REFUSED = {
     "too large a file": ("truncate -s 40M big", f"@{NOTES}/big", ["more than 32 MiB", "move it into the project"]),
     "a shell's own descriptor": ("true", "@/dev/fd/63", ["to a process outside", "standard input"]),
     "a session to go on with": ("echo '{}' >s.jsonl", ["--session", f"{NOTES}/s.jsonl"], ["--fork continues with a copy"]),
-    "a name with a newline": ("mkdir $'x\\ny\\e[1m'", f"@{NOTES}/x\ny\x1b[1m", ["x\\x0ay\\x1b[1m, which you name"]),
+    "a name with a newline": ("mkdir $'x\\ny\\e[1m'", f"@{NOTES}/x\ny\x1b[1m", ["x\\x0ay\\x1b[1m of your arguments"]),
 }  # fmt: skip
 
 

@@ -150,6 +150,7 @@ def manual(machine, page):
     return re.sub(r".\x08", "", text)
 
 
+BELOW = ("state prune ", "state reset ", "state export ", "agent list ", "agent upgrade ", "agent rollback ", "agent prune ")
 EVERY_COMMANDS = ("--help", "--help-all", "--verbose")  # said once, for all commands
 
 
@@ -161,8 +162,8 @@ def test_the_manual_knows_every_option_command_and_key(absent):
     assert len(options) > 4 and [option for option in options if option not in manual(machine, "pi")] == []
     page = manual(machine, "pi-agentctl")
     answers = [machine.root(["pi-agentctl", "complete", ""], check=True).stdout.decode()]
-    commands = re.findall(r"^([a-z]+)\t", answers[0], re.MULTILINE)
-    for command in [*(f"{one} " for one in commands), "state prune ", "state reset ", "state export "]:
+    commands = re.findall(r"^([a-z-]+)\t", answers[0], re.MULTILINE)
+    for command in [*(f"{one} " for one in commands), *BELOW]:
         said = machine.root(["pi-agentctl", "complete", *command.split(), "--"], check=True).stdout.decode()
         known = re.findall(r"^(--[a-z-]+)\t", said, re.MULTILINE)
         entry = re.search(rf"^ +{command.strip()}(?: .*)?$", page, re.MULTILINE)

@@ -94,7 +94,7 @@ def test_a_drop_in_is_named_as_the_place_of_its_mistakes(machine):
         ("chmod g+w policy.yaml", "is writable by others than root (mode 0664); as the administrator, examine it, then run: chmod g-w,o-w /etc/pi-agent/policy.yaml"),
         ("chmod o+w .", "/etc/pi-agent is writable by others than root (mode 0757); as the administrator, examine it, then run: chmod g-w,o-w /etc/pi-agent"),
         ("mv policy.yaml /home/alice/p.yaml; ln -s /home/alice/p.yaml policy.yaml", "/home/alice belongs to uid 1000"),
-        ("rm policy.yaml", "cannot open /etc/pi-agent/policy.yaml: No such file or directory; the administrator writes one: sudo pi-agentctl init"),
+        ("rm policy.yaml", "cannot open /etc/pi-agent/policy.yaml: No such file or directory; ask the administrator to write one: sudo pi-agentctl init"),
         ("rm policy.yaml; mkdir policy.yaml", "is not a regular file"),
         ("rm policy.yaml; mkfifo policy.yaml", "is not a regular file"),
         ("head -c 2000000 /dev/zero | tr '\\0' '#' >policy.yaml", "is larger than"),
@@ -127,7 +127,7 @@ def test_a_root_that_is_gone_is_an_error_of_the_policy_at_its_place(machine):
     text = changed(ALICE, "    roots: [~/projects, /srv/gone]")
     with written_policy(machine, text):
         done = pi(machine, "sh", "echo ran")
-    words = "users.alice.roots: the root '/srv/gone' does not exist; create it, or the administrator takes it out of the roots"
+    words = "users.alice.roots: the root '/srv/gone' does not exist; create it or remove it from roots"
     assert_refused(done, INVALID, f"{place_of(text, '/srv/gone')}: {words}: until then alice cannot start pi anywhere")
 
 

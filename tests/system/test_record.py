@@ -136,6 +136,7 @@ def test_a_refusal_of_the_wrapper_is_recorded_once_and_says_whose_word_it_is(mac
     assert_refused(pi(machine, "sh", "echo ran", cwd="/home/alice"), DENIED, "denied: ")
     (entry,) = since.entries()
     assert (entry["PI_AGENT_EVENT"], entry["_UID"], entry["SYSLOG_IDENTIFIER"]) == ("denied", "1000", "pi")
+    assert entry["PI_AGENT_CODE"] == "E77-root"
     assert entry["PI_AGENT_STATUS"] == "77" and entry["PI_AGENT_REASON"].startswith("denied: /home/alice is outside")
 
 

@@ -37,7 +37,7 @@ def test_remove_with_state_and_accounts_leaves_nothing_of_apply(playing):
     machine.write("/var/lib/pi-agent/users/strange", "an administrator's\n")
     try:
         shown = said(machine, "remove", "--state", "--accounts", "--yes", status=INVALID)
-        assert "/var/lib/pi-agent/users holds something that is not pi-agent's" in shown, shown
+        assert "/var/lib/pi-agent/users contains something that is not pi-agent's" in shown, shown
         machine.root(["rm", "/var/lib/pi-agent/users/strange"], check=True)
         shown = said(machine, "remove", "--state", "--accounts", "--yes")
         assert "done: remove the account pi-agent-alice\n" in shown, shown

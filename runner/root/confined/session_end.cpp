@@ -162,7 +162,7 @@ AgentEnded Ending::run_recorded(const std::function<AgentEnded()> &run)
     } catch (const Failure &failure) {
         explain();
         try {
-            record_.failed(failure.status(), failure.what());
+            record_.failed(failure.status(), failure.what(), failure.kind());
         } catch (const Failure &) { // NOLINT(bugprone-empty-catch): main tries again, and tells the user
         }
         throw;

@@ -64,9 +64,9 @@ UniqueFd open_defaults(const AsRoot & /*root*/)
     try {
         return open_trusted(build::defaults_path, O_RDONLY | O_DIRECTORY, "directory of default files");
     } catch (const SystemFailure &failure) {
-        throw Failure(FailureKind::agent_home,
-                      std::string(failure.what()) + "; these files begin every agent's home, so the installation is incomplete: ask the "
-                                                    "administrator to install pi-agent again");
+        throw Failure(FailureKind::agent_home, std::string(failure.what()) +
+                                                   "; these files begin every agent's home, so the installation is incomplete: ask the "
+                                                   "administrator to install pi-agent again");
     }
 }
 

@@ -90,7 +90,7 @@ public:
     // How the session ended. Throws Failure when that can be recorded nowhere.
     void ended(const AgentEnded &how) { end({how, asked_, {}, {}, {}}); }
     // Why there was no session, or why the one that started is over; the same reason once. Throws as above.
-    void failed(ExitStatus status, const std::string &reason);
+    void failed(ExitStatus status, const std::string &reason, FailureKind kind = FailureKind::other);
 
 private:
     void end(EndedEvent event);

@@ -138,12 +138,12 @@ void SessionRecord::end(EndedEvent event)
     flock(ours.get(), LOCK_UN); // whatever child still has a copy of it
 }
 
-void SessionRecord::failed(ExitStatus status, const std::string &reason)
+void SessionRecord::failed(ExitStatus status, const std::string &reason, FailureKind kind)
 {
     const std::string why = asked_.empty() ? reason : asked_;
     if (recorded_failure_ == reason) return;
     if (!started_)
-        record_event(subject_, DeniedEvent{status, why});
+        record_event(subject_, DeniedEvent{status, why, kind});
     else if (open_end_)
         end({std::nullopt, why, {}, {}, {}});
     else

@@ -37,17 +37,17 @@ TEST_CASE("users, groups and roots that the host does not have are errors with t
     CHECK(contains(host_problems(head + "users: {no-such-user: {roots: [/srv/a]}}\n"),
                    "p.yaml:3:9: users.no-such-user: this host has no user 'no-such-user'"));
     CHECK(contains(host_problems(head + "users: {'%no-such-group': {roots: [/srv/a]}}\n"),
-                   "p.yaml:3:9: users.%no-such-group: there is no group"));
+                   "p.yaml:3:9: users.%no-such-group: this host has no group"));
     CHECK(contains(host_problems(head + "users: {'%adm': {roots: [/srv/a]}}\n"),
-                   "p.yaml:3:9: users.%adm: 'adm' is a group that opens the host"));
+                   "p.yaml:3:9: users.%adm: 'adm' is a group whose members control the host"));
 }
 
 TEST_CASE("roots that their user cannot reach are errors with their place" * doctest::skip(not_root()))
 {
     CHECK(contains(host_problems(head + "users: {daemon: {roots: [/usr/no-such-root]}}\n"),
-                   "p.yaml:3:26: users.daemon.roots[0]: the root '/usr/no-such-root' does not exist; create it, or the administrator"));
+                   "p.yaml:3:26: users.daemon.roots[0]: the root '/usr/no-such-root' does not exist; create it or remove it from roots"));
     CHECK(contains(host_problems(head + "users: {daemon: {roots: [/root/x]}}\n"),
-                   "the root '/root/x' is not accessible to daemon: a directory above it"));
+                   "the root '/root/x' is not accessible to daemon; the owner of a directory above it"));
     CHECK(host_problems(head + "users: {daemon: {roots: [/usr/share]}}\n").empty());
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("mistakes of the text, between keys and of the host are told at once, 
     const std::string said = PolicyError(report.errors).what();
     for (const auto *word : {"draft.yaml:4:1: networks: unknown key; did you mean 'network'?", "users.no-such-user.roots[0]: '/' is",
                              "users.no-such-user.env.A: must be text", "agent.accounts: missing", "this host has no user 'no-such-user'",
-                             "there is no group 'no-such-group'", "/usr/no-such-agent"})
+                             "this host has no group 'no-such-group'", "/usr/no-such-agent"})
         CHECK_MESSAGE(contains(said, word), said);
     if (!not_root())
         for (const auto *word : {"/usr/no-such-1", "/usr/no-such-2"})

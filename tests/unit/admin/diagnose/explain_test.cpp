@@ -50,7 +50,7 @@ TEST_CASE("a directory is explained with the roots, as text and as JSON")
     CHECK(contains(text, "entry:    users.alice (p.yaml:2:9)"));
     CHECK(contains(text, "~/projects (p.yaml:2:25) is " + somebody.directory.path() + "/home/projects"));
     CHECK(contains(text, "~/absent (p.yaml:2:37): unusable: the root '~/absent' (" + somebody.directory.path() +
-                             "/home/absent) does not exist; create it, "));
+                             "/home/absent) does not exist; create it or remove it from roots"));
     CHECK(contains(text, "HOME=/var/lib/pi-agent/users/alice/home"));
     const auto json = to_json(explanation);
     CHECK(json["authorised"] == true);
@@ -90,7 +90,7 @@ TEST_CASE("each variable is explained with what sets it, and what looks like a s
     CHECK(contains(text, "  SHELL=/bin/bash (pi-agent)\n"));
     CHECK_FALSE(contains(text + to_json(explanation).dump(), "hush"));
     somebody.directory.write("home/.pi/agent/env", "A\n");
-    CHECK(contains(to_text(somebody.explained(std::nullopt)), "no start is possible: " + file + ":1: no '='"));
+    CHECK(contains(to_text(somebody.explained(std::nullopt)), "no start is possible: " + file + ":1: this line has no '='"));
 }
 
 TEST_CASE("it is explained whether the agent gets the user's git identity and notes about its box")

@@ -303,6 +303,11 @@ TEST_CASE("what the runner says arrives at the wrapper")
     REQUIRE(std::holds_alternative<FailureReport>(failure));
     CHECK(std::get<FailureReport>(failure).status == ExitStatus::limit);
     CHECK(std::get<FailureReport>(failure).text == "text\n");
+    CHECK(std::get<FailureReport>(failure).kind == FailureKind::other);
+    const auto of_kind = decode_runner_message(encode(FailureReport{ExitStatus::denied, "no", FailureKind::outside_roots}));
+    CHECK(std::get<FailureReport>(of_kind).kind == FailureKind::outside_roots);
+    const auto unknown = static_cast<FailureKind>(static_cast<int>(last_failure_kind) + 1);
+    CHECK_THROWS_AS(static_cast<void>(decode_runner_message(encode(FailureReport{ExitStatus::denied, "no", unknown}))), ProtocolError);
     const auto notice = decode_runner_message(encode(Notice{""}));
     REQUIRE(std::holds_alternative<Notice>(notice));
     CHECK(std::get<Notice>(notice).text.empty());

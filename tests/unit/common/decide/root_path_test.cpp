@@ -87,8 +87,7 @@ TEST_CASE("refuses what is absent or no directory, with the reason")
     home.directory.write("home/file", "");
     for (const auto *absent : {"~/absent", "~/absent/below"}) {
         const std::string said = home.problem_of(absent);
-        CHECK(
-            contains(said, "/home/" + std::string(absent).substr(2) + ") does not exist; create it or remove it from roots"));
+        CHECK(contains(said, "/home/" + std::string(absent).substr(2) + ") does not exist; create it or remove it from roots"));
         CHECK_FALSE(contains(said, "cannot be used"));
     }
     CHECK(contains(home.problem_of("~/file"), "it is not a directory"));

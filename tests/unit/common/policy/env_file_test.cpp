@@ -73,11 +73,11 @@ TEST_CASE("what systemd would drop is an error with file and line, and never the
         std::string problem;
     };
     const std::vector<Row> rows = {
-        {"A=1\nsecret\n", "f:2: no '=' in this line"},
+        {"A=1\nsecret\n", "f:2: this line has no '='"},
         {"A=1\n\nexport B=secret\n", "f:3: the text before '=' is not the name of a variable; write NAME=value, without 'export'"},
-        {"1A=secret", "f:1: what is before '=' is not the name"},
-        {"=secret", "f:1: what is before '=' is not the name"},
-        {"A-B=secret", "f:1: what is before '=' is not the name"},
+        {"1A=secret", "f:1: the text before '=' is not the name"},
+        {"=secret", "f:1: the text before '=' is not the name"},
+        {"A-B=secret", "f:1: the text before '=' is not the name"},
         {"A='secret", "f:1: the quote ' is not closed"},
         {"B=1\nA=\"secret\n\n", "f:2: the quote \" is not closed"},
         {"A=\"secret\\", "f:1: the quote \" is not closed"},

@@ -6,6 +6,7 @@
 #include "support/policy_text.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <filesystem>
 #include <sys/stat.h>
 
 using namespace pi_agent;
@@ -56,7 +57,8 @@ TEST_CASE("root's own policy and policy.d load in lexical order" * doctest::skip
     SUBCASE("nor with one that its name would leave unread")
     {
         directory.write("policy.d/30-c.yml", "");
-        CHECK_THROWS_WITH_AS(static_cast<void>(load_policy(file)), doctest::Contains("30-c.yml: is not read as a part of the policy"), PolicyError);
+        CHECK_THROWS_WITH_AS(static_cast<void>(load_policy(file)), doctest::Contains("30-c.yml: is not read as a part of the policy"),
+                             PolicyError);
     }
     SUBCASE("nor one larger than the limit")
     {
@@ -163,11 +165,15 @@ TEST_CASE("a start reads its own user's file alone, and decides as the whole pol
                 static_cast<void>(load_policy_to_start(file, user));
             } catch (const Failure &failure) {
                 CHECK(failure.status() == ExitStatus::configuration);
+                CHECK(failure.kind() == (std::filesystem::exists(file) ? FailureKind::invalid_policy : FailureKind::no_policy));
                 return std::string(failure.what());
             }
             return std::string("nothing");
         };
         CHECK(told("bob") == "nothing");
+        std::filesystem::rename(file, file + ".away");
+        CHECK(doctest::String(told("bob").c_str()) == doctest::Contains("ask the administrator to write one"));
+        std::filesystem::rename(file + ".away", file);
         directory.write("users.d/bob.yaml", "rots: [/srv/b]\nnonsense: 1\n");
         CHECK(told("bob") == "the administrator's policy has 3 errors, so you cannot start pi. Ask them to run: pi-agentctl check");
         CHECK(told("alice") == "nothing");

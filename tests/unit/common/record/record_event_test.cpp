@@ -71,13 +71,15 @@ TEST_CASE("each event has its id, its words and its fields")
                                                                  {"PRIORITY", "4"},
                                                                  {"PI_AGENT_EVENT", "denied"},
                                                                  {"PI_AGENT_STATUS", "77"},
+                                                                 {"PI_AGENT_CODE", "E77"},
                                                                  {"PI_AGENT_REASON", "denied: no"}});
-    check_fields(DeniedEvent{ExitStatus::unavailable, "no podman"},
+    check_fields(DeniedEvent{ExitStatus::unavailable, "no podman", FailureKind::sandbox_method},
                  {{"MESSAGE", "no session for alice (a failure, not a denial): no podman"},
                   {"MESSAGE_ID", "7bf4d9228dc9412783564f72533c539c"},
                   {"PRIORITY", "4"},
                   {"PI_AGENT_EVENT", "denied"},
                   {"PI_AGENT_STATUS", "69"},
+                  {"PI_AGENT_CODE", "E69-method"},
                   {"PI_AGENT_REASON", "no podman"}});
     check_fields(ProblemEvent{"bad"}, {{"MESSAGE", "session ID: bad"},
                                        {"MESSAGE_ID", "6b13904c28cc477ab38d0614f010c115"},

@@ -125,7 +125,7 @@ TEST_CASE("what starts no program passes, and files are copied" * doctest::skip(
     CHECK(contains(host.passing(), "core.excludesfile: " + host.home + "/ignored is left out: "));
     std::filesystem::remove(host.home + "/ignored");
     host.place.link("home/ignored", "/dev/zero");
-    CHECK(contains(host.passing(), "ignored is left out: it is no regular file"));
+    CHECK(contains(host.passing(), "ignored is left out: it is not a regular file"));
 }
 
 TEST_CASE("more settings than a session takes are left out, and said so" * doctest::skip(not_root()))
@@ -136,9 +136,9 @@ TEST_CASE("more settings than a session takes are left out, and said so" * docte
     for (std::size_t number = 0; number < git_settings_limit + 7; ++number)
         text += "\ta" + std::to_string(number) + " = log\n";
     host.write("home/.gitconfig", text);
-    CHECK(contains(host.passing(), "alias.a499=log 7 of your settings do not count in the session"));
+    CHECK(contains(host.passing(), "alias.a499=log 7 of your settings are ignored in the session"));
     host.write("home/.gitconfig", "[alias]\n\tx = " + std::string(git_settings_size, 'x') + "\n");
-    CHECK(contains(host.passing(), "1 of your settings do not count in the session"));
+    CHECK(contains(host.passing(), "1 of your settings are ignored in the session"));
 }
 
 TEST_CASE("a filter of the user's and a signature are said where the repository asks for them" * doctest::skip(not_root()))

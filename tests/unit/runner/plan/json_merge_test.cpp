@@ -167,7 +167,7 @@ TEST_CASE("nesting is bounded at 128 levels, long before anything recurses too d
         CAPTURE(levels);
         const Caught caught = failure_of([&] { return parse_json_object(nested(levels), "s.json"); });
         CHECK(caught.status == 78);
-        CHECK(caught.text == "s.json: nested deeper than 128 levels");
+        CHECK(caught.text == "s.json: it is nested deeper than 128 levels");
     }
     std::string objects;
     for (int level = 0; level < 100'000; ++level)

@@ -51,7 +51,7 @@ std::string judged(const std::string &assignment, const PlacesInside &places = a
 
 bool stays_outside(const std::string &assignment)
 {
-    return judged(assignment).find(" stays outside") != std::string::npos;
+    return judged(assignment).find(" is not passed on") != std::string::npos;
 }
 
 TEST_CASE("what of PATH a session shows gets in, in the user's order, each once")
@@ -100,7 +100,7 @@ TEST_CASE("git's places that lie elsewhere stay outside, and so do all others wi
         judge_shell_places({"GIT_INDEX_FILE=.git/index", "TERM=x", "GIT_DIR=/srv/r.git", "GIT_PREFIX="}, at_own_path());
     CHECK(shell.presentation == List{"TERM=x"});
     REQUIRE(shell.notices.size() == 1);
-    CHECK(shell.notices.front().starts_with("GIT_DIR=/srv/r.git stays outside, "));
+    CHECK(shell.notices.front().starts_with("GIT_DIR=/srv/r.git is not passed on, "));
 }
 
 TEST_CASE("an editor passes where its program may be seen, and otherwise is told by its name")
@@ -108,7 +108,7 @@ TEST_CASE("an editor passes where its program may be seen, and otherwise is told
     for (const std::string assignment : {"EDITOR=vim", "VISUAL=vim -f", "VISUAL=/usr/bin/vim -f", "EDITOR=", "EDITOR=/home/alice/work/ed",
                                          "EDITOR=/home/alice/.nvm/ed\t-x", "VISUAL=/opt/e/e", "EDITOR=bin/ed"})
         CHECK(judged(assignment) == assignment);
-    CHECK(judged("EDITOR=/home/alice/bin/\x1b[31m -w").starts_with("told: EDITOR=/home/alice/bin/\\x1b[31m -w stays outside: "));
+    CHECK(judged("EDITOR=/home/alice/bin/\x1b[31m -w").starts_with("told: EDITOR=/home/alice/bin/\\x1b[31m -w is not passed on: "));
     CHECK(stays_outside("VISUAL=/home/alice/work/../bin/e"));
     const ShellPlaces shell = judge_shell_places({"EDITOR=code --wait"}, at_own_path());
     CHECK(shell.presentation == List{"EDITOR=code --wait"});

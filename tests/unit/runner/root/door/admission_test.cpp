@@ -44,7 +44,7 @@ TEST_CASE("a root that only a group grants which opens the host is refused, the 
     const Account alice = account_in(1000);
     const Caught caught = caught_of(project_by(Gid(0)), alice);
     CHECK(caught.status == 78);
-    CHECK(has(caught.text, "the root /srv/app is granted by a group that opens the host"));
+    CHECK(has(caught.text, "the root /srv/app is granted by a group whose members control the host"));
     OpenedProject project = project_by(std::nullopt);
     project.git_directories.push_back(tree_by(Gid(0)));
     CHECK(caught_of(project, alice).status == 78);

@@ -124,8 +124,8 @@ TEST_CASE("sudo's word and the socket's creator must agree" * doctest::skip(not_
          "77 denied: the socket on standard input was made by uid 1, but sudo was called by uid 65534"},
         {"root's socket", 0, "65534", "77 denied: the socket on standard input was made by uid 0, but sudo was called by uid 65534"},
         {"one's own socket, another's SUDO_UID", 65534, "1", "made by uid 65534, but sudo was called by uid 1"},
-        {"root calling for root", 0, "0", "77 denied: root does not run the agent"},
-        {"a user who says root", 65534, "0", "77 denied: root does not run the agent"},
+        {"root calling for root", 0, "0", "77 denied: root cannot run the agent"},
+        {"a user who says root", 65534, "0", "77 denied: root cannot run the agent"},
         {"minus one", 65534, "-1", "77 denied: SUDO_UID is not a user id"},
         {"minus one, unsigned", 65534, "4294967295", "77 denied: SUDO_UID is not a user id"},
         {"a leading zero", 65534, "065534", "77 denied: SUDO_UID is not a user id"},
@@ -153,8 +153,8 @@ TEST_CASE("the socket's creator counts, not who holds it now" * doctest::skip(no
 
 TEST_CASE("standard input of any other kind is refused" * doctest::skip(not_root()))
 {
-    const std::string not_a_socket = "77 denied: standard input is not the wrapper's socket";
-    const std::string another_socket = "77 denied: standard input is a socket, but not the wrapper's";
+    const std::string not_a_socket = "77 denied: standard input is not a socket of pi";
+    const std::string another_socket = "77 denied: standard input is a socket, but not one of pi";
     const TemporaryDirectory directory;
     REQUIRE(::mkfifo((directory / "fifo").c_str(), 0600) == 0);
     CHECK(has(answer_for(open_path(directory.write("file", "x")), "65534"), not_a_socket));
@@ -176,7 +176,7 @@ TEST_CASE("a socket that was never connected has no creator who could be a calle
     REQUIRE(lonely.is_open());
     CHECK(has(answer_for(lonely, "65534"), "77 denied: the socket on standard input was made by uid 4294967295"));
     CHECK(has(answer_for(lonely, "4294967295"), "77 denied: SUDO_UID is not a user id"));
-    CHECK(has(answer_for(lonely, "0"), "77 denied: root does not run the agent"));
+    CHECK(has(answer_for(lonely, "0"), "77 denied: root cannot run the agent"));
 }
 
 } // namespace authenticate_test

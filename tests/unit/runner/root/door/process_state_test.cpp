@@ -301,7 +301,7 @@ TEST_CASE("securebits that a caller set are refused" * doctest::skip(not_root())
               const AsRoot root = AsRoot::claim();
               if (::prctl(PR_SET_SECUREBITS, no_setuid_fixup, 0, 0, 0) != 0) return "set-up failed";
               return failure_of([&] { reset_process_state(root); }).text;
-          }) == "denied: called with securebits set");
+          }) == "denied: called with securebits set; run pi from an ordinary shell of this host");
 }
 
 } // namespace process_state_test

@@ -64,7 +64,7 @@ TEST_CASE("what is no file, is too large or is not in the syntax is an error tha
         CHECK_MESSAGE(caught.status == 78, name);
         CHECK_MESSAGE(has(caught.text, home / name), caught.text);
     }
-    CHECK(has(failure_of([&] { return read_host_env_files(UserPaths({}), {"odd"}, home.path()); }).text, "odd:2: no '='"));
+    CHECK(has(failure_of([&] { return read_host_env_files(UserPaths({}), {"odd"}, home.path()); }).text, "odd:2: this line has no '='"));
 }
 
 } // namespace env_files_test

@@ -52,7 +52,7 @@ TEST_CASE("a stamp that is no version is an error that names it and what to do, 
         agent.place.write("meta/version", text);
         const Caught caught = failure_of([&] { return read_stamp(agent.state); });
         CHECK(caught.status == 78);
-        CHECK(has(caught.text, agent.place / "meta/version says which pi-agent used the agent's home last, but holds no version"));
+        CHECK(has(caught.text, agent.place / "meta/version must hold the version of pi-agent that last used the agent's home"));
         CHECK(has(caught.text, "remove it: then the home counts as new"));
         CHECK_FALSE(has(caught.text, "\x1b"));
     }
