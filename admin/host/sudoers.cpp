@@ -116,7 +116,7 @@ std::string sudoers_text(const Policy &policy, const std::string &policy_file, c
                                    "# What other rules say of the environment and of terminals does not reach the runner.\n"
                                    "Defaults!{1} env_reset, !env_keep, !env_check, !use_pty\n",
                                    escape_for_display(policy_file), runner);
-    // A line of its own: sudo-rs does not know these settings and needs none of them, but would ignore the whole line above with them.
+    // A line of its own: sudo-rs does not know these settings, has no such features, and would leave out the line above with them.
     // Without a PAM session to close, sudo becomes the runner instead of waiting for it (sudoers(5), pam_session). PAM still decides who
     // may start it.
     if (kind == SudoKind::original)
