@@ -61,7 +61,7 @@ public:
         if (!build::is_system_managed) rule_ = read_sudoers(*observer_.root(), sudoers_directory);
     }
 
-    // As a user who can start pi already; there may be none yet. Throws Failure(unavailable) if the sandbox does not hold.
+    // Tries it as users who can start pi already; there may be none yet. Throws Failure(unavailable) if the sandbox does not hold.
     void before()
     {
         const auto report = try_sandbox(policy_, observer_, [this](const Account &user, const AccessRules &rules) {

@@ -1,4 +1,4 @@
-// The commands that change the host: apply, remove, rollback, init, edit; and what they show beforehand.
+// The commands that change the host: apply, remove, rollback, init, edit; and what they print before a change.
 #pragma once
 
 #include "common/host/account.hpp"

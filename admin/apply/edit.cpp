@@ -81,8 +81,8 @@ std::string mistakes_in(const PolicyFiles &files, const Observer &observer)
     }
 }
 
-// An edit that was cut short (the host went down, the terminal was closed) left work that may be wanted.
-// True if the administrator goes on with it.
+// An edit that was cut short (the host went down, the terminal was closed) left work that may be wanted. True if the administrator goes on
+// with it.
 bool take_up_or_begin(const Draft &draft, const std::string &text)
 {
     if (draft.exists()) {

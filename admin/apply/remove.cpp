@@ -25,7 +25,7 @@ namespace pi_agent {
 
 namespace {
 
-// What apply did follows from what it applied, not from what has been written since.
+// What apply did follows from the policy that it applied, not from what somebody has written since.
 Policy applied_policy(const AsRoot &root)
 {
     const auto applied = read_applied(root);

@@ -8,7 +8,7 @@
 
 namespace pi_agent {
 
-// What -v and -q do, from now on.
+// Sets what -v and -q do, from now on.
 void log_steps();
 void be_quiet();
 

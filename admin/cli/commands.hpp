@@ -1,4 +1,4 @@
-// The command line of pi-agentctl: its commands, and what may stand in it.
+// The command line of pi-agentctl: its commands, and their options and arguments.
 #pragma once
 
 #include <CLI/CLI.hpp>

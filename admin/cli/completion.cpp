@@ -1,4 +1,4 @@
-// What may stand where the cursor is in a command line of pi-agentctl, found by walking the same commands and options that parse it.
+// Candidates for the word at the cursor in a command line of pi-agentctl, found by walking the same commands and options that parse it.
 #include "admin/agents/agents.hpp"
 #include "admin/apply/apply.hpp"
 #include "admin/cli/commands.hpp"
@@ -160,7 +160,7 @@ const CLI::Option *positional(const CLI::App &app, std::size_t index)
     return !all.empty() && all.back()->get_items_expected_max() > 1 ? all.back() : nullptr;
 }
 
-// Where a command line has come to.
+// Where in the tree of commands a command line is.
 struct Place {
     const CLI::App *command = nullptr;
     const CLI::Option *awaited = nullptr; // the option whose value comes next

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t advice_columns = 100;
 
-// At the spaces, but what stands between backquotes is one word: a command is pasted as a whole.
+// Divides text at spaces, but what is between backquotes is one word: a command is pasted as a whole.
 std::vector<std::string> words_of_advice(std::string_view text)
 {
     std::vector<std::string> words;

@@ -31,10 +31,10 @@ struct ExplainedVariable {
 
 struct ExplainedEnvironment {
     std::vector<ExplainedVariable> variables; // by name
-    std::vector<std::string> notes;           // files that could not be looked at, or cannot be used, and variables that are left out
+    std::vector<std::string> notes;           // files that were not examined or cannot be used, and omitted variables
 };
 
-// Without what the user's shell says of its terminal, which is the lowest layer.
+// Without the variables that describe the user's terminal, which are the lowest layer.
 ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules &rules, const Observer &observer, const Account &user,
                                          const std::string &home);
 

@@ -122,7 +122,7 @@ std::string secret_in_document(const std::string &document, const std::string &p
 std::vector<Diagnostic> find_warnings(const Policy &policy);
 void warn(const std::vector<Diagnostic> &found, std::ostream &warnings);
 
-// All mistakes of a policy whose files are at hand: its own, and where it does not fit this host.
+// All mistakes of a policy whose files are given: its own, and where it does not fit this host.
 std::vector<Diagnostic> find_mistakes(const PolicyReading &reading, const Observer &observer, Means means);
 
 // What a check looks at: the policy and this host, or its text alone, for another host (a machine that builds a system).
@@ -142,7 +142,7 @@ struct CheckReport {
 // is wrong with the others. Throws only if the policy cannot be judged at all.
 CheckReport check_policy(const std::optional<std::string> &draft, CheckScope scope = CheckScope::host);
 
-// Of a valid policy.
+// The text of `check` for a valid policy.
 std::string to_text(const CheckReport &report);
 // What `check --json` prints (docs/reference/json.md), except the version of its form (print_json).
 nlohmann::json to_json(const CheckReport &report);
@@ -174,7 +174,7 @@ struct CanaryReport {
     SandboxMethod method = SandboxMethod::systemd;
     std::string user;                  // empty: nobody of the policy could be taken
     std::string directory;             // where it was started
-    std::vector<CanaryAnswer> answers; // empty: no session came about
+    std::vector<CanaryAnswer> answers; // empty: no session started
     std::vector<std::string> said;     // by pi, a line each
     int status = 0;                    // of pi
     [[nodiscard]] std::vector<CanaryAnswer> wrong() const;
@@ -186,8 +186,8 @@ struct CanaryReport {
 // Failure.
 CanaryReport run_canary(const Policy &policy, const Observer &observer, const std::optional<std::string> &name);
 
-// The same as the first user of the policy for whom `can_try` is true and whose session comes about: what keeps one user from starting (a
-// broken configuration) says nothing about the sandbox. After a few it gives up, and reports the first.
+// The same as the first user of the policy for whom `can_try` is true and whose session starts: what keeps one user from starting (a broken
+// configuration) says nothing about the sandbox. After a few users it gives up, and reports the first.
 using CanTry = std::function<bool(const Account &user, const AccessRules &rules)>;
 CanaryReport try_sandbox(const Policy &policy, const Observer &observer, const CanTry &can_try);
 
@@ -195,7 +195,7 @@ CanaryReport try_sandbox(const Policy &policy, const Observer &observer, const C
 std::string to_text(const CanaryReport &report);
 nlohmann::json to_json(const CanaryReport &report);
 
-// Users of the policy by name, members of groups as of now; each once.
+// Users of the policy by name, with the current members of its groups; each once.
 std::vector<std::string> users_of(const Policy &policy);
 
 } // namespace pi_agent

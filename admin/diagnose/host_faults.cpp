@@ -73,7 +73,7 @@ std::string joined(const std::vector<std::string> &texts)
     return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-// Why a root cannot be mounted for this agent; empty if it can. The mount that this makes is in no tree, and goes again.
+// Why a root cannot be mounted for this agent; empty if it can. The mount that this makes is in no tree, and ends with this function.
 std::string problem_of_root_mapping(const AsRoot &root, const std::string &path, const Account &user, const Account &agent)
 {
     try {
@@ -110,8 +110,8 @@ bool find_state_fault(const std::string &path, bool may_be_missing, Faults &faul
     return true;
 }
 
-// Each level may be a mount of its own (runner/root/session/state_directory.cpp). Of all their components, root does not own only the last
-// of a home.
+// Each level may be a mount of its own (runner/root/session/state_directory.cpp). Root owns all of their components except the last one of
+// a home.
 void find_state_faults(const Policy &policy, const AgentsOfUsers &agents, Faults &faults)
 {
     const std::string users = policy.agent.state_dir + "/users";

@@ -40,7 +40,7 @@ public:
     [[nodiscard]] Finding resolve_directory(const std::string &path, const Account &user) const;
     // Where agents of `user` write. Throws Failure when it cannot be found out; only where can_look_for(user).
     [[nodiscard]] AgentPlaces agent_places(const Policy &policy, const AccessRules &rules, const Account &user) const;
-    // One finding for each absolute path, where it can be found out: the agents' directory that the way there leads into, or "".
+    // One finding for each absolute path, where one can be made: the agents' directory that the path leads into, or "".
     [[nodiscard]] std::vector<Finding> agents_on_way(const Policy &policy, const AccessRules &rules, const Account &user,
                                                      const std::vector<std::string> &paths) const;
     // What a start of the user leaves out because agents can have made it lead elsewhere, each as a text (common/decide/root_path.hpp).

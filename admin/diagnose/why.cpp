@@ -181,7 +181,7 @@ std::string shown_root(const Explanation &explanation)
     return explanation.home + "/" + alias_directory + "/" + alias_of(directory->text);
 }
 
-// What would show something of a home. Programs in hidden directories are for `toolchains`; a root is a directory of projects.
+// Which key would show a part of a home. Programs in hidden directories are for `toolchains`; a root is a directory of projects.
 Reason reason_in_homes(const std::string &path, OnHost on_host, const Explanation &explanation)
 {
     const std::string roots = "users." + explanation.user.name + ".roots";

@@ -31,7 +31,7 @@ void check_can_be_made(const AgentAccount &agent, Problems &problems)
                  remedy + ", or create the account yourself");
 }
 
-// Users that the policy names or authorises through a group, today. An agent's account in such a group is a problem of its own.
+// Users that the policy names, or authorises through a group today. An agent's account in such a group is another problem.
 std::vector<Account> policy_users(const Policy &policy, const MembersOf &members_of)
 {
     std::vector<Account> users;

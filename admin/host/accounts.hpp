@@ -14,7 +14,7 @@
 
 namespace pi_agent {
 
-// --- The accounts that agents run as: which the policy needs, what is wrong with those there are, and making those that are missing.
+// --- The accounts that agents run as: which ones the policy needs, what is wrong with existing ones, and making the missing ones.
 
 struct AgentAccount {
     std::string name;

@@ -106,7 +106,7 @@ bool is_agents(const std::string &package)
     });
 }
 
-// With another prefix than npm's own (/opt/node/lib/node_modules), the command tells where.
+// With another prefix than npm's own (/opt/node/lib/node_modules), the command shows where the package is.
 std::set<std::string> find_packages(const Policy &policy)
 {
     std::set<std::string> packages;

@@ -1,4 +1,4 @@
-// Where the agent is installed, and whether npm put it there for all.
+// Where the agent is installed, and whether npm installed it for everybody.
 #pragma once
 
 #include "admin/host/root_files.hpp"
@@ -53,7 +53,7 @@ struct FormerRights {
     mode_t mode = 0755;
 };
 
-// By canonical path. Kept beside the policies that were applied (admin/host/root_files.hpp), in a directory of root's alone.
+// By canonical path. Kept beside the policies that were applied (admin/host/root_files.hpp), in a directory that only root can enter.
 using HiddenPlaces = std::map<std::string, FormerRights>;
 HiddenPlaces read_hidden_places(const AsRoot &root);
 
@@ -69,7 +69,7 @@ void give_back_hidden(const AsRoot &root, const std::set<std::string> &current, 
 
 // --- The agent as npm installs it for everybody (npm install -g), beside the one that the policy names.
 
-// Where everybody's shell finds programs.
+// The directories where everybody's shell finds programs.
 inline constexpr std::array<const char *, 6> system_program_directories = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
                                                                            "/usr/bin",        "/opt/bin",       "/snap/bin"};
 

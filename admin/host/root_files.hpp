@@ -107,7 +107,7 @@ inline std::string path_of_applied(const std::string &name)
 {
     return std::string(applied_directory) + "/" + name;
 }
-constexpr const char *hidden_name = "hidden.json"; // of admin/host/hidden_places.cpp, which goes with the directory
+constexpr const char *hidden_name = "hidden.json"; // the file of admin/host/hidden_places.cpp, removed with the directory
 struct AppliedPolicies {
     std::optional<PolicyFiles> last, previous;
 };

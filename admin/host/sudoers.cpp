@@ -34,7 +34,7 @@ UniqueFd open_rules(const std::string &directory)
     return open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of sudo rules");
 }
 
-// What is installed now, when root owns it and others cannot write it.
+// The installed rule, if root owns it and others cannot write it.
 struct Installed {
     std::string text;
     bool exact; // owner and mode are as they must be
@@ -121,7 +121,7 @@ std::string sudoers_text(const Policy &policy, const std::string &policy_file, c
     // may start it.
     if (kind == SudoKind::original)
         text += fmt::format("Defaults!{} !setenv, !requiretty, !log_input, !log_output, !pam_session, !pam_setcred\n", runner);
-    // By number where the name means something else to sudo.
+    // By number if the name means something else to sudo.
     const auto who = [](const UserEntry &entry) -> std::string {
         if (is_plain_name(entry.name) || !defence_is_on("numbers-in-sudoers")) return (entry.is_group ? "%" : "") + entry.name;
         if (entry.is_group) {

@@ -27,7 +27,7 @@ struct RenderOptions {
 
 std::string default_image();
 
-// What --target may say.
+// The values of --target.
 std::vector<std::string> render_targets();
 
 // For root. Anybody may ask for seccomp, which is the same everywhere.
@@ -68,7 +68,7 @@ std::string render_quadlet(const RenderPlan &plan, const std::vector<std::string
 // JSON in the form of the OCI runtime specification (config-linux.md, Seccomp), for this program's own architecture.
 std::string render_seccomp();
 
-// The bits of `mask` in one argument are `value`.
+// Holds when the bits of `mask` in one argument are `value`.
 struct ArgumentBits {
     std::uint64_t mask;
     std::uint64_t value;
@@ -78,7 +78,7 @@ struct ArgumentBits {
 // By the number of the argument; all must hold. Empty: whatever the arguments are.
 using PassingCondition = std::map<unsigned, ArgumentBits>;
 
-// By the call's name: it passes where one of the conditions holds, and what is not here does not pass.
+// By the call's name: the call passes if one of the conditions holds. A call that is not here does not pass.
 std::map<std::string, std::vector<PassingCondition>> passing_calls();
 
 // --- A plan as a line for Slurm, for clusters whose nodes all have the product: there our own runner honours the policy.

@@ -45,7 +45,7 @@ std::vector<std::string> podman_options(const RenderPlan &plan, bool with_runtim
     std::vector<std::string> options;
     for (const Gid group : plan.groups)
         options.push_back(fmt::format("--group-add={}", group.value()));
-    // What the policy says, or the default, of this host's memory.
+    // The policy's limit, or the default, of this host's memory.
     const std::uint64_t share = limits.memory_share ? limits.memory_share->amount : session_memory_percent;
     const std::uint64_t memory = limits.memory ? limits.memory->amount : plan.host_memory / 100 * share;
     options.push_back(fmt::format("--memory={}", memory));
@@ -89,8 +89,7 @@ using namespace std::string_view_literals;
 constexpr std::array without_runner = {"BindsTo"sv,   "Requires"sv,       "After"sv,         "CollectMode"sv, "AddRef"sv,
                                        "ExecStart"sv, "StandardOutput"sv, "StandardError"sv, "KillSignal"sv,  "Description"sv};
 
-// An older systemd passes over a setting that it does not know. It passes over PrivateUsers=identity as well, and has no user namespace
-// then.
+// An older systemd ignores a setting that it does not know. It ignores PrivateUsers=identity as well, and then has no user namespace.
 constexpr SystemdFeatures every_feature{systemd_with_private_pids, true, true, false};
 
 constexpr const char *rendered_directory = "/run/pi-agent-rendered";
@@ -111,7 +110,7 @@ SandboxPlan sandbox_of(const RenderPlan &plan)
 {
     SandboxPlan sandbox{{}, plan.user.uid, plan.agent.uid, plan.agent.gid,      plan.groups,       {}, place_of(plan) + "/root",
                         {}, plan.home,     {plan.place},   plan.policy.network, plan.policy.limits};
-    // A rendered unit has no launcher that looks what confines a debugger there: an older systemd passes over PrivatePIDs=.
+    // A rendered unit has no launcher that looks what confines a debugger there: an older systemd ignores PrivatePIDs=.
     sandbox.tracing = plan.policy.tracing == Tracing::always ? Tracing::always : Tracing::never;
     for (const auto &mount : mounts_of(plan)) {
         const std::string source = mount.of_project ? place_of(plan) + "/project" + mount.source.substr(plan.tree.size()) : mount.source;

@@ -61,7 +61,7 @@ Json labels_of(const RenderPlan &plan)
     return {{"app.kubernetes.io/name", "pi-agent"}, {"app.kubernetes.io/instance", plan.name}};
 }
 
-// Of the Secret with the variables of one file of env_files.
+// The name of the Secret with the variables of one file of env_files.
 std::string secret_name(const RenderPlan &plan, std::size_t index)
 {
     return fmt::format("{}-env-{}", plan.name, index + 1);
@@ -79,7 +79,7 @@ Json mounts_of_pod(const RenderPlan &plan)
 {
     Json mounts = Json::array();
     mounts.push_back(mount_of("workspace", plan.home, "home", false));
-    // What is above the documents, so that it cannot be renamed; in every Job, so that no other Job leaves a link there.
+    // What is above the documents is mounted, too, so that it cannot be renamed; in every Job, so that no other Job leaves a link there.
     for (const auto &directory : {split_last(agent_directory).first, std::string(agent_directory)})
         mounts.push_back(mount_of("workspace", join_path(plan.home, directory), join_path("home", directory), false));
     for (const auto &document : documents_of(plan))

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t label_limit = 63; // RFC 1123
 constexpr std::size_t hash_length = 9;  // "-1f3a99c2"
 
-// Of the user and the tree together: unit names, containers and Jobs of two users never meet.
+// Made from the user and the tree together, so that unit names, containers and Jobs of two users never meet.
 std::string name_of(const std::string &user, const std::string &tree)
 {
     const std::string alias = alias_of("/" + user + tree);

@@ -25,7 +25,7 @@ struct RenderFound {
     std::string tree;                        // what the session shows: the root or the repository, canonical
     std::string below;                       // the working directory beneath it
     std::vector<Gid> groups;                 // those that granted what is shown
-    std::vector<std::string> beside;         // git directories of the repository that lie elsewhere
+    std::vector<std::string> beside;         // git directories of the repository that are elsewhere
     std::map<std::string, PointKind> points; // what is protected, relative to the tree, and what is above it
     std::vector<std::string> host_variables; // where the user's own files set some
     std::uint64_t host_memory = 0;

@@ -196,7 +196,7 @@ void require_printable(const std::string &path)
     throw Failure(ExitStatus::unavailable, "the name " + escape_for_display(path) + " cannot be written down for an engine; rename it");
 }
 
-// What is neither quoted nor divided anywhere.
+// Such a name is neither quoted nor divided anywhere.
 void require_harmless(const std::string &path)
 {
     if (is_property_safe(path) && path.find(':') == std::string::npos) return;

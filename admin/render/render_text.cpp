@@ -19,7 +19,7 @@ namespace pi_agent {
 
 namespace {
 
-// Means nothing to shells and unit files.
+// Has no special meaning to shells and unit files.
 bool is_plain(std::string_view text)
 {
     return is_property_safe(text) && !text.empty();

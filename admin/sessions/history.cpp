@@ -127,7 +127,7 @@ Row to_short_row(const PastStart &start)
 std::string to_line(const LogEntry &entry)
 {
     const std::string identifier = entry.field("SYSLOG_IDENTIFIER");
-    // What the record says of itself is harmless already, and escaping is not idempotent.
+    // The record's own values are harmless already, and escaping is not idempotent.
     const bool harmless = entry.is_roots() && !entry.field("PI_AGENT_EVENT").empty();
     const std::string message = entry.field("MESSAGE");
     return fmt::format("{} {}: {}\n", to_local_time(entry.time_usec),

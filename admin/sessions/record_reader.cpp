@@ -127,7 +127,7 @@ void require_readable()
                   "only root and members of the group systemd-journal can read the record, which is in the journal; use sudo");
 }
 
-// With those of the file that are wanted, in the order of their times.
+// Adds the wanted entries of the file, and sorts by time.
 std::vector<LogEntry> with_file(std::vector<LogEntry> entries, std::optional<std::uint64_t> since,
                                 const std::function<bool(const LogEntry &)> &is_wanted)
 {

@@ -32,8 +32,8 @@ struct SessionView {
     SessionUsage usage;
 };
 
-// In the order in which they started, those that are still being prepared at the end. Of `user` alone where one is given. Values of the
-// record are harmless (common/record/record_event.hpp), names are plain.
+// In the order in which they started; those that are still being prepared come last. Only of `user` if one is given. Values of the record
+// are harmless (common/record/record_event.hpp), names are plain.
 std::vector<SessionView> list_sessions(const AsRoot &root, const std::optional<std::string> &user);
 
 // Which of these `id`, a whole one or its beginning, names. Throws Nothing if there is no such session, with `listing`, the command that
@@ -51,7 +51,7 @@ struct StopOrder {
 // Returns when they are gone. Throws Nothing if there is no session to end, Failure(system_failure) if one does not end.
 void run_stop(const StopOrder &order, std::ostream &out);
 
-// --- Ends the sessions of users whom the policy does not authorise any more; all of them under the emergency stop.
+// --- Ends the sessions of users whom the policy does not authorise any more; under the emergency stop, all of them.
 
 using FindAccount = std::function<std::optional<Account>(Uid)>;
 
@@ -65,13 +65,13 @@ std::vector<std::string> end_unauthorised_sessions(const AsRoot &root, const Pol
 // What fails is a warning.
 void stop_empty_scopes(const AsRoot &root, Changes &changes, std::ostream &warnings);
 
-// A session that does not end, as far as it is known: without a unit (method bwrap), or an account, that is empty.
+// A session that does not end, as far as it is known. Empty are the unit (method bwrap) and the account if it has none of these.
 struct LeftSession {
     std::string id;
     std::string unit;
     std::string account;
 };
-// What to look at it with, in a message.
+// What to look at it with, for a message.
 std::string where_to_look(const std::vector<LeftSession> &left);
 
 // Throws Failure(system_failure) that says where to look, if sessions are left; `problem` is its beginning.
@@ -83,7 +83,7 @@ inline const std::string &place_of(const std::string &directory, const std::stri
     return directory.empty() ? project : directory;
 }
 
-// --- Reading the record back (docs/reference/record.md): from the journal, and from the file that stands in for it.
+// --- Reads the record back (docs/reference/record.md): from the journal, and from the file that replaces it.
 
 struct LogEntry {
     std::uint64_t time_usec; // since 1970
@@ -117,7 +117,7 @@ struct PastStart {
     std::optional<std::uint64_t> started_usec, ended_usec; // since 1970; of a refusal `ended` alone
     std::optional<std::uint64_t> duration_usec, memory_peak, cpu_usec;
     std::optional<std::uint64_t> exit_code, exit_signal;
-    std::optional<std::uint64_t> refused; // no session came about: the exit status of pi
+    std::optional<std::uint64_t> refused; // no session started: the exit status of pi
     std::string code;                     // of the refusal, "E77-root"; empty in records of versions without codes
     bool is_probe = false;                // of pi-agentctl's, which tried the sandbox (apply, doctor)
     bool said_by_root = true;             // false: a refusal of the wrapper's, in its user's name
@@ -146,7 +146,7 @@ std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const Hi
 
 // Both throw Nothing if nothing is recorded, and Failure(denied) for those who cannot read the journal.
 void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::ostream &notes);
-// With `follow` until the session has ended.
+// With `follow` it goes on until the session has ended.
 void run_logs(const std::string &id, bool follow, std::ostream &out);
 
 // --- pi-agentctl shell: a shell in the same sandbox as the agent, for people who want to see what the agent sees.

@@ -36,7 +36,7 @@ constexpr int measured_depth_limit = 200; // each level costs a descriptor
 constexpr unsigned entries_between_words = 4096;
 constexpr std::uint64_t block = 512; // stat(2)
 
-// In a child with the agent's rights: nothing that the agent arranges there meets root.
+// Measures in a child with the agent's rights, so that nothing that the agent arranges there meets root.
 class Measuring {
 public:
     explicit Measuring(FdRef channel) : channel_(channel) {}

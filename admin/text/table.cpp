@@ -33,7 +33,7 @@ bool goes_on(char byte)
     return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
 }
 
-// What is left out becomes "…", so that it has as many columns at most.
+// "…" replaces what is left out, so that the text has at most as many columns.
 std::string without_beginning(const std::string &text, std::size_t columns)
 {
     const std::size_t width = width_of(text);

@@ -35,7 +35,7 @@ void require_consent(const std::string &question, bool yes);
 // `letters`.
 char ask_letter(const std::string &question, const std::string &letters);
 
-// The answer, without blanks around it; `otherwise`, which the question shows in brackets, for an empty one. None at the end of input.
+// The answer, without blanks around it; `otherwise`, which the question shows in brackets, for an empty one. Empty at the end of input.
 std::optional<std::string> ask_line(const std::string &question, const std::string &otherwise);
 
 // A line that is not shown while it is typed; without a question if standard input is not a terminal. None at the end of input. A signal
@@ -101,8 +101,8 @@ nlohmann::json to_json(const Diagnostic &diagnostic);
 
 // --- The difference of two texts, line by line, for people.
 
-// In the unified form of diff -u, three lines around each change, each line indented by four spaces and made harmless; empty when they are
-// the same. The names stand in its head.
+// In the unified form of diff -u, three lines around each change, each line indented by four spaces and made harmless; empty if they are
+// the same. The head has the names.
 std::string text_diff(const std::string &old_name, const std::string &old_text, const std::string &new_name, const std::string &new_text);
 
 // --- How every command shows rows, sizes, durations and times to people, and its answer to programs.
@@ -115,7 +115,7 @@ using Row = std::vector<std::string>;
 // harmless already (common/base/text.hpp).
 std::string to_table(const Row &header, std::vector<Row> rows);
 
-// The columns of a terminal that standard output is, at most 100; none where `out` goes elsewhere: then everything is written whole.
+// The columns of the terminal that standard output is, at most 100. Empty if `out` goes elsewhere: then everything is written whole.
 std::optional<std::size_t> columns_for(const std::ostream &out);
 
 // The same for `columns`: what of the last column does not fit loses its beginning or its end, which becomes "…".

@@ -1,4 +1,4 @@
-// What the fetching program is told to fetch, and what it answers, line by line.
+// What the fetching program must fetch, and what it answers, line by line.
 #pragma once
 
 #include "common/agents/npm_settings.hpp"
@@ -48,7 +48,7 @@ std::string write_fetch_line(const FetchLine &line);
 // Empty for any other line.
 std::optional<FetchLine> read_fetch_line(std::string_view line);
 
-// Where it works, and what it leaves there: a node, and what npm made (systemd.exec(5), StateDirectory=).
+// Its working directory, and what it leaves there: a node, and what npm made (systemd.exec(5), StateDirectory=).
 inline constexpr const char *fetch_name = "pi-agent-fetch";
 inline constexpr const char *fetch_directory = "/var/lib/pi-agent-fetch";
 inline constexpr const char *fetched_tree = "tree";

@@ -1,4 +1,4 @@
-// What a registry says of a package, and the check sums that npm calls integrity.
+// A registry's answer about a package, and the check sums that npm calls integrity.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ inline constexpr std::size_t registry_answer_limit = std::size_t{64} << 20U;
 // `package` is for messages.
 PackageAnswer read_registry_answer(std::string_view json, const std::string &package, const std::string &version);
 
-// What a package.json says: its version, and the program that it has by that name ("bin"). Throws as above.
+// The content of a package.json: its version, and the program that it has by that name ("bin"). Throws as above.
 struct PackageProgram {
     std::string version;
     std::string program; // in the package

@@ -53,7 +53,8 @@ std::size_t receive_message(FdRef channel, msghdr &message, std::string &buffer,
         message.msg_controllen = control_size;
         const ssize_t length = recvmsg(channel.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT | flags);
         if (length >= 0) return static_cast<std::size_t>(length);
-        // ECONNRESET: the peer closed before it had read all. It is told once; what the peer said before that is still there.
+        // ECONNRESET: the peer closed before it had read everything. The kernel reports it once; what the peer had said before can still be
+        // read.
         if (errno == EINTR || errno == ECONNRESET) continue;
         if (errno != EAGAIN) throw_errno("receiving from the peer");
         wait_for_peer(channel, POLLIN, deadline, "the peer did not answer in time");

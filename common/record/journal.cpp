@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view socket_path = "/run/systemd/journal/socket";
 
-// A value with a newline would begin another field: it goes with its length instead.
+// A newline in a value would begin another field, so such a value goes with its length.
 void append(std::string &entry, const JournalField &field)
 {
     if (field.value.find('\n') == std::string::npos) {
