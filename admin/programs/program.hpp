@@ -33,8 +33,8 @@ ProgramResult run_program_apart(const std::vector<std::string> &arguments, int p
 // 128 and the signal.
 int run_at_terminal(const std::vector<std::string> &arguments, const std::vector<std::string> &variables);
 
-// For callers that start programs in another way: the variables ("NAME=value"); a file in memory as input (unlike with a pipe, the program
-// may read whenever it likes, and nobody waits for anybody); and the message about a program that does not end.
+// For callers that start programs in another way: the variables ("NAME=value"), a file in memory as input, and the message about a program
+// that does not end. Unlike a pipe, the file can be read at any time, and nobody waits for anybody.
 std::vector<std::string> program_variables();
 UniqueFd in_memory_input(std::string_view text);
 inline constexpr const char *program_too_late = "a program did not end in time";

@@ -11,8 +11,8 @@ namespace pi_agent {
 
 namespace {
 
-// The kernel adds a descriptor of the sender to each packet when somebody has switched SO_PASSPIDFD on, and a peer that shares our end of
-// the pair can (Linux 6.5; not in the headers of Debian 12).
+// The kernel adds a descriptor of the sender to each packet if somebody has switched SO_PASSPIDFD on. A peer that shares our end of the
+// pair can do that (Linux 6.5; not in the headers of Debian 12).
 constexpr int scm_pidfd = 4;
 constexpr std::uint64_t record_magic = 0x70692d7265630001; // "pi-rec", version 1
 

@@ -1,5 +1,5 @@
-// One datagram an entry (systemd.io, native journal protocol). sd_journal_sendv(3) is not used: where there is no journal it reports
-// success, where the journal hangs it waits for ever, and its library would cost every start of `pi` more than the rest of the wrapper
+// Sends one datagram an entry (systemd.io, native journal protocol). It does not use sd_journal_sendv(3): without a journal that reports
+// success, and if the journal hangs it waits for ever. Its library would also cost every start of `pi` more than the rest of the wrapper
 // does.
 #include "common/record/journal.hpp"
 
