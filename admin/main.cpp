@@ -35,7 +35,7 @@ std::vector<std::string> command_names(const CLI::App &app)
     return names;
 }
 
-// What was wrong, and which help answers it: that of the command, or where there is no such command, that of all.
+// What was wrong, and which help answers it: the command's or, if there is no such command, the general one.
 std::string usage_problem(const CLI::App &app, const CLI::ParseError &error, std::string_view first)
 {
     const auto chosen = app.get_subcommands();

@@ -1,4 +1,4 @@
-// install-agent, and agent list, upgrade, rollback and prune: their order of steps, and what they say.
+// install-agent, and agent list, upgrade, rollback and prune: the order of their steps, and what they print.
 #include "admin/agents/agents.hpp"
 
 #include "admin/host/root_files.hpp"
@@ -30,7 +30,7 @@ AsRoot begin_agent_command(const std::string &command)
     return claim_root(command, "reads and changes the agent's directories, so only root can run it");
 }
 
-// What is under way, on a terminal, in one line that is written over; elsewhere each step once.
+// Shows the current step: on a terminal in one line that it overwrites, elsewhere each step once.
 class FetchProgress {
 public:
     explicit FetchProgress(std::ostream &out) : out_(out), is_terminal_(::isatty(STDERR_FILENO) != 0) {}
@@ -101,7 +101,7 @@ FetchOrder order_of(const AsRoot &root, const KnownAgent &agent, const std::stri
     return order;
 }
 
-// Returns the version that is installed then.
+// Returns the version that was installed.
 std::string fetch_and_place(const AsRoot &root, const KnownAgent &agent, const FetchOrder &order, FetchProgress &progress)
 {
     const auto fetched = fetch_in_unit(
@@ -131,13 +131,13 @@ std::string fetch_version(const AsRoot &root, const KnownAgent &agent, const std
         try {
             remove_unfinished(root); // it may be large, and the disk full
         } catch (const Failure &failure) {
-            spdlog::debug("{}", failure.what()); // the next run removes it; what went wrong first is what is told
+            spdlog::debug("{}", failure.what()); // the next run removes it; the caller reports the first failure
         }
         throw;
     }
 }
 
-// All but the current one and the one before. While a session lives nothing goes: it may run any of them.
+// Removes all versions but the current one and the one before. Removes nothing while a session lives, which may run any of them.
 void remove_old(const AsRoot &root, const std::string &name, std::ostream &out)
 {
     for (const auto &agent : installed_agents(root)) {

@@ -1,4 +1,4 @@
-// Installing agents: fetched by an account that has nothing else, taken over by root, side by side, one of them in use.
+// Installs agents: an account that has nothing else fetches them, and root takes them over. Versions are side by side, one of them in use.
 #pragma once
 
 #include "common/agents/fetch_order.hpp"
@@ -16,7 +16,7 @@
 
 namespace pi_agent {
 
-// --- What this release knows of an agent: a directory of data below the product's own, named like it.
+// --- What this release knows of an agent: a directory of data below the product's own, with the agent's name.
 
 struct KnownAgent {
     std::string name;
@@ -27,13 +27,13 @@ struct KnownAgent {
 };
 
 std::vector<std::string> known_agents();
-// Throws Failure(usage) for an agent that this release does not know, Failure(unavailable) where there is no node for this machine.
+// Throws Failure(usage) for an agent that this release does not know, Failure(unavailable) if it knows no node for this machine.
 KnownAgent read_known_agent(const std::string &name);
 
-// --- Where agents lie. All of it is root's: AGENTS/NAME/VERSION is a tree, AGENTS/NAME/current and previous are links to two of these.
+// --- Where agents are. Root owns all of it: AGENTS/NAME/VERSION is a tree, AGENTS/NAME/current and previous are links to two of these.
 
 inline constexpr const char *agents_directory = "/usr/lib/pi-agent/agents";
-inline constexpr const char *default_agent = "pi";                           // the one that agent.binary names where the policy does not
+inline constexpr const char *default_agent = "pi";                           // the one that agent.binary names by default
 inline constexpr const char *default_agent_link = "/usr/lib/pi-agent/agent"; // leads to AGENTS/pi/current
 inline constexpr const char *unfinished_name = ".new";                       // of a tree that is being made
 
@@ -48,55 +48,57 @@ std::vector<InstalledAgent> installed_agents(const AsRoot &root);
 std::optional<InstalledAgent> current_agent(const std::vector<InstalledAgent> &all, const std::string &name);
 bool has_version(const std::vector<InstalledAgent> &all, const std::string &name, const std::string &version);
 
-// Whether an agent that was installed by hand lies where default_agent_link belongs.
+// Whether an agent that was installed by hand is where default_agent_link belongs.
 bool is_installed_by_hand(const AsRoot &root);
 
-// Whether what starts by default is the current version of this agent; not so after a kill in the middle of a switch.
+// Whether the current version of this agent is what starts by default. After a kill in the middle of a switch it may not be.
 bool is_linked(const AsRoot &root, const std::string &name);
 
-// Makes the directories of agents, as hidden as the policy says.
+// Makes the directories of agents, hidden as the policy says.
 void make_agents_directory(const AsRoot &root, const std::string &name);
 // Removes what a killed run left. Under the lock.
 void remove_unfinished(const AsRoot &root);
-// Puts the tree that take_over() made in its place among the versions.
+// Puts the tree that take_over() made into its place among the versions.
 void place_version(const AsRoot &root, const std::string &name, const std::string &version);
-// Makes it the one that starts from now on. The former one becomes previous. An agent that was installed by hand becomes a version.
+// Makes this version the one that starts from now on. The former one becomes previous. An agent that was installed by hand becomes a
+// version.
 void switch_to(const AsRoot &root, const std::string &name, const std::string &version);
-// Makes the previous one the current one, and the other way round, in one step.
+// Exchanges the current version and the previous one, in one step.
 void switch_back(const AsRoot &root, const std::string &name);
 void remove_version(const AsRoot &root, const std::string &name, const std::string &version);
 
-// --- Fetching: the program, in a unit of its own.
+// --- Fetching: the program runs in a unit of its own.
 
-// Of that unit. Pure.
+// The properties of that unit. Pure.
 std::vector<UnitProperty> fetch_unit_properties();
 
 using HearFetch = std::function<void(const FetchLine &line)>;
-// What lies in the staging directory then. `wait` is called several times a second. Throws Failure(unavailable) with the program's reason.
+// Returns what the program says of the staging directory at its end. Calls `wait` several times a second. Throws Failure(unavailable) with
+// the program's reason.
 FetchLine fetch_in_unit(const AsRoot &root, const FetchOrder &order, const HearFetch &hear, const std::function<void()> &wait);
-// Of root's npm configuration and environment. `registry` is that of the option, or empty.
+// Takes the settings from root's npm configuration and environment. `registry` is the option's value, or empty.
 void configure_fetch(const AsRoot &root, const std::string &registry, FetchOrder &order);
 // Ends a unit that a killed run left, and removes what was fetched.
 void end_fetch(const AsRoot &root);
 
-// --- Taking over: a copy that is root's, of nothing but files, directories and links that stay inside.
+// --- Taking over: a copy that root owns, with only files, directories and links that stay inside.
 
-// What keeps an entry of a fetched tree from being taken over; none when nothing does. `owner` is whose tree it is. Pure.
+// Why an entry of a fetched tree cannot be taken over; empty if it can. `owner` is the tree's owner. Pure.
 std::optional<std::string> problem_of_entry(const struct stat &facts, uid_t owner);
-// The same for the text of a link in a directory that lies `depth` below the top. Pure.
+// The same for the text of a link in a directory `depth` levels below the top. Pure.
 std::optional<std::string> problem_of_link(std::string_view text, std::ptrdiff_t depth);
 
-// Copies what was fetched to a directory of root's among the agents, with the program that starts it, and writes it to disk. Throws
-// Failure(denied), naming what it does not take.
+// Copies what was fetched to a directory of root's among the agents, adds the program that starts it, and writes it to disk. Throws
+// Failure(denied), which names what it does not take.
 void take_over(const AsRoot &root, const KnownAgent &agent, const FetchLine &fetched);
-// What that program is: text for sh(1). Pure.
+// The text of that program, for sh(1). Pure.
 std::string launcher_text(const KnownAgent &agent, const FetchLine &fetched);
 
 // --- The commands.
 
 struct InstallOrder {
     std::string request, registry;
-    bool is_upgrade = false; // of what is installed already
+    bool is_upgrade = false; // only of what is installed already
 };
 void run_install_agent(const InstallOrder &order, std::ostream &out);
 void run_agent_list(bool json, std::ostream &out);

@@ -1,4 +1,4 @@
-// Fetching in a transient unit: an account that exists for it alone, without a right, which can write to one directory.
+// Fetches in a transient unit: as an account that exists only for this, has no rights, and can write to one directory.
 #include "admin/agents/agents.hpp"
 
 #include "admin/programs/program.hpp"
@@ -22,7 +22,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr const char *fetch_unit = "pi-agent-fetch.service"; // one for the host: two would have one directory
+constexpr const char *fetch_unit = "pi-agent-fetch.service"; // one for the host: two would share one directory
 constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20U;
 constexpr std::uint64_t second_in_microseconds = 1'000'000;
 constexpr std::uint64_t fetch_seconds = 1800;
@@ -37,7 +37,7 @@ std::optional<std::string> host_variable(const std::string &name)
     return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
 }
 
-// The host's configuration of npm, the file that counts most at the end. All of them are root's.
+// The host's configuration of npm; a later file overrides an earlier one. All of these files belong to root.
 NpmSettings npm_settings_of_host()
 {
     const auto account = find_account(Uid(0));
@@ -62,7 +62,7 @@ void take_variable(NpmSettings &settings, const char *key, const std::vector<con
         }
 }
 
-// Lines of the program. What is left of a line stays in `text`.
+// Reads the program's lines. An incomplete line stays in `text`.
 void hear_lines(std::string &text, FetchLine &last, const HearFetch &hear)
 {
     for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
@@ -72,7 +72,7 @@ void hear_lines(std::string &text, FetchLine &last, const HearFetch &hear)
         }
         text.erase(0, end + 1);
     }
-    if (text.size() > mebibyte) text.clear(); // no line of the program's is so long
+    if (text.size() > mebibyte) text.clear(); // the program writes no line this long
 }
 
 void wait_until_gone(SystemdBus &systemd)
@@ -103,7 +103,7 @@ std::vector<UnitProperty> fetch_unit_properties()
         {"AddRef", true}, // keeps the result readable until it is read
         {"Type", std::string("exec")},
         {"ExecStart", Command{{build::fetch_path}}},
-        {"DynamicUser", true}, // an account of its own, which is nobody before and after
+        {"DynamicUser", true}, // an account that exists only while the unit runs
         {"StateDirectory", std::vector<std::string>{fetch_name}},
         {"StateDirectoryMode", std::uint32_t{0700}},
         {"ExecPaths", std::vector<std::string>{fetch_directory}}, // the node is started there, which newer systemds would forbid
@@ -176,7 +176,7 @@ void end_fetch(const AsRoot &root)
             wait_until_gone(systemd);
         }
     }
-    // All of it lies in a directory that only root can enter; rm follows no link.
+    // All of it is in a directory that only root can enter; rm follows no link.
     const auto result = run_program(
         {"rm", "-rf", "--one-file-system", "--", std::string("/var/lib/private/") + fetch_name, std::string("/var/lib/") + fetch_name});
     if (result.status != 0) throw Failure(ExitStatus::system_failure, "cannot remove what was fetched: " + one_line(result.output));

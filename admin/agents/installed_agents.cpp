@@ -1,4 +1,4 @@
-// The versions that lie on this host, and the links that say which of them starts. Each change is one rename(2).
+// The versions on this host, and the links that say which of them starts. Each change is one rename(2).
 #include "admin/agents/agents.hpp"
 
 #include "admin/host/root_files.hpp"
@@ -27,7 +27,7 @@ namespace {
 constexpr const char *current_link = "current";
 constexpr const char *previous_link = "previous";
 constexpr const char *link_text_of_default = "agents/pi/current";
-constexpr const char *set_aside_name = ".agent"; // the default link while it is made; or what was installed by hand, on its way
+constexpr const char *set_aside_name = ".agent"; // the default link while it is made; or what was installed by hand, while it moves
 constexpr const char *by_hand = "by-hand";
 constexpr mode_t closed_mode = 0750;
 constexpr mode_t passable_mode = 0755;
@@ -53,7 +53,7 @@ void sync_agents(FdRef directory)
     if (::fsync(directory.get()) != 0) throw_errno("cannot write " + std::string(agents_directory) + " to disk");
 }
 
-// In one step, whatever had the name.
+// Replaces whatever has the name, in one step.
 void set_link(FdRef directory, const std::string &name, const std::string &text)
 {
     const auto fresh = name + ".new";
@@ -71,7 +71,7 @@ std::optional<struct stat> look_at_name(FdRef directory, const std::string &name
     return std::nullopt;
 }
 
-// Owner and mode of what holds all agents: closed to everybody but them, where the policy hides the agent, or says nothing yet.
+// Owner and mode of the directory of all agents: closed to everybody else if the policy hides the agent, or says nothing yet.
 struct Closing {
     gid_t group = 0;
     mode_t mode = passable_mode;
@@ -82,7 +82,7 @@ Closing closing_of_policy()
     Policy policy;
     try {
         policy = load_policy(policy_path);
-    } catch (const Failure &) { // none yet, or one with mistakes, which check tells
+    } catch (const Failure &) { // no policy yet, or one with mistakes, which check reports
         policy = Policy();
     }
     const auto group = find_group(policy.agent.group);
@@ -114,8 +114,8 @@ std::string free_name_by_hand(FdRef versions)
     return name;
 }
 
-// The link of the default agent in the place of the directory that was installed by hand, in one step; that becomes a version. A run that
-// is killed in between leaves it as set_aside_name, which the next one finds.
+// Replaces the directory that was installed by hand with the default agent's link, in one step; the directory becomes a version. A run that
+// is killed in between leaves the directory as set_aside_name, where the next run finds it.
 void replace_by_hand(FdRef product, FdRef versions)
 {
     const auto [directory, name] = split_last(default_agent_link);
@@ -204,7 +204,7 @@ void remove_unfinished(const AsRoot &root)
     end_fetch(root);
     if (!if_there([] { return open_agents(); })) return;
     const auto path = join_path(agents_directory, unfinished_name);
-    const auto result = run_program({"rm", "-rf", "--one-file-system", "--", path}); // in a directory of root's; rm follows no link
+    const auto result = run_program({"rm", "-rf", "--one-file-system", "--", path}); // only root can change its parent; rm follows no link
     if (result.status != 0) throw Failure(ExitStatus::system_failure, "cannot remove " + path + ": " + one_line(result.output));
 }
 
@@ -222,7 +222,7 @@ void switch_to(const AsRoot &root, const std::string &name, const std::string &v
 {
     const auto versions = open_agents(name);
     const auto former = link_at(versions, current_link);
-    // First: a run that is killed between these two leaves nothing to go back to, rather than the wrong one.
+    // First: a run that is killed between these two leaves nothing to go back to, rather than the wrong version.
     if (former != version && !former.empty()) set_link(versions, previous_link, former);
     set_link(versions, current_link, version);
     fault_point("agent-switched");
@@ -243,7 +243,7 @@ void switch_back(const AsRoot & /*root*/, const std::string &name)
 
 void remove_version(const AsRoot & /*root*/, const std::string &name, const std::string &version)
 {
-    // Out of the way first: half a version is none.
+    // Moves it out of the way first: half a version must not count as one.
     const auto agents = open_agents();
     if (::renameat2(open_agents(name).get(), version.c_str(), agents.get(), unfinished_name, RENAME_NOREPLACE) != 0)
         throw_errno("cannot remove " + name + " " + version);

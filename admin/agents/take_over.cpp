@@ -1,4 +1,4 @@
-// Copying what was fetched, by descriptor: no inode, owner or mode of the fetching account becomes an agent's.
+// Copies what was fetched, by descriptor: the agent gets no inode, owner or mode of the fetching account.
 #include "admin/agents/agents.hpp"
 
 #include "common/agents/agent_request.hpp"
@@ -34,7 +34,7 @@ constexpr mode_t plain_mode = 0644;
 void copy_bytes(FdRef from, FdRef to, std::uint64_t size, const std::string &path)
 {
     while (size > 0) {
-        const auto copied = ::sendfile(to.get(), from.get(), nullptr, size); // from one file system to another, too
+        const auto copied = ::sendfile(to.get(), from.get(), nullptr, size); // also from one file system to another
         if (copied < 0 && errno == EINTR) continue;
         if (copied < 0) throw_errno("cannot write " + std::string(agents_directory) + " (" + escape_for_display(path) + ")");
         if (copied == 0) return;
@@ -42,7 +42,7 @@ void copy_bytes(FdRef from, FdRef to, std::uint64_t size, const std::string &pat
     }
 }
 
-// One tree. What it has seen counts, so that no tree keeps root busy for ever.
+// Copies one tree. It counts what it has seen, so that no tree keeps root busy for ever.
 class TreeCopy {
 public:
     explicit TreeCopy(uid_t owner) : owner_(owner) {}
@@ -114,7 +114,7 @@ void write_program(FdRef tree, const std::string &name, const std::string &text)
     if (::fchmod(file.get(), program_mode) != 0) throw_errno("cannot set the mode of bin/" + name);
 }
 
-// What the launcher starts must be there, as a file.
+// What the launcher starts must exist, and be a file.
 void require_file(FdRef tree, const std::string &path)
 {
     const auto found = open_beneath(tree, path, O_PATH);
@@ -151,7 +151,8 @@ std::optional<std::string> problem_of_link(std::string_view text, std::ptrdiff_t
 
 std::string launcher_text(const KnownAgent &agent, const FetchLine &fetched)
 {
-    // By the tree's own name, for another version may take the link's place while it starts; where only the link is shown, by that.
+    // Uses the tree's own name, because another version may take the link's place during a start. Where only the link is shown, uses the
+    // link.
     const auto text = fmt::format("#!/bin/sh\n# {0} {1}, installed by pi-agentctl install-agent.\ntree={2}/{0}/{1}\n"
                                   "[ -d \"$tree\" ] || tree=${{0%/bin/*}}\n",
                                   agent.name, fetched.version, agents_directory);

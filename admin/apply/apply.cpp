@@ -1,4 +1,4 @@
-// Apply, rollback, and the text of the sudo rule, which comes last, so that nobody can start what is not ready.
+// Apply, rollback, and the text of the sudo rule. The rule comes last, so that nobody can start what is not ready.
 #include "admin/apply/apply.hpp"
 
 #include "admin/diagnose/faults.hpp"
@@ -39,12 +39,12 @@ void enable(const AsRoot &root, const Policy &policy, Changes &changes, std::ost
     const auto accounts = needed_agent_accounts(policy, group_members);
     create_accounts(root, policy, accounts, changes);
     make_state_directories(root, policy, changes);
-    make_applied_directory(root, policy.agent.state_dir, changes); // where what is hidden is noted
+    make_applied_directory(root, policy.agent.state_dir, changes); // holds the notes of what is hidden
     hide_agent_binary(root, policy, changes);
     for (const auto &install : hide_npm_installs(root, policy, changes))
         warnings << "pi-agentctl: warning: everybody can run the agent in " << install.path
                  << ", and it cannot be hidden: " << install.why_left << "; npm uninstall -g it\n";
-    // What is hidden of policies that were applied before: the program was another, or lay elsewhere.
+    // What earlier policies hid, whose agent was another program or was elsewhere.
     auto current = places_of_agent(root, policy);
     if (const auto place = hiding_place_of(root, policy)) current.insert(place->path);
     give_back_hidden(root, current, policy.agent.group, changes);
@@ -53,7 +53,7 @@ void enable(const AsRoot &root, const Policy &policy, Changes &changes, std::ost
     install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users_of(policy), changes);
 }
 
-// Trying the sandbox on the host as it is, under the policy that is to be applied, and on the host as it has become.
+// Tries the sandbox twice: on the host as it is, under the policy to apply, and on the host after the change.
 class Trial {
 public:
     Trial(const Observer &observer, const Policy &policy, std::ostream &out) : observer_(observer), policy_(policy), out_(out)
@@ -61,7 +61,7 @@ public:
         if (!build::is_system_managed) rule_ = read_sudoers(*observer_.root(), sudoers_directory);
     }
 
-    // By users who can start pi already; there may be none yet. Throws Failure(unavailable) when the sandbox does not hold.
+    // Tries it as users who can start pi already; there may be none yet. Throws Failure(unavailable) if the sandbox does not hold.
     void before()
     {
         const auto report = try_sandbox(policy_, observer_, [this](const Account &user, const AccessRules &rules) {
@@ -72,7 +72,7 @@ public:
         is_tried_ = true;
     }
 
-    // Where it does not hold, the sudo rule becomes what it was.
+    // If the sandbox does not hold, puts the former sudo rule back.
     void after(std::ostream &warnings)
     {
         const auto report = try_sandbox(policy_, observer_, [](const Account &, const AccessRules &) { return true; });
@@ -107,7 +107,7 @@ private:
     bool is_tried_ = false;
 };
 
-// Whatever is wrong with it: what cannot be read as a policy is no obstacle to putting another one there.
+// A policy that cannot be read does not keep another one from replacing it, whatever is wrong with it.
 PolicyFiles read_installed()
 {
     try {
@@ -125,7 +125,8 @@ PolicyFiles choose(const AsRoot &root, const PolicyFiles &installed)
     throw Nothing("no earlier policy was applied on this host, so rollback has nothing to return to");
 }
 
-// The files are those that are installed, or, in a dry run, are to be. `observer` is root; `lock` is that of apply, given away.
+// `files` are the installed ones or, in a dry run, those that would be installed. `observer` is root; `lock` is the lock of apply, given
+// away.
 void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &files, const ApplyOptions &options, std::ostream &out,
                  std::ostream &warnings)
 {
@@ -136,12 +137,12 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
     std::string rule_stays;
     std::optional<Trial> trial;
     if (policy.wrapper.enable) {
-        // First: what may be wrong with the host keeps no session alive.
+        // First, so that no fault of the host keeps a session alive.
         living = end_unauthorised_sessions(root, policy, changes);
         require_fitting(policy, observer, options, warnings);
         if (options.try_sandbox && !options.dry_run) {
             trial.emplace(observer, policy, out);
-            lock.reset(); // a process of a user's keeps no other apply, and no emergency stop, waiting
+            lock.reset(); // a process that belongs to a user keeps no other apply, and no emergency stop, waiting
             trial->before();
             lock = take_apply_lock(root);
             if (!are_same(read_policy_sources(policy_path), files))
@@ -152,7 +153,7 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
         if (!options.dry_run && changes.count() > 0) mark_host_changed(root);
         warn(find_warnings(policy), warnings);
     } else {
-        // The emergency stop depends on nothing else: whatever may be wrong with the host, the rule goes, and where it cannot, the
+        // The emergency stop depends on nothing else. Whatever is wrong with the host, it removes the rule; if it cannot, it still ends the
         // sessions.
         out << to_string(policy.wrapper.where) << ": wrapper.enable is false: nobody may start pi\n";
         try {
@@ -165,7 +166,7 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
         if (!rule_stays.empty()) warnings << "pi-agentctl: warning: the sudo rule stays, and lets nobody start pi: " << rule_stays << '\n';
     }
     try {
-        if (!policy.wrapper.enable) make_applied_directory(root, policy.agent.state_dir, changes); // else it is there by now
+        if (!policy.wrapper.enable) make_applied_directory(root, policy.agent.state_dir, changes); // else it exists by now
         if (!options.dry_run) keep_applied(root, files);
     } catch (const Failure &failure) {
         if (policy.wrapper.enable) throw;
@@ -206,14 +207,14 @@ void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std:
     auto editing = take_edit_lock(root);
     const auto installed = read_installed();
     const auto wanted = choose(root, installed);
-    if (const auto policy = parse_policy(wanted); policy.wrapper.enable) { // the emergency stop needs nothing of the host
+    if (const auto policy = parse_policy(wanted); policy.wrapper.enable) { // the emergency stop does not depend on the host
         Problems problems;
         check_host(policy, observer, Means::installed, problems);
         problems.throw_if_any();
     }
     out << difference_of(installed, wanted) << std::flush;
     if (!options.dry_run) require_consent("Put this policy back, and apply it?", yes);
-    auto lock = take_apply_lock(root); // not while somebody is asked: it would keep an emergency stop waiting
+    auto lock = take_apply_lock(root); // not during the question: an emergency stop would have to wait
     if (!are_same(read_installed(), installed) || !are_same(choose(root, installed), wanted))
         throw Failure(FailureKind::changed_meanwhile, "another command changed or applied the policy meanwhile; run this one again");
     Changes changes(options.dry_run, out);

@@ -19,7 +19,7 @@ namespace {
 constexpr mode_t draft_mode = 0600;
 constexpr mode_t policy_mode = 0644;
 
-// Beside the file that is edited, where only root can write, and under a name that nobody reads as a policy.
+// Beside the file that is edited, where only root can write, under a name that is not read as a part of the policy.
 class Draft {
 public:
     Draft(const AsRoot &root, std::string file) : file_(std::move(file)), directory_(open_policy_directory(root, file_)) {}
@@ -45,7 +45,7 @@ std::optional<std::string> find_text(const PolicyFiles &files, const std::string
     return found == files.end() ? std::nullopt : std::optional(found->text);
 }
 
-// What the editor begins with. A new file has something to say, so that one that was left as it is is not made.
+// What the editor begins with. A new file begins with a comment, so that an unchanged one is not created.
 std::string text_of(const PolicyFiles &files, const std::string &file)
 {
     if (const auto text = find_text(files, file)) return *text;
@@ -55,7 +55,7 @@ std::string text_of(const PolicyFiles &files, const std::string &file)
     return "# A part of the policy, joined to " + std::string(policy_path) + ". What another part says already is an error here.\n";
 }
 
-// The other files as they are, and the draft in the place of its own, by whose name mistakes are told.
+// The other files as they are, and the draft instead of its own file. Diagnostics name the file, not the draft.
 PolicyFiles with_draft(PolicyFiles files, const std::string &file, const std::string &draft)
 {
     const auto in_order = [](const PolicySource &source, const std::string &name) { return source.name < name; };
@@ -67,22 +67,22 @@ PolicyFiles with_draft(PolicyFiles files, const std::string &file, const std::st
     return files;
 }
 
-// What is wrong with it, as check says it; empty when nothing is.
+// What is wrong with the policy, as check prints it; empty if nothing is.
 std::string mistakes_in(const PolicyFiles &files, const Observer &observer)
 {
     try {
-        // What does not run just now keeps nobody from changing the policy.
+        // Something that does not run just now keeps nobody from changing the policy.
         const auto mistakes = find_mistakes(read_policy_as_far_as_possible(files), observer, Means::installed);
         auto shown = show_problems(mistakes, "", [&files](const std::string &name) { return find_text(files, name); });
-        if (!shown.empty()) shown.pop_back(); // the last line feed is the caller's
+        if (!shown.empty()) shown.pop_back(); // the caller prints the last line feed
         return shown;
     } catch (const Failure &failure) {
         return failure.what();
     }
 }
 
-// An edit that was cut short (the host went down, the terminal was closed) left work that may be wanted.
-// True when it is taken up.
+// An edit that was cut short (the host went down, the terminal was closed) left work that may be wanted. True if the administrator goes on
+// with it.
 bool take_up_or_begin(const Draft &draft, const std::string &text)
 {
     if (draft.exists()) {
@@ -96,7 +96,7 @@ bool take_up_or_begin(const Draft &draft, const std::string &text)
     return false;
 }
 
-// The text of the draft once it is good, or as the policy is: what was checked is what is installed. Throws when it is given up.
+// The text of the draft once it is good or unchanged: exactly the checked text is installed. Throws when the draft is given up.
 std::string edit_until_good(const Draft &draft, const PolicyFiles &files, const Observer &observer, const std::vector<std::string> &editor,
                             std::ostream &warnings)
 {

@@ -15,7 +15,7 @@ namespace pi_agent {
 
 // The account of a user that a policy can name. Throws Failure(usage).
 Account account_of_user(const std::string &name);
-// With the usual places that this user has, where `roots` is empty. Throws Failure(usage) for a root that cannot be one.
+// If `roots` is empty, the usual places that this user has. Throws Failure(usage) for a root that cannot be one.
 Candidate find_candidate(const Account &user, const std::vector<std::string> &roots, const Observer &observer);
 std::vector<Candidate> find_candidates(const InitOrder &order, const Observer &observer);
 // Throws Failure(usage) for a directory that a session of `user` cannot have as a root.
@@ -26,7 +26,7 @@ void require_usable(const std::vector<std::string> &roots, const Account &user, 
 // A key of a model's provider, for everybody.
 struct ProviderKey {
     std::string variable;
-    std::string value; // in no message, argument or log
+    std::string value; // never in a message, argument or log
 };
 
 struct InitAnswers {
@@ -44,11 +44,11 @@ std::string existing_key_file();
 std::vector<std::string> words_of_answer(const std::string &answer);
 // The variable that holds the key of a provider ("anthropic", or the variable's own name). Throws Failure(usage) for others.
 std::string variable_of_key(const std::string &provider);
-// Throws Failure(usage) for what cannot be written as one line of a file of variables.
+// Throws Failure(usage) for a value that cannot be written as one line of a file of variables.
 void require_plain_key(const std::string &value);
 
-// Asks what `order` leaves open. `has_key_file`: key_file() exists, and is what is used where nothing else is said. Throws Nothing at the
-// end of input. Nothing is written before it returns.
+// Asks what `order` leaves open. `has_key_file`: key_file() exists, and is used unless an answer says otherwise. Throws Nothing at the end
+// of input. Nothing is written before it returns.
 InitAnswers ask_for_policy(const InitOrder &order, const Observer &observer, bool has_key_file, std::ostream &questions);
 // The same without questions. A key comes from standard input: a line without an echo at a terminal, else the first line.
 InitAnswers answers_of(const InitOrder &order, const Observer &observer);

@@ -1,4 +1,4 @@
-// A first policy: who is on this host, where they keep their projects, and the text with its reasons.
+// A first policy: who is on this host, where these people keep their projects, and the text with its reasons.
 #include "admin/apply/first_policy.hpp"
 
 #include "admin/host/accounts.hpp"
@@ -32,7 +32,7 @@ unsigned login_default(const std::string &name, unsigned otherwise)
     return otherwise;
 }
 
-// The usual places that a session could have as a root, found as the user; nothing where this process may not look.
+// The usual places that a session could have as a root, found with the user's rights; none if this process may not look.
 std::vector<std::string> usable_places(const Account &user, const Observer &observer)
 {
     const std::vector<std::string> places = {"~/projects", "~/src", "~/work", "~/code", "~/dev", "~/git", "~/repos", "~/workspace"};
@@ -70,7 +70,7 @@ std::string entry_of(const Candidate &candidate)
     return fmt::format("  {}:\n    roots: [{}]\n{}", candidate.name, roots, run_as);
 }
 
-// As the policy writes it. Throws Failure(usage) for what is not a network.
+// As the policy writes it. Throws Failure(usage) for a text that is not a network.
 std::string network_value(const std::string &answer)
 {
     if (has_word("full loopback none", answer)) return answer;

@@ -36,7 +36,7 @@ std::string without_last_line_feed(std::string text)
     return text;
 }
 
-// As root only where nobody else could lead it elsewhere.
+// As root, only where nobody else could lead it elsewhere.
 UniqueFd open_holder(const std::string &directory, bool is_policys)
 {
     if (::geteuid() != 0) {
@@ -125,7 +125,7 @@ void show_next(const std::vector<Candidate> &candidates, const Policy &policy, s
     }
 }
 
-// As check judges, before it is written.
+// Judges as check does, before the policy is written.
 void note_mistakes(const Policy &policy, const Observer &observer, std::ostream &notes)
 {
     Problems problems;
@@ -143,7 +143,7 @@ void require_free_place(const std::string &path)
     if (::access(path.c_str(), F_OK) == 0) throw Failure(ExitStatus::usage, existing_policy(path));
 }
 
-// What stands in the way of every answer is said before the first question.
+// Reports what stands in the way of every answer before the first question.
 void require_writable(const InitOrder &order)
 {
     if (order.key && order.env_file)

@@ -14,14 +14,14 @@ namespace {
 
 constexpr const char *first_place = "~/projects"; // of a user who has none of the usual ones
 
-// Repeats the question until `take` accepts the answer; what is wrong with one is said.
+// Repeats the question until `take` accepts the answer, and says what is wrong with one.
 template <typename Take>
 void ask_until_taken(const std::string &question, const std::string &otherwise, std::ostream &questions, const Take &take)
 {
     for (;;) {
         auto answer = ask_line(question, otherwise);
         if (!answer) throw Nothing("nothing is changed");
-        if (*answer == "y" || *answer == "yes") answer = otherwise; // what people type who agree
+        if (*answer == "y" || *answer == "yes") answer = otherwise; // people who agree type this
         try {
             return take(*answer);
         } catch (const Failure &failure) {
@@ -30,7 +30,7 @@ void ask_until_taken(const std::string &question, const std::string &otherwise, 
     }
 }
 
-// Everybody who keeps projects here; else who called sudo, where that is a person of this host, or the first person.
+// Everybody who keeps projects here; otherwise the user who called sudo, if that is a person of this host, or the first person.
 std::vector<Account> likely_users(const Observer &observer)
 {
     const auto people = find_people();
@@ -119,7 +119,7 @@ void ask_network(const InitOrder &order, InitAnswers &answers, std::ostream &que
                  "   full: everything that this host reaches   loopback: services of this host alone   none\n"
                  "   or a list of addresses, such as 127.0.0.0/8, 10.20.0.0/16\n";
     ask_until_taken("  ", "full", questions, [&](const std::string &answer) {
-        init_text(answers.candidates, {answer, {}}); // throws for what is not a network
+        init_text(answers.candidates, {answer, {}}); // throws for a text that is not a network
         answers.policy.network = answer;
     });
 }
@@ -178,7 +178,7 @@ void require_plain_key(const std::string &value)
 InitAnswers ask_for_policy(const InitOrder &order, const Observer &observer, bool has_key_file, std::ostream &questions)
 {
     InitAnswers answers;
-    if (order.network) init_text({{"user", {first_place}}}, {order.network, {}}); // what is wrong is said before the first question
+    if (order.network) init_text({{"user", {first_place}}}, {order.network, {}}); // reports a mistake before the first question
     if (order.key && *order.key != no_key) variable_of_key(*order.key);
     questions << "Four questions make the policy. Enter takes the answer in brackets. Ctrl-C ends without a change.\n";
     const auto users = ask_who(order, observer, questions);
@@ -195,7 +195,7 @@ InitAnswers answers_of(const InitOrder &order, const Observer &observer)
     answers.policy = {order.network, order.env_file};
     if (!order.key || *order.key == no_key) return answers;
     const auto variable = variable_of_key(*order.key);
-    init_text(answers.candidates, answers.policy); // what is wrong is said before the key is asked for
+    init_text(answers.candidates, answers.policy); // reports a mistake before it asks for the key
     answers.key = ProviderKey{variable, ask_value(variable)};
     answers.policy.env_file = key_file();
     return answers;

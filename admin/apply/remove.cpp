@@ -1,4 +1,4 @@
-// The way back of apply, in its opposite order.
+// Undoes apply, in the opposite order.
 #include "admin/apply/apply.hpp"
 
 #include "admin/host/accounts.hpp"
@@ -25,7 +25,7 @@ namespace pi_agent {
 
 namespace {
 
-// What apply did follows from what it applied, not from what has been written since.
+// What apply did follows from the policy that it applied, not from what somebody has written since.
 Policy applied_policy(const AsRoot &root)
 {
     const auto applied = read_applied(root);
@@ -62,8 +62,7 @@ void tell_hidden(const AsRoot &root, const Policy &policy, std::ostream &out)
             << command_on("chmod 0755", place->path, "open it") << '\n';
 }
 
-// Made by apply: systemd-sysusers gave them the state directory as their home, and no shell. An account that somebody else made is not
-// ours.
+// Apply made these: systemd-sysusers gave them the state directory as their home, and no shell. It leaves accounts that somebody else made.
 std::vector<std::string> made_accounts(const Policy &policy)
 {
     std::vector<std::string> names;
@@ -118,7 +117,7 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
             require_program(program);
     require_no_session(root, "end them first: pi-agentctl stop --all");
     if (!order.dry_run) require_consent(question_of(order), order.yes);
-    const auto lock = take_apply_lock(root); // not while somebody is asked: it would keep an emergency stop waiting
+    const auto lock = take_apply_lock(root); // not during the question: an emergency stop would have to wait
     policy = applied_policy(root);
     Changes changes(order.dry_run, out);
     if (!build::is_system_managed)
@@ -128,7 +127,7 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
     if (!order.dry_run) mark_host_changed(root); // a start that is under way either sees this, or is a session here
     require_no_session(root, "it was started meanwhile; nobody can start another now: pi-agentctl stop --all, and run this again");
     stop_empty_scopes(root, changes, out);
-    const auto places = order.accounts ? places_of_group(root, policy) : std::set<std::string>(); // before what is noted of them goes
+    const auto places = order.accounts ? places_of_group(root, policy) : std::set<std::string>(); // before the notes of these go
     if (order.keep_hidden && defence_is_on("keep-hidden"))
         tell_hidden(root, policy, out);
     else

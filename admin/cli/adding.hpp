@@ -8,11 +8,11 @@
 
 namespace pi_agent {
 
-// What -v and -q do, from now on.
+// Sets what -v and -q do, from now on.
 void log_steps();
 void be_quiet();
 
-// A command of that name, and `run` as what happens when it itself is given, and not one below it.
+// A command of that name. `run` is what happens when the command itself is given, and not one below it.
 template <typename Run>
 CLI::App *add_command(CLI::App &app, Action &chosen, const char *name, const char *help, const Run &run)
 {

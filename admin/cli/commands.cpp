@@ -133,7 +133,7 @@ void add_state(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOptio
     add_user(state, all->user, "Only of this user");
     add_json(state, all->json);
     state->require_subcommand(0, 1);
-    // What is given to `state` itself would be forgotten by a command below it: "state --user alice prune" prunes everybody's.
+    // A command below `state` would forget what is given to `state` itself: "state --user alice prune" prunes everybody's.
     const auto add_below = [&](const char *name, const char *help, const Action &run) {
         return add_command(*state, chosen, name, help, [state, name, run] {
             for (const auto *option : state->get_options())

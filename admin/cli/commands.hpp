@@ -1,4 +1,4 @@
-// The command line of pi-agentctl: its commands, and what may stand in it.
+// The command line of pi-agentctl: its commands, and their options and arguments.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,18 +11,18 @@ namespace pi_agent {
 // What the command line asks for. It throws Failure, or Nothing (admin/text/terminal.hpp).
 using Action = std::function<void()>;
 
-// Adds all commands to `app`; the one that is given leaves in `chosen` what it does.
+// Adds all commands to `app`; the given one leaves in `chosen` what it does.
 void add_commands(CLI::App &app, Action &chosen);
 
-// Of its command init.
+// The options of its command init.
 struct InitOrder;
 void add_init_options(CLI::App &init, InitOrder &order);
 
-// Those about agents: install-agent, and agent with what is below it.
+// The commands about agents: install-agent, and agent with what is below it.
 void add_agent_commands(CLI::App &app, Action &chosen);
 
-// For the shells' completions: what may stand in the place of the last of `words`, the command line after the program's name. A line for
-// each candidate: the word, a tab, what it means; ":paths" and ":directories" ask the shell for paths.
+// For the shells' completions: candidates for the last of `words`, which are the command line after the program's name. A line for each
+// candidate: the word, a tab, what it means; ":paths" and ":directories" ask the shell for paths.
 std::string complete(const CLI::App &app, std::vector<std::string> words);
 
 // The commands below `app`, in the order of its help.

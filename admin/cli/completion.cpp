@@ -1,4 +1,4 @@
-// What may stand where the cursor is in a command line of pi-agentctl, found by walking the same commands and options that parse it.
+// Candidates for the word at the cursor in a command line of pi-agentctl, found by walking the same commands and options that parse it.
 #include "admin/agents/agents.hpp"
 #include "admin/apply/apply.hpp"
 #include "admin/cli/commands.hpp"
@@ -22,7 +22,7 @@ namespace {
 // Words of the answer that ask the shell for its own completion of paths; no candidate begins with a colon.
 constexpr const char *any_path = ":paths";
 constexpr const char *directory_path = ":directories";
-// Readable by everybody, where the directory of the sessions themselves is root's alone.
+// Everybody can read this directory, but only root the directory of the sessions themselves.
 constexpr const char *transient_units = "/run/systemd/transient";
 
 struct Candidate {
@@ -60,16 +60,16 @@ Candidates policy_users()
 {
     try {
         return named(users_of(load_policy(policy_path)), "user");
-    } catch (const Failure &) { // no policy yet, or one with mistakes: what check says, and not a key in the middle of a line
+    } catch (const Failure &) { // no policy yet, or one with mistakes, which check reports: a key in the middle of a line does not
         return people();
     }
 }
 
-// What `to_word` makes of the names there, where that is not empty.
+// What `to_word` makes of the names in the directory, without empty words.
 Candidates names_in(const std::string &directory, const std::function<std::string(const std::string &name)> &to_word, const char *meaning)
 {
     std::vector<std::string> words;
-    std::error_code none; // a directory that is not there, or closed, has no names
+    std::error_code none; // a directory that does not exist, or is closed, has no names
     for (const auto &entry : std::filesystem::directory_iterator(directory, none))
         if (auto word = to_word(entry.path().filename().string()); !word.empty()) words.push_back(std::move(word));
     return named(words, meaning);
@@ -89,7 +89,7 @@ Candidates known_sessions()
 {
     try {
         return named(recorded_sessions(), "session");
-    } catch (const Failure &) { // who may not read the journal
+    } catch (const Failure &) { // this user may not read the journal
         return living_sessions();
     }
 }
@@ -160,7 +160,7 @@ const CLI::Option *positional(const CLI::App &app, std::size_t index)
     return !all.empty() && all.back()->get_items_expected_max() > 1 ? all.back() : nullptr;
 }
 
-// Where a command line has come to.
+// Where in the tree of commands a command line is.
 struct Place {
     const CLI::App *command = nullptr;
     const CLI::Option *awaited = nullptr; // the option whose value comes next

@@ -19,7 +19,7 @@
 
 namespace pi_agent {
 
-// What is logged elsewhere is for this alone: no variable of the caller's switches it on.
+// What is logged elsewhere is only for these options: no variable of the caller's switches it on.
 void log_steps()
 {
     // Not spdlog::stderr_logger_mt, which throws where there is one of that name: "state -v prune -v" comes here twice.
@@ -115,7 +115,7 @@ void add_diagnosis_commands(CLI::App &app, Action &chosen)
     add_cwd(why, all->why.directory, "Where pi would be started; without it here");
     add_json(why, all->why.json);
 
-    // Only for help and completion: main.cpp takes the words, for options are bash's.
+    // Only for help and completion: main.cpp takes the words, because the options are bash's.
     auto *shell = add_command(app, chosen, "shell", "Start a shell in the agent's place, in this directory: what it sees, the agent sees",
                               [all] { become_shell(all->arguments); });
     shell->remove_option(shell->get_option("--verbose")); // -v is bash's

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t advice_columns = 100;
 
-// At the spaces, but what stands between backquotes is one word: a command is pasted as a whole.
+// Divides text at spaces, but what is between backquotes is one word: a command is pasted as a whole.
 std::vector<std::string> words_of_advice(std::string_view text)
 {
     std::vector<std::string> words;
@@ -47,7 +47,7 @@ std::string wrapped(const std::string &first, const std::string &indent, std::st
     return all + line + "\n";
 }
 
-// A terminal shows no type face: what is written as it stands goes between apostrophes.
+// A terminal shows no type face: literal words go between apostrophes.
 std::string without_backquotes(std::string text)
 {
     std::replace(text.begin(), text.end(), '`', '\'');

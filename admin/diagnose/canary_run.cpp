@@ -1,4 +1,4 @@
-// Trying the sandbox, as a user and by the way that users take.
+// Tries the sandbox, as a user and in the way that users start it.
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/host/accounts.hpp"
@@ -30,7 +30,7 @@ struct StartPlace {
     std::string directory;
 };
 
-// None for who has none, and for who has contradictory ones: that is one user's, and told at their start.
+// Empty for a user without rules, and for one whose rules contradict each other: that concerns only this user, whose own start reports it.
 std::optional<AccessRules> rules_of(const Policy &policy, const Account &user)
 {
     try {
@@ -95,15 +95,15 @@ CanaryReport run_at(const Policy &policy, const Observer &observer, const std::o
     report.user = place->user.name;
     report.directory = place->directory;
     const auto begun = std::chrono::steady_clock::now();
-    // Not by a child of ours that becomes the user: it would have no_new_privs, and sudo could do nothing. So the user can trace this
-    // process (ptrace(2)), and what it holds, and says, is the user's.
+    // Not by a forked child that becomes the user: it would have no_new_privs, and sudo could do nothing. So the user can trace this
+    // process (ptrace(2)), and what it holds and says counts as the user's word.
     try {
         const auto result = run_as_user(observer.root().value(), place->user,
                                         {"env", "--chdir=" + place->directory, build::wrapper_path, "--pi-agent-canary"},
                                         canary_patience_seconds, NewPrivileges::allowed);
         report.status = result.status;
         read_output(result.output, report);
-    } catch (const Failure &failure) { // the user kept it from its end
+    } catch (const Failure &failure) { // the user kept it from ending
         report.status = static_cast<int>(failure.status());
         report.said.emplace_back(failure.what());
     }
@@ -152,7 +152,7 @@ bool CanaryReport::is_good() const
     return !answers.empty() && wrong().empty() && status == 0;
 }
 
-// No wrong answer, and less than other hosts have.
+// Not a wrong answer, but less than other hosts have.
 static std::string missing_landlock(const CanaryReport &report)
 {
     std::string text;

@@ -19,7 +19,7 @@ namespace {
 
 bool is_installed_policy(const std::string &path)
 {
-    return path == policy_path || is_same_file(path, policy_path); // by its name where it is absent, or not ours to look at
+    return path == policy_path || is_same_file(path, policy_path); // by its name if it does not exist, or this process may not look at it
 }
 
 std::vector<Diagnostic> warnings_of_text(const Policy &policy)
@@ -82,7 +82,7 @@ CheckReport check_policy(const std::optional<std::string> &draft, CheckScope sco
     if (scope == CheckScope::policy_only) {
         report.warnings = warnings_of_text(reading.policy);
         report.unverified = {"this host: --policy-only says not to look at it"};
-    } else if (!reading.complete) { // what is missing may stand in that file
+    } else if (!reading.complete) { // that file may hold what is missing
         report.warnings = warnings_of_text(reading.policy);
         report.unverified = {"what the rest means together, and this host: a file of the policy cannot be read yet"};
     } else {

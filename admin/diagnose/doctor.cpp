@@ -1,4 +1,4 @@
-// Asking everything that can be asked, and saying all of it at once.
+// Asks everything that can be asked, and reports all of it at once.
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/diagnose/explain.hpp"
@@ -25,7 +25,7 @@ void tell(Faults &faults, const PolicyError &error)
         faults.push_back({"policy", to_string(diagnostic), "correct it; pi-agentctl check says the same"});
 }
 
-// Says on a terminal what it does, and turns what keeps it from that into a fault.
+// Prints on a terminal what it does, and turns what keeps it from that into a fault.
 void look(const std::string &doing, Faults &faults, const std::function<Faults()> &find)
 {
     if (isatty(STDERR_FILENO) == 1) std::cerr << "pi-agentctl: " << doing << "..." << std::endl;
@@ -61,13 +61,13 @@ AgentsOfUsers agents_of(const Policy &policy, const std::vector<std::string> &na
     AgentsOfUsers agents;
     for (const auto &name : names) {
         const auto user = find_account(name);
-        if (!user) continue; // check has said so
+        if (!user) continue; // check has reported it
         try {
             const auto access = find_access_rules(policy, *user, policy_path);
             const auto *rules = std::get_if<AccessRules>(&access);
             const auto agent = rules == nullptr ? std::nullopt : find_account(rules->agent_account);
             if (agent) agents.push_back({*user, *agent, *rules});
-        } catch (const PolicyError &error) { // their groups contradict each other, which is nobody else's matter
+        } catch (const PolicyError &error) { // their groups contradict each other, which concerns nobody else
             tell(faults, error);
         }
     }
@@ -108,7 +108,7 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
     return faults;
 }
 
-// What their starts leave out, and tell once: no fault of this host's.
+// What their starts leave out, and report once: not a fault of this host.
 std::vector<std::string> find_notes(const Policy &policy, const Observer &observer, const AgentsOfUsers &agents)
 {
     std::vector<std::string> notes;

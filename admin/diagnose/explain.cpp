@@ -1,4 +1,4 @@
-// Explaining, with the same functions that decide.
+// Explains with the same functions that decide.
 #include "admin/diagnose/explain.hpp"
 
 #include "admin/diagnose/faults.hpp"
@@ -22,7 +22,7 @@ ExplainedDirectory explain_directory(const Account &user, const AccessRules &rul
     if (directory.kind == Finding::Kind::unknown) return {asked, std::nullopt, directory.text, {}};
     if (directory.kind == Finding::Kind::unusable) return {asked, false, directory.text, {}};
     std::vector<RootCandidate> candidates;
-    for (const auto &root : roots) { // as a start does: one that cannot be used refuses all of them
+    for (const auto &root : roots) { // as a start does: one root that cannot be used refuses all of them
         if (root.finding.kind == Finding::Kind::unusable)
             return {directory.text, false, to_string(unusable_root(rules, root.granted.spec.where, root.finding.text)), {}};
         if (root.finding.kind == Finding::Kind::usable)
@@ -39,7 +39,7 @@ ExplainedDirectory explain_directory(const Account &user, const AccessRules &rul
     return {directory.text, true, root.path, root.where};
 }
 
-// Who may start pi on this host: each whom the policy authorises today. Roots are not looked at: `explain --user` does that.
+// The users who may start pi on this host: all that the policy authorises today. It does not look at roots, as `explain --user` does.
 struct OverviewLine {
     std::string user;
     std::optional<AccessRules> rules = {};

@@ -31,10 +31,10 @@ struct ExplainedVariable {
 
 struct ExplainedEnvironment {
     std::vector<ExplainedVariable> variables; // by name
-    std::vector<std::string> notes;           // files that could not be looked at, or cannot be used, and variables that are left out
+    std::vector<std::string> notes;           // files that were not examined or cannot be used, and omitted variables
 };
 
-// Without what the user's shell says of its terminal, which is the lowest layer.
+// Without the variables that describe the user's terminal, which are the lowest layer.
 ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules &rules, const Observer &observer, const Account &user,
                                          const std::string &home);
 
@@ -46,7 +46,7 @@ nlohmann::json to_json(const ExplainedEnvironment &environment);
 struct ExplainedLimits {
     LimitsPolicy limits;
     std::vector<IdleLimit> idle; // on this host
-    std::string problem;         // of a share of this host's memory; empty when there is none
+    std::string problem;         // of a share of this host's memory; empty without one
 };
 
 ExplainedLimits explain_limits(const Policy &policy);
@@ -54,16 +54,16 @@ ExplainedLimits explain_limits(const Policy &policy);
 std::string to_text(const ExplainedLimits &explained);
 nlohmann::json to_json(const ExplainedLimits &explained);
 
-// What is said and cannot be enforced is a problem; what is not said, and is not enforced either, is told, one a line.
+// A limit of the policy that this host cannot enforce is a problem. A default that it cannot enforce is a line of the text.
 void check_limits(const Policy &policy, Problems &problems);
 std::string idle_defaults(const Policy &policy);
 
-// --- What a session would see of its user's home, and what of the lists is not there, for pi-agentctl explain.
+// --- What a session would see of its user's home, and which entries of the lists do not exist, for pi-agentctl explain.
 
 struct ExplainedHomeDirectory {
     std::string path;   // relative to the user's home
     std::string inside; // relative to the agent's; empty: at its own path alone
-    Finding finding;    // usable, unusable with the reason or with none where it is missing, or not verified
+    Finding finding;    // usable; unusable, with the reason or without one if it is missing; or not verified
     bool is_at_own_path = false;
     bool is_default = false; // not named by the policy
 };
@@ -78,14 +78,14 @@ ExplainedToolchains explain_toolchains(const ToolchainsPolicy &policy, const Obs
 std::string to_text(const ExplainedToolchains &toolchains);
 nlohmann::json to_json(const ExplainedToolchains &toolchains);
 
-// --- pi-agentctl explain: what the policy grants to a user, and what a start of pi in a directory would come to.
+// --- pi-agentctl explain: what the policy grants to a user, and what a start of pi in a directory would be.
 
 struct ExplainedRoot {
     GrantedRoot granted;
     Finding finding;
 };
 
-// One directory held against the roots; `allowed` is unset when a root or the directory could not be verified.
+// One directory compared with the roots; `allowed` is unset if a root or the directory could not be verified.
 struct ExplainedDirectory {
     std::string path;
     std::optional<bool> allowed;
@@ -110,7 +110,7 @@ struct Explanation {
     ExplainedLimits limits = {};
 };
 
-// Who is asked about: the user of that name, or whoever asks. Throws Failure(usage) for root without a name, and where there is no such
+// The account to explain: the user of that name, or the caller. Throws Failure(usage) for root without a name, and if there is no such
 // user.
 Account account_to_explain(const std::optional<std::string> &name, const Observer &observer);
 
@@ -118,17 +118,17 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
                     const std::optional<std::string> &directory);
 
 std::string told_text(const Policy &policy); // what git and the agent are told, and what a session does otherwise
-// The keys of the user's that a session has copies of, a line each.
+// The user's keys of which a session has copies, a line each.
 std::string keys_text(const AccessRules &rules);
 
 std::string to_text(const Explanation &explanation);
 nlohmann::json to_json(const Explanation &explanation);
 
-// The command. Without `user_name` it explains the caller, in the current directory unless `directory` says another, and to root everybody,
-// a line for each.
+// The command. Without `user_name` it explains the caller, and for root everybody, a line each. It explains the current directory unless
+// `directory` names another.
 void run_explain(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out);
 
-// --- pi-agentctl why: may the agent read or write a path, by which rule, and which key would change it. Asked in a session.
+// --- pi-agentctl why: may the agent read or write a path, by which rule, and which key would change it. A session is asked.
 
 struct WhyOptions {
     std::vector<std::string> paths; // relative ones to the directory of the session

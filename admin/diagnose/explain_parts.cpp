@@ -1,5 +1,5 @@
-// The parts of an explanation: the environment, by the same functions that compose it; the limits in force, with whose words they are, and
-// which of them hold nobody here; toolchains and caches; what git and agent are told.
+// The parts of an explanation: the environment, by the same functions that compose it; the limits in force, who set them, and which of them
+// this host does not enforce; toolchains and caches; what git and the agent are told.
 #include "admin/diagnose/explain.hpp"
 
 #include "common/base/text.hpp"
@@ -88,7 +88,7 @@ std::string name_of(const ExplainedHomeDirectory &one)
     return one.inside == one.path ? path : path + " (inside: ~/" + escape_for_display(one.inside) + ")";
 }
 
-// Of the default list, which is long, only how many lie in no home.
+// The default list is long: of its entries, says only how many are in no home.
 std::string names_of(const std::vector<ExplainedHomeDirectory> &directories, const std::string &state)
 {
     std::string names;

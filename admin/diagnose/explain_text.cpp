@@ -49,7 +49,7 @@ std::string directory_text(const ExplainedDirectory &directory)
     return fmt::format("in:       {}\n          {}: {}\n", escape_for_display(directory.path), verdict, reason);
 }
 
-// What a session of this method is made in.
+// What a session with this method is made in.
 std::string sandbox_text(SandboxMethod method)
 {
     if (method == SandboxMethod::bwrap) return "in namespaces of its own that bubblewrap makes, and that end with the runner;";
@@ -115,7 +115,7 @@ nlohmann::json root_json(const ExplainedRoot &root)
     return json;
 }
 
-// The part that tells of the sandbox: what it shows, of the host and of the project, and what it reaches.
+// The part about the sandbox: what it shows of the host and of the project, and what it reaches.
 
 std::string scratch_text(ScratchKind scratch)
 {
@@ -149,7 +149,7 @@ std::vector<std::string> texts_of(const std::vector<IpRange> &ranges)
     return texts;
 }
 
-// What the policy names, or, when the host could be asked, what that comes to.
+// What the policy names or, if the host could be asked, what these names lead to.
 std::vector<std::string> shown_besides(const Explanation &explanation)
 {
     if (const auto *view = std::get_if<HostView>(&explanation.shown)) return {view->trees.begin(), view->trees.end()};

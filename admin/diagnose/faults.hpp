@@ -32,11 +32,11 @@ inline void add(Faults &faults, const Faults &more)
     faults.insert(faults.end(), more.begin(), more.end());
 }
 
-// What could not be found out by this process, as sentences.
+// What this process could not find out, as sentences.
 using Unverified = std::vector<std::string>;
 
-// How much of what a start needs (the agents' homes, too) is to be there: nothing yet, where no session can run (an image that is being
-// built); the programs, where what they need may not run just now; or everything that a start asks for.
+// How much of what a start needs must exist, the agents' homes included. later: nothing yet, because no session can run (an image that is
+// being built). installed: the programs, though what they need may not run just now. running: everything that a start asks for.
 enum class Means { later, installed, running };
 
 // --- Does this host fit a policy: its users, groups and roots, the agent's program, accounts and homes, and what the method needs?
@@ -44,17 +44,17 @@ enum class Means { later, installed, running };
 // Reports files of the installed policy that its users cannot read, and a missing sudo.
 void check_installed_files(Problems &problems);
 
-// Reports everything about this host that keeps a start from what the policy says. What `problems` holds already about a key is told, so
-// nothing that follows from its value is looked at.
+// Reports everything about this host that keeps a start from what the policy says. `problems` may hold a diagnostic about a key already;
+// then it does not look at anything that follows from that key's value.
 Unverified check_host(const Policy &policy, const Observer &observer, Means means, Problems &problems);
 
-// Of a policy that is valid: what Means::later leaves out, as far as it is to be there.
+// For a valid policy: what a start would miss of the agents' homes and the method's programs, which Means::later leaves out.
 std::vector<Diagnostic> find_what_starts_lack(const Policy &policy, const Observer &observer);
 
 // --- What is wrong with the host beside the policy: ways around the wrapper, what agents' accounts run outside of sessions, what sessions
 // left.
 
-// Whether two paths, links followed, are one file that is there.
+// Whether two paths lead to one existing file, links followed.
 bool is_same_file(const std::string &one, const std::string &other);
 
 // Users of the policy, with the accounts that their agents run as.
@@ -64,28 +64,27 @@ struct UserOfPolicy {
 };
 using AgentsOfUsers = std::vector<UserOfPolicy>;
 
-// Programs that anybody can start in the place of the wrapper: the agent itself, and other copies of it.
+// Programs that anybody can start instead of the wrapper: the agent itself, and other copies of it.
 Faults find_open_programs(const AsRoot &root, const Policy &policy);
 // Our own files, which root runs.
 Faults find_changed_files();
-// Accounts that agents of several users share; what such an account runs, or is to run, without a session.
+// Accounts that agents of several users share; what such an account runs, or would run, without a session.
 Faults find_account_faults(const AgentsOfUsers &agents);
-// Where state cannot be kept, or a root not be mapped.
+// Where state cannot be kept, or a root cannot be mapped.
 Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const AgentsOfUsers &agents, const Observer &observer);
 // What sessions left whose runners are gone.
 Faults find_leftovers(const AsRoot &root);
 
 // --- Whether sudo lets each user of the policy start the runner, exactly that, and as the policy says.
 
-// `json` is what cvtsudoers(1) prints for `user` on this host (-e -M -f json -m user=…,host=…): the last rule that fits
-// decides, and Defaults that this sudo obeys are held against what the runner needs. Pure. Throws Failure(system_failure) for what is no
-// such text.
+// `json` is what cvtsudoers(1) prints for `user` on this host (-e -M -f json -m user=…,host=…). The last rule that fits decides. Compares
+// the Defaults that this sudo obeys with what the runner needs. Pure. Throws Failure(system_failure) for any other text.
 Faults judge_sudoers(const std::string &json, const std::string &user, const std::string &runner, SudoKind kind);
 
-// The installed rule, and the judgement for each of `users`. Throws Failure when sudo's tools cannot be run.
+// The installed rule, and the judgement for each of `users`. Throws Failure if sudo's tools cannot be run.
 Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vector<std::string> &users);
 
-// --- What a user's own shell starts in the place of the wrapper, found out as that user.
+// --- What a user's own shell starts instead of the wrapper, found out as that user.
 
 // The wrapper's own path, and those that lead to it from where the host has its programs: on NixOS, users find it by links.
 std::vector<std::string> names_of_wrapper(const std::string &command, const std::string &wrapper);
@@ -93,43 +92,43 @@ std::vector<std::string> names_of_wrapper(const std::string &command, const std:
 // Runs the user's login shell, as that user and apart from this process (run_as_user). `wrapper`: its names, its own path first.
 Faults find_user_faults(const AsRoot &root, const Account &user, const std::string &command, const std::vector<std::string> &wrapper);
 
-// `output` is that shell's; what stands in it is the user's word. Pure.
+// `output` comes from that shell, so its text is the user's word. Pure.
 Faults judge_shell(const std::string &output, const std::string &user, const std::string &command, const std::vector<std::string> &wrapper);
 
 // --- The files that a policy names and that a start reads as the user: not where agents write.
 
 // The config directory, the key, the files of variables and of certificates that `entry`, or the policy for everybody, names. `user` is
-// whose entry it is; none for a group, whose names are held against its roots as texts.
+// whose entry it is. For a group it is empty, and the names are compared with the group's roots as texts.
 void check_named_files(const Policy &policy, const UserEntry &entry, const std::optional<Account> &user, const Observer &observer,
                        Problems &problems, Unverified &unverified);
 
-// --- pi-agentctl version: what runs on this host, in one answer for a report of a fault.
+// --- pi-agentctl version: what runs on this host, in one answer for a bug report.
 
-// What cannot be found out is said as such, and no failure. The agent's program is asked as root alone, by a process of the agent's
+// What cannot be found out is a line of the answer, and not a failure. Only root asks the agent's program, through a process of the agent's
 // account.
 void run_version(bool json, std::ostream &out);
 
-// --- What of a policy's documents had better not be written down where many can read it.
+// --- What a policy's documents should not hold, because many accounts can read them.
 
-// The path of the first text of a document (JSON text of an object) that looks like a secret: by its key, as the value of an option, or as
-// what a header authorises with; empty where there is none. `path` names the document. A text that only names one of the `variables`, or
-// says none, is no secret.
+// The path of the first text in a document (JSON text of an object) that looks like a secret: by its key, as the value of an option, or as
+// the credentials of a header. Empty without one. `path` names the document. A text is not a secret if it only names one of the
+// `variables`, or is the word "none".
 std::string secret_in_document(const std::string &document, const std::string &path, const std::set<std::string> &variables);
 
 // --- pi-agentctl check: is the policy valid, and does this host fit it?
 
-// What is wrong with neither policy nor host, but had better be otherwise: sessions without a sandbox, a program that everybody can run,
+// What is wrong with neither policy nor host, but should be otherwise: sessions without a sandbox, a program that everybody can run,
 // secrets that everybody can read, programs that the agent would download.
 std::vector<Diagnostic> find_warnings(const Policy &policy);
 void warn(const std::vector<Diagnostic> &found, std::ostream &warnings);
 
-// All mistakes of a policy whose files are at hand: its own, and where it does not fit this host.
+// All mistakes of a policy whose files are given: its own, and where it does not fit this host.
 std::vector<Diagnostic> find_mistakes(const PolicyReading &reading, const Observer &observer, Means means);
 
 // What a check looks at: the policy and this host, or its text alone, for another host (a machine that builds a system).
 enum class CheckScope { host, policy_only };
 
-// What came of a check.
+// The result of a check.
 struct CheckReport {
     std::vector<Diagnostic> errors;
     std::vector<Diagnostic> warnings;
@@ -139,30 +138,31 @@ struct CheckReport {
     std::string idle; // idle_defaults (admin/diagnose/explain.hpp)
 };
 
-// Of the policy of this host, or of a draft, read alone from a file that need not be trusted. Each part is judged as far as it can be,
-// whatever is wrong with the others. Throws only what keeps the policy from being judged.
+// Of the policy of this host, or of a draft, read alone from a file that need not be trusted. Judges each part as far as it can, whatever
+// is wrong with the others. Throws only if the policy cannot be judged at all.
 CheckReport check_policy(const std::optional<std::string> &draft, CheckScope scope = CheckScope::host);
 
-// Of a valid policy.
+// The text of `check` for a valid policy.
 std::string to_text(const CheckReport &report);
-// What `check --json` prints (docs/reference/json.md), but for the version of its form (print_json).
+// What `check --json` prints (docs/reference/json.md), except the version of its form (print_json).
 nlohmann::json to_json(const CheckReport &report);
 
-// The command: throws PolicyError with everything that is wrong. Warnings go to `warnings`, the rest to `out`; with `json` all goes there.
+// The command. Throws PolicyError with everything that is wrong. Warnings go to `warnings`, the rest to `out`; with `json` everything goes
+// to `out`.
 void run_check(const std::optional<std::string> &draft, CheckScope scope, bool json, std::ostream &out, std::ostream &warnings);
 
 // --- pi-agentctl doctor: every way around the wrapper, every reason why a start would fail, and whether the sandbox holds.
 
 struct DoctorOptions {
-    std::optional<std::string> user; // whose session tries the sandbox; without one the first who has a root
+    std::optional<std::string> user; // whose session tries the sandbox; by default the first user who has a root
     bool attack = false;             // print every probe with its answer, not only the wrong ones
     bool json = false;
 };
 
-// Throws Failure(unavailable) when anything is not as it is to be, Failure(denied) unless it is root's.
+// Throws Failure(unavailable) if anything is wrong, Failure(denied) unless root runs it.
 void run_doctor(const DoctorOptions &options, std::ostream &out);
 
-// --- A real session on this host, whose program tries what the sandbox is to refuse: for pi-agentctl doctor, and the end of apply.
+// --- A real session on this host, whose program tries what the sandbox must refuse: for pi-agentctl doctor, and the end of apply.
 
 struct CanaryAnswer {
     std::string what, expected, seen;
@@ -174,19 +174,20 @@ struct CanaryReport {
     SandboxMethod method = SandboxMethod::systemd;
     std::string user;                  // empty: nobody of the policy could be taken
     std::string directory;             // where it was started
-    std::vector<CanaryAnswer> answers; // none: no session came about
+    std::vector<CanaryAnswer> answers; // empty: no session started
     std::vector<std::string> said;     // by pi, a line each
     int status = 0;                    // of pi
     [[nodiscard]] std::vector<CanaryAnswer> wrong() const;
     [[nodiscard]] bool is_good() const;
 };
 
-// Starts `pi --pi-agent-canary` as `name`, or as the first user of the policy who has a usable root, in such a root: by the very path of a
-// session, through sudo; by root. The answers come through processes of that user, and are recorded as the user's word. Throws Failure.
+// Starts `pi --pi-agent-canary` as `name`, or as the first user of the policy who has a usable root, in such a root. Root starts it in the
+// same way as every session, through sudo. The answers come through processes of that user, and are recorded as the user's word. Throws
+// Failure.
 CanaryReport run_canary(const Policy &policy, const Observer &observer, const std::optional<std::string> &name);
 
-// The same as the first user of the policy for whom `can_try` is true and whose session comes about: what keeps one user from starting (a
-// broken configuration) says nothing of the sandbox. After a few it gives up, and reports the first.
+// The same as the first user of the policy for whom `can_try` is true and whose session starts: what keeps one user from starting (a broken
+// configuration) says nothing about the sandbox. After a few users it gives up, and reports the first.
 using CanTry = std::function<bool(const Account &user, const AccessRules &rules)>;
 CanaryReport try_sandbox(const Policy &policy, const Observer &observer, const CanTry &can_try);
 
@@ -194,7 +195,7 @@ CanaryReport try_sandbox(const Policy &policy, const Observer &observer, const C
 std::string to_text(const CanaryReport &report);
 nlohmann::json to_json(const CanaryReport &report);
 
-// Users of the policy by name, members of groups as of now; each once.
+// Users of the policy by name, with the current members of its groups; each once.
 std::vector<std::string> users_of(const Policy &policy);
 
 } // namespace pi_agent

@@ -1,4 +1,4 @@
-// The policy held against the host: each thing for itself, so that everything that is wrong is told at once.
+// Compares the policy with the host: each part by itself, so that it reports everything that is wrong at once.
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/diagnose/explain.hpp"
@@ -26,7 +26,7 @@ namespace pi_agent {
 
 namespace {
 
-// Reports what keeps `task` from its end. False when something does.
+// Reports why `task` fails. False if it does.
 template <typename Task>
 bool report(const Position &where, const char *key, const char *remedy, Problems &problems, const Task &task)
 {
@@ -44,7 +44,7 @@ void check_roots(const UserEntry &entry, const Account &user, const Observer &ob
     const auto findings = observer.resolve_roots(entry.roots, user);
     for (std::size_t index = 0; index < findings.size(); ++index) {
         const auto key = root_key(entry, entry.roots[index]);
-        if (problems.has(key)) continue; // told already
+        if (problems.has(key)) continue; // reported already
         if (findings[index].kind == Finding::Kind::unusable) {
             problems.add(entry.roots[index].where, key, findings[index].text, "");
         } else if (findings[index].kind == Finding::Kind::unknown) {
@@ -56,7 +56,7 @@ void check_roots(const UserEntry &entry, const Account &user, const Observer &ob
 void check_entry(const Policy &policy, const UserEntry &entry, const Observer &observer, Problems &problems, Unverified &unverified)
 {
     const auto key = entry_key(entry);
-    if (!is_account_name(entry.name)) return; // told already
+    if (!is_account_name(entry.name)) return; // reported already
     if (entry.is_group) {
         const auto group = find_group(entry.name);
         if (!group)
@@ -84,7 +84,7 @@ void check_entry(const Policy &policy, const UserEntry &entry, const Observer &o
 void check_readable_by_all(const std::string &path, mode_t needed, const char *rights, Problems &problems)
 {
     struct stat status {};
-    if (::stat(path.c_str(), &status) != 0 || (status.st_mode & needed) == needed) return; // absent: load_policy has said so
+    if (::stat(path.c_str(), &status) != 0 || (status.st_mode & needed) == needed) return; // absent: load_policy has reported it
     problems.add({path}, "", fmt::format("not readable for all users (mode {:04o}), and pi reads it as its user", status.st_mode & 07777U),
                  command_on(std::string("chmod ") + rights, path, "make the file that it leads to readable for all"));
 }
@@ -109,7 +109,7 @@ void check_view(const Policy &policy, const Observer &observer, Problems &proble
     }
     for (const auto &shown : policy.view_paths)
         report(shown.where, "view_paths", "correct it, or take it out of the list", problems, [&] { require_can_be_shown(policy, shown); });
-    if (problems.has("agent") || problems.has("agent.binary")) return; // what is wrong with it is told
+    if (problems.has("agent") || problems.has("agent.binary")) return; // what is wrong with it is reported
     report(policy.agent.binary_where, "agent.binary", "install the agent elsewhere, or correct it", problems, [&] {
         auto without_paths = policy;
         without_paths.view_paths.clear();
@@ -130,8 +130,7 @@ struct AgentOfUser {
     Position where;
 };
 
-// An entry of the user's own counts before those of groups. Where groups contradict each other it is the first: the user is told at a
-// start.
+// An entry of the user's own counts before those of groups. If groups contradict each other, the first counts: the start tells the user.
 std::map<std::string, AgentOfUser> agents_of_users(const Policy &policy)
 {
     std::map<std::string, AgentOfUser> agents;
@@ -149,7 +148,7 @@ std::map<std::string, AgentOfUser> agents_of_users(const Policy &policy)
 
 void check_owner(const std::string &path, const std::string &user, const AgentOfUser &agent, const struct stat &facts, Problems &problems)
 {
-    if (facts.st_uid == 0) return; // only begun: the next start goes on with it
+    if (facts.st_uid == 0) return; // a start has only begun it; the next start goes on with it
     const auto account = find_account(agent.account);
     if (account && account->uid == Uid(facts.st_uid) && account->gid == Gid(facts.st_gid)) return;
     problems.add(
@@ -162,11 +161,12 @@ void check_owner(const std::string &path, const std::string &user, const AgentOf
                     user));
 }
 
-// Reports each user whose next start would find the agent's home in other hands: after a change of agent.accounts, agent.user or run_as.
+// Reports each user whose next start would find that another account owns the agent's home: after a change of agent.accounts, agent.user or
+// run_as.
 void check_homes(const Policy &policy, Problems &problems, Unverified &unverified)
 {
     for (const auto &[user, agent] : agents_of_users(policy)) {
-        const std::string path = agents_home(policy.agent.state_dir, short_name_of(user)); // all but the last is root's
+        const std::string path = agents_home(policy.agent.state_dir, short_name_of(user)); // root owns all but the last
         struct stat facts {};
         if (::lstat(path.c_str(), &facts) == 0) {
             check_owner(path, user, agent, facts, problems);
@@ -179,7 +179,8 @@ void check_homes(const Policy &policy, Problems &problems, Unverified &unverifie
     }
 }
 
-// Which accounts the agents have follows from the section `agent` and from each entry: none where one of these is wrong.
+// Which accounts the agents have follows from the section `agent` and from each entry. With a mistake in the section, it checks none; with
+// a mistake in an entry, it leaves that entry out.
 void check_accounts(Policy policy, Means means, Problems &problems, Unverified &unverified)
 {
     for (const auto *key : {"agent", "agent.user", "agent.group", "agent.accounts", "agent.create_user", "users"})
@@ -212,11 +213,11 @@ void require_running(const AsRoot &root, const SandboxPolicy &sandbox)
     if (sandbox.method == SandboxMethod::docker) require_docker(root, sandbox);
 }
 
-// The same look as at the beginning of each start, without one.
+// Looks at what each start looks at first, without a start.
 void check_method(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified)
 {
     const auto &sandbox = policy.sandbox;
-    if (problems.has_within("sandbox")) return; // which method it is to be is not known
+    if (problems.has_within("sandbox")) return; // the wanted method is not known
     const bool has_programs = check_programs(sandbox, problems);
     if (means == Means::installed || !has_programs) return;
     if (!observer.root()) {
@@ -264,7 +265,7 @@ Unverified check_host(const Policy &policy, const Observer &observer, Means mean
 std::vector<Diagnostic> find_what_starts_lack(const Policy &policy, const Observer &observer)
 {
     Problems problems;
-    Unverified unverified; // by root there is nothing
+    Unverified unverified; // root can look at everything
     check_homes(policy, problems, unverified);
     check_method(policy, observer, Means::installed, problems, unverified);
     return problems.all();

@@ -1,4 +1,4 @@
-// Looking at files, accounts and file systems.
+// Looks at files, accounts and file systems.
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/host/agent_binary.hpp"
@@ -43,14 +43,14 @@ std::optional<std::string> control_group_of(const std::string &pid)
     return groups ? std::optional(text.str()) : std::nullopt;
 }
 
-// In a slice of a user's sessions, or in a group that runner/root/method/own_group.cpp made: by the beginning of its path (cgroups(7)), for
-// its other names are anybody's choice.
+// In a slice of a user's sessions, or in a group that runner/root/method/own_group.cpp made. Only the beginning of the path counts
+// (`cgroups(7)`), because anybody can choose its other names.
 bool is_of_sessions(const std::string &groups)
 {
     return groups.find(":/pi.slice/pi-agent.slice/") != std::string::npos || groups.find("::/pi-agent/") != std::string::npos;
 }
 
-// In no session's unit and in no group of ours. A process may end meanwhile.
+// In no session's unit and in no group that pi-agent made. A process may end meanwhile.
 std::vector<std::string> stray_processes(Uid agent)
 {
     std::vector<std::string> strays;
@@ -73,7 +73,7 @@ std::string joined(const std::vector<std::string> &texts)
     return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-// Why a root cannot be mounted for this agent; empty when it can. What is made for that is in no tree, and gone again.
+// Why a root cannot be mounted for this agent; empty if it can. The mount that this makes is in no tree, and ends with this function.
 std::string problem_of_root_mapping(const AsRoot &root, const std::string &path, const Account &user, const Account &agent)
 {
     try {
@@ -92,7 +92,7 @@ std::string problem_of_root_mapping(const AsRoot &root, const std::string &path,
     }
 }
 
-// True when there was one: then what lies below is no fault of its own.
+// True if there was one: then what is below it is not a fault of its own.
 bool find_state_fault(const std::string &path, bool may_be_missing, Faults &faults)
 {
     struct statfs facts {};
@@ -110,8 +110,8 @@ bool find_state_fault(const std::string &path, bool may_be_missing, Faults &faul
     return true;
 }
 
-// Each level may be a mount of its own (runner/root/session/state_directory.cpp); of all their components only the last of a home is not
-// root's.
+// Each level may be a mount of its own (runner/root/session/state_directory.cpp). Root owns all of their components except the last one of
+// a home.
 void find_state_faults(const Policy &policy, const AgentsOfUsers &agents, Faults &faults)
 {
     const std::string users = policy.agent.state_dir + "/users";
@@ -151,7 +151,7 @@ Faults find_open_programs(const AsRoot &root, const Policy &policy)
             if (changes.count() > 0)
                 faults.push_back({"open-agent", policy.agent.binary + " can be run by everybody, without the wrapper", apply});
         } catch (const SystemFailure &failure) {
-            if (failure.error_number() != ENOENT) throw; // that it is not there is what check says, once
+            if (failure.error_number() != ENOENT) throw; // check reports once that it does not exist
         } catch (const Failure &failure) {
             faults.push_back({"open-agent", failure.what(), "install the agent again, then " + std::string(apply)});
         }
@@ -236,7 +236,7 @@ Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const A
         for (const auto &link : observer.links_out(policy, rules, user))
             faults.push_back({"link", "a start of " + user.name + " leaves out " + link, "ask " + user.name + " to do so"});
         for (const auto &finding : observer.resolve_roots(rules, user)) {
-            if (finding.kind != Finding::Kind::usable) continue; // check has said so
+            if (finding.kind != Finding::Kind::usable) continue; // check has reported it
             const auto problem = problem_of_root_mapping(root, finding.text, user, agent);
             if (!problem.empty())
                 faults.push_back({"root",
@@ -253,7 +253,7 @@ Faults find_leftovers(const AsRoot &root)
     std::vector<std::string> orphans;
     try {
         orphans = find_orphans(root);
-        if (!orphans.empty()) { // one that ends just now is no orphan in a moment
+        if (!orphans.empty()) { // looks again: a session that ends just now is not an orphan
             std::this_thread::sleep_for(std::chrono::seconds(2));
             const auto still = find_orphans(root);
             std::erase_if(orphans, [&](const auto &id) { return std::find(still.begin(), still.end(), id) == still.end(); });

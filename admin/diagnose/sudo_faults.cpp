@@ -1,4 +1,4 @@
-// Reading sudo's whole configuration through sudo's own tools.
+// Reads sudo's whole configuration through sudo's own tools.
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/host/root_files.hpp"
@@ -27,7 +27,7 @@ constexpr const char *sudo_look = "look through /etc/sudoers and /etc/sudoers.d 
 struct Rule {
     std::string command;
     bool negated;
-    Document options; // object; what is absent has sudo's default
+    Document options; // object; what it does not have has sudo's default
 };
 
 Document merged(const Document &options)
@@ -85,7 +85,8 @@ void apply_list(const std::string &name, const Document &value, const std::strin
     }
 }
 
-// Those of commands come last; the filter has left other users' out, and these are of one command: another's do not count.
+// The Defaults of commands come last. The filter has left out those of other users. These are for one command, and another command's do not
+// count.
 Document defaults_of(const Document &sudoers, const std::string &runner)
 {
     Document all = Document::object();
@@ -131,7 +132,7 @@ void judge_rules(const std::vector<Rule> &found, const std::string &user, const 
                           "a later sudo rule of " + user + " (" + escape_for_display(last.command) +
                               ") takes the place of the policy's, and " + (last.negated ? "forbids the runner" : "asks for a password"),
                           std::string("put it before /etc/sudoers.d/pi-agent, whose name sorts among the others: ") + sudo_look});
-    if (last.options.value("setenv", false) && last.command != "ALL") // who may run everything needs no variable
+    if (last.options.value("setenv", false) && last.command != "ALL") // a user who may run everything needs no variable
         faults.push_back({"sudo-environment",
                           "a sudo rule of " + user + " (" + escape_for_display(last.command) +
                               ") has SETENV:, so the user may set any variable for the runner",

@@ -1,4 +1,4 @@
-// What is wrong with what is a user's own: the documents that a policy has for the agent's home, files that it names, and what the login
+// What is wrong with a user's own things: the documents that a policy has for the agent's home, files that it names, and what the login
 // shell starts.
 #include "admin/diagnose/faults.hpp"
 
@@ -190,7 +190,7 @@ std::vector<std::string> names_of_wrapper(const std::string &command, const std:
         const auto name = directory + "/" + command;
         try {
             if (resolve_trusted(name, "command").canonical == wrapper) names.push_back(name);
-        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): there is none, or others than root can change it
+        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): it does not exist, or others than root can change it
         }
     }
     return names;

@@ -1,4 +1,4 @@
-// Looking with a user's rights.
+// Looks with a user's rights.
 #include "admin/diagnose/user_view.hpp"
 
 #include "common/base/error.hpp"
@@ -27,7 +27,7 @@ constexpr std::size_t links_out_bytes = 20'000;
 // One question, asked with the rights of the user.
 using Question = std::function<Finding()>;
 
-// Where it lies: a start is refused on some file systems, and where another one is mounted inside a root.
+// Where the directory is: a start is refused on some file systems, and where another one is mounted inside a root.
 Finding found_at(FdRef directory, std::string path)
 {
     struct statx facts {};
@@ -37,7 +37,7 @@ Finding found_at(FdRef directory, std::string path)
     std::string problem;
     if (mount != nullptr) {
         problem = problem_of_file_system(path, mount->type).value_or("");
-        // Of all that kernels do not map, what projects lie on in containers. A start asks the kernel.
+        // Of the file systems that kernels do not map, projects in containers are on this one. A start asks the kernel.
         if (mount->type == "overlay") problem = problem_of_mapping(path, name_mount(mounts, directory));
     }
     return {Finding::Kind::usable, std::move(path), is_told ? facts.stx_mnt_id : 0, std::move(problem)};

@@ -20,10 +20,10 @@ struct Finding {
     Kind kind;
     std::string text;                     // the canonical path, or why not
     std::uint64_t mount = 0;              // that holds what is usable: its id
-    std::string file_system_problem = {}; // why a start that shows it is refused all the same; empty when nothing is known of that
+    std::string file_system_problem = {}; // why a start that shows it is still refused; empty if no reason is known
 };
 
-// Who is looking. Root can look for everybody, anybody else only for themselves.
+// The account that looks. Root can look for everybody, any other account only for itself.
 class Observer {
 public:
     // The process's own identity, claimed once.
@@ -33,14 +33,14 @@ public:
     // Set when this process is root.
     [[nodiscard]] const std::optional<AsRoot> &root() const noexcept { return root_; }
 
-    // One finding for each root; all unknown when this process cannot look for `user`.
+    // One finding for each root; all unknown if this process cannot look for `user`.
     [[nodiscard]] std::vector<Finding> resolve_roots(const std::vector<RootSpec> &roots, const Account &user) const;
     [[nodiscard]] std::vector<Finding> resolve_roots(const AccessRules &rules, const Account &user) const;
     // The canonical path of a directory, as `user` reaches it.
     [[nodiscard]] Finding resolve_directory(const std::string &path, const Account &user) const;
     // Where agents of `user` write. Throws Failure when it cannot be found out; only where can_look_for(user).
     [[nodiscard]] AgentPlaces agent_places(const Policy &policy, const AccessRules &rules, const Account &user) const;
-    // One finding for each absolute path, where it can be found out: the agents' directory that the way there leads into, or "".
+    // One finding for each absolute path, where one can be made: the agents' directory that the path leads into, or "".
     [[nodiscard]] std::vector<Finding> agents_on_way(const Policy &policy, const AccessRules &rules, const Account &user,
                                                      const std::vector<std::string> &paths) const;
     // What a start of the user leaves out because agents can have made it lead elsewhere, each as a text (common/decide/root_path.hpp).

@@ -1,4 +1,4 @@
-// Asking each part for its version.
+// Asks each part for its version.
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/host/accounts.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int agent_patience_seconds = 30;
 
-// What a part says of its version, or why that is not known.
+// What a part says of its version, or why it is not known.
 template <typename Ask>
 nlohmann::json answer_of(const Ask &ask)
 {
@@ -38,10 +38,10 @@ std::string kernel_version()
     return std::string(names.sysname) + " " + names.release;
 }
 
-// The program is root's, but what it does when it is asked is its own: so not as root, without a terminal, and with a bound.
+// The program belongs to root, but its behaviour is its own: it runs as another account, without a terminal, and for a limited time.
 std::string ask_program(const AsRoot &root, const Policy &policy)
 {
-    // What runs there as the agent's account, outside of every sandbox, is no neighbour for what runs inside.
+    // It runs as the agent's account and outside of every sandbox, so no agent may run inside one at the same time.
     if (!live_sessions(root).empty()) throw Failure(ExitStatus::unavailable, "agents are running; ask again when none runs");
     for (const auto &needed : needed_agent_accounts(policy, group_members)) {
         const auto account = find_account(needed.name);

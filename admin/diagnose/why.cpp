@@ -71,10 +71,10 @@ std::string verdict(const PathAccess &access)
     return may.empty() ? "may not be read, written or executed" : may;
 }
 
-// What the host has at a path, or where links lead from there inside, as far as who asks can see.
+// What the host has at a path, or where links lead from there inside, as far as the caller can see.
 enum class OnHost { unknown, nothing, directory, other };
 
-// By who asks: a user sees less than the agent may be shown, and nothing is concluded from that.
+// By the caller: a user sees less than the agent may be shown, and nothing is concluded from that.
 OnHost look_on_host(const std::string &path)
 {
     struct stat facts {};
@@ -181,7 +181,7 @@ std::string shown_root(const Explanation &explanation)
     return explanation.home + "/" + alias_directory + "/" + alias_of(directory->text);
 }
 
-// What would show something of a home. Programs in hidden directories are for `toolchains`; a root is a directory of projects.
+// Which key would show a part of a home. Programs in hidden directories are for `toolchains`; a root is a directory of projects.
 Reason reason_in_homes(const std::string &path, OnHost on_host, const Explanation &explanation)
 {
     const std::string roots = "users." + explanation.user.name + ".roots";
@@ -193,7 +193,7 @@ Reason reason_in_homes(const std::string &path, OnHost on_host, const Explanatio
     const std::string below = path.substr(home.size() + 1);
     const bool lies_in_home_itself = below.find('/') == std::string::npos;
     if (lies_in_home_itself && on_host == OnHost::other) return {"a file in a home itself is shown to no session", "", {}};
-    // Of a file: what holds it would be named.
+    // For a file: the directory around it would be named.
     const std::string directory = on_host == OnHost::other ? parent_of(path).substr(home.size() + 1) : below;
     if (const auto problem = problem_of_secrets(directory)) return {"it " + problem->text, "", {}};
     return {hidden_homes, below[0] == '.' ? "toolchains.readable" : roots + ", or of programs toolchains.readable", {}};

@@ -31,7 +31,7 @@ void check_can_be_made(const AgentAccount &agent, Problems &problems)
                  remedy + ", or create the account yourself");
 }
 
-// Users that the policy names or authorises through a group, today. An agent's account in such a group is a problem of its own.
+// Users that the policy names, or authorises through a group today. An agent's account in such a group is another problem.
 std::vector<Account> policy_users(const Policy &policy, const MembersOf &members_of)
 {
     std::vector<Account> users;
@@ -176,7 +176,7 @@ std::string sysusers_text(const Policy &policy, const MissingAccounts &missing)
     if (missing.group) text += fmt::format("g {} - -\n", agent.group);
     for (const auto &account : missing.accounts) {
         const bool main = account.name == agent.user;
-        // An account of one user has a group of its own: files that agents make are nobody else's by group either.
+        // An account of one user has a group of its own, so that no other account gets the agent's files through a group.
         const auto id = main ? "-:" + agent.group : std::string("-");
         const auto purpose = account.user.empty() ? "pi-agent" : "pi-agent of " + short_name_of(account.user);
         text += fmt::format("u {} {} \"{}\" {} -\n", account.name, id, purpose, agent.state_dir);
@@ -210,7 +210,7 @@ void create_accounts(const AsRoot & /*root*/, const Policy &policy, const std::v
         if (result.status != 0)
             throw Failure(ExitStatus::system_failure, "systemd-sysusers cannot create the agents' accounts: " + one_line(result.output));
     };
-    // One call makes them all; the others only say so.
+    // One call makes them all; the others only print their changes.
     for (const auto &order : orders)
         changes.make(order, [&] {
             if (&order == &orders.front()) create();

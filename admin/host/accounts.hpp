@@ -14,7 +14,7 @@
 
 namespace pi_agent {
 
-// --- The accounts that agents run as: which the policy needs, what is wrong with those there are, and making those that are missing.
+// --- The accounts that agents run as: which ones the policy needs, what is wrong with existing ones, and making the missing ones.
 
 struct AgentAccount {
     std::string name;
@@ -33,8 +33,8 @@ using MembersOf = std::function<std::vector<std::string>(const std::string &grou
 // Every account that an agent may run as under `policy`, each once. Group entries count the members of today.
 std::vector<AgentAccount> needed_agent_accounts(const Policy &policy, const MembersOf &members_of);
 
-// Reports accounts that exist but must not be an agent's, those that are missing and cannot be made, and users that could reach the
-// agent's program by its group.
+// Reports accounts that exist but must not be an agent's, missing ones that cannot be made, and users that could reach the agent's program
+// through its group.
 void check_agent_accounts(const Policy &policy, const std::vector<AgentAccount> &needed, Problems &problems);
 
 // What is missing, as input of systemd-sysusers (sysusers.d(5)).
@@ -46,15 +46,15 @@ struct MissingAccounts {
 MissingAccounts find_missing(const Policy &policy, const std::vector<AgentAccount> &needed);
 std::string sysusers_text(const Policy &policy, const MissingAccounts &missing);
 
-// Makes what is missing; where the policy says `create_user: false` that is a PolicyError.
+// Makes what is missing; if the policy says `create_user: false`, that is a PolicyError.
 void create_accounts(const AsRoot &root, const Policy &policy, const std::vector<AgentAccount> &needed, Changes &changes);
 
-// --- What still belongs to the agents' group, whose number is about to be free: whoever gets it next would own that.
+// --- What still belongs to the agents' group, whose number is about to be free: whoever gets that number next would own it.
 
 // Where pi-agent or its administrator has reason to give something to the group: what apply hides or has hidden, and /etc/pi-agent.
 std::set<std::string> places_of_group(const AsRoot &root, const Policy &policy);
 
-// Throws Failure(configuration) that names the first of it, at these places and below them, and says what to do.
+// Throws Failure(configuration), which names the first of it at these places and below them, and says what to do.
 void require_nothing_of_group(const std::set<std::string> &places, const std::string &group);
 
 } // namespace pi_agent

@@ -1,4 +1,4 @@
-// Looking at the agent's program and at what npm installed for everybody, and closing the way to it.
+// Looks at the agent's program and at what npm installed for everybody, and closes the way to it.
 #include "admin/host/agent_binary.hpp"
 
 #include "common/base/build_settings.hpp"
@@ -26,7 +26,7 @@ constexpr mode_t hidden_mode = 0750;
 constexpr mode_t open_mode = 0755;
 constexpr const char *program_name = "agent's program"; // in messages
 
-// The wrapper lies beside this program. An agent.binary that is the wrapper would start itself, and hiding it would hide pi.
+// The wrapper is in this program's directory. An agent.binary that is the wrapper would start itself, and hiding it would hide pi.
 bool is_wrapper(const struct stat &program)
 {
     constexpr const char *own = "/proc/self/exe";
@@ -53,7 +53,7 @@ void set_owner_and_mode(const std::string &path, Gid group, mode_t mode)
     if (::fchown(fd.get(), 0, group.value()) != 0 || ::fchmod(fd.get(), mode) != 0) throw_errno("cannot set owner and mode of " + path);
 }
 
-// Closes `path`, canonical, or opens it again. `what` says in messages what it is.
+// Closes `path`, which is canonical, or opens it again. `what` names it in messages.
 void hide_place(const AsRoot &root, const Policy &policy, const std::string &path, const std::string &what, Changes &changes)
 {
     const auto group = find_group(policy.agent.group);
@@ -64,7 +64,8 @@ void hide_place(const AsRoot &root, const Policy &policy, const std::string &pat
     if (hide && !hidden) {
         changes.make(fmt::format("hide {}{} (root:{} {:04o})", what, path, policy.agent.group, hidden_mode), [&] {
             if (!group) throw Failure(ExitStatus::internal, "the group " + policy.agent.group + " is not there yet");
-            // As apply leaves what it hides: nothing of that is to come back. Of another group it is what somebody closed before, and does.
+            // These may be the rights that apply gave it, which must not come back. With another group somebody closed it before, and those
+            // rights do.
             const bool is_hidden_already =
                 status.st_uid == 0 && (status.st_mode & 07777U) == hidden_mode && is_agents_group(root, status.st_gid, policy.agent.group);
             if (!is_hidden_already) remember_hidden(root, path, status);
@@ -87,7 +88,7 @@ constexpr std::array<const char *, 2> global_modules = {"/usr/lib/node_modules/"
 
 constexpr const char *npm_agent = "agent's package of npm"; // in messages
 
-// None for what is not there, and where others can change the way.
+// Empty if it does not exist, or if others can change the way to it.
 std::optional<std::string> try_resolve(const std::string &path)
 {
     try {
@@ -105,7 +106,7 @@ bool is_agents(const std::string &package)
     });
 }
 
-// With another prefix than npm's own (/opt/node/lib/node_modules), the command tells where.
+// With another prefix than npm's own (/opt/node/lib/node_modules), the command shows where the package is.
 std::set<std::string> find_packages(const Policy &policy)
 {
     std::set<std::string> packages;
@@ -119,7 +120,7 @@ std::set<std::string> find_packages(const Policy &policy)
     return packages;
 }
 
-// None for what is not there. Nothing is looked at on a way that others can change: such a package counts as open.
+// Empty if it does not exist. Looks at nothing on a way that others can change: such a package counts as open.
 std::optional<NpmInstall> look_at(const std::string &package)
 {
     try {
@@ -141,7 +142,7 @@ std::optional<NpmInstall> look_at(const std::string &package)
 std::optional<HidingPlace> choose_hiding_place(const std::string &directory, const std::string &program)
 {
     if (is_within(program, "/nix")) return std::nullopt;
-    // All versions, with the one that starts: a switch from one to another opens none.
+    // All versions, with the one that starts: a switch from one to another opens none of them.
     constexpr const char *agents = "/usr/lib/pi-agent/agents";
     if (is_within(directory, agents) && is_within(program, agents)) return HidingPlace{agents, true};
     const auto tree = parent_of(directory);
@@ -160,7 +161,7 @@ std::optional<std::string> npm_package_of(const std::string &path)
     if (path[begin] == '.') return std::nullopt; // npm's own, such as .bin
     auto end = path.find('/', begin);
     if (path[begin] == '@' && end != std::string::npos) end = path.find('/', end + 1);
-    if (end == std::string::npos) return std::nullopt; // a file that is no part of a package
+    if (end == std::string::npos) return std::nullopt; // a file that is not part of a package
     return path.substr(0, end);
 }
 

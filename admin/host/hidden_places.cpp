@@ -1,4 +1,5 @@
-// What apply has hidden, as a file of JSON in root's own directory; and looking through places of root's for files of the agents' group.
+// What apply has hidden, as a file of JSON in a directory that only root can enter; and looking through root's places for files of the
+// agents' group.
 #include "admin/host/agent_binary.hpp"
 
 #include "admin/host/accounts.hpp"
@@ -36,8 +37,8 @@ void write_notes(const HiddenPlaces &places)
     replace_root_file(directory, hidden_name, json.dump(1) + "\n", notes_mode, path_of_applied(hidden_name));
 }
 
-// Only what is hidden still: root's, of the agents' group, closed to others. Whether there is nothing to remember of it any more: what
-// somebody has opened belongs to the agents' group still.
+// Gives back only what is still hidden: root's, of the agents' group, closed to others. True if its notes are not needed any more.
+// What somebody has opened stays noted, because it still belongs to the agents' group.
 bool give_back(const AsRoot &root, const std::string &path, const FormerRights &former, const std::string &group, Changes &changes)
 {
     const auto place = open_trusted(path, O_RDONLY | O_NONBLOCK, "program that was hidden");
@@ -54,7 +55,7 @@ bool give_back(const AsRoot &root, const std::string &path, const FormerRights &
     return true;
 }
 
-// "" where there is none. Follows no link, and looks at nothing that is mounted there.
+// The first entry of that group; "" without one. Follows no link, and looks at nothing that is mounted there.
 std::string first_of_group(FdRef directory, const std::string &path, dev_t device, Gid group)
 {
     for (const auto &name : names_in(directory)) {

@@ -1,4 +1,4 @@
-// Replacing the policy's files, and keeping applied ones as JSON: one file for each policy, however many it has.
+// Replaces the policy's files, and keeps applied ones as JSON: one file for each policy, however many files it has.
 #include "admin/host/root_files.hpp"
 
 #include "admin/text/terminal.hpp"
@@ -63,7 +63,7 @@ std::optional<PolicyFiles> read_kept(const char *name)
         PolicyFiles files;
         for (const auto &file : json.at("files"))
             files.push_back({file.at("name").get<std::string>(), file.at("text").get<std::string>()});
-        // Every name is one that the policy's reader would read: what is kept is root's, but a rollback writes it.
+        // Every name must be one that the policy's reader would read: the kept file belongs to root, but a rollback writes what it names.
         for (const auto &file : files)
             if (!is_policy_file(file.name))
                 throw Failure(ExitStatus::configuration, std::string("the content of ") + applied_directory +
@@ -79,7 +79,7 @@ std::string draft_of(const std::string &file)
     return split_last(file).second + ".new";
 }
 
-// Writes all of them beside their places. Where one cannot be written, none stays.
+// Writes all of them beside their places. If one cannot be written, none stays.
 void write_drafts(const AsRoot &root, const std::vector<PolicySource> &files)
 {
     try {
@@ -87,7 +87,7 @@ void write_drafts(const AsRoot &root, const std::vector<PolicySource> &files)
             write_beside(open_policy_directory(root, file.name), draft_of(file.name), file.text, policy_mode, file.name + ".new");
     } catch (const std::exception &) {
         for (const auto &file : files)
-            ::unlinkat(open_policy_directory(root, file.name).get(), draft_of(file.name).c_str(), 0); // best_effort: what failed is told
+            ::unlinkat(open_policy_directory(root, file.name).get(), draft_of(file.name).c_str(), 0); // best_effort: the failure counts
         throw;
     }
 }
@@ -201,13 +201,13 @@ void forget_applied(const AsRoot & /*root*/, Changes &changes)
     changes.make(std::string("remove ") + applied_directory + ", with the policies that were applied", [&] {
         const auto [parent, own] = split_last(applied_directory);
         for (const std::string file : {last_name, previous_name, hidden_name})
-            for (const auto &kept : {file, file + ".new"}) // the latter where a write failed
+            for (const auto &kept : {file, file + ".new"}) // the second one is there after a failed write
                 remove_root_file(directory, kept, path_of_applied(kept));
         const auto holder = open_trusted(parent, O_RDONLY | O_DIRECTORY, "state directory");
         if (::unlinkat(holder.get(), own.c_str(), AT_REMOVEDIR) != 0) throw_errno(std::string("cannot remove ") + applied_directory);
         const auto [top, last] = split_last(parent);
         const auto above_all = open_trusted(top, O_RDONLY | O_DIRECTORY, "parent of the state directory");
-        ::unlinkat(above_all.get(), last.c_str(), AT_REMOVEDIR); // best_effort: it goes where the state lies elsewhere, and it is empty
+        ::unlinkat(above_all.get(), last.c_str(), AT_REMOVEDIR); // best_effort: removed only if it is empty, because the state is elsewhere
     });
 }
 

@@ -49,7 +49,7 @@ void check_present(FdRef directory, const std::string &path, mode_t mode, Change
 {
     const struct stat status = examine(directory, "cannot examine " + path);
     if (status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-        // Whoever could write here may have left something; taking it over would make that trusted.
+        // Whoever could write here may have left something, and taking it over would make that trusted.
         throw Failure(
             FailureKind::untrusted,
             fmt::format(
@@ -71,7 +71,7 @@ void write_beside(FdRef directory, const std::string &name, const std::string &t
         if (::fchown(fd.get(), 0, 0) != 0 || ::fchmod(fd.get(), mode) != 0) throw_errno("cannot set owner and mode of " + path);
         if (::fsync(fd.get()) != 0) throw_errno("cannot write " + path + " to disk");
     } catch (const std::exception &) {
-        ::unlinkat(directory.get(), name.c_str(), 0); // best_effort: half a file is no use, and what failed is told
+        ::unlinkat(directory.get(), name.c_str(), 0); // best_effort: half a file is useless, and the failure is reported
         throw;
     }
 }

@@ -1,4 +1,5 @@
-// Root's own files and directories, the policy's among them: read, replaced in one step, locked, kept and put back.
+// Root's own files and directories, the policy's among them: reads them, replaces them in one step, locks them, keeps them and puts them
+// back.
 #pragma once
 
 #include "common/base/build_settings.hpp"
@@ -16,13 +17,13 @@
 
 namespace pi_agent {
 
-// --- Files of root's that are replaced in one step: whoever reads them sees the old text or the new one, whatever ends the host meanwhile.
+// --- Root's files that are replaced in one step: readers see the old text or the new one, even if the host goes down meanwhile.
 
-// Makes `name` new in a directory that only root can write, root:root, on disk when this returns; a former one of that name goes. `path` is
-// for messages.
+// Creates `name`, root:root, in a directory that only root can write; it is on disk when this returns. Removes a former file of that name.
+// `path` is for messages.
 void write_beside(FdRef directory, const std::string &name, const std::string &text, mode_t mode, const std::string &path);
 
-// Gives it the name `final_name`, in the place of what has that.
+// Renames it to `final_name`, and replaces what has that name.
 void move_into_place(FdRef directory, const std::string &name, const std::string &final_name, const std::string &path);
 
 // Both, by way of NAME.new.
@@ -31,14 +32,14 @@ void replace_root_file(FdRef directory, const std::string &name, const std::stri
 // A missing one is fine.
 void remove_root_file(FdRef directory, const std::string &name, const std::string &path);
 
-// --- The changes that a command makes to the host, said one by one; with --dry-run only said.
+// --- The changes that a command makes to the host, printed one by one; with --dry-run only printed.
 
 class Changes {
 public:
     Changes(bool dry_run, std::ostream &out) : dry_run_(dry_run), out_(out) {}
 
-    // Does `action` and then says so; `what` reads as an order, e.g. "create the account pi-agent". A dry run shows `difference` too, the
-    // lines of a file that would change (admin/text/terminal.hpp).
+    // Does `action` and then prints it; `what` reads as an order, e.g. "create the account pi-agent". A dry run also prints `difference`,
+    // the lines of a file that would change (admin/text/terminal.hpp).
     template <typename Action>
     void make(const std::string &what, const Action &action, const std::string &difference = {})
     {
@@ -60,23 +61,23 @@ private:
 
 // --- Directories of pi-agent that belong to root (docs/reference/files.md), made by descriptor.
 
-// The state directory with `users`, root 0711: passable to the agents' own homes, listable by nobody else; and `sessions`, root 0700:
-// what a session's temporary directories hold is shown to it by mounts (runner/root/session/scratch.hpp). The runner keeps the same modes.
-// What one user's state holds is made by the runner at that user's first launch.
+// The state directory with `users` and `sessions`. `users` is root 0711: others can pass to the agents' own homes, but only root can list
+// it. `sessions` is root 0700: mounts show a session what its temporary directories hold (runner/root/session/scratch.hpp). The runner
+// keeps the same modes. It makes the content of a user's state at that user's first launch.
 void make_state_directories(const AsRoot &root, const Policy &policy, Changes &changes);
 
-// One directory of root's, whose parent is root's too.
+// One directory of root's, whose parent belongs to root too.
 void make_root_directory(const AsRoot &root, const std::string &path, mode_t mode, Changes &changes);
 
-// --- Locks of pi-agentctl: two that change the host at once would take each other's temporary files.
+// --- Locks of pi-agentctl: two commands that change the host at once would take each other's temporary files.
 
-// Held as long as the descriptor is open. Nobody but root can open them, so nobody else can hold them. Throws Failure(limit) when it is
-// held.
-UniqueFd take_apply_lock(const AsRoot &root);  // of what changes the host: apply, rollback, remove
-UniqueFd take_edit_lock(const AsRoot &root);   // of who edits the policy; held for as long as an editor is open
-UniqueFd take_agents_lock(const AsRoot &root); // of who installs an agent; held while it is fetched
+// Held as long as the descriptor is open. Only root can open them, so nobody else can hold them. Throws Failure(limit) if somebody holds
+// it.
+UniqueFd take_apply_lock(const AsRoot &root);  // of commands that change the host: apply, rollback, remove
+UniqueFd take_edit_lock(const AsRoot &root);   // of whoever edits the policy; held as long as an editor is open
+UniqueFd take_agents_lock(const AsRoot &root); // of whoever installs an agent; held during the fetch
 
-// --- The files of the installed policy as a whole: what was applied is kept, and put back.
+// --- The files of the installed policy as a whole: keeps what was applied, and puts it back.
 
 // Absolute paths with their texts, the main file first.
 using PolicyFiles = std::vector<PolicySource>;
@@ -87,46 +88,46 @@ bool are_same(const PolicyFiles &one, const PolicyFiles &other);
 std::string difference_of(const PolicyFiles &before, const PolicyFiles &after);
 
 // The file of the policy that `name` means: the main one, or one of policy.d, by its path or by its name there, or users.d/NAME.yaml; it
-// need not exist. Throws Failure(usage) for what would not be read as a part of the policy.
+// need not exist. Throws Failure(usage) for a file that would not be read as a part of the policy.
 std::string policy_file_named(const std::string &name);
 
 // The directory that holds such a file; policy.d and users.d are made where they are missing.
 UniqueFd open_policy_directory(const AsRoot &root, const std::string &path);
-// Makes such a directory, or that of the main file, unless it is there. Throws where others than root could lead it elsewhere.
+// Makes such a directory, or the main file's, unless it exists. Throws if others than root could lead it elsewhere.
 void make_policy_directory(const std::string &directory);
 
-// Makes `wanted` the installed policy, root 0644: all its files are written before the first takes its place, so that a full disk leaves
-// the policy as it was; files of policy.d and users.d that are not wanted go last.
+// Makes `wanted` the installed policy, root 0644. Writes all its files before the first takes its place, so that a full disk leaves the
+// policy as it was. Removes unwanted files of policy.d and users.d last.
 void install_policy_files(const AsRoot &root, const PolicyFiles &installed, const PolicyFiles &wanted, Changes &changes);
 
-// What apply keeps, in /var/lib/pi-agent/applied, root 0700: the policy that was last applied, and the one that was applied before that and
-// was another. The place is fixed, because state_dir is a part of the policy.
+// What apply keeps, in /var/lib/pi-agent/applied, root 0700: the policy that was last applied, and the last different one before it. The
+// place is fixed, because state_dir is a part of the policy.
 extern const char *const applied_directory;
 inline std::string path_of_applied(const std::string &name)
 {
     return std::string(applied_directory) + "/" + name;
 }
-constexpr const char *hidden_name = "hidden.json"; // of admin/host/hidden_places.cpp, which goes with the directory
+constexpr const char *hidden_name = "hidden.json"; // the file of admin/host/hidden_places.cpp, removed with the directory
 struct AppliedPolicies {
     std::optional<PolicyFiles> last, previous;
 };
 AppliedPolicies read_applied(const AsRoot &root);
 
-// Makes that directory, and notes that `files` have been applied; nothing changes where they were the last.
+// Makes that directory, and notes that `files` have been applied; nothing changes if they were the last.
 void make_applied_directory(const AsRoot &root, const std::string &state_dir, Changes &changes);
 void keep_applied(const AsRoot &root, const PolicyFiles &files);
-// Takes the directory away, with what is kept there.
+// Removes the directory, with what is kept there.
 void forget_applied(const AsRoot &root, Changes &changes);
 
 // --- Hosts whose own configuration brings the policy and the sudo rule (NixOS), as a build option.
 
-// What doctor and messages say in the place of "pi-agentctl apply".
+// What doctor and messages say instead of "pi-agentctl apply".
 inline const char *bring_sudo_rule()
 {
     return build::is_system_managed ? "rebuild the system, whose configuration brings the rule" : "sudo pi-agentctl apply";
 }
 
-// For commands that write the policy. Throws Failure(usage) where it is not theirs to write.
+// For commands that write the policy. Throws Failure(usage) on a host whose policy they must not write.
 inline void require_own_policy(const char *command)
 {
     if (build::is_system_managed)

@@ -34,7 +34,7 @@ UniqueFd open_rules(const std::string &directory)
     return open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of sudo rules");
 }
 
-// What is installed now, when root owns it and others cannot write it.
+// The installed rule, if root owns it and others cannot write it.
 struct Installed {
     std::string text;
     bool exact; // owner and mode are as they must be
@@ -89,7 +89,7 @@ void replace(FdRef directory, const std::optional<Installed> &former, const std:
     }
 }
 
-// Users of users.d whom the line of a group lets in: sudo reads every line at each start, and of these there may be very many.
+// Users of users.d whom a group's line lets in already: sudo reads every line at each start, and there may be very many of these.
 std::set<std::string> allowed_by_group(const Policy &policy, const std::string &policy_file, const MembersOf &members_of)
 {
     std::set<std::string> of_files;
@@ -116,11 +116,12 @@ std::string sudoers_text(const Policy &policy, const std::string &policy_file, c
                                    "# What other rules say of the environment and of terminals does not reach the runner.\n"
                                    "Defaults!{1} env_reset, !env_keep, !env_check, !use_pty\n",
                                    escape_for_display(policy_file), runner);
-    // A line of their own: sudo-rs does not know these, has nothing of the kind, and would leave out the line above with them. Without a
-    // PAM session to close, sudo becomes the runner instead of waiting for it (sudoers(5), pam_session). Who may is still PAM's to say.
+    // A line of its own: sudo-rs does not know these settings, has no such features, and would leave out the line above with them.
+    // Without a PAM session to close, sudo becomes the runner instead of waiting for it (sudoers(5), pam_session). PAM still decides who
+    // may start it.
     if (kind == SudoKind::original)
         text += fmt::format("Defaults!{} !setenv, !requiretty, !log_input, !log_output, !pam_session, !pam_setcred\n", runner);
-    // By number where the name means something else to sudo.
+    // By number if the name means something else to sudo.
     const auto who = [](const UserEntry &entry) -> std::string {
         if (is_plain_name(entry.name) || !defence_is_on("numbers-in-sudoers")) return (entry.is_group ? "%" : "") + entry.name;
         if (entry.is_group) {

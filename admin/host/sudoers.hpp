@@ -25,7 +25,7 @@ enum class SudoKind {
 // From what `sudo --version` prints. Pure.
 SudoKind sudo_kind_of(const std::string &version);
 
-// Of the program that the wrapper runs. Where there is none, nobody can start anything, and it counts as the original.
+// Of the program that the wrapper runs. Without one, nobody can start anything, and it counts as the original.
 SudoKind installed_sudo_kind();
 
 // The visudo that judges as that sudo does: a host may have both.
@@ -35,23 +35,23 @@ std::string visudo_of(SudoKind kind);
 std::string main_sudoers_of(SudoKind kind);
 
 // Whether that sudo reads `path`, the installed rule, when its `visudo -c` printed `checked`. sudo-rs names no file there, so it is asked
-// what `users`, the policy's, may run; without any there is nobody whom the rule could be for, and the answer is yes.
+// what `users`, the policy's, may run. Without users, the rule would be for nobody, and the answer is yes.
 bool does_sudo_read(SudoKind kind, const std::string &path, const std::string &checked, const std::vector<std::string> &users);
 
 // --- The sudo rule that lets authorised users start the runner, and nothing else: its text, and its installation.
 
-// The whole file, in words that this sudo knows: one rule without arguments for each entry of the policy, but for users of users.d who
-// are members of a group that has an entry. Throws Failure(internal) for a runner path that would need quoting there; names are plain since
-// the policy was parsed.
+// The whole file, in words that this sudo knows: one rule without arguments for each entry of the policy, except users of users.d who are
+// members of a group that has an entry. Throws Failure(internal) for a runner path that would need quoting there; names are plain since the
+// policy was parsed.
 std::string sudoers_text(const Policy &policy, const std::string &policy_file, const std::string &runner, SudoKind kind,
                          const MembersOf &members_of = group_members);
 
-// Installs `text` as `directory`/pi-agent, unless it is there already: written under a name that sudo ignores, checked by visudo on its
-// own, renamed, and checked again with the whole configuration; the former file comes back when that fails. `users` are the policy's.
+// Installs `text` as `directory`/pi-agent, unless it is installed already. Writes it under a name that sudo ignores, lets visudo check it
+// alone, renames it, and checks the whole configuration again; if that fails, the former file comes back. `users` are the policy's.
 void install_sudoers(const AsRoot &root, const std::string &directory, const std::string &text, SudoKind kind,
                      const std::vector<std::string> &users, Changes &changes);
 
-// The rule that is installed, if there is one; and that very rule back in its place, or none.
+// The installed rule, if there is one. Putting it back restores exactly that rule, or removes the new one if there was none.
 std::optional<std::string> read_sudoers(const AsRoot &root, const std::string &directory);
 void put_back_sudoers(const AsRoot &root, const std::string &directory, const std::optional<std::string> &former);
 

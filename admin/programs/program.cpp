@@ -1,4 +1,4 @@
-// Starting visudo, systemd-sysusers, and what becomes a user where there is no systemd.
+// Starts visudo, systemd-sysusers, and, where there is no systemd, what becomes a user.
 #include "admin/programs/program.hpp"
 
 #include "common/base/channel.hpp"
@@ -25,7 +25,7 @@ namespace {
 constexpr std::array<const char *, 5> program_directories = {"/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/", "/run/current-system/sw/bin/"};
 constexpr const char *program_path_variable = "PATH=/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin";
 
-// Empty when it is not installed.
+// Empty if it is not installed.
 std::string look_for_program(const std::string &name)
 {
     for (const auto *directory : program_directories) {
@@ -37,7 +37,7 @@ std::string look_for_program(const std::string &name)
 
 constexpr int kill_patience_seconds = 1;
 
-// The keys of a terminal that interrupt go to its whole foreground: they are for the program that runs there, as in system(3).
+// Keys that interrupt reach the whole foreground of a terminal: they are for the program that runs there, as in system(3).
 class IgnoredInterrupts {
 public:
     IgnoredInterrupts() : interrupt_(std::signal(SIGINT, SIG_IGN)), quit_(std::signal(SIGQUIT, SIG_IGN)) {}
@@ -71,14 +71,14 @@ public:
     Beginning &operator=(const Beginning &) = delete;
 
     void give(FdRef fd, int number) { check(::posix_spawn_file_actions_adddup2(&actions_, fd.get(), number)); }
-    // Nothing else of what this process has open, and not where it stands: a user could look from there.
+    // Nothing else that this process has open, and another working directory: a user could look from there.
     void leave_the_rest()
     {
         check(::posix_spawn_file_actions_addchdir_np(&actions_, "/"));
         check(::posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1));
     }
     void lead_session() { check(::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSID)); }
-    // For a program that is to hear what this process does not.
+    // For a program that must be interrupted by what this process ignores.
     void hear(const IgnoredInterrupts & /*ignored*/)
     {
         sigset_t defaults;
@@ -136,7 +136,7 @@ ProgramResult run(const std::vector<std::string> &arguments, std::string_view in
     if (own_session && defence_is_on("canary-apart")) beginning.leave_the_rest();
     if (own_session) beginning.lead_session();
     const auto pid = beginning.spawn(arguments, program_variables());
-    their_end.reset(); // or its end would never be seen
+    their_end.reset(); // otherwise the end would never be seen
     try {
         std::string text;
         while (output) {
@@ -221,7 +221,7 @@ int run_at_terminal(const std::vector<std::string> &arguments, const std::vector
 ProgramResult run_program_apart(const std::vector<std::string> &arguments, int patience_seconds)
 {
     const bool apart = defence_is_on("canary-apart");
-    // Root's own must not reach a program that becomes a user.
+    // Root's own keyring must not reach a program that becomes a user.
     const int error = apart ? leave_session_keyring() : 0;
     if (error != 0) throw SystemFailure(error, "cannot take a new keyring");
     return run(arguments, {}, apart, in_seconds(patience_seconds));

@@ -1,4 +1,4 @@
-// A unit for one program, and what comes out of it; else what holds the program of a user together.
+// A unit for one program, and its output; without systemd, what holds a user's program together.
 #include "admin/programs/program.hpp"
 
 #include "common/base/error.hpp"
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t microseconds_a_second = 1'000'000;
 constexpr int stop_patience_seconds = 3; // a second more than systemd takes to stop it
-constexpr int margin_seconds = 5;        // for who waits; the unit's own end is for when that one was killed
+constexpr int margin_seconds = 5;        // for the caller, who waits; the unit's own end is for when the caller was killed
 
 std::string quoted_for_unit(const std::string &word)
 {
@@ -99,9 +99,9 @@ std::vector<UnitProperty> program_unit_properties(Uid user, int patience_seconds
         {"CollectMode", std::string("inactive-or-failed")},
         {"AddRef", true}, // keeps the result readable until it is read
         {"Type", std::string("exec")},
-        {"ExecStart", Command{{"/bin/sh"}}}, // what it is to do comes by its input: no byte of others' is in a property
+        {"ExecStart", Command{{"/bin/sh"}}}, // its input says what to do: no byte of others' is in a property
         {"KillMode", std::string("control-group")},
-        {"KillSignal", SignedNumber{SIGKILL}}, // with what the program has left, too
+        {"KillSignal", SignedNumber{SIGKILL}}, // also what the program has left
         {"SendSIGKILL", true},
         {"TimeoutStopUSec", (stop_patience_seconds - 1) * microseconds_a_second},
         {"RuntimeMaxUSec", static_cast<std::uint64_t>(patience_seconds + margin_seconds) * microseconds_a_second},

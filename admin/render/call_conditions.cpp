@@ -24,7 +24,7 @@ Conditions failing(const ArgumentTest &test)
     return conditions;
 }
 
-// None where both cannot hold.
+// Empty if both cannot hold.
 std::optional<PassingCondition> both(PassingCondition one, const PassingCondition &other)
 {
     for (const auto &[index, bits] : other) {
@@ -47,7 +47,7 @@ bool holds_wherever(const PassingCondition &wider, const PassingCondition &narro
     });
 }
 
-// Without those that say no more than another one.
+// Without those that follow from another one.
 Conditions simplest(const Conditions &conditions)
 {
     Conditions kept;

@@ -1,5 +1,5 @@
-// The command: finds out, plans, asks whether the engine can do all of it, and writes. It asks children that are the user, as the runner
-// does: root opens nothing that the user names (design rule 1).
+// The command: finds out, plans, asks whether the engine can do all of it, and writes. As in the runner, children that have become the user
+// look: root opens nothing that the user names (design rule 1).
 #include "admin/render/render.hpp"
 
 #include "admin/text/terminal.hpp"
@@ -48,7 +48,7 @@ OpenedProject open_as(const AsRoot &root, const Policy &policy, const AccessRule
     return std::get<OpenedProject>(std::move(opened));
 }
 
-// Of what a list of the policy's own protects, with the place of what says so.
+// What a list of the policy protects and does not exist, each with the position of its entry.
 std::vector<PolicyPath> missing_of(const std::vector<PolicyPath> &wanted, const std::string &repository,
                                    const std::vector<std::string> &placeholders)
 {
@@ -61,7 +61,7 @@ std::vector<PolicyPath> missing_of(const std::vector<PolicyPath> &wanted, const 
     return missing;
 }
 
-// What is there to protect; what the runner would put in the place of what is not there, no engine can.
+// Finds what exists and is protected. For what does not exist, the runner would mount placeholders, which no engine can.
 void find_points(const AsRoot &root, const Policy &policy, const Account &user, const OpenedProject &project, RenderFacts &facts)
 {
     const int top = project.shown.directory.get();
@@ -78,7 +78,7 @@ void find_points(const AsRoot &root, const Policy &policy, const Account &user, 
     facts.links = ask(root, {"look at protected paths", user, {top}}, look, decode_paths);
 }
 
-// Whether each line that says something is one of the assignments as it stands, which is how engines read it.
+// Whether each line with content is literally one of the assignments, as engines read it.
 bool is_plain(const std::string &path, const std::vector<EnvAssignment> &assignments)
 {
     std::set<std::string> plain;
@@ -90,7 +90,7 @@ bool is_plain(const std::string &path, const std::vector<EnvAssignment> &assignm
     return true;
 }
 
-// Throws Failure(denied) where pi would not start, and what else keeps a start from coming about.
+// Throws Failure(denied) where pi would not start, and whatever else keeps a start from coming about.
 RenderFacts find_render_facts(const AsRoot &root, const Policy &policy, const AccessRules &rules, const Account &user,
                               const std::string &directory)
 {

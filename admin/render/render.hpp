@@ -27,10 +27,10 @@ struct RenderOptions {
 
 std::string default_image();
 
-// What --target may say.
+// The values of --target.
 std::vector<std::string> render_targets();
 
-// For root, but for seccomp, which is the same everywhere.
+// For root. Anybody may ask for seccomp, which is the same everywhere.
 void run_render(const RenderOptions &options, std::ostream &out);
 
 // --- A plan as objects of Kubernetes: a Job within the restricted Pod Security Standard, and what it needs around it.
@@ -45,7 +45,7 @@ struct WorkspaceVolume {
 };
 WorkspaceVolume parse_workspace_volume(const std::string &text);
 
-// In the order in which they are to be made. `arguments`: the agent's.
+// In the order in which they must be made. `arguments`: the agent's.
 std::vector<nlohmann::ordered_json> kubernetes_objects(const RenderPlan &plan, const WorkspaceVolume &volume,
                                                        const std::vector<std::string> &arguments);
 
@@ -57,7 +57,7 @@ std::string namespace_of(const RenderPlan &plan);
 
 // --- A plan for podman of this host, run by root: a command, and what a quadlet shares with it.
 
-constexpr const char *seccomp_profile_path = "/etc/pi-agent/seccomp.json"; // where a rendering looks for that of render_seccomp
+constexpr const char *seccomp_profile_path = "/etc/pi-agent/seccomp.json"; // where a rendering looks for what render_seccomp makes
 
 // `arguments`: the agent's. Both only for plans that require_honoured() has let through.
 std::string render_podman(const RenderPlan &plan, const std::vector<std::string> &arguments);
@@ -68,7 +68,7 @@ std::string render_quadlet(const RenderPlan &plan, const std::vector<std::string
 // JSON in the form of the OCI runtime specification (config-linux.md, Seccomp), for this program's own architecture.
 std::string render_seccomp();
 
-// The bits of `mask` in one argument are `value`.
+// Holds when the bits of `mask` in one argument are `value`.
 struct ArgumentBits {
     std::uint64_t mask;
     std::uint64_t value;
@@ -78,7 +78,7 @@ struct ArgumentBits {
 // By the number of the argument; all must hold. Empty: whatever the arguments are.
 using PassingCondition = std::map<unsigned, ArgumentBits>;
 
-// By the call's name: it passes where one of the conditions holds, and what is not here does not pass.
+// By the call's name: the call passes if one of the conditions holds. A call that is not here does not pass.
 std::map<std::string, std::vector<PassingCondition>> passing_calls();
 
 // --- A plan as a line for Slurm, for clusters whose nodes all have the product: there our own runner honours the policy.

@@ -38,14 +38,14 @@ std::vector<std::string> podman_volumes(const RenderPlan &plan)
     return volumes;
 }
 
-// What both are told in the same words. A quadlet has the runtime from systemd.
+// What both get, in the same words. A quadlet has the runtime from systemd.
 std::vector<std::string> podman_options(const RenderPlan &plan, bool with_runtime)
 {
     const auto &limits = plan.policy.limits;
     std::vector<std::string> options;
     for (const Gid group : plan.groups)
         options.push_back(fmt::format("--group-add={}", group.value()));
-    // What the policy says, or the default, of this host's memory.
+    // The policy's limit, or the default, of this host's memory.
     const std::uint64_t share = limits.memory_share ? limits.memory_share->amount : session_memory_percent;
     const std::uint64_t memory = limits.memory ? limits.memory->amount : plan.host_memory / 100 * share;
     options.push_back(fmt::format("--memory={}", memory));
@@ -70,7 +70,7 @@ std::vector<std::string> podman_notes(const RenderPlan &plan)
             "podman opens the project by its name: nobody but its user may be able to rename what lies above it."};
 }
 
-// The generator reads words, and writes them anew into ExecStart=, with quotes where it sees a need.
+// The generator reads words, and writes them again into ExecStart=, with quotes where it sees a need.
 void require_kept_by_generator(const std::vector<std::string> &arguments)
 {
     for (std::size_t index = 0; index < arguments.size(); ++index) {
@@ -89,8 +89,7 @@ using namespace std::string_view_literals;
 constexpr std::array without_runner = {"BindsTo"sv,   "Requires"sv,       "After"sv,         "CollectMode"sv, "AddRef"sv,
                                        "ExecStart"sv, "StandardOutput"sv, "StandardError"sv, "KillSignal"sv,  "Description"sv};
 
-// An older systemd passes over a setting that it does not know. It passes over PrivateUsers=identity as well, and has no user namespace
-// then.
+// An older systemd ignores a setting that it does not know. It ignores PrivateUsers=identity as well, and then has no user namespace.
 constexpr SystemdFeatures every_feature{systemd_with_private_pids, true, true, false};
 
 constexpr const char *rendered_directory = "/run/pi-agent-rendered";
@@ -111,7 +110,7 @@ SandboxPlan sandbox_of(const RenderPlan &plan)
 {
     SandboxPlan sandbox{{}, plan.user.uid, plan.agent.uid, plan.agent.gid,      plan.groups,       {}, place_of(plan) + "/root",
                         {}, plan.home,     {plan.place},   plan.policy.network, plan.policy.limits};
-    // No launcher is in a rendered unit, to look what keeps a debugger there: an older systemd passes over PrivatePIDs=.
+    // A rendered unit has no launcher that looks what confines a debugger there: an older systemd ignores PrivatePIDs=.
     sandbox.tracing = plan.policy.tracing == Tracing::always ? Tracing::always : Tracing::never;
     for (const auto &mount : mounts_of(plan)) {
         const std::string source = mount.of_project ? place_of(plan) + "/project" + mount.source.substr(plan.tree.size()) : mount.source;
@@ -120,7 +119,7 @@ SandboxPlan sandbox_of(const RenderPlan &plan)
     return sandbox;
 }
 
-// Of the host, read-only, as the policy's view has it; what is not there is passed over.
+// Parts of the host, read-only, as the policy's view has them; systemd passes over what does not exist.
 std::string view_lines(const RenderPlan &plan)
 {
     std::string text;
@@ -152,8 +151,9 @@ std::string property_lines(const RenderPlan &plan)
     return text;
 }
 
-// A unit by itself: systemd gives each command of the session's a mount table of its own, made of what this one mounts. The project lies in
-// a closed home, so the way to what shows it is closed, too, before it is shown. mkdir for what a project may be mounted on already.
+// A unit by itself: systemd gives each command of the session a mount table of its own, made from what this unit mounts. The project is in
+// a closed home, so the way to what shows it is closed, too, before it is shown. mkdir for directories that a project may be mounted on
+// already.
 std::string project_unit(const RenderPlan &plan, const std::string &place)
 {
     return fmt::format("[Unit]\nDescription=project of a pi-agent session\nStopWhenUnneeded=yes\n\n"
@@ -183,9 +183,9 @@ std::string render_podman(const RenderPlan &plan, const std::vector<std::string>
         "--ipc=private",
         "--ulimit=core=0:0",
         "--log-driver=none",
-        "--http-proxy=false", // root's own variables are nothing to the agent
+        "--http-proxy=false", // root's own variables are not for the agent
     };
-    if (arguments.empty()) options.emplace_back("--tty"); // somebody sits before it; with arguments it is a part of something else
+    if (arguments.empty()) options.emplace_back("--tty"); // somebody is at the terminal; with arguments it is a part of something else
     for (const auto &option : podman_options(plan, true))
         options.push_back(option);
     for (const auto &volume : podman_volumes(plan))
@@ -205,7 +205,7 @@ std::string render_podman(const RenderPlan &plan, const std::vector<std::string>
     return text + "\n";
 }
 
-// What is a word in ExecStart= in the end, is written as one.
+// Writes as one word what must be one word of ExecStart= in the end.
 std::string render_quadlet(const RenderPlan &plan, const std::vector<std::string> &arguments)
 {
     require_kept_by_generator(arguments);
@@ -261,7 +261,8 @@ std::string render_systemd(const RenderPlan &plan, const std::vector<std::string
     for (const auto &argument : arguments)
         text += " " + exec_word(argument);
     text += "\n";
-    // Of a local session the kernel's switches are read-only by mounts of the runner (runner/root/view/root_tree.hpp), and here is none.
+    // In a local session, mounts of the runner make the kernel's switches read-only (runner/root/view/root_tree.hpp). This unit has no such
+    // mounts.
     text += property_lines(plan) + "ProtectKernelTunables=yes\nMountAPIVFS=yes\n" + view_lines(plan);
     text += "WorkingDirectory=" + plan.directory + "\n";
     for (const auto &[name, value] : plan.variables)

@@ -21,7 +21,7 @@ std::string namespace_of(const RenderPlan &plan)
         if (const bool is_plain = (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9'); !is_plain) byte = '-';
     std::string label = "pi-agent-" + name;
     if (name == plan.user.name && name.back() != '-' && label.size() <= stem_limit) return label;
-    // Of two users whose names differ in what is no letter of a label, each has its own.
+    // Two users whose names differ only in characters that a label cannot have get different names.
     const std::string alias = alias_of("/" + plan.user.name);
     return label.substr(0, stem_limit) + alias.substr(alias.rfind('-'));
 }
@@ -48,7 +48,7 @@ Json in_namespace(const RenderPlan &plan, const std::string &name)
     return {{"name", name}, {"namespace", namespace_of(plan)}};
 }
 
-// What lies read-only in the agent's directory, by the names of files.
+// What is read-only in the agent's directory, by the names of files.
 std::map<std::string, std::string> documents_of(const RenderPlan &plan)
 {
     auto documents = plan.policy.documents;
@@ -61,7 +61,7 @@ Json labels_of(const RenderPlan &plan)
     return {{"app.kubernetes.io/name", "pi-agent"}, {"app.kubernetes.io/instance", plan.name}};
 }
 
-// Of the Secret with the variables of one file of env_files.
+// The name of the Secret with the variables of one file of env_files.
 std::string secret_name(const RenderPlan &plan, std::size_t index)
 {
     return fmt::format("{}-env-{}", plan.name, index + 1);
@@ -79,7 +79,7 @@ Json mounts_of_pod(const RenderPlan &plan)
 {
     Json mounts = Json::array();
     mounts.push_back(mount_of("workspace", plan.home, "home", false));
-    // What lies above the documents, so that it cannot be renamed; in every Job, so that no other Job leaves a link there.
+    // What is above the documents is mounted, too, so that it cannot be renamed; in every Job, so that no other Job leaves a link there.
     for (const auto &directory : {split_last(agent_directory).first, std::string(agent_directory)})
         mounts.push_back(mount_of("workspace", join_path(plan.home, directory), join_path("home", directory), false));
     for (const auto &document : documents_of(plan))
@@ -130,7 +130,7 @@ Json container_of(const RenderPlan &plan, const char *name, const std::vector<st
     return {{"name", name}, {"image", plan.image}, {"imagePullPolicy", "IfNotPresent"}, {"command", command}};
 }
 
-// What is mounted from the workspace has to be there, and to be the agent's: the kubelet would make it as root.
+// What is mounted from the workspace must exist, and belong to the agent: the kubelet would make it as root.
 Json make_preparation(const RenderPlan &plan)
 {
     Json container =
@@ -191,7 +191,7 @@ Json make_job(const RenderPlan &plan, const std::vector<std::string> &arguments)
     return object("batch/v1", "Job", metadata, spec);
 }
 
-// Nothing in it but Jobs of one user, and no pod that is less confined than these.
+// Only Jobs of one user are in it, and no pod that is less confined than these.
 Json make_namespace(const RenderPlan &plan)
 {
     Json labels = Json::object();

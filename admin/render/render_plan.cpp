@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t label_limit = 63; // RFC 1123
 constexpr std::size_t hash_length = 9;  // "-1f3a99c2"
 
-// Of the user and the tree together: unit names, containers and Jobs of two users never meet.
+// Made from the user and the tree together, so that unit names, containers and Jobs of two users never meet.
 std::string name_of(const std::string &user, const std::string &tree)
 {
     const std::string alias = alias_of("/" + user + tree);
@@ -97,7 +97,7 @@ RenderPlan plan_rendering(const Policy &policy, const AccessRules &rules, const 
     input.path = policy.path;
     input.tmpdir = "/tmp";
     plan.certificates = find_rendered_certificates(policy, rules, input, place);
-    for (const auto &[name, variable] : layer_environment(input)) // but what is of one session: an engine starts the same again and again
+    for (const auto &[name, variable] : layer_environment(input)) // except those of one session: an engine starts the same again and again
         if (name != "PI_AGENT_SESSION" && !places.contains(variable.from)) plan.variables[name] = variable.value;
     return plan;
 }

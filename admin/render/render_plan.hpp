@@ -1,4 +1,4 @@
-// What a start of pi in a directory comes to, as far as another engine is told of it, and whether it can do all of that.
+// What a start of pi in a directory would be, as far as another engine must know, and whether the engine can do all of that.
 #pragma once
 
 #include "common/base/fd.hpp"
@@ -25,14 +25,14 @@ struct RenderFound {
     std::string tree;                        // what the session shows: the root or the repository, canonical
     std::string below;                       // the working directory beneath it
     std::vector<Gid> groups;                 // those that granted what is shown
-    std::vector<std::string> beside;         // git directories of the repository that lie elsewhere
+    std::vector<std::string> beside;         // git directories of the repository that are elsewhere
     std::map<std::string, PointKind> points; // what is protected, relative to the tree, and what is above it
     std::vector<std::string> host_variables; // where the user's own files set some
     std::uint64_t host_memory = 0;
     std::string image;
-    std::vector<std::string> links = {};  // of `points`, those that are symbolic links
+    std::vector<std::string> links = {};  // of `points`, the symlinks
     std::vector<std::string> mounts = {}; // file systems in the tree, which the runner covers; relative to it
-    std::vector<PolicyPath> missing = {}; // what a list of the policy's own protects and is not there, relative to the tree
+    std::vector<PolicyPath> missing = {}; // what a list of the policy protects and does not exist, relative to the tree
 };
 
 struct RenderFacts : RenderFound {
@@ -40,7 +40,7 @@ struct RenderFacts : RenderFound {
     std::set<std::string> quoted_files;       // those of them that hold more than plain NAME=VALUE lines
 };
 
-// Which of these are symbolic links, or lie behind one. For a process of the user's.
+// Which of these are symlinks, or are behind one. For a process of the user's.
 std::vector<std::string> links_among(const std::map<std::string, PointKind> &points, FdRef top);
 
 // --- The plan of a rendering. It holds no value of a file of variables: no rendering could show one by mistake.
@@ -51,13 +51,13 @@ struct RenderedEnvFile {
     bool plain;                  // nothing but NAME=VALUE lines: engines read that alike
 };
 
-// Of a variable that names files of certificates: by whom the agent is shown them at the path that the variable says. A session gets a copy
-// of what it is not shown, and a rendering has none to give.
+// For a variable that names files of certificates: who shows these files to the agent at the path that the variable says. A session gets a
+// copy of what it is not shown; a rendering has no copies.
 enum class CertificatePlace {
     nobody,
-    host_view,  // who shows the host's programs and /etc
-    view_paths, // who mounts from this host
-    workspace,  // everybody: in the home or the project
+    host_view,  // engines that show the host's programs and /etc
+    view_paths, // engines that mount from this host
+    workspace,  // all engines: in the home or the project
 };
 
 struct RenderedCertificates {
@@ -94,7 +94,7 @@ struct EngineMount {
     bool of_project; // the user's files, shown as the agent's
 };
 
-// In the order in which they lie over each other.
+// In the order in which they are mounted over each other.
 std::vector<EngineMount> mounts_of(const RenderPlan &plan);
 
 // Ids of the project's files, and what they are inside: as in a local session the user's and the agent's swapped, all others as they are
@@ -108,7 +108,7 @@ enum class RenderTarget { kubernetes, podman, quadlet, systemd, slurm };
 const char *to_string(RenderTarget target);
 
 // Throws PolicyError with every key of the policy that `target` cannot honour, and Failure(unavailable) for a name that cannot be written
-// down for it. Restrictions and what the policy names are demands; what the runner brings by default is none.
+// down for it. Restrictions, and what the policy names, are demands; what the runner brings by default is not a demand.
 void require_honoured(RenderTarget target, const RenderPlan &plan);
 
 } // namespace pi_agent

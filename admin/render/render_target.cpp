@@ -24,7 +24,7 @@ const Targets by_systemd = {RenderTarget::systemd, RenderTarget::slurm};
 const Targets in_containers = {RenderTarget::podman, RenderTarget::quadlet, RenderTarget::kubernetes, RenderTarget::slurm};
 const Targets in_cluster = {RenderTarget::kubernetes, RenderTarget::slurm};
 
-// Things that the policy says, of which those are problems that the target does not meet.
+// What the policy demands; what the target does not meet of it becomes a problem.
 struct Demands {
     RenderTarget target;
     Problems problems = {};
@@ -196,7 +196,7 @@ void require_printable(const std::string &path)
     throw Failure(ExitStatus::unavailable, "the name " + escape_for_display(path) + " cannot be written down for an engine; rename it");
 }
 
-// What is neither quoted nor divided anywhere.
+// Such a name is neither quoted nor divided anywhere.
 void require_harmless(const std::string &path)
 {
     if (is_property_safe(path) && path.find(':') == std::string::npos) return;

@@ -19,7 +19,7 @@ namespace pi_agent {
 
 namespace {
 
-// Means nothing to shells and unit files.
+// Has no special meaning to shells and unit files.
 bool is_plain(std::string_view text)
 {
     return is_property_safe(text) && !text.empty();
@@ -167,7 +167,7 @@ void write(YAML::Emitter &emitter, const Json &data)
     }
 }
 
-// What the runner makes anew at each start, and no rendering has: one line each.
+// What the runner makes again at each start, and a rendering does not have: one line each.
 std::vector<std::string> left_out(const RenderPlan &plan)
 {
     const auto is_default = [](const HomeDirectories &directories) {

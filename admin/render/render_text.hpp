@@ -29,7 +29,7 @@ std::string head_of(RenderTarget target, const RenderPlan &plan, const std::vect
 // "NAME=VALUE\n" and, for a list of mounts, a line for each.
 std::string unit_file_lines(const UnitProperty &property);
 
-// --- Data as YAML, for engines that want it; what is written is read again by no program of ours.
+// --- Data as YAML, for engines that want it; no program of pi-agent reads it again.
 
 // One document, with a line feed at its end. Texts are quoted wherever a reader could take them for anything else.
 std::string to_yaml(const nlohmann::ordered_json &data);

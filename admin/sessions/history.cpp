@@ -1,4 +1,4 @@
-// Joining what is recorded of each start.
+// Joins the records of each start.
 #include "admin/sessions/sessions.hpp"
 
 #include "admin/text/terminal.hpp"
@@ -16,13 +16,13 @@ namespace pi_agent {
 
 namespace {
 
-// What is recorded of every event alike. The wrapper's word may hold any byte.
+// What every event records alike. The wrapper's word may hold any byte.
 void take_subject(PastStart &start, const LogEntry &entry)
 {
     const auto value = [&](const char *name) { return entry.is_roots() ? entry.field(name) : escape_for_display(entry.field(name)); };
     start.id = value("PI_AGENT_SESSION");
     start.user = value("PI_AGENT_USER");
-    // Who is not root may call themselves as they like.
+    // A sender that is not root may give any name as its user's, so its number counts.
     if (const auto uid = entry.number("_UID"); uid && !entry.is_roots())
         start.user = escape_for_display(name_or_number(Uid(static_cast<uid_t>(*uid))));
     start.account = value("PI_AGENT_ACCOUNT");
@@ -47,8 +47,8 @@ void take_end(PastStart &start, const LogEntry &entry)
     if (!start.started_usec && start.duration_usec) start.started_usec = entry.time_usec - *start.duration_usec; // it began before `since`
 }
 
-// A try of the sandbox is one start, as its user, which ends before the try does: root says when that was. A user's own canary is none, so
-// nobody is left out by what they call their start.
+// A try of the sandbox is one start, as its user, which ends before the try does: root says when that was. A user's own canary is not a
+// try, so users cannot hide a start by what they call it.
 class Tries {
 public:
     explicit Tries(const std::vector<LogEntry> &entries)
@@ -127,7 +127,7 @@ Row to_short_row(const PastStart &start)
 std::string to_line(const LogEntry &entry)
 {
     const std::string identifier = entry.field("SYSLOG_IDENTIFIER");
-    // What the record says of itself is harmless already, and escaping is not idempotent.
+    // The record's own values are harmless already, and escaping is not idempotent.
     const bool harmless = entry.is_roots() && !entry.field("PI_AGENT_EVENT").empty();
     const std::string message = entry.field("MESSAGE");
     return fmt::format("{} {}: {}\n", to_local_time(entry.time_usec),
@@ -186,7 +186,7 @@ std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const Hi
         }
         PastStart &start = known == sessions.end() ? starts.back() : starts[known->second];
         if (event == "ended") {
-            // Of two ends (docs/reference/record.md, "Exactly once") the second is of who did not hear of the first.
+            // Of two ends (docs/reference/record.md, "Exactly once"), the second is from a process that did not hear of the first.
             if (!start.ended_usec) take_end(start, entry);
             continue;
         }

@@ -20,7 +20,7 @@ namespace pi_agent {
 
 namespace {
 
-// What anybody may have written is read as far as that.
+// Reads values that anybody may have written only up to this length.
 constexpr std::size_t value_limit = std::size_t{64} << 10U; // bytes
 constexpr std::size_t fields_limit = 128;
 
@@ -46,7 +46,7 @@ public:
     }
     void begin_alternative() { check(sd_journal_add_disjunction(journal_.get()), "choosing entries"); }
 
-    // Those that are wanted. Anybody writes to the journal, so of the others nothing is kept.
+    // The wanted entries. Anybody can write to the journal, so it keeps nothing from the others.
     std::vector<LogEntry> read(std::optional<std::uint64_t> since, bool (*is_wanted)(const LogEntry &))
     {
         std::vector<LogEntry> entries;
@@ -57,7 +57,7 @@ public:
             check(more, "going on");
             if (more == 0) return entries;
             LogEntry entry = read_entry();
-            // A clock that was set back wrote earlier ones after it.
+            // After a clock was set back, later entries may have earlier times.
             if ((!since || entry.time_usec >= *since) && is_wanted(entry)) entries.push_back(std::move(entry));
         }
     }
@@ -127,7 +127,7 @@ void require_readable()
                   "only root and members of the group systemd-journal can read the record, which is in the journal; use sudo");
 }
 
-// With those of the file that are wanted, in the order of their times.
+// Adds the wanted entries of the file, and sorts by time.
 std::vector<LogEntry> with_file(std::vector<LogEntry> entries, std::optional<std::uint64_t> since,
                                 const std::function<bool(const LogEntry &)> &is_wanted)
 {

@@ -1,5 +1,4 @@
-// Lists sessions, ends them, judging each by the policy as it is now, and becomes `pi` for a shell: `pi-agentctl sessions`, `stop`,
-// `shell`.
+// Lists sessions; ends them, and judges each by the policy as it is now; becomes `pi` for a shell: `pi-agentctl sessions`, `stop`, `shell`.
 #include "admin/sessions/sessions.hpp"
 
 #include "admin/programs/program.hpp"
@@ -75,7 +74,7 @@ std::string reason_to_end(const Policy &policy, Uid uid, const FindAccount &find
     if (!user) return "uid " + std::to_string(uid.value()) + " is not in the user database any more";
     try {
         if (std::holds_alternative<AccessRules>(find_access_rules(policy, *user, policy_path))) return "";
-    } catch (const PolicyError &) { // it contradicts itself about this user: starts are refused until it is mended
+    } catch (const PolicyError &) { // it contradicts itself about this user: starts are refused until somebody fixes it
         return "";
     }
     return std::string("the policy ") + policy_path + " does not authorise " + escape_for_display(user->name) + " any more";

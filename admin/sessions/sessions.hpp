@@ -1,4 +1,4 @@
-// Sessions that live, and that were: `pi-agentctl sessions`, `stop`, `history`, `logs`, `shell`.
+// Sessions that live, and earlier ones: `pi-agentctl sessions`, `stop`, `history`, `logs`, `shell`.
 #pragma once
 
 #include "admin/host/root_files.hpp"
@@ -32,12 +32,12 @@ struct SessionView {
     SessionUsage usage;
 };
 
-// In the order in which they started, those that are still being prepared at the end. Of `user` alone where one is given. Values of the
-// record are harmless (common/record/record_event.hpp), names are plain.
+// In the order in which they started; those that are still being prepared come last. Only of `user` if one is given. Values of the record
+// are harmless (common/record/record_event.hpp), names are plain.
 std::vector<SessionView> list_sessions(const AsRoot &root, const std::optional<std::string> &user);
 
-// Which of these `id`, a whole one or its beginning, names. Throws Nothing when there is none, with `listing`, the command that lists them,
-// and Failure(usage) for several.
+// Which of these `id`, a whole one or its beginning, names. Throws Nothing if there is no such session, with `listing`, the command that
+// lists them, and Failure(usage) for several.
 std::string choose_session(const std::vector<std::string> &ids, const std::string &id, const char *listing);
 
 // `user` is a name of the user database, or Failure(usage).
@@ -48,10 +48,10 @@ struct StopOrder {
     std::optional<std::string> id;
     std::optional<std::string> user;
 };
-// Returns when they are gone. Throws Nothing when there is none to end, Failure(system_failure) when one does not end.
+// Returns when they are gone. Throws Nothing if there is no session to end, Failure(system_failure) if one does not end.
 void run_stop(const StopOrder &order, std::ostream &out);
 
-// --- Ends the sessions of users whom the policy does not authorise any more; all of them under the emergency stop.
+// --- Ends the sessions of users whom the policy does not authorise any more; under the emergency stop, all of them.
 
 using FindAccount = std::function<std::optional<Account>(Uid)>;
 
@@ -61,44 +61,45 @@ std::vector<EndOrder> sessions_to_end(const Policy &policy, const std::vector<Li
 // Returns the sessions that do not end.
 std::vector<std::string> end_unauthorised_sessions(const AsRoot &root, const Policy &policy, Changes &changes);
 
-// Stops the scopes that starts left which were killed: else the next start would, and where nobody may start pi any more there is none.
+// Stops the scopes that killed starts left. The next start would stop them, but if nobody may start pi any more, there is no next start.
 // What fails is a warning.
 void stop_empty_scopes(const AsRoot &root, Changes &changes, std::ostream &warnings);
 
-// A session that does not end, as far as it is known: without a unit (method bwrap), or an account, that is empty.
+// A session that does not end, as far as it is known. Empty are the unit (method bwrap) and the account if it has none of these.
 struct LeftSession {
     std::string id;
     std::string unit;
     std::string account;
 };
-// What to look at it with, in a message.
+// What to look at it with, for a message.
 std::string where_to_look(const std::vector<LeftSession> &left);
 
-// Throws Failure(system_failure) that says where to look, when sessions are left; `problem` is its beginning.
+// Throws Failure(system_failure) that says where to look, if sessions are left; `problem` is its beginning.
 void require_ended(const std::vector<std::string> &living, const std::string &problem);
 
-// Where a session was begun: older versions told no working directory, but the project alone.
+// Where a session was begun: older versions recorded no working directory, only the project.
 inline const std::string &place_of(const std::string &directory, const std::string &project)
 {
     return directory.empty() ? project : directory;
 }
 
-// --- Reading the record back (docs/reference/record.md): from the journal, and from the file that stands in for it.
+// --- Reads the record back (docs/reference/record.md): from the journal, and from the file that replaces it.
 
 struct LogEntry {
     std::uint64_t time_usec; // since 1970
     std::map<std::string, std::string> fields;
 
-    // Empty where there is none.
+    // Empty without one.
     [[nodiscard]] std::string field(const std::string &name) const;
     [[nodiscard]] std::optional<std::uint64_t> number(const std::string &name) const;
-    // root's own word: the journal says who sent an entry, and the file is root's. A user's is about that user and harmless at most.
+    // root's own word: the journal says who sent an entry, and the file belongs to root. A user's entry is only about that user, and
+    // harmless at most.
     [[nodiscard]] bool is_roots() const { return field("_UID") == "0"; }
 };
 
-// The events `denied`, `started`, `ended` and `preflight`, in the order of their times; of `denied` also what the wrapper said as its own
-// user, every other entry that is not root's left out. `since` is in microseconds since 1970. Throws Failure(denied) when this process may
-// not read the journal of the system.
+// The events `denied`, `started`, `ended` and `preflight`, in the order of their times. Of `denied` it also has what the wrapper said as
+// its own user. It leaves out every other entry that root did not write. `since` is in microseconds since 1970. Throws Failure(denied) if
+// this process may not read the journal of the system.
 std::vector<LogEntry> read_record(std::optional<std::uint64_t> since);
 
 // Everything about one session: its record, what its units wrote, and what systemd wrote about them.
@@ -116,7 +117,7 @@ struct PastStart {
     std::optional<std::uint64_t> started_usec, ended_usec; // since 1970; of a refusal `ended` alone
     std::optional<std::uint64_t> duration_usec, memory_peak, cpu_usec;
     std::optional<std::uint64_t> exit_code, exit_signal;
-    std::optional<std::uint64_t> refused; // no session came about: the exit status of pi
+    std::optional<std::uint64_t> refused; // no session started: the exit status of pi
     std::string code;                     // of the refusal, "E77-root"; empty in records of versions without codes
     bool is_probe = false;                // of pi-agentctl's, which tried the sandbox (apply, doctor)
     bool said_by_root = true;             // false: a refusal of the wrapper's, in its user's name
@@ -126,7 +127,7 @@ struct PastStart {
     [[nodiscard]] std::uint64_t first_usec() const { return started_usec.value_or(ended_usec.value_or(0)); }
     // By the policy, or a rule of the runner; anything else that kept it from starting is a failure.
     [[nodiscard]] bool is_denied() const { return refused == static_cast<std::uint64_t>(ExitStatus::denied); }
-    // Refused, ended otherwise than with exit code 0, or never seen to end.
+    // Refused, ended with an exit status other than 0, or never seen to end.
     [[nodiscard]] bool has_failed() const;
 };
 
@@ -143,15 +144,15 @@ struct HistoryQuery {
 std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const HistoryQuery &query,
                                   const std::function<bool(const std::string &id)> &is_live);
 
-// Both throw Nothing where there is none, and Failure(denied) for those who cannot read the journal.
+// Both throw Nothing if nothing is recorded, and Failure(denied) for those who cannot read the journal.
 void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::ostream &notes);
-// With `follow` until the session has ended.
+// With `follow` it goes on until the session has ended.
 void run_logs(const std::string &id, bool follow, std::ostream &out);
 
-// --- pi-agentctl shell: a shell in the same sandbox as the agent, for whoever asks what the agent sees.
+// --- pi-agentctl shell: a shell in the same sandbox as the agent, for people who want to see what the agent sees.
 
 // Becomes the wrapper beside this program, which starts the shell as it starts the agent: the policy, the sudo rule and the sandbox are the
-// same, and so is the exit status. `arguments` are bash's. Throws SystemFailure; Failure(usage) for root, who is no user of pi.
+// same, and so is the exit status. `arguments` are bash's. Throws SystemFailure, or Failure(usage) for root, who cannot be a user of pi.
 [[noreturn]] void become_shell(const std::vector<std::string> &arguments);
 
 } // namespace pi_agent

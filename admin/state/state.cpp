@@ -1,4 +1,4 @@
-// Finding each user's state by descriptor, and adding up what is in it.
+// Finds each user's state by descriptor, and adds up what is in it.
 #include "admin/state/state.hpp"
 
 #include "admin/text/terminal.hpp"
@@ -36,7 +36,7 @@ constexpr int measured_depth_limit = 200; // each level costs a descriptor
 constexpr unsigned entries_between_words = 4096;
 constexpr std::uint64_t block = 512; // stat(2)
 
-// In a child with the agent's rights: nothing that the agent arranges there meets root.
+// Measures in a child with the agent's rights, so that nothing that the agent arranges there meets root.
 class Measuring {
 public:
     explicit Measuring(FdRef channel) : channel_(channel) {}
@@ -53,10 +53,10 @@ private:
     std::uint64_t measure_content(FdRef directory, int depth)
     {
         if (depth == measured_depth_limit)
-            return 0; // what lies deeper shows as missing from the sum: it keeps nothing else from being measured
+            return 0; // what is deeper than that is missing from the sum, and keeps nothing else from being measured
         auto stream = DirectoryStream::reopened(directory);
         std::uint64_t size = 0;
-        if (!stream) return size; // the agent took its own right to look away: what is there shows as missing from the sum
+        if (!stream) return size; // the agent took away its own right to look: what is there is missing from the sum
         while (const dirent *entry = stream.next())
             size += measure_entry(directory, entry->d_name, depth);
         return size;
@@ -109,13 +109,13 @@ UniqueFd try_open_directory(FdRef parent, const std::string &name)
     return open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
-// None where there is no such directory: nothing was applied yet.
+// Empty if there is no such directory: nothing was applied yet.
 UniqueFd open_part(const std::string &path)
 {
     return if_there([&] { return open_trusted(path, O_RDONLY | O_DIRECTORY, "state directory"); });
 }
 
-// None where it is root's: a home, or a temporary directory, that has only just been begun.
+// Empty if root owns it: a home, or a temporary directory, that has only just been begun.
 std::optional<Account> owner_of(FdRef directory, const std::string &path)
 {
     const struct stat facts = examine(directory, "examining " + path);
@@ -132,7 +132,7 @@ struct SizeOfState {
     std::string problem;
 };
 
-// The directories of one session's temporary files that are its agent's; those of overlays are root's, and hold nothing.
+// The directories of one session's temporary files that its agent owns. Root owns those of overlays, which hold nothing.
 std::uint64_t measure_on_disk(const AsRoot &root, FdRef top, const std::string &path)
 {
     std::vector<UniqueFd> inner;
@@ -160,7 +160,7 @@ std::optional<std::uint64_t> measure_in_memory(FdRef session)
     return (facts.f_blocks - facts.f_bfree) * static_cast<std::uint64_t>(facts.f_bsize);
 }
 
-// By user; under "" what sessions left that are over.
+// By user; under "" what ended sessions left.
 std::map<std::string, std::uint64_t> measure_scratch(const AsRoot &root, const std::string &state_dir)
 {
     std::map<std::string, std::uint64_t> sizes;
@@ -245,7 +245,7 @@ std::vector<UserState> find_states(const AsRoot & /*root*/, const std::string &s
         const auto own = try_open_directory(users, name);
         const std::string path = users_path + "/" + escape_for_display(name);
         auto home = own ? try_open_directory(own, "home") : UniqueFd();
-        if (!home && (errno == ENOENT || errno == ENOTDIR)) continue; // nothing of ours, or only just begun
+        if (!home && (errno == ENOENT || errno == ENOTDIR)) continue; // not a user's state, or only just begun
         if (!home) throw_errno("opening " + path + "/home");
         auto agent = owner_of(home, path + "/home");
         if (agent) states.push_back({user_of_short_name(name), name, path, std::move(*agent), std::move(home)});

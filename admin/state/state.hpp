@@ -15,7 +15,7 @@ namespace pi_agent {
 
 // --- pi-agentctl state: what is kept for each user, and how large it is.
 
-// The state of one user, as it lies there: whose home it is says the home itself, not the policy.
+// The state of one user, as it is on disk: the owner of the home decides which agent's it is, not the policy.
 struct UserState {
     std::string user;
     std::string name; // of the user in paths
@@ -24,10 +24,10 @@ struct UserState {
     UniqueFd home;    // O_RDONLY directory
 };
 
-// In the order of their names; of `user` alone where one is given. What is no user's state, or only just begun, is left out.
+// In the order of their names; only of `user` if one is given. Leaves out what is not a user's state, or only just begun.
 std::vector<UserState> find_states(const AsRoot &root, const std::string &state_dir, const std::optional<std::string> &user);
 
-// That of one. Throws Nothing when there is none.
+// The state of one user. Throws Nothing without one.
 UserState find_state(const AsRoot &root, const std::string &state_dir, const std::string &user);
 
 // How many sessions of this user live, those that are being prepared included.
@@ -38,9 +38,9 @@ void run_state(const std::optional<std::string> &user, bool json, std::ostream &
 
 // --- pi-agentctl state export: the agent's own records of its sessions, given to the user whose agent it is.
 
-// Copies what lies in `sessions` of the agent's directory into `directory`, which is made, or empty, and belongs to the user: a child with
-// the agent's rights reads, one with the user's rights writes, and root handles neither's paths nor bytes. Throws Nothing when there is no
-// state, or nothing in it.
+// Copies the content of `sessions` in the agent's directory into `directory`, which is made, or empty, and belongs to the user. A child
+// with the agent's rights reads, one with the user's rights writes, and root handles neither's paths nor bytes. Throws Nothing if there is
+// no state, or nothing in it.
 void run_state_export(const std::string &user, const std::string &directory, std::ostream &out);
 
 // --- pi-agentctl state prune and reset, and what `remove --state` takes away: each user's part by a child with the agent's rights.

@@ -32,7 +32,7 @@ class Sending {
 public:
     explicit Sending(FdRef transfer) : transfer_(transfer) {}
 
-    // Returns how many entries were passed over: links, other things than files, and what is too large.
+    // Returns how many entries it skipped: links, anything else that is not a file, and what is too large.
     std::uint64_t send_all(FdRef top)
     {
         send_directory(top, "", 0);
@@ -74,7 +74,7 @@ private:
 
 // --- the user's side ---
 
-// What comes from the agent's account could be anything: a path of names, each of one component, and none that leads up.
+// Anything can come from the agent's account. It takes only a path of names, each of one component, none of which leads up.
 bool is_path_of_names(const std::string &path)
 {
     return !has_odd_component(path) && path.find('\0') == std::string::npos;

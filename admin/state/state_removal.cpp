@@ -1,4 +1,4 @@
-// The user's lock is held meanwhile, so that no start prepares in what is removed; sessions are counted under it.
+// Holds the user's lock meanwhile, so that no start prepares in what is removed; counts sessions under it.
 #include "admin/state/state.hpp"
 
 #include "admin/text/terminal.hpp"
@@ -28,7 +28,7 @@ namespace {
 
 constexpr int removal_patience_seconds = 300; // of one user's state
 
-// As the agent, with a bound: what it arranged may take for ever.
+// As the agent, with a time limit: what it arranged may take for ever.
 void do_as_agent(const AsRoot &root, const Account &agent, const std::vector<int> &keep, const std::function<void()> &task)
 {
     Child child(root, "remover of the state of " + agent.name, agent, keep, [&](const AsUser & /*agent*/, FdRef channel) {
@@ -41,7 +41,7 @@ void do_as_agent(const AsRoot &root, const Account &agent, const std::vector<int
     child.receive();
 }
 
-// Nothing while a session lives; else the state with its lock. A start makes its session known before it waits for that lock.
+// Empty while a session lives; otherwise the state with its lock. A start makes its session known before it waits for that lock.
 std::optional<StateDirectory> take_idle(const AsRoot &root, const std::string &state_dir, const UserState &state)
 {
     auto directory = open_state_directory(root, state_dir, state.name, state.agent, [] {});
@@ -62,7 +62,7 @@ void prune(const AsRoot &root, const std::string &state_dir, const UserState &st
         for (const auto &place : cache_places) {
             const auto [above, name] = split_last(place);
             const auto parent = find_own_directory_beneath(state.home, above);
-            if (parent) remove_beneath(parent, name); // else there is none, or a link on the way: the agent's own business
+            if (parent) remove_beneath(parent, name); // else it does not exist, or is behind a link: the agent's own business
         }
         remove_content_beneath(directory->staging);
     });
@@ -76,20 +76,20 @@ void empty_as_agent(const AsRoot &root, const UserState &state, const StateDirec
         remove_content_beneath(directory.home);
         remove_content_beneath(directory.staging);
     });
-    // root's own files, in a directory of root's alone. The lock stays: whoever waits for it has it open.
+    // root's own files, in a directory that only root can enter. The lock stays: whoever waits for it has it open.
     for (const auto &name : names_in(directory.meta))
         if (name != "lock" && unlinkat(directory.meta.get(), name.c_str(), 0) != 0)
             throw_errno("removing meta/" + escape_for_display(name));
 }
 
-// To the account that the user's agent has by the policy now. Where that is not there yet they become root's, as a start finds them that
-// was cut short: the next one gives them away.
+// To the account that the user's agent has by the policy now. If that account does not exist yet, they become root's, as after a start that
+// was cut short: the next start gives them away.
 void give_empty_home(const Policy &policy, const UserState &state, const StateDirectory &directory)
 {
     const auto user = find_account(state.user);
     const auto access = user ? find_access_rules(policy, *user, policy_path) : std::variant<AccessRules, NotAuthorised>(NotAuthorised{""});
     const auto *rules = std::get_if<AccessRules>(&access);
-    if (rules == nullptr) return; // whoever is no user of pi keeps it as it is
+    if (rules == nullptr) return; // a user who may not start pi: they keep their owner
     const auto agent = find_account(rules->agent_account);
     for (const auto &part : {FdRef(directory.home), FdRef(directory.staging)})
         if (fchown(part.get(), agent ? agent->uid.value() : 0, agent ? agent->gid.value() : 0) != 0)
@@ -116,7 +116,7 @@ void remove_users_state(const AsRoot &root, const std::string &state_dir, FdRef 
     remove_directory(users, state.name, state.path);
 }
 
-// A sweep takes some at once, and leaves the rest to the next.
+// A sweep takes only some at once, and leaves the rest to the next.
 void sweep_scratch(const AsRoot &root, const std::string &state_dir)
 {
     const auto parent = open_trusted(state_dir + "/" + scratch_parent, O_RDONLY | O_DIRECTORY, "directory of temporary files");

@@ -1,4 +1,4 @@
-// Reading a secret: without an echo at a terminal, and with the terminal as it was however that ends.
+// Reads a secret: without an echo at a terminal, and restores the terminal however that ends.
 #include "admin/text/terminal.hpp"
 
 #include "common/base/error.hpp"

@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t one_second = 1'000'000;
 constexpr std::uint64_t day_seconds = 86'400;
 
-// Characters, not bytes: what goes on in UTF-8 has no width of its own.
+// Characters, not bytes: the later bytes of a character in UTF-8 have no width of their own.
 std::size_t width_of(const std::string &text)
 {
     return static_cast<std::size_t>(
@@ -33,7 +33,7 @@ bool goes_on(char byte)
     return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
 }
 
-// What is left out becomes "…", so that it has as many columns at most.
+// "…" replaces what is left out, so that the text has at most as many columns.
 std::string without_beginning(const std::string &text, std::size_t columns)
 {
     const std::size_t width = width_of(text);
@@ -216,7 +216,7 @@ std::uint64_t parse_time(std::string_view text, std::uint64_t now)
         parts.tm_isdst = -1;
         const std::tm asked = parts;
         const std::time_t seconds = std::mktime(&parts);
-        if (seconds < 0 || parts.tm_mday != asked.tm_mday) break; // 31 February is no day
+        if (seconds < 0 || parts.tm_mday != asked.tm_mday) break; // 31 February does not exist
         return static_cast<std::uint64_t>(seconds) * one_second;
     }
     refuse_time(text);

@@ -1,4 +1,4 @@
-// What is asked and shown on a terminal: questions, drafts, editors, excerpts, problems.
+// What commands ask and show on a terminal: questions, drafts, editors, excerpts, problems.
 #include "admin/text/terminal.hpp"
 
 #include "admin/programs/program.hpp"
@@ -124,7 +124,7 @@ std::size_t width_of(char32_t character)
 Cell take_cell(std::string_view &line, std::size_t column)
 {
     const auto character = decode_utf8(line);
-    const auto bytes = line.substr(0, std::max<std::size_t>(character.length, 1)); // what is no UTF-8 counts byte by byte
+    const auto bytes = line.substr(0, std::max<std::size_t>(character.length, 1)); // bytes that are not UTF-8 count one by one
     line.remove_prefix(bytes.size());
     if (bytes == "\t") return {std::string(tab_stop - column % tab_stop, ' '), tab_stop - column % tab_stop};
     if (bytes == "\\") return {"\\", 1}; // its escape would be longer than what the reader wrote
@@ -218,7 +218,7 @@ std::optional<std::string> read_again(const std::string &file)
 {
     try {
         return read_draft(file);
-    } catch (const Failure &) { // that it cannot be read is what a diagnostic says already
+    } catch (const Failure &) { // a diagnostic says already that it cannot be read
         return std::nullopt;
     }
 }

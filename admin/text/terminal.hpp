@@ -1,4 +1,4 @@
-// What is asked and shown on a terminal: questions, drafts, editors, excerpts, problems, differences, tables.
+// What commands ask and show on a terminal: questions, drafts, editors, excerpts, problems, differences, tables.
 #pragma once
 
 #include "common/base/error.hpp"
@@ -20,25 +20,26 @@ namespace pi_agent {
 
 // --- Reading a policy that somebody wants judged.
 
-// The text of a regular file, at most one byte more than a policy may have. Nobody need trust its directory, for it is only data: what is
-// installed is read by load_policy, which does not take a user's. Throws SystemFailure, or Failure (configuration) for what is no file.
+// The text of a regular file, at most one byte more than a policy may have. Its directory need not be trusted, because it is only data:
+// load_policy reads what is installed, and does not take a user's file. Throws SystemFailure, or Failure (configuration) for anything but a
+// file.
 std::string read_draft(const std::string &path);
 
 // --- Asking the administrator at the terminal.
 
-// Returns when the answer is yes, or `yes` says so already (--yes). Throws Nothing when it is no, and Failure(usage) when nobody can be
-// asked, because standard input is no terminal.
+// Returns if the answer is yes, or `yes` says so already (--yes). Throws Nothing if the answer is anything else, and Failure(usage) if it
+// cannot ask, because standard input is not a terminal.
 void require_consent(const std::string &question, bool yes);
 
-// The first letter of the answer, one of `letters`; asked again until it is one. At the end of input, or where nobody can be asked, the
-// last of `letters`.
+// The first letter of the answer, one of `letters`; asks again until it is one. At the end of input, or if it cannot ask, the last of
+// `letters`.
 char ask_letter(const std::string &question, const std::string &letters);
 
-// The answer, without blanks around it; `otherwise`, which the question shows in brackets, for an empty one. None at the end of input.
+// The answer, without blanks around it; `otherwise`, which the question shows in brackets, for an empty one. Empty at the end of input.
 std::optional<std::string> ask_line(const std::string &question, const std::string &otherwise);
 
-// A line that is not shown while it is typed; without a question where standard input is not a terminal. None at the end of input. A signal
-// that would end the process does so when the terminal is as it was.
+// A line that is not shown while it is typed; without a question if standard input is not a terminal. None at the end of input. A signal
+// that would end the process does so only when the terminal is restored.
 std::optional<std::string> read_hidden(const std::string &question);
 
 // --- Which editor an administrator gets, and starting it.
@@ -47,19 +48,19 @@ std::optional<std::string> read_hidden(const std::string &question);
 using Variable = std::function<std::optional<std::string>(const std::string &name)>;
 Variable own_environment();
 
-// The program and its arguments, the file to edit not among them. root's own SUDO_EDITOR, VISUAL or EDITOR, the first that is set, divided
-// at spaces; a program of the system's directories, or an absolute path that only root can change. Where somebody else has called root's
-// program (sudo, doas, pkexec: their variables say so) these values may be that caller's, kept by a rule that was not made for this: then,
-// and where none is set, the first that is installed of editor, nano and vi. Throws Failure(configuration) when there is none.
+// The program and its arguments, without the file to edit. It is root's own SUDO_EDITOR, VISUAL or EDITOR, the first that is set, divided
+// at spaces: a program of the system's directories, or an absolute path that only root can change. If somebody else has called root's
+// program (sudo, doas, pkexec: their variables say so), these values may be that caller's, kept by a rule that was not made for this. Then,
+// and if none is set, it is the first that is installed of editor, nano and vi. Throws Failure(configuration) if there is no editor.
 std::vector<std::string> choose_editor(const Variable &variable);
 
-// Runs it on `file` at this terminal, as root, and waits; with nothing of the environment but the terminal's type and the language, for an
-// editor does what many variables say. Returns its exit status, 128 and the number for a signal.
+// Runs it on `file` at this terminal, as root, and waits. The editor gets only the terminal's type and the language from the environment,
+// because it does what many variables say. Returns its exit status, 128 and the number for a signal.
 int run_editor(const std::vector<std::string> &editor, const std::string &file);
 
-// --- What a command says that was given nothing to act on: neither done nor failed.
+// --- The answer of a command that has nothing to act on: neither done nor failed.
 
-constexpr int nothing_status = 1; // as of grep(1): nothing of that kind is there
+constexpr int nothing_status = 1; // as of grep(1): there was nothing to find
 
 class Nothing : public std::runtime_error {
 public:
@@ -86,7 +87,7 @@ std::string excerpt(std::string_view text, const Position &where);
 // The text of a file that a diagnostic names; none where there is nothing to show of it.
 using TextOfFile = std::function<std::optional<std::string>(const std::string &file)>;
 
-// Reads the file anew, as compilers do: what is shown is what the administrator finds there now.
+// Reads the file again, as compilers do: shows what the administrator finds there now.
 std::optional<std::string> read_again(const std::string &file);
 
 // Each diagnostic behind `prefix` on a line, then the line of the file with a caret.
@@ -100,8 +101,8 @@ nlohmann::json to_json(const Diagnostic &diagnostic);
 
 // --- The difference of two texts, line by line, for people.
 
-// In the unified form of diff -u, three lines around each change, each line indented by four spaces and made harmless; empty when they are
-// the same. The names stand in its head.
+// In the unified form of diff -u, three lines around each change, each line indented by four spaces and made harmless; empty if they are
+// the same. The head has the names.
 std::string text_diff(const std::string &old_name, const std::string &old_text, const std::string &new_name, const std::string &new_text);
 
 // --- How every command shows rows, sizes, durations and times to people, and its answer to programs.
@@ -114,7 +115,7 @@ using Row = std::vector<std::string>;
 // harmless already (common/base/text.hpp).
 std::string to_table(const Row &header, std::vector<Row> rows);
 
-// The columns of a terminal that standard output is, at most 100; none where `out` goes elsewhere: then everything is written whole.
+// The columns of the terminal that standard output is, at most 100. Empty if `out` goes elsewhere: then everything is written whole.
 std::optional<std::size_t> columns_for(const std::ostream &out);
 
 // The same for `columns`: what of the last column does not fit loses its beginning or its end, which becomes "…".

@@ -12,7 +12,7 @@ namespace pi_agent {
 namespace {
 
 constexpr std::size_t context = 3;
-constexpr std::size_t table_limit = 4'000'000; // cells; beyond it all that lies between the first and the last change counts as changed
+constexpr std::size_t table_limit = 4'000'000; // cells; beyond it everything between the first and the last change counts as changed
 
 using Lines = std::vector<std::string>;
 
@@ -74,7 +74,7 @@ std::vector<Edit> find_edits(const Lines &before, const Lines &after)
     return edits;
 }
 
-// How many of these lines a text has whose own are all but those of `other`.
+// How many of these lines one of the two texts has: all except those of kind `other`.
 std::size_t count_without(char other, std::span<const Edit> edits)
 {
     return static_cast<std::size_t>(std::count_if(edits.begin(), edits.end(), [other](const Edit &edit) { return edit.kind != other; }));
@@ -90,7 +90,7 @@ std::string hunk(std::span<const Edit> edits, std::size_t from, std::size_t to)
     std::string lines;
     for (const auto &edit : shown)
         lines += fmt::format("    {}{}\n", edit.kind, escape_for_display(edit.line));
-    // Of nothing, diff names the line before.
+    // For an empty part, diff names the line before.
     return fmt::format("    @@ -{},{} +{},{} @@\n{}", count_without('+', before) + (old_count == 0 ? 0 : 1), old_count,
                        count_without('-', before) + (new_count == 0 ? 0 : 1), new_count, lines);
 }

@@ -25,7 +25,7 @@ bool is_number(std::string_view text)
     return !text.empty() && text.size() <= 9 && text.find_first_not_of(version_digits) == text.npos && (text.size() == 1 || text[0] != '0');
 }
 
-// What lies between dots: none of it empty.
+// The parts between dots, none of them empty.
 bool is_dotted(std::string_view text)
 {
     if (text.empty() || text.back() == '.' || !is_made_of(text, ".-")) return false;

@@ -6,7 +6,7 @@
 
 namespace pi_agent {
 
-// What stands behind install-agent: AGENT, or AGENT@VERSION.
+// The argument of install-agent: AGENT, or AGENT@VERSION.
 struct AgentRequest {
     std::string agent;
     std::string version; // exact, or a tag of the registry such as "latest"; empty: the one that this release was tested with

@@ -1,4 +1,4 @@
-// What the fetching program is told to fetch, and what it answers, line by line.
+// What the fetching program must fetch, and what it answers, line by line.
 #pragma once
 
 #include "common/agents/npm_settings.hpp"
@@ -24,31 +24,31 @@ struct FetchOrder {
     PinnedPackage node, npm;      // npm runs on that node, and so does the agent
     std::string package;          // the agent's
     std::string command;          // the name of its program in "bin" of its package.json
-    std::string platform_package; // where the agent is no JavaScript: the package that has its program
+    std::string platform_package; // if the agent is not JavaScript: the package with its program
     std::string version;          // exact, or a tag
     std::string manifest;         // package.json and package-lock.json of the tree, where this release was tested with this version
     std::string lock;
 };
 
-// As JSON. What is no order is a Failure(internal): root writes it.
+// As JSON. Any other text is a Failure(internal): root writes it.
 std::string write_fetch_order(const FetchOrder &order);
 FetchOrder read_fetch_order(std::string_view json);
 
-// --- Lines that it writes: a word, then fields behind tabs. Root believes none of them more than it checked.
+// --- Lines that it writes: a word, then fields behind tabs. Root believes only what it has checked.
 
 struct FetchLine {
     enum class Kind { step, size, failure, done } kind = Kind::step;
     std::string text;    // what it does now; or why it failed
     std::uint64_t got{}; // of a download, in bytes; `all` is 0 where the size is not known
     std::uint64_t all{};
-    std::string version, program; // of what lies there at the end
+    std::string version, program; // of what is there at the end
 };
 
 std::string write_fetch_line(const FetchLine &line);
-// None for what is no such line.
+// Empty for any other line.
 std::optional<FetchLine> read_fetch_line(std::string_view line);
 
-// Where it works, and what it leaves there: a node, and what npm made (systemd.exec(5), StateDirectory=).
+// Its working directory, and what it leaves there: a node, and what npm made (systemd.exec(5), StateDirectory=).
 inline constexpr const char *fetch_name = "pi-agent-fetch";
 inline constexpr const char *fetch_directory = "/var/lib/pi-agent-fetch";
 inline constexpr const char *fetched_tree = "tree";

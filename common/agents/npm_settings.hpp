@@ -29,7 +29,7 @@ bool is_registry_url(std::string_view url) noexcept;
 // With a slash at its end.
 std::string registry_directory(std::string url);
 
-// The token that npm sends to this registry: of the key //HOST/PATH/:_authToken that fits best. Empty where there is none.
+// The token that npm sends to this registry: of the key //HOST/PATH/:_authToken that fits best. Empty without one.
 std::string token_of_registry(const NpmSettings &settings, std::string_view registry);
 
 } // namespace pi_agent

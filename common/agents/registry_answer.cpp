@@ -1,4 +1,4 @@
-// Reading the JSON of a registry, which is believed in nothing but where a package lies and what its check sum is.
+// Reads the JSON of a registry, and believes only where a package is and what its check sum is.
 #include "common/agents/registry_answer.hpp"
 
 #include "common/agents/agent_request.hpp"

@@ -11,8 +11,8 @@ namespace pi_agent {
 
 namespace {
 
-// The kernel adds a descriptor of the sender to each packet when somebody has switched SO_PASSPIDFD on, and a peer that shares our end of
-// the pair can (Linux 6.5; not in the headers of Debian 12).
+// The kernel adds a descriptor of the sender to each packet if somebody has switched SO_PASSPIDFD on. A peer that shares our end of the
+// pair can do that (Linux 6.5; not in the headers of Debian 12).
 constexpr int scm_pidfd = 4;
 constexpr std::uint64_t record_magic = 0x70692d7265630001; // "pi-rec", version 1
 
@@ -53,7 +53,8 @@ std::size_t receive_message(FdRef channel, msghdr &message, std::string &buffer,
         message.msg_controllen = control_size;
         const ssize_t length = recvmsg(channel.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT | flags);
         if (length >= 0) return static_cast<std::size_t>(length);
-        // ECONNRESET: the peer closed before it had read all. It is told once; what the peer said before that is still there.
+        // ECONNRESET: the peer closed before it had read everything. The kernel reports it once; what the peer had said before can still be
+        // read.
         if (errno == EINTR || errno == ECONNRESET) continue;
         if (errno != EAGAIN) throw_errno("receiving from the peer");
         wait_for_peer(channel, POLLIN, deadline, "the peer did not answer in time");

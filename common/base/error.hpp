@@ -18,7 +18,7 @@ public:
     Failure(FailureKind kind, const std::string &text) : std::runtime_error(text), status_(status_of(kind)), kind_(kind) {}
     // The same failure in other words.
     Failure(const Failure &other, const std::string &text) : std::runtime_error(text), status_(other.status_), kind_(other.kind_) {}
-    // From another process, whose word the kind is.
+    // From another process, which says the kind.
     Failure(ExitStatus status, FailureKind kind, const std::string &text) : std::runtime_error(text), status_(status), kind_(kind) {}
     [[nodiscard]] ExitStatus status() const noexcept { return status_; }
     [[nodiscard]] FailureKind kind() const noexcept { return kind_; }

@@ -11,7 +11,7 @@ namespace pi_agent {
 enum class ExitStatus : int {
     usage = 64,          // a bad --pi-agent- option
     unavailable = 69,    // the sandbox method cannot work on this host
-    internal = 70,       // a bug of ours
+    internal = 70,       // a bug of pi-agent
     system_failure = 71, // the operating system refused something we need
     limit = 75,          // session limit or lock
     denied = 77,         // the policy, or a rule of the runner, says no
@@ -20,7 +20,7 @@ enum class ExitStatus : int {
 
 // In the order of the table in failure_kind.cpp. The numbers travel between processes of one build and mean nothing elsewhere.
 enum class FailureKind : std::uint8_t {
-    other, // no kind of its own: the code is that of the exit status
+    other, // no kind of its own: its code is the exit status's
     command_line,
     self_update,
     named_file,
@@ -73,10 +73,10 @@ struct KindFacts {
     const char *title; // for the page of docs/troubleshooting.md and the answer of pi-agentctl explain CODE
 };
 
-// By exit status; first of each status what has no kind of its own ("E77").
+// By exit status; the rows of each status begin with the one that has no kind of its own ("E77").
 const std::vector<KindFacts> &failure_kinds();
 
-// Of a kind; of `other`, or of a kind that has another status, what belongs to the status alone.
+// Of a kind; for `other`, or a kind that has another status, the row of the status alone.
 const KindFacts &facts_of(FailureKind kind, ExitStatus status);
 ExitStatus status_of(FailureKind kind);
 

@@ -1,4 +1,4 @@
-// Opening and examining (common/base/fd.hpp), whole files, what a directory holds, and whether something is there at all.
+// Opens and examines files (common/base/fd.hpp), reads whole files and directories, and finds out whether something exists.
 #include "common/base/files.hpp"
 
 #include "common/base/error.hpp"

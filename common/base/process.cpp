@@ -1,4 +1,4 @@
-// What a process does to itself and to others that it knows: handles, memory, keyring, arguments, chance.
+// What a process does to itself and to others that it knows: handles, memory, keyring, arguments, random names.
 #include "common/base/process.hpp"
 
 #include "common/base/error.hpp"
@@ -78,7 +78,7 @@ int leave_session_keyring() noexcept
 {
     if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr) >= 0 || errno == ENOSYS) return 0;
     if (errno != EPERM) return errno;
-    // A question that the kernel itself never answers so.
+    // The kernel itself never answers this question with EPERM.
     const bool filtered = syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0) < 0 && errno == EPERM;
     return filtered ? 0 : EPERM;
 }

@@ -23,8 +23,8 @@ void signal_process(FdRef process, int number, const char *what);
 
 // --- Memory that a process needed at its start and does not need while it waits.
 
-// Gives back to the kernel what the allocator keeps free (malloc_trim(3)) and the pages of code and constants, which are read again from
-// their files where they are needed (madvise(2), MADV_DONTNEED of private mappings without writable pages; dl_iterate_phdr(3)). For a
+// Gives back to the kernel what the allocator keeps free (malloc_trim(3)), and the pages of code and constants. Where these are needed
+// again, they are read from their files (madvise(2), MADV_DONTNEED of private mappings without writable pages; dl_iterate_phdr(3)). For a
 // process that will wait long and has no other thread. Takes some tenths of a millisecond, cannot fail, and changes only memory.
 void release_start_up_memory() noexcept;
 

@@ -101,7 +101,7 @@ constexpr std::string_view privileged_names =
     "root sudo wheel admin docker podman lxd incus incus-admin libvirt libvirt-qemu kvm microk8s disk kmem tty input video audio tape "
     "cdrom floppy dialout plugdev vboxusers netdev bluetooth wireshark adm systemd-journal utmp shadow ssl-cert lpadmin staff";
 
-// What the host calls by these names, and not what it calls a number: two names may share one. Asked once, for a directory service is slow.
+// Only the numbers that the host gives to these names: two names may share one. Asked once, because a directory service is slow.
 const std::vector<Gid> &privileged_gids()
 {
     static const std::vector<Gid> gids = [] {

@@ -1,4 +1,4 @@
-// Opens the roots of a project along the paths that the policy names, and tells what leads out of them.
+// Opens the roots of a project along the paths that the policy names, and reports what leads out of them.
 #include "common/decide/root_path.hpp"
 
 #include "common/base/error.hpp"
@@ -57,7 +57,7 @@ bool holds_home(const struct stat &directory, const Account &user)
 {
     constexpr int flags = O_PATH | O_DIRECTORY;
     auto step = open_at(FdRef(AT_FDCWD), user.home, flags);
-    if (!step) return false; // nobody's home is there to be given away
+    if (!step) return false; // there is no home to give away
     struct stat last {};
     for (int depth = 0; depth < PATH_MAX; ++depth) {
         const struct stat status = examine(step, "cannot examine the home directory of " + user.name);
@@ -69,7 +69,7 @@ bool holds_home(const struct stat &directory, const Account &user)
     return false;
 }
 
-// By where it really is: a link of root's may lead there.
+// By its real place: a link of root's may lead there.
 std::optional<PathProblem> problem_of_secrets_on_host(const std::string &path, const Account &user)
 {
     const auto home = open_at(FdRef(AT_FDCWD), user.home, O_PATH | O_DIRECTORY);
@@ -96,7 +96,7 @@ ResolvedRoot resolve(const RootSpec &root, const Account &user)
     return {std::move(path), std::move(step.fd)};
 }
 
-// What the walk could not open, and what to do: told once, in the words of who may read it, the user or the administrator.
+// What the walk could not open, and what to do, in the words of whoever may read it: the user or the administrator.
 std::string unreachable(const RootSpec &root, const SystemFailure &failure, const Account &user)
 {
     const std::string path = expand_home(root.text, user);

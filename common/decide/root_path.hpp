@@ -27,8 +27,8 @@ struct RootProblem {
 };
 
 // Runs with the rights of `user` (the caller must be that user: the wrapper, or a child that became them).
-// Refused: "/", a home directory itself (of `user` or of any account that shares it), what does not exist or is not a directory, a symlink
-// on the way that belongs to anyone but root or is in such a directory, ".." components.
+// Refuses "/", a home directory itself (of `user` or of any account that shares it), and what does not exist or is not a directory. Also
+// refuses ".." components, and a symlink on the way that belongs to anyone but root or is in such a directory.
 std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const Account &user);
 
 // Text only: "~" and "~/x" become the home of `user`; anything else must be absolute. Shared with parse-time checks.

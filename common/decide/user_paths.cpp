@@ -35,7 +35,7 @@ UserPlacePtr host_top()
     return top;
 }
 
-// One way from somewhere to somewhere.
+// One walk along a path.
 class Walk {
 public:
     Walk(const AgentPlaces &places, UserPlacePtr from, const std::string &path) : places_(places), current_(std::move(from))
@@ -141,7 +141,7 @@ private:
                           false);
     }
 
-    // As fs.protected_symlinks has it: in a directory for all, others' links are traps.
+    // The same rule as fs.protected_symlinks: in a directory for everybody, links of others are traps.
     void require_own_link(const UserPlace &link) const
     {
         constexpr mode_t for_all = S_ISVTX | S_IWOTH;
@@ -150,7 +150,7 @@ private:
             throw SystemFailure(EACCES, "opening");
     }
 
-    // An absolute target counts where its text is one of this directory: from there, and nothing outside is looked at.
+    // Follows an absolute target only if its text is below this directory, and from there: it looks at nothing outside.
     std::vector<std::string> parts_below_floor(const std::vector<std::string> &parts)
     {
         while (current_ != floor_ && current_->above != nullptr)

@@ -48,7 +48,7 @@ Account to_account(const passwd &entry)
     return Account{entry.pw_name, Uid(entry.pw_uid), Gid(entry.pw_gid), entry.pw_dir, all_groups(entry)};
 }
 
-// What `take` makes of the entry that `look_up` finds. That is repeated until its answer fits into the buffer.
+// What `take` makes of the entry that `look_up` finds. Repeats the look-up until the answer fits into the buffer.
 template <typename Entry, typename Key, typename Take>
 auto find_entry(const char *kind, const std::string &wanted, int (*look_up)(Key, Entry *, char *, std::size_t, Entry **), Key key,
                 const Take &take) -> std::optional<decltype(take(Entry{}))>

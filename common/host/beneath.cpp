@@ -25,7 +25,8 @@ UniqueFd make_directory(FdRef parent, const std::string &name)
         if (mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST) throw_errno("creating " + escape_for_display(name));
         UniqueFd directory = try_take_directory(parent, name);
         if (directory) return directory;
-        // A link or a file in a directory's place is the agent's own doing. A file is kept beside it; what else it is goes.
+        // A link or a file instead of a directory is the agent's own doing. It keeps a file beside the directory, and removes anything
+        // else.
         if (errno != ENOTDIR && errno != ELOOP && errno != ENOENT) throw_errno("opening " + escape_for_display(name));
         struct stat facts {};
         if (fstatat(parent.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0)
@@ -207,7 +208,7 @@ UniqueFd open_working_directory(const std::string &path)
     UniqueFd directory = open_at(FdRef(AT_FDCWD), path, O_PATH | O_DIRECTORY);
     if (directory) return directory;
     if (errno != EACCES) throw_errno(path == "." ? "opening the working directory" : "cannot open " + escape_for_display(path));
-    std::error_code unknown; // the kernel tells the path even so, unless the directory was deleted
+    std::error_code unknown; // the kernel still knows the path, unless the directory was deleted
     const std::string shown = path == "." ? std::filesystem::current_path(unknown).string() : path;
     throw Failure(FailureKind::directory, "denied: you may not enter " +
                                               (shown.empty() ? "the working directory" : escape_for_display(shown)) +

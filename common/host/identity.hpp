@@ -37,8 +37,8 @@ private:
     Uid uid_;
 };
 
-// Becomes `account` with exactly its groups, sets no_new_privs, clears dumpable, then checks every id and tries to regain root:
-// throws Failure if any id is wrong, and aborts the process if it could regain root (OpenSSH's rule).
+// Becomes `account` with exactly its groups, sets no_new_privs, clears dumpable, then checks every id and tries to regain root. Throws
+// Failure if any id is wrong, and aborts the process if it could regain root (OpenSSH's rule).
 AsUser become_user(AsRoot root, const Account &account);
 
 // For one root thread, as long as this object lives: file systems see `account` (setfsuid(2)), also for what they reserve for root, and its

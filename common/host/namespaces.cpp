@@ -101,8 +101,8 @@ MountEntry parse_mount(const std::string &line)
         split_elsewhere = line;
         std::replace(split_elsewhere.begin(), split_elsewhere.end(), '\f', ' ');
     }
-    // Only the space separates: the kernel escapes space, tab, newline and backslash in names, but not the other white space that a user
-    // can put into a name, and a name split there would pass for a mount point (proc(5), mountinfo).
+    // Only the space separates. The kernel escapes space, tab, newline and backslash in names, but not the other white space that a user
+    // can put into a name. A name split there would pass for a mount point (proc(5), mountinfo).
     const auto fields = split(split_elsewhere.empty() ? line : split_elsewhere, ' ');
     const auto dash = std::find(fields.begin(), fields.end(), "-");
     constexpr std::size_t before_dash = 6;

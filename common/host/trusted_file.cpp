@@ -24,7 +24,7 @@ namespace pi_agent {
 
 namespace {
 
-// Whoever could write there may have: making it root's alone would bless what they wrote, so somebody looks first.
+// Whoever could write there may have done so. To give it to root alone would bless what they wrote, so somebody must look first.
 [[noreturn]] void refuse(const std::string &what, const std::string &wanted, const PathStep &step, const std::string &why,
                          const std::string &command)
 {
@@ -39,8 +39,8 @@ bool is_nix_store(const PathStep &step) noexcept
     return step.path == "/nix/store" && (step.status.st_mode & S_ISVTX) != 0 && (step.status.st_mode & S_IWOTH) == 0;
 }
 
-// The server of a FUSE file system says whose its files are. The kernel asks for others than its user only where that server lets it
-// (allow_other), and tells in mountinfo who mounted it.
+// The server of a FUSE file system says who owns its files. The kernel asks it for other users only if the server allows that
+// (allow_other), and mountinfo shows who mounted it.
 bool is_served_by_somebody(const PathStep &step)
 {
     struct statfs system {};

@@ -1,4 +1,4 @@
-// Which environment variables a policy may set, and which it had better not.
+// Which environment variables a policy may set, and which it should not.
 #include "common/policy/policy_env.hpp"
 
 #include <algorithm>

@@ -15,8 +15,8 @@ namespace {
 
 using Form = ValueForm;
 
-// The columns are in the order of PolicyKey. What reads a section is held against its entries here (read_section).
-// Made when it is first asked for: what else is made at the beginning of a program may ask.
+// The columns are in the order of PolicyKey. read_section compares the reader of a section with its entries here. The table is made when
+// something first asks for it, because other static objects may ask before.
 const auto &table()
 {
     static const PolicyKey keys[] = {

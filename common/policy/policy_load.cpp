@@ -1,4 +1,4 @@
-// From trusted files to a checked policy.
+// Turns trusted files into a checked policy.
 #include "common/policy/policy_load.hpp"
 
 #include "common/base/build_settings.hpp"
@@ -47,7 +47,8 @@ bool is_policy_shape(const YamlNode &root, bool main_file, Problems &problems)
     return false;
 }
 
-// What `users` would hold of it: the file's text is the entry. Where several accounts could serve one user, a start could not see them all.
+// The entry of `users` that the file's text is. A file cannot say run_as: a start reads one file, and could not see that two users share an
+// account.
 std::optional<YamlEntry> read_user_file(const PolicySource &source, const std::string &user, Problems &problems)
 {
     auto root = parse_yaml(source.name, source.text, problems);
@@ -60,7 +61,7 @@ std::optional<YamlEntry> read_user_file(const PolicySource &source, const std::s
     return YamlEntry{user, where, std::move(*root)};
 }
 
-// All of them as one section, and joined once.
+// Makes one section of all these files, and joins it once.
 YamlNode join_user_files(const std::vector<PolicySource> &sources, bool &complete, Problems &problems)
 {
     YamlNode users;
@@ -102,7 +103,7 @@ YamlNode join_sources(const std::vector<PolicySource> &sources, bool &complete, 
     return joined;
 }
 
-// What a file that cannot be read would have said is unknown, so no rule between keys is held against the rest.
+// Nobody knows what an unreadable file would have said, so no rule between keys is checked on the rest.
 PolicyReading read(const std::vector<PolicySource> &sources, const UserFiles &files, Problems problems = {})
 {
     PolicyReading reading;

@@ -89,7 +89,7 @@ Verdict parse(std::string_view text, const Measure &measure, std::uint64_t &amou
 std::optional<SaidLimit> read_amount(const PolicyValue &value, const Measure &measure)
 {
     const bool scalar = value.is(YamlNode::Kind::scalar);
-    // A number in quotes is text, and a number without them none that has a suffix.
+    // A number in quotes is text. A number without quotes has no suffix.
     const bool kind = scalar && value.means(ScalarMeaning::text) != measure.suffixes.empty();
     SaidLimit limit{0, scalar ? value.node.text : "", value.where};
     switch (kind ? parse(limit.text, measure, limit.amount) : Verdict::no_amount) {

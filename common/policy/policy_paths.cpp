@@ -24,7 +24,7 @@ bool lies_in_one(const std::string &path, const std::array<std::string_view, cou
     return std::any_of(places.begin(), places.end(), [&path](std::string_view place) { return is_within(path, place); });
 }
 
-// What a session has of its own at these places, or does not have at all, whatever the host has there.
+// A session has its own at these places, or nothing at all, whatever the host has there.
 constexpr std::array<std::string_view, 10> unshown = {"/proc", "/sys",     "/dev",  "/run",  "/var/run",
                                                       "/tmp",  "/var/tmp", "/home", "/root", "/var/lib/pi-agent"};
 
@@ -130,7 +130,8 @@ std::optional<PathProblem> problem_of_program_directory(const std::string &path)
 
 std::optional<PathProblem> problem_of_device(const std::string &path)
 {
-    // Of every session's own; of the host's memory, disks, keyboards, consoles, processors and chips, by the beginning of their names.
+    // `own`: every session has its own. `closed`: the host's memory, disks, keyboards, consoles, processors and chips, by the beginning of
+    // their names.
     constexpr std::string_view own = "console fd full log mqueue null ptmx pts random shm stderr stdin stdout tty urandom zero";
     constexpr std::string_view closed =
         "autofs block bsg btrfs-control bus char core cpu disk dm- fd0 fuse hugepages initctl input ipmi kmem kmsg loop mapper md mei mem "

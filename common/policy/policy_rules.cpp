@@ -21,7 +21,7 @@ bool several_users_possible(const Policy &policy, const UserFiles &files) noexce
 void check_accounts_said(const Policy &policy, const UserFiles &files, Problems &problems)
 {
     if (policy.agent.accounts != Accounts::unspecified || !several_users_possible(policy, files)) return;
-    if (problems.has("agent") || problems.has("agent.accounts")) return; // it is said, and not understood
+    if (problems.has("agent") || problems.has("agent.accounts")) return; // the policy says it, in a form that was not understood
     problems.add(policy.agent.where, "agent.accounts", "missing, and more than one user is possible",
                  "say 'per-user' (an agent account each), or 'shared' (one for all: their agents can reach each other's state)");
 }
@@ -121,8 +121,8 @@ private:
                       "give each a run_as of its own, or say 'shared'");
     }
 
-    // is_agent_account (common/policy/policy.hpp), which looks at each entry: with each entry looking, a policy of many would take for
-    // ever.
+    // The same as is_agent_account (common/policy/policy.hpp), which looks at each entry: if each entry did that, a policy of many would
+    // take for ever.
     [[nodiscard]] bool is_agents(const std::string &name) const { return has_agents_name(policy_, name) || run_as_.contains(name); }
 
     void check_account_is_nobody_elses(const UserEntry &entry, const std::string &key)

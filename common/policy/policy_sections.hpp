@@ -25,7 +25,7 @@ void read_version(const YamlNode &root, bool required, Problems &problems);
 // Appends to policy.users; reports what it cannot use.
 void read_users(const PolicyValue &section, Policy &policy);
 
-// --- Reading the section `limits` of a policy.
+// --- Reads the section `limits` of a policy.
 
 // With less, an agent cannot work (docs/concepts/limits.md says what was measured).
 constexpr std::uint64_t least_memory = std::uint64_t{128} << 20U;
@@ -39,19 +39,19 @@ void read_limits(const PolicyValue &section, Policy &policy);
 // The one that is set, bytes or share.
 const std::optional<SaidLimit> &said_memory(const LimitsPolicy &limits) noexcept;
 
-// --- The policy's `network`.
+// --- Reads the policy's `network`.
 
 // `network: full`, `loopback`, `none`, or a list of ranges.
 std::optional<NetworkPolicy> read_network(const PolicyValue &value);
 
-// --- Reading the section `toolchains` of a policy.
+// --- Reads the section `toolchains` of a policy.
 
 // The defaults without the section.
 ToolchainsPolicy default_toolchains();
 
 void read_toolchains(const PolicyValue &section, Policy &policy);
 
-// --- Reading the section `projects` of a policy.
+// --- Reads the section `projects` of a policy.
 
 void read_projects(const PolicyValue &section, Policy &policy);
 

@@ -66,7 +66,7 @@ void add_all_users(const std::string &main_file, std::vector<PolicySource> &sour
     }
 }
 
-// Reading it tells what is wrong with one that cannot be examined.
+// If it cannot be examined, reading it reports why.
 bool is_there(const std::string &path)
 {
     struct stat facts {};

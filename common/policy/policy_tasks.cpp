@@ -53,7 +53,7 @@ bool is_below(std::string_view path, std::string_view top)
     return path.substr(0, top.size()) == top && (path.size() == top.size() || path[top.size()] == '.');
 }
 
-// How much of the key's path the task names: that of the most is its task.
+// How much of the key's path the task names. The task that names most has the key.
 std::size_t part_named(const PolicyTask &task, std::string_view path)
 {
     std::size_t most = 0;

@@ -11,7 +11,7 @@ namespace pi_agent {
 
 struct PolicyTask {
     std::string_view title;   // of a section: "Limits"
-    std::string_view keys;    // paths, separated by spaces; each stands for all below it that no other task names
+    std::string_view keys;    // paths, separated by spaces; each includes everything below it that no other task names
     std::string_view example; // lines of YAML, a policy together with `version: 1` and, where it names no users, these
 };
 

@@ -138,7 +138,7 @@ bool is_of_policy(const PolicyPath &path)
     return path.where.line > 0; // a default has no place
 }
 
-// What the policy names takes the place of the defaults that it overlaps: the default lists grow.
+// A path that the policy names replaces the defaults that it overlaps, because the default lists grow.
 void drop_replaced_defaults(ToolchainsPolicy &toolchains)
 {
     std::vector<PolicyPath> named;
@@ -151,7 +151,7 @@ void drop_replaced_defaults(ToolchainsPolicy &toolchains)
         });
 }
 
-// Of what the policy names, one would lie over the other, or hold it.
+// Two paths that the policy names must not cover or hold each other.
 void check_apart(const ToolchainsPolicy &toolchains, const std::string &key, Problems &problems)
 {
     std::vector<PolicyPath> all = toolchains.readable.paths;

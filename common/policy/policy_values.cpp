@@ -54,7 +54,7 @@ nlohmann::json read_json_scalar(const PolicyValue &value)
     return nullptr;
 }
 
-// A rule that no page and no schema tells of, or a key of theirs that nobody reads.
+// Finds a rule without an entry in the table, which no page and no schema would describe, and an entry without a rule, which nobody reads.
 void require_same(const std::vector<const PolicyKey *> &known, const std::vector<KeyRule> &rules)
 {
     const auto has_entry = [&](const KeyRule &rule) {
@@ -66,7 +66,7 @@ void require_same(const std::vector<const PolicyKey *> &known, const std::vector
         throw Failure(ExitStatus::internal, fmt::format("nobody reads one of the keys beside '{}'", display_path(*known.front())));
 }
 
-// "; did you mean 'sandbox.method'?" for a key that stands elsewhere in the policy. There are keys that cannot be said of one user.
+// "; did you mean 'sandbox.method'?" for a key that belongs elsewhere in the policy. Some keys cannot be set for one user.
 std::string did_you_mean_elsewhere(std::string_view name, bool of_one_user)
 {
     for (const auto &key : policy_keys()) {
@@ -115,7 +115,7 @@ nlohmann::json read_json(const PolicyValue &value)
 PolicyValue value_of(const YamlEntry &entry, const PolicyValue &parent)
 {
     const auto name = escape_for_display(entry.key);
-    // A missing value stands, for yaml-cpp, wherever the next thing begins: its key is the better place.
+    // For a missing value, yaml-cpp gives the position of whatever comes next: the key's position is better.
     const auto &where = entry.value.kind == YamlNode::Kind::null ? entry.where : entry.value.where;
     const bool top = parent.key.empty();
     const auto *known = top || parent.entry != nullptr ? find_policy_key(top ? "" : parent.entry->path, entry.key) : nullptr;

@@ -15,7 +15,7 @@ namespace {
 enum class HomeKind {
     program,     // toolchains.readable: read-only, where tools inside look and at its own path
     own_path,    // the same, at its own path alone: a session installs into the agent's own place of that name
-    environment, // toolchains.caches: what a session changes in it goes with it; at both places, because what is in it names itself
+    environment, // toolchains.caches: a session's changes in it end with it; at both places, because its content names its own path
     cache,       // the same, where tools inside look
 };
 
@@ -24,9 +24,9 @@ struct ShownOfHome {
     std::string_view paths; // below the home
 };
 
-// By language, as docs/concepts/toolchain-directories.md has them. What writes into itself when it is used is an environment.
+// By language, as docs/concepts/toolchain-directories.md has them. A directory that is written into when it is used is an environment.
 constexpr ShownOfHome shown_of_homes[] = {
-    // Of any language.
+    // For any language.
     {HomeKind::program,
      ".asdf .config/mise .local/share/mise .local/share/aquaproj-aqua .linuxbrew .local/state/nix/profiles .nix-profile"},
     {HomeKind::own_path, ".local/bin"},
@@ -84,7 +84,7 @@ constexpr ShownOfHome shown_of_homes[] = {
     {HomeKind::environment, ".julia/juliaup .julia/packages .julia/artifacts .julia/compiled .julia/registries .pub-cache/bin "
                             ".pub-cache/global_packages .pub-cache/hosted flutter fvm/versions"},
     {HomeKind::cache, ".cache/org.swift.swiftpm .cache/zig .pub-cache/git"},
-    // Of clusters and clouds: programs alone.
+    // For clusters and clouds: only programs.
     {HomeKind::program, ".arkade/bin .krew .local/share/helm/plugins .tenv .terraform.versions .tfenv"},
 };
 
@@ -117,7 +117,7 @@ bool is_of_kind(HomeKind as, const std::string &path)
     });
 }
 
-// Of tools, beside what they download or run.
+// Secrets of tools, beside what these download or run.
 constexpr std::string_view secrets_of_tools =
     ".android .aspnet .bundle/config .bunfig.toml .cabal/config .cargo/config .cargo/config.toml .cargo/credentials "
     ".cargo/credentials.toml .composer/auth.json .composer/config.json .conan/.conan.db .conan2/.conan.db .conan2/credentials.json "
@@ -131,7 +131,7 @@ constexpr std::string_view secrets_of_tools =
     ".m2/settings-security.xml .m2/settings.xml .mambarc .microsoft/usersecrets .netrc .nimble/github_api_token .npmrc .nuget/NuGet .pause "
     ".pip .pixi/config.toml .pub-cache/credentials.json .pypirc .rattler .rye/config.toml .rye/credentials .sbt .stack/config.yaml "
     ".stack/upload .swiftpm .symfony5/certs .terraformrc .tofurc .yarnrc .yarnrc.yml";
-// Of hosts, clouds and people.
+// Secrets of hosts, clouds and people.
 constexpr std::string_view secrets_of_people =
     ".ssh .gnupg .git-credentials .config/git .config/gh .config/glab-cli .config/hub .aws .azure .config/gcloud .config/containers "
     ".config/helm .config/op .config/rclone .config/sops .docker .kube .terraform.d .vault-token .pgpass .my.cnf .password-store "
@@ -139,7 +139,7 @@ constexpr std::string_view secrets_of_people =
     ".config/vivaldi .agents .pi .claude .codex .config/github-copilot .config/doctl .config/hcloud .config/keepassxc "
     ".local/share/kwalletd "
     ".oci .s3cfg .boto .pulumi .databrickscfg .snowflake .bash_history .zsh_history";
-// What starts with their session, or answers in it.
+// What starts with the user's session, or answers in it.
 constexpr std::string_view what_starts = ".config/autostart .config/environment.d .config/systemd .local/share/dbus-1 .local/share/systemd";
 
 // The first of never_shown() that is this path, contains it or is inside it, and is not masked where this path is shown.

@@ -1,5 +1,5 @@
-// One datagram an entry (systemd.io, native journal protocol). sd_journal_sendv(3) is not used: where there is no journal it reports
-// success, where the journal hangs it waits for ever, and its library would cost every start of `pi` more than the rest of the wrapper
+// Sends one datagram an entry (systemd.io, native journal protocol). It does not use sd_journal_sendv(3): without a journal that reports
+// success, and if the journal hangs it waits for ever. Its library would also cost every start of `pi` more than the rest of the wrapper
 // does.
 #include "common/record/journal.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view socket_path = "/run/systemd/journal/socket";
 
-// A value with a newline would begin another field: it goes with its length instead.
+// A newline in a value would begin another field, so such a value goes with its length.
 void append(std::string &entry, const JournalField &field)
 {
     if (field.value.find('\n') == std::string::npos) {

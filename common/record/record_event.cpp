@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t value_limit = 8192; // bytes of a value: an entry is one datagram
 
-// What the journal finds them by. They never change; an event that means something else gets another one.
+// The journal finds events by these. They never change; an event with another meaning gets another one.
 struct EventName {
     const char *message_id;
     const char *name;

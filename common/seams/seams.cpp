@@ -1,4 +1,5 @@
-// In a build with test seams: which defence a test took out, and waiting where it says. In every other one all defences are on.
+// In a build with test seams: which defence a test took out, and waiting at the points that a test names. In every other build all defences
+// are on.
 #include "common/seams/seams.hpp"
 
 #include "test_seams.hpp"
@@ -20,7 +21,7 @@ const bool has_test_seams = true;
 
 bool defence_is_on(const char *name) noexcept
 {
-    const int before = errno; // it is asked between a call that fails and the text that tells why
+    const int before = errno; // callers ask between a call that fails and the text that says why
     static std::map<std::string, bool> answers;
     errno = 0;
     std::ifstream file("/etc/pi-agent/test-without");

@@ -1,4 +1,4 @@
-// Where in a policy something stands, and what is wrong there.
+// The place of something in a policy, and what is wrong there.
 #include "common/policy/yaml/yaml_places.hpp"
 
 #include "common/base/problems.hpp"

@@ -1,4 +1,4 @@
-// Where in a policy something stands, and what is wrong there.
+// The place of something in a policy, and what is wrong there.
 #pragma once
 
 #include "common/base/error.hpp"
@@ -23,7 +23,7 @@ public:
     // The byte at a line and a column that count bytes from 0; at most the end of the text.
     [[nodiscard]] std::size_t index_of(int line, int column) const;
 
-    // What is behind the end of the text is at its end.
+    // A byte behind the end of the text counts as the end.
     [[nodiscard]] Position position_of(std::size_t index) const;
 
     // From this byte on.
