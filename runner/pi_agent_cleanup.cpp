@@ -27,7 +27,7 @@ int main(int argc, char **argv)
     const bool waits = argc == 3 && std::string(argv[1]) == "--when-runner-ends";
     const std::string id = waits ? argv[2] : argc == 2 ? argv[1] : "(none)";
     try {
-        // --- root from here: started by systemd or the runner, with nothing of a user's in sight ---
+        // --- root from here: started by systemd or the runner; nothing in sight comes from a user ---
         if (clearenv() != 0) throw pi_agent::Failure(pi_agent::ExitStatus::system_failure, "the environment could not be emptied");
         const pi_agent::AsRoot root = pi_agent::AsRoot::claim();
         if (!pi_agent::is_session_id(id))

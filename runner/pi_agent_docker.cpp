@@ -1,5 +1,5 @@
 // pi-agent-docker: the first program of a session's unit under sandbox.method docker. systemd hands it docker's arguments and a pipe for
-// complaints as standard output and standard error. Becomes docker's client, with nothing of anybody's environment.
+// complaints as standard output and standard error. Becomes docker's client, with an environment that it inherits from nobody.
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/fd.hpp"

@@ -37,7 +37,7 @@ void block_signals()
     if (sigprocmask(SIG_SETMASK, &all, nullptr) != 0) throw_errno("blocking signals");
 }
 
-// -1 for what is no number.
+// -1 for text that is not a number.
 int descriptor_of(std::string_view text)
 {
     return to_number<int>(text).value_or(-1);
@@ -87,7 +87,7 @@ bool may_trace(const LaunchRecord &record, bool has_landlock)
     return has_landlock || (processes && record.hosts_processes != 0 && processes->inode != record.hosts_processes);
 }
 
-// Where what the filter asks is to be answered, if anywhere.
+// Where to answer what the filter asks; empty where the filter asks nothing.
 UniqueFd restrict(const ReceivedLaunch &launch)
 {
     if (launch.record.restrictions == Restrictions::none) return {}; // sandbox.method: none

@@ -1,6 +1,6 @@
 // pi-agent-podman: the first program of a session's unit under sandbox.method podman. systemd hands it the launcher's control socket,
 // podman's arguments and a pipe for complaints as its three standard descriptors; podman wants the socket where it passes descriptors on.
-// Becomes podman, with nothing of anybody's environment.
+// Becomes podman, with an environment that it inherits from nobody.
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/fd.hpp"

@@ -66,8 +66,8 @@ InsideDocument read_inside(FdRef directory, const std::string &name)
     }
 }
 
-// Where sessions have a mount over a file, a rename onto it from out here takes that away in all of them (rename(2) says EBUSY to those
-// inside only). False when it is no file of its own.
+// Where sessions have a mount over a file, a rename onto it from out here takes that mount away in all of them (rename(2) says EBUSY only
+// to callers inside). False when `name` is not a file with this one name.
 bool write_in_place(FdRef directory, const std::string &name, const std::string &text)
 {
     const UniqueFd fd = open_at(directory, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
@@ -227,7 +227,7 @@ void DocumentWriter::write_locked(const json &merged, DocumentVersions without_a
         send_answer(channel_,
                     "config: what the agent added to its settings.json is too large to be locked (policy: settings_lock), and left out");
     }
-    // It lies in memory that all sessions share.
+    // The locked settings occupy memory that all sessions share.
     if (text.size() > locked_limit && defence_is_on("locked-limit"))
         throw Failure(FailureKind::user_configuration, "your settings.json is larger than " + std::to_string(locked_limit) +
                                                            " bytes, the most that the policy can lock (settings_lock); make it smaller");

@@ -19,9 +19,9 @@ class DocumentWriter {
 public:
     DocumentWriter(const WritingPlan &plan, FdRef locked_settings, FdRef channel);
 
-    // The host's version, from the beginning of `file` (none: the host has none). Throws Failure(configuration) with "place:line:column"
-    // when it is not valid and does not become so while it is read again: the agent on the host rewrites its files in place. Where agents
-    // can have made it so, it is left out and told.
+    // Takes the host's version, from the beginning of `file` (none: the host does not have the document). The agent on the host rewrites
+    // its files in place, so an invalid one is read again for a while. Throws Failure(configuration) with "place:line:column" when it stays
+    // invalid. Where agents can have made it invalid, it is left out, and a message says so.
     void take_host(const SyncMessage &document, FdRef file);
 
     // Of a path in the agent's home what may be a document's name; empty for any other.

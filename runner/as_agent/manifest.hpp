@@ -11,7 +11,7 @@ namespace pi_agent {
 
 // What stat tells of a file inside. The agent can set back a size and a time of modification, but not the time of change.
 struct InsideFacts {
-    std::uint64_t inode = 0; // 0: none of ours
+    std::uint64_t inode = 0; // 0: not a copy that the sync made
     std::uint64_t size = 0;
     std::int64_t changed = 0;
     friend bool operator==(const InsideFacts &, const InsideFacts &) = default;
@@ -38,7 +38,7 @@ struct DocumentBase {
     friend bool operator==(const DocumentBase &, const DocumentBase &) = default;
 };
 
-// The files are root's; only the writer reads and writes them, through descriptors that it was given.
+// Root owns the files; only the writer reads and writes them, through descriptors that it was given.
 class Manifest {
 public:
     // Reads `log`, and cuts off what a sync that was killed left half written. `spare` takes a rewritten log (rewrite()). Both O_RDWR.
@@ -89,9 +89,9 @@ class LastDirectory {
 public:
     explicit LastDirectory(FdRef top) : top_(top) {}
 
-    // Opens it only to look; none when there is none, or a link on the way, with errno.
+    // Opens a directory only to look. None, with errno, when it does not exist or a symlink is on the way.
     [[nodiscard]] FdRef look(const std::string &path);
-    // Opens it to remove what is in it; none as above.
+    // Opens it to remove what is in it; none in the same cases.
     [[nodiscard]] FdRef find(const std::string &path) { return open(path, find_own_directory_beneath); }
     // Makes it.
     [[nodiscard]] FdRef make(const std::string &path);

@@ -25,7 +25,7 @@ public:
     OnceTrees(const ConfigClasses &classes, LastDirectory &inside) : classes_(classes), inside_(inside) {}
 
     void take(const ListedEntry &entry, std::uint64_t number, const ManifestEntry *known);
-    // When all are taken: what is the agent's. `unreadable`: what could not be listed as a whole.
+    // Call it when all entries are taken. Finds out what the agent changed. `unreadable`: what could not be listed completely.
     void judge(Manifest &manifest, const std::vector<std::string> &unreadable);
 
     [[nodiscard]] const std::vector<ListedOnce> &entries() const noexcept { return entries_; }

@@ -61,7 +61,7 @@ private:
             remove(directory, entry->d_name, entry->d_type, depth);
     }
 
-    // A directory is asked for first: it is opened or it is none, and whatever takes its place meanwhile is not entered.
+    // Tries to open a directory first. Whatever takes the name meanwhile is not entered.
     void remove(FdRef directory, const std::string &name, unsigned char type, int depth)
     {
         if (type != DT_REG) {

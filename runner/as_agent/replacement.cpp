@@ -94,12 +94,12 @@ std::string shown_default(const std::string &path)
     return std::string("the default file ") + build::defaults_path + "/" + escape_for_display(path);
 }
 
-// Walks both trees side by side. Only names and kinds are looked at where everything is there already.
+// Walks both trees side by side. Where everything already exists, it looks only at names and kinds.
 class Seeding {
 public:
     Seeding(FdRef staging, FdRef channel) : staging_(staging), channel_(channel) {}
 
-    // `path` is that of `from` beneath the defaults, "" or with a slash at its end.
+    // `path`: where `from` is beneath the defaults; "", or with a slash at its end.
     void directory(FdRef from, FdRef into, const std::string &path, int depth)
     {
         if (depth > defaults_depth_limit)

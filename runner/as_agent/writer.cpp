@@ -135,7 +135,7 @@ private:
         std::vector<std::string> gone;
         for (const auto &[path, entry] : manifest_.entries())
             if (!entry.was_seen && !documents_.merges(DocumentWriter::name_of(path)) && !is_unreadable(path)) gone.push_back(path);
-        // What lies in a directory comes after it by name, so this order empties a directory before it meets it.
+        // The content of a directory sorts after the directory's own name, so the reversed order empties a directory before removing it.
         std::sort(gone.begin(), gone.end(), std::greater<>());
         LastDirectory emptied(places_.home);
         for (std::size_t index = 0; index < gone.size(); ++index) {
@@ -156,7 +156,7 @@ private:
         if (action == SyncAction::leave) return;
         if (action == SyncAction::remove) {
             const FdRef directory = emptied.find(directory_path);
-            // Only what was synced: a directory in a file's place, or one that still holds something, is the agent's.
+            // Removes only what was synced. A directory where a file was, or one that is not empty yet, belongs to the agent.
             const bool removed =
                 directory.get() >= 0 && unlinkat(directory.get(), name.c_str(), known.is_directory ? AT_REMOVEDIR : 0) == 0;
             if (!removed && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR && errno != EISDIR &&

@@ -36,10 +36,10 @@ struct CallAllowance {
     ArgumentTest test;
 };
 
-// Calls whose arguments lie in memory, where a filter cannot look: they end with ENOSYS, and libraries fall back to calls that it can
+// Calls whose arguments are in memory, where a filter cannot look: they end with ENOSYS, and libraries fall back to calls that it can
 // judge.
 const std::vector<CallDenial> &unknown_calls();
-// What becomes of a call that gives the set-gid bit to a file that is there: only somebody who looks can tell a directory from a program.
+// What happens to a call that gives the set-gid bit to an existing file: only somebody who looks can tell a directory from a program.
 enum class SetGidCalls { refused, asked };
 // Those calls, where nobody refuses them.
 std::vector<CallDenial> set_gid_calls();

@@ -150,7 +150,7 @@ void write(const char *name, const Filter &filter)
 int main()
 {
     try {
-        // What the kernel here can do says nothing of the kernel that runs the filters.
+        // The kernel here may differ from the kernel that runs the filters.
         if (seccomp_api_set(level_with_notifications) != 0) throw std::runtime_error("this libseccomp knows no notifications");
         write("root_call_program", root_calls_alone());
         write("call_program", allowed_calls_alone());

@@ -33,8 +33,9 @@ ExecEnded decode_status(int status)
     return ExecEnded{false, WEXITSTATUS(status)};
 }
 
-// Who is in the foreground of the session's terminal. In the background the kernel stops what reads from a terminal or changes its
-// settings (TTIN, TTOU): so the agent is there until it asks in that way, and the wrapper, which hears of the stop, takes no key before.
+// Tracks who is in the foreground of the session's terminal. The kernel stops a background process that reads from a terminal or changes
+// its settings (TTIN, TTOU). So the agent stays in the background until it asks in that way, and the wrapper, which hears of the stop,
+// takes no key before.
 class Foreground {
 public:
     explicit Foreground(pid_t agent) noexcept : agent_(agent), agents_(agent) {}
@@ -169,9 +170,9 @@ pid_t start_agent(const ReceivedLaunch &launch)
     const pid_t agent = fork();
     if (agent < 0) throw_errno("starting the agent");
     if (agent == 0) {
-        // Stdio, the report to its parent, and no other descriptor. What is not passed on is closed here and not by execve(2): a user's
-        // file may never answer, and while execve waits for it, whoever looks the process up in /proc waits as well. systemd 257 does when
-        // it stops the unit, and stood still (seen on Linux 6.18).
+        // The agent gets its three standard descriptors and the report to its parent, and no other descriptor. The others are closed here
+        // and not by execve(2): a user's file may never answer, and while execve waits for it, whoever looks the process up in /proc waits
+        // as well. systemd 257 does that when it stops the unit, and hung (seen on Linux 6.18).
         const bool is_confined = launch.record.restrictions == Restrictions::none || stand_below_launcher();
         const bool is_ready = is_confined && setpgid(0, 0) == 0 && restore_signals() &&
                               place_descriptors({launch.stdio[0].get(), launch.stdio[1].get(), launch.stdio[2].get(), to_parent.get()}) &&

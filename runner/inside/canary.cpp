@@ -82,7 +82,7 @@ void look_at_writing(Findings &findings, const CanaryPlan &plan)
     for (const char *place :
          {"/", "/etc", "/usr", "/usr/bin", "/var", "/var/lib", "/home", "/root", "/run", "/dev", "/sys", "/proc/sys/kernel"})
         expect_refusal(findings, std::string("write ") + place, try_write(place));
-    if (plan.project.compare(0, plan.user_home.size() + 1, plan.user_home + "/") == 0) // else nothing of it need be there
+    if (plan.project.compare(0, plan.user_home.size() + 1, plan.user_home + "/") == 0) // otherwise the home need not exist inside
         expect_refusal(findings, "write " + plan.user_home, try_write(plan.user_home));
     const char *temporary = std::getenv("TMPDIR");
     for (const std::string &place : {plan.project, plan.home, std::string(temporary == nullptr ? "" : temporary), std::string("/tmp"),
@@ -189,7 +189,7 @@ void look_at_namespaces(Findings &findings, const CanaryPlan &plan)
     }
 }
 
-// The errno of a call, 0 when it went through. What goes through changes nothing of this process: it is made in a child.
+// The errno of a call, 0 when it went through. The call is made in a child, so that it changes nothing in this process.
 int try_call(const std::array<long, 7> &call)
 {
     const pid_t child = fork();
@@ -212,7 +212,7 @@ void look_at_calls(Findings &findings)
     const long launcher = getppid();
     char seen = 0;
     const iovec here{&seen, 1}, there{&seen, 1}; // the latter is an address of the launcher's
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): an argument of syscall(2)
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): a system call takes it as a number
     const auto address = [](const iovec &part) { return reinterpret_cast<long>(&part); };
     const std::array<Row, 16> rows = {{
         {"io_uring_setup", {SYS_io_uring_setup, -1, -1}},
@@ -242,7 +242,7 @@ void look_at_calls(Findings &findings)
     findings.push_back({"a debugger of its own processes", "done", own == 0 ? "done" : word_for(own), true});
 }
 
-// What is made in the project is the user's.
+// The user owns what is made in the project.
 void look_at_modes(Findings &findings, const CanaryPlan &plan)
 {
     const std::string file = plan.project + "/.pi-agent-canary-mode-" + std::to_string(getpid());
@@ -264,7 +264,7 @@ std::vector<CanaryFinding> look_around(const CanaryPlan &plan)
     look_at_identity(findings);
     look_at_namespaces(findings, plan);
     if (plan.confined) look_at_calls(findings);
-    // A session goes without where this host has none (runner/inside/landlock.hpp): no fault, but to be known.
+    // A session goes without Landlock where this host lacks it (runner/inside/landlock.hpp): not a fault, but worth reporting.
     if (plan.confined) findings.push_back({"Landlock", landlock_is_there, landlock_here(), true});
     look_at_modes(findings, plan);
     return findings;

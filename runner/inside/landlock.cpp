@@ -90,7 +90,7 @@ LandlockInForce restrict_with_landlock(const std::array<UniqueFd, 3> &stdio)
 {
     if (!defence_is_on("landlock")) return {false, false};
     const long version = ask_for_version();
-    // EPERM: never the kernel's own answer to this question, but that of a container's filter that is older than Landlock, as docker's was.
+    // EPERM: the kernel never answers so. A container's filter that is older than Landlock does, as docker's did.
     if (version < 0 && errno != ENOSYS && errno != EOPNOTSUPP && errno != EPERM) throw_errno("asking for Landlock");
     // Also -1: no Landlock in this kernel, not enabled, or kept from this host.
     if (version < first_version_with_refer) return {false, false};

@@ -29,7 +29,7 @@ bool is_mount_point(const std::string &path)
            (facts.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
-// Where a path through symbolic links ends, if nothing is there and it is not the path itself.
+// Where a path through symlinks ends, if nothing exists there and it is not the path itself.
 std::string dangling_end(const std::string &path)
 {
     std::error_code unknown;
@@ -41,7 +41,7 @@ std::string dangling_end(const std::string &path)
         if (unknown) return "";
         std::filesystem::path place;
         bool is_link = false;
-        for (const auto &part : real) { // a link that leads nowhere is none to weakly_canonical()
+        for (const auto &part : real) { // weakly_canonical() does not resolve a symlink to nothing
             place /= part;
             if (is_link || !std::filesystem::is_symlink(place, unknown)) continue;
             place = place.parent_path() / std::filesystem::read_symlink(place, unknown);

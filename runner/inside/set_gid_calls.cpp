@@ -186,7 +186,7 @@ int ask_outside(FdRef changer, FdRef object, unsigned mode)
     return answer ? decode_fields<ModeAnswer>(answer->bytes).error : EPERM;
 }
 
-// Whether all of it is as it is to be: owner, and the group that shows as unknown.
+// Whether the call would change nothing: the group is the one that shows as unknown, and this account is and stays the owner.
 bool changes_nothing(const Question &question)
 {
     try {

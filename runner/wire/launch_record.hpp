@@ -28,7 +28,7 @@ struct LaunchRecord {
     std::string below;                    // the working directory beneath it, any bytes
     std::uint64_t cwd_inode = 0;          // what the runner's reader opened; must be found again
     unsigned umask = 077;
-    OnTerminal on_terminal{}; // in the place of these comes the session's terminal
+    OnTerminal on_terminal{}; // the session's terminal replaces these
     Restrictions restrictions = Restrictions::all;
     std::vector<std::string> mount_points = {}; // put into the view after systemd had built it; no agent starts without them
     std::uint64_t open_files = 1024;            // the caller's soft limit; no more than the session's hard one counts
@@ -58,7 +58,7 @@ struct ReceivedLaunch {
 // In this order, and from two senders: the descriptors come from the caller's side, which root has no part in (runner/as_user/project.hpp).
 // Sends those that are open; the others are on the terminal.
 void send_stdio(FdRef channel, const std::array<UniqueFd, 3> &stdio, Deadline deadline);
-// `terminal` is none when no descriptor is on the terminal, `mode_changer` when the record says so.
+// `terminal` is empty when no descriptor is on the terminal, `mode_changer` unless the record asks for one.
 void send_launch(FdRef channel, const LaunchRecord &record, FdRef terminal, FdRef mode_changer, Deadline deadline);
 // Throws ProtocolError; the runner is trusted, but a cut-off record must not become half a command.
 ReceivedLaunch receive_launch(FdRef channel, Deadline deadline);

@@ -21,9 +21,9 @@ namespace pi_agent {
 // --- Copies of files of certificates on their way from the child that reads them.
 
 constexpr std::size_t certificate_variables_limit = 100;
-constexpr std::size_t certificates_limit = 512UL * 1024; // bytes of one session, which lie in the memory that all sessions share
+constexpr std::size_t certificates_limit = 512UL * 1024; // bytes of one session, in the memory that all sessions share
 
-// What is to be shown, and what the user should know.
+// What the session shows, and what the user should know.
 struct CertificateFiles {
     std::vector<std::string> contents;          // of N.pem, from 1
     std::map<std::string, std::string> renamed; // variable -> its path inside
@@ -193,7 +193,7 @@ private:
 
 // --- What the child that is the caller has opened of a project, on its way to its parent: facts and descriptors.
 
-// Which directory of this host it is. The working directory's device is that of statx(2), a root's that of stat(2).
+// Which directory of this host it is. The working directory's device is as in statx(2), a root's device as in stat(2).
 struct PlaceFacts {
     std::uint64_t device;
     std::uint64_t inode;
@@ -210,14 +210,14 @@ struct OpenedPlace {
 // A directory of git's that a repository's `.git` file names (gitrepository-layout(5)).
 struct GitDirectory {
     UniqueFd directory;  // O_PATH; none where it cannot be opened
-    std::uint64_t mount; // that it lies in; root asks no file system of the user's, which need not answer
+    std::uint64_t mount; // that holds it; root asks no file system of the user's, which need not answer
     std::string told;    // as the file names it
-    std::string problem; // why it is not to be believed; empty where it names the repository in turn
+    std::string problem; // why it cannot be believed; empty where it names the repository in turn
 };
 
 struct Repository {
     UniqueFd top;                        // O_PATH: the nearest directory, from the working directory up, that has an entry `.git`
-    std::uint64_t mount;                 // that it lies in
+    std::uint64_t mount;                 // that holds it
     std::vector<GitDirectory> elsewhere; // of a worktree, a submodule or a separate git directory: its own, then the common one
 };
 
