@@ -163,7 +163,7 @@ Handed hand_one_over(const UserPaths &paths, const ArgumentFile &file, std::size
         copying.add(number, file.path, place);
         return Handed::copied;
     } catch (const NotFollowed &refusal) {
-        if (!refusal.leads_out() && (seen || file.as == NamedAs::text)) return Handed::left; // it is not there, for one
+        if (!refusal.leads_out() && (seen || file.as == NamedAs::text)) return Handed::left; // e.g. it does not exist
         if (!seen) refuse_copy(file.path, refusal.what());
         notices.push_back(escape_for_display(file.path) + " of your arguments is not handed to the agent: " + refusal.what());
         return Handed::left; // as far as the session sees it

@@ -72,7 +72,7 @@ std::vector<FoundGitSetting> GitFiles::read(const std::string &file)
     return std::move(settings_);
 }
 
-// `from`: the directory in which `file` is to be looked for, where agents write; none where it is absolute.
+// `from`: the directory that `file` is relative to, where agents write; none where `file` is absolute.
 void GitFiles::read_into(const std::string &file, const UserPlacePtr &from, int depth)
 {
     UserPlacePtr place;

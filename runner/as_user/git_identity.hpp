@@ -21,8 +21,8 @@ namespace pi_agent {
 FoundIdentity find_git_identity(const AsUser &user, const UserPaths &paths, const std::string &home, const std::string &shown,
                                 Deadline deadline, const RepositorySettings &repository = {});
 
-// A value of git's safe.directory (git-config(1)) as a session has it that shows the directory `shown`: "" (forget those before), "*", and
-// what lies in `shown` or holds it; "~/" is the user's home. Nothing for a directory that is none of the session's business. Pure.
+// A value of git's safe.directory (git-config(1)) as a session that shows the directory `shown` gets it: "" (forget the values before it),
+// "*", and paths in `shown` or above it; "~/" is the user's home. Empty for any other directory. Pure.
 std::optional<std::string> safe_directory(const std::string &value, const std::string &home, const std::string &shown);
 
 constexpr int git_patience_seconds = 2;

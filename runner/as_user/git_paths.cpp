@@ -33,7 +33,7 @@ bool is_there(const GuardedTree &tree, const std::string &path)
                                                "(projects.protect); ask its owner to make it readable for you, or to remove it");
 }
 
-// What is not of the asked kind is nothing of git's, and what has gone; no other failure (errno) means that there is nothing.
+// git ignores what has another kind than the one asked for, and what has gone. Any other errno means that nobody can tell.
 void require_nothing_there(const GuardedTree &tree, const std::string &path)
 {
     const int problem = errno;
@@ -115,7 +115,7 @@ private:
         if (auto common = common_of(gitdir)) own_.insert(std::move(*common));
     }
 
-    // The git directory that this one shares with others, or itself; none where it lies in another tree, or is none.
+    // The git directory that this one shares with others, or itself; none where it is in another tree, or is not a directory.
     std::optional<std::string> common_of(const std::string &gitdir)
     {
         const auto text = small_text(tree_, gitdir, "commondir");
@@ -124,7 +124,7 @@ private:
         return common.kind == ShownPath::Kind::directory ? std::optional(std::move(common.path)) : std::nullopt;
     }
 
-    // What a worktree shares with others may lie in another tree, or in none.
+    // What a worktree shares with others may be in another tree, or may not exist.
     void add_gitdir(const std::string &own)
     {
         const auto common = common_of(own);

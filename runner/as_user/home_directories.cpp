@@ -84,7 +84,7 @@ private:
 
     [[nodiscard]] std::string problem_of(FdRef directory, const std::string &cache)
     {
-        if (!hidden_) hidden_ = hidden_inodes(home_); // most homes have nothing of the lists, and need no look
+        if (!hidden_) hidden_ = hidden_inodes(home_); // most homes hold none of the listed paths, and need no look
         const auto inode = inode_of(directory, "");
         bool is_hidden = !inode;
         if (inode)

@@ -68,8 +68,8 @@ HostFile open_followed(const std::function<UserPlacePtr()> &follow)
     }
 }
 
-// A file that lies in the directory itself, where agents do not write: one call finds it. None where it is a link or a mount point, and for
-// what lies deeper: a directory on the way can be one that agents write in, by whatever name it is come to.
+// A file directly in the directory, where agents do not write: one call finds it. None for a symlink, a mount point, or a deeper path:
+// agents may write in a directory on the way, whatever name leads to it.
 UniqueFd open_without_links(const UserPlace &from, const std::string &name)
 {
     if (from.written_by != nullptr || name.find('/') != std::string::npos) return UniqueFd();

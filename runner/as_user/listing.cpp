@@ -114,7 +114,7 @@ void Listing::visit(const UserPlacePtr &parent, const std::string &name, const s
     if (amount.entries() % 256 == 0)
         send_progress(channel_, "looking at " + shown("") + " (" + std::to_string(amount.entries()) + " entries)");
 
-    // Cheap for what lies in the directory itself; a link, another file system or what agents write is looked at more closely.
+    // Cheap for an entry of the directory itself. A symlink, another file system, or a place where agents write gets a closer look.
     struct stat facts {};
     if (fstatat(parent->fd.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0)
         return skip(path, SystemFailure(errno, "examining").what());
@@ -151,7 +151,7 @@ bool Listing::may_lead_to(const std::string &path, FileClass own) const
     return there == own || there == FileClass::mirror;
 }
 
-// False where it is to be followed.
+// False where the symlink must be followed.
 bool Listing::keep_link(const UserPlacePtr &parent, const std::string &name, const std::string &path, const struct stat &facts)
 {
     const std::string target = read_link(parent->fd, name);

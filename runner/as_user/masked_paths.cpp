@@ -61,7 +61,7 @@ private:
         }
     }
 
-    // A file is read by each of its names (hard links), also by one in `.git`. Most projects have none, and are walked once.
+    // A file can be read by each of its names (hard links), also by one in `.git`. Most projects have no such names, and are walked once.
     void mask_other_names()
     {
         const std::size_t masked = found_.paths.size();
@@ -107,7 +107,7 @@ private:
         if (Clock::now() > deadline_) give_up("the search takes longer than " + std::to_string(mask_search_seconds) + " seconds");
     }
 
-    // After a failed look (errno). What is not gone could be masked, or another name of what is.
+    // Call it after a failed look (errno). A path that still exists could be one to mask, or another name of a masked file.
     void pass_over(const std::string &path)
     {
         if (errno == EACCES) return close(path);
@@ -130,7 +130,7 @@ private:
         closed_.insert(closed);
     }
 
-    // What lies in a closed directory could be masked, and a file with a name that nobody sees could lie there.
+    // A closed directory could hold something to mask, and a name of a masked file that nobody can see.
     void mask_names_of_unseen()
     {
         for (const auto &[inode, file] : with_several_names_) {

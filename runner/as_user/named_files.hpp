@@ -26,8 +26,8 @@ struct ShownPlaces {
 
 bool is_shown(const ShownPlaces &shown, const std::string &path);
 
-// For a process of the user's. What lies in `shown` places is left alone; what is no file of certificates, or cannot be read, is left alone
-// and told.
+// For a process of the user's. A file in a `shown` place is left alone. A file without certificates, or one that cannot be read, is left
+// alone too, and a notice says so.
 CertificateFiles read_certificate_files(const UserPaths &paths, const std::vector<CertificateVariable> &variables,
                                         const ShownPlaces &shown);
 
@@ -36,21 +36,21 @@ CertificateFiles read_certificate_files(const UserPaths &paths, const std::vecto
 constexpr std::size_t copies_size_limit = 32UL << 20U; // bytes of one start
 constexpr std::size_t copies_count_limit = 2000;       // files and directories of one start
 
-// For a process of the user's. Copies each that the session does not see into `copies`, an empty directory of the user's: file N, from 1,
-// into the directory N. What is not there is left to the agent, which says so in its own words. Throws Failure(usage) for what cannot be
-// handed over: what is no file, cannot be read, is too large, or is not to be followed.
+// For a process of the user's. Copies each file that the session does not see into `copies`, an empty directory of the user's: file N, from
+// 1, into the directory N. A missing file is left to the agent, which reports it in its own words. Throws Failure(usage) for what cannot be
+// handed over: not a file, unreadable, too large, or behind a symlink that must not be followed.
 HandedFiles copy_named_files(const UserPaths &paths, const std::vector<ArgumentFile> &files, const ShownPlaces &shown, FdRef copies);
 
 // --- Keys of the user's that the policy names: for `git push` and `git fetch` over ssh, with the hosts that the user knows; for commits.
 
-// For a process of the user's. Keys are absolute, and can be none; `home` is the user's.
+// For a process of the user's. Keys are absolute, and may be missing; `home` is the user's home.
 SshFiles read_ssh_files(const UserPaths &paths, const std::optional<std::string> &key, const std::optional<std::string> &signing_key,
                         const std::string &home);
 
 // --- The user's own files of variables that a policy names, read as the user.
 
-// For a process of the user's. A file that is missing says nothing; what is no file, cannot be read, is larger than env_file_limit or is
-// not in the syntax of one is Failure(configuration); where agents can have made it so, it is left out, and `notices` say so.
+// For a process of the user's. A missing file sets nothing. Throws Failure(configuration) for what is not a file, cannot be read, is larger
+// than env_file_limit or breaks the syntax. Where agents can have made it so, it is left out, and `notices` say so.
 HostVariables read_host_env_files(const UserPaths &paths, const std::vector<std::string> &files, const std::string &home);
 
 // --- Opens what a user's config names, as that user: files and directories only, never what acts or waits when it is opened, and nothing
@@ -61,7 +61,7 @@ struct HostFile {
     UniqueFd fd; // O_RDONLY, a regular file; none when it cannot be read
     HostFacts facts;
     std::string problem;    // then
-    bool by_agents = false; // it lies where agents write, or what lies there kept it from being read
+    bool by_agents = false; // it is where agents write, or something there kept it from being read
 };
 
 constexpr const char *no_regular_file = "it is no regular file, but a directory, a pipe, a socket or a device";
@@ -73,11 +73,11 @@ HostFile open_host_file(const UserPaths &paths, const std::string &path);
 // What a walk has come to already: what was looked at is what is opened.
 HostFile open_host_file(const UserPlace &place);
 
-// None when it is missing, and when agents can have made it unusable: then `left_out` says how. Throws Failure(configuration) when it is no
-// readable directory or a link to nothing; `what` names it in messages.
+// None when it is missing, and when agents can have made it unusable: then `left_out` says how. Throws Failure(configuration) when it is
+// not a readable directory, or is a symlink to nothing; `what` names it in messages.
 UserPlacePtr open_source_directory(const UserPaths &paths, const std::string &path, const std::string &what, std::string &left_out);
 
-// Its entries can be read; none where they cannot (errno), or it is no directory.
+// Opens it so that its entries can be read; none where that fails (errno), or it is not a directory.
 UniqueFd open_to_list(const UserPlace &directory);
 
 // A file in such a directory: none when it is missing or left out, and refused as the directory is; `place` names it.

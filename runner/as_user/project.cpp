@@ -73,7 +73,7 @@ bool obey(FdRef channel, std::array<UniqueFd, 3> &stdio)
     return true;
 }
 
-// False when the wrapper is gone, or broke the protocol: a request has descriptors, what follows it has none.
+// False when the wrapper is gone, or broke the protocol: only the request itself may come with descriptors.
 bool relay(FdRef wrapper, FdRef channel)
 {
     try {

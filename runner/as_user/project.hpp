@@ -27,7 +27,7 @@ void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claim
 // (runner/root/errand/session_watch.hpp).
 void serve_caller(const Account &caller, const AccessRules &rules, const ToolchainsPolicy &toolchains, FdRef wrapper, FdRef channel);
 
-// --- Which descriptors a caller may hand to the agent as stdin, stdout and stderr (design rule 4).
+// --- Which descriptors a caller may hand to the agent as standard input, output and error (design rule 4).
 
 // Throws Failure(denied) unless each is a FIFO, regular file, socket, or /dev/null, /dev/zero or /dev/full: a directory reaches host
 // files through "..", an O_PATH descriptor is a directory in disguise, and a terminal can be typed into.
@@ -48,8 +48,8 @@ std::optional<Repository> find_repository(FdRef cwd);
 
 // --- Finds, as the user, what of the home is shown to the tools inside (policy: toolchains).
 
-// With the rights of `user`, who this process must be. Follows no symbolic link below the home: an agent that can write where one leads
-// could let it lead elsewhere. A directory that a mount made the same as one around what no session is shown is a problem.
+// With the rights of `user`, who this process must be. Follows no symlink below the home: an agent that can write where one leads could
+// change where it leads. A directory that a mount made identical with one that must stay hidden, or with one above it, is a problem.
 OpenedHome find_home_directories(const Account &user, const ToolchainsPolicy &toolchains);
 
 // --- The temporary directory that a user names (--pi-agent-tmpdir), made as that user inside the root that the session mounts.

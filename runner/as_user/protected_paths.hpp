@@ -1,4 +1,4 @@
-// What of a project is protected or masked, found by a child with the user's identity: root parses nothing of a repository (design rule 1).
+// What is protected or masked in a project, found by a child with the user's identity: root parses no part of a repository (design rule 1).
 #pragma once
 
 #include "common/base/channel.hpp"

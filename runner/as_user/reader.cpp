@@ -52,7 +52,7 @@ public:
                             shown_of(plan_.sources.front(), plan_.sessions_outside) +
                             ") stay outside, since they may hold what your agent read in other places; to bring copies of them in, "
                             "start once with: pi --pi-agent-sessions");
-        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): there are none to tell of
+        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): without sessions there is nothing to report
         }
     }
 

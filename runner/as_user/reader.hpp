@@ -23,13 +23,13 @@ struct ReadingPlan {
     std::vector<ConfigSource> sources;
     ConfigClasses classes;
     std::vector<std::string> documents; // of the config directory: sent first, and not listed
-    AgentPlaces agents;                 // what lies there leads nowhere else
+    AgentPlaces agents;                 // content of these places leads nowhere else
     std::string sessions_outside = {};  // of the config directory: told, once, where there are some; empty: none stay outside
 };
 
 // Tells the writer over `transfer` (both ways) what there is and hands it what it asks for; sends the names of what is skipped, each as one
-// answer, over `channel`; an empty answer means done. Throws Failure(configuration) when a source is no readable directory, or a document
-// no readable file.
+// answer, over `channel`; an empty answer means done. Throws Failure(configuration) when a source is not a readable directory, or a
+// document not a readable file.
 void read_config(const AsUser &user, const ReadingPlan &plan, FdRef transfer, FdRef channel);
 
 } // namespace pi_agent

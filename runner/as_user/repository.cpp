@@ -96,7 +96,7 @@ GitDirectory open_git_directory(FdRef from, const std::string &path)
     return found;
 }
 
-// Where a worktree's data lies in that of the main repository: COMMON/worktrees/NAME and nowhere else.
+// Where a worktree's data belongs in the main repository's git directory: COMMON/worktrees/NAME and nowhere else.
 bool lies_in_worktrees_of(FdRef directory, FdRef common)
 {
     const std::string path = kernel_path(directory);

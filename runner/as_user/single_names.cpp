@@ -47,7 +47,8 @@ bool may_change(FdRef parent, const std::string &name, const struct stat &facts)
     return false;
 }
 
-// The new file, with a name only where the file system has none without. It goes with this object, but for the name that it was given.
+// The new file. It gets a temporary name at once only where the file system cannot make a file without one. This object removes it, unless
+// it has taken its final name.
 class Copy {
 public:
     Copy(FdRef parent, const std::string &name)
@@ -95,7 +96,7 @@ public:
         if (holds(replaced)) return true;
         struct stat own {};
         is_named_ = exchange_with(name) && fstat(fd_.get(), &own) == 0 && holds(own);
-        if (!is_named_) static_cast<void>(exchange_with(name)); // best_effort: a third one came; nothing of theirs is removed
+        if (!is_named_) static_cast<void>(exchange_with(name)); // best_effort: a third file came between; nobody else's file is removed
         errno = ESTALE;
         return false;
     }
