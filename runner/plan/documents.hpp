@@ -29,10 +29,11 @@ struct DocumentVersions {
 // the agent's own keys stay in any class: lastChangelogVersion, the larger of both, trackingId and deviceId.
 nlohmann::json merge_document(const std::string &name, FileClass file_class, const DocumentVersions &versions);
 
-// auth.json and mcp-auth.json, entry by entry: an api_key is the host's. An OAuth entry is the agent's once there is one inside (each
-// refresh rotates the token, and the host's copy goes stale), until a new login changes the host's. When the host has an entry no longer,
-// it goes inside too, unless it was changed there. With mirror all are the host's, with agent those inside stay, with never those among
-// them that are not as the host had them. What of `managed_providers` is, goes. Of mcp-auth.json every entry counts as OAuth.
+// Merges auth.json and mcp-auth.json, entry by entry. The host decides about an api_key. The agent keeps an OAuth entry once it has one
+// (each refresh rotates the token, and the host's copy goes stale), until a new login changes the host's entry. When the host no longer has
+// an entry, it goes inside too, unless it was changed there. With mirror the host decides about all entries. With agent the entries inside
+// stay. With never an entry inside stays only where it differs from what the host had. Entries of `managed_providers` go. Every entry of
+// mcp-auth.json counts as OAuth.
 nlohmann::json merge_credentials(const std::string &name, FileClass file_class, const DocumentVersions &versions,
                                  const std::set<std::string> &managed_providers);
 
@@ -47,7 +48,7 @@ std::vector<std::string> paths_that_leave(const nlohmann::json &settings);
 // Where the agent keeps the sessions of a directory, in its config directory: the agent's own way to name it.
 std::string sessions_of(const std::string &directory);
 
-// --- What becomes of one path: the outcome table of the config sync (docs/concepts/config-sync.md), without any file.
+// --- Decides about one path: the outcome table of the config sync (docs/concepts/config-sync.md), without any file.
 
 // Of the host's file, against what the manifest recorded at the last sync.
 enum class HostState { absent, unchanged, changed };

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char *shared_memory_bytes = "1073741824"; // it counts against the session's memory, too
 
-// Places of the root tree that only a session's own mounts fill: tmpfs that stay empty but for these, and read-only.
+// Places of the root tree that only a session's own mounts fill: each is a read-only tmpfs, empty except for those mounts.
 constexpr const char *filled_homes[] = {"/home", "/root", "/run/user"};
 
 // bwrap runs as root without a user namespace, so that what it mounts keeps the host's ids; these are what setpriv needs to become the
@@ -98,7 +98,7 @@ void add_container(const SandboxPlan &plan, const std::string &host_name, Option
         options.add({"--group-add=" + group});
 }
 
-// docker sorts them: what lies in another's place comes after it. What it would mount by itself at one of these places it leaves out.
+// docker sorts the mounts: a mount below another one comes after it. At a place that is listed here docker mounts nothing by itself.
 void add_docker_view(const SandboxPlan &plan, const DockerContainer &container, Options &options)
 {
     add_empty_homes("", options);
@@ -112,7 +112,7 @@ void add_docker_view(const SandboxPlan &plan, const DockerContainer &container, 
     add_mounts(plan.binds, options);
 }
 
-// podman sorts them: what lies in another's place comes after it. What it would mount by itself at one of these places it leaves out.
+// podman sorts the mounts: a mount below another one comes after it. At a place that is listed here podman mounts nothing by itself.
 void add_podman_view(const SandboxPlan &plan, Options &options)
 {
     add_empty_homes(",notmpcopyup", options);
@@ -139,7 +139,7 @@ void add_bwrap_view(const SandboxPlan &plan, Options &options)
     options.add({"--bind", plan.root_directory, "/", "--proc", "/proc", "--dev", "/dev"});
     options.add({"--perms", "1777", "--size", shared_memory_bytes, "--tmpfs", "/dev/shm"});
     std::vector<Bind> binds = plan.binds;
-    // What lies in another's place comes after it.
+    // A mount below another one must come after it.
     const auto depth = [](const Bind &bind) { return std::count(bind.target.begin(), bind.target.end(), '/'); };
     std::stable_sort(binds.begin(), binds.end(), [&](const Bind &one, const Bind &other) { return depth(one) < depth(other); });
     const auto is_run = [](const Bind &bind) { return bind.target == "/run"; };
@@ -208,7 +208,7 @@ std::vector<std::string> podman_command(const SandboxPlan &plan, const std::stri
     options.add({"--read-only-tmpfs=false"}); // the view has its own
     // The unit's, which has what the policy says: a namespace of its own, or filters at its control group.
     options.add({"--network=host", "--dns=none"});
-    // Nothing of the container's own in /etc and in the environment, and the limits of the unit (setrlimit(2)).
+    // The container itself adds nothing to /etc and the environment, and the limits of the unit hold (setrlimit(2)).
     options.add({"--passwd=false", "--no-hosts", "--http-proxy=false", "--ulimit=host"});
     add_podman_view(plan, options);
     options.add({"--rootfs", safe(plan.root_directory, options), build::exec_path, std::to_string(podman_control_fd)});

@@ -109,15 +109,15 @@ bool is_gits_numbered(const std::string &name)
     return name == git_count || git_number(name, numbered_by_git[0]) || git_number(name, numbered_by_git[1]);
 }
 
-// 0 where it is no number or not set.
+// 0 where the count is not set or not a number.
 std::size_t count_git_settings(const Layered &layered)
 {
     const auto count = layered.find(git_count);
     return count == layered.end() ? 0 : to_number<std::size_t>(count->second.value).value_or(0);
 }
 
-// Two layers that both count from 0 would replace each other's settings. The product's come first, and git lets the later ones win.
-// A layer that counts to 0 switches the product's off, and git itself refuses what is no number.
+// Two layers that both count from 0 would replace each other's settings. The product's come first, and git lets the later ones win. A layer
+// that counts to 0 switches the product's off. A count that is not a number is left to git, which refuses it.
 void put_git_settings_first(Layered &layered, const Layered &defaults)
 {
     const std::size_t ours = count_git_settings(defaults), theirs = count_git_settings(layered);

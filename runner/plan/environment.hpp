@@ -9,7 +9,7 @@
 
 namespace pi_agent {
 
-// --- The agent's environment: layers in a fixed order, nothing of the user's shell but what describes the terminal.
+// --- The agent's environment: layers in a fixed order. From the user's shell come only variables that describe the terminal.
 
 struct EnvironmentVariable {
     std::string value;

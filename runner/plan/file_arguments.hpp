@@ -50,11 +50,11 @@ std::vector<ArgumentFile> find_named_files(const std::vector<std::string> &argum
 
 constexpr std::size_t named_files_limit = 500; // of one start
 
-// Where the session shows copies; that of the file with this number, from 1.
+// Where the session shows copies, and the place of the copy with this number, from 1.
 constexpr const char *copies_inside = "/run/pi-agent/named";
 std::string place_of_copy(std::size_t number, const ArgumentFile &file);
 
-// Puts a path into its argument, in the place of the one that it names.
+// Puts `path` into its argument, where the argument named the file.
 void rename_argument(std::vector<std::string> &arguments, const ArgumentFile &file, const std::string &path);
 
 } // namespace pi_agent

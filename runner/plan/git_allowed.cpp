@@ -47,7 +47,7 @@ constexpr std::string_view allowed =
     "trailer.ifexists trailer.ifmissing trailer.separators trailer.where transfer.fsckobjects user.useconfigonly versionsort.suffix "
     "worktree.guessremote worktree.userelativepaths";
 
-// Sections that hold colours, formats and switches alone. Of `pager` those that are no program (runs_code).
+// Sections that hold only colours, formats and switches. Of `pager`, settings that name a program do not pass (runs_code).
 constexpr std::string_view allowed_sections = "advice color column pager pretty";
 
 constexpr std::array<std::pair<std::string_view, const char *>, 5> files{{{"commit.template", "template"},
@@ -70,7 +70,7 @@ bool is_name(std::string_view name)
            name.find('\n') == std::string_view::npos && name.find('\0') == std::string_view::npos;
 }
 
-// An address with somebody's name in it, which many hosts take a token for; git@ of ssh has none. A header that authorises.
+// An address with a user name in it, which many hosts take a token for; git@ of ssh is not a secret. Or a header that authorises.
 bool holds_secret(std::string_view text)
 {
     std::string lower(text);

@@ -16,7 +16,7 @@ std::string copied_git_file(std::string_view name);
 // Where the session's git finds it.
 std::string git_file_inside(const std::string &copy);
 
-// Whether a setting would pass but for a password or token in it.
+// Whether a setting would pass if it held no password or token.
 bool is_kept_for_its_secret(const GitSetting &setting);
 
 } // namespace pi_agent

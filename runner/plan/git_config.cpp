@@ -29,7 +29,7 @@ std::string setting(const char *key, const std::optional<std::string> &value)
     return std::string("\t") + key + " = " + quoted(*value) + "\n";
 }
 
-// As `git lfs install` writes it; nothing of the user's own line is in it.
+// As `git lfs install` writes it; no part of the user's own line is in it.
 std::string lfs_filter(GitLfs lfs)
 {
     if (lfs == GitLfs::none) return "";

@@ -22,7 +22,8 @@ enum class RepositoryConfig { writable, protected_ }; // NOLINT(readability-iden
 // identity holds. A value with a NUL, which git cannot have, is left out.
 std::string git_config_text(const std::string &included, const GitIdentity &identity, RepositoryConfig config);
 
-// Settings that win over each file's, in the lowest layer of an environment that has none yet; each other layer can replace them.
+// Settings that win over every file. They go into the lowest layer of an environment that has no such settings yet; each other layer can
+// replace them.
 void add_git_settings(EnvironmentInput &environment, const std::vector<std::pair<std::string, std::string>> &settings,
                       const std::string &from);
 

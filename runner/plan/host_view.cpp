@@ -41,7 +41,7 @@ bool is_harmless(char byte)
            byte == '-';
 }
 
-// What libraries and shells of /usr read. No keys, nobody's names, nothing of services.
+// Files that libraries and shells of /usr read. They hold no keys, no names of accounts, and no settings of services.
 constexpr std::array<const char *, 29> shown_files = {
     "bash.bashrc", "debian_version", "gai.conf",      "gitattributes", "gitconfig",    "host.conf",   "hostname",       "hosts",
     "inputrc",     "ld.so.cache",    "ld.so.conf",    "localtime",     "locale.alias", "locale.conf", "lsb-release",    "manpath.config",

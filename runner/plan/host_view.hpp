@@ -32,7 +32,7 @@ bool is_shown_by(View view, std::string_view path);
 
 // Whether the minimal view shows this directory or file of /etc.
 bool is_shown_in_etc(std::string_view name);
-// Its directories there, but for those that only beginnings of names say.
+// The directories among them, without those that the list gives only as beginnings of names.
 std::vector<std::string> shown_etc_directories();
 
 // What to show of a place with a program in it, by its path alone: the directory that holds its bin, or its outermost node_modules; else
@@ -46,9 +46,9 @@ std::string interpreter_of(std::string_view first_bytes);
 
 enum class PointKind { prefix, read_only };
 
-// Every mount point that these paths need, parents before what is in them: the paths read-only, and each directory above one as it is,
-// because a directory that is no mount point can be renamed, and another put in its place. What lies in a read-only one needs none.
-// `kept`: directories that only must stay where they are, and those above them. Throws Failure(limit) where that are more than `most`.
+// Every mount point that these paths need, parents before what is in them: the paths read-only, and each directory above one as it is. A
+// directory that is not a mount point could be renamed and replaced. A path in a read-only one needs no mount point. `kept`: directories
+// that only must stay where they are, and those above them. Throws Failure(limit) for more than `most`.
 std::map<std::string, PointKind> plan_points(const std::vector<std::string> &read_only, const std::vector<std::string> &kept = {},
                                              std::size_t most = guard_limit);
 
@@ -75,8 +75,8 @@ std::string group_text(const std::vector<std::pair<std::string, Gid>> &groups);
 // Throws Failure(denied): "denied: --pi-agent-tmpdir: ".
 [[noreturn]] void refuse_tmpdir(const std::string &problem);
 
-// `named` beneath the root, without "." and "..": relative to the working directory, or absolute. Throws
-// Failure(denied) when it does not lie in what is shown.
+// `named` beneath the root, without "." and "..": relative to the working directory, or absolute. Throws Failure(denied) when it is outside
+// what is shown.
 std::string place_of_tmpdir(const std::string &named, const std::string &shown_path, const std::string &below);
 
 // --- fd and rg, with which the agent searches: it downloads what the host lacks when it starts, or waits long for a network that it may

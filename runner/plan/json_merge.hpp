@@ -20,7 +20,7 @@ nlohmann::json parse_json_object(const std::string &text, const std::string &nam
 // Objects merge recursively; arrays, scalars and null are replaced by the managed value.
 nlohmann::json merge_managed(nlohmann::json host, const nlohmann::json &managed);
 
-// --- Numbers of JSON documents that no number of ours holds as they are written (more than 18 digits, fractions, exponents, -0): they pass
+// --- Numbers of JSON documents that no C++ number holds as they are written (more than 18 digits, fractions, exponents, -0): they pass
 // byte for byte. In a document they are texts with a mark that nobody writes by accident.
 
 // JSON in which these numbers are marked texts, and where bytes were added to it: after which byte, how many.

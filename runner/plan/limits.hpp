@@ -19,9 +19,9 @@ constexpr std::size_t mask_search_limit = 200'000; // entries of a project that 
 constexpr int mask_search_seconds = 3;
 constexpr std::uint64_t session_tasks = 4096; // processes and threads of one session; builds use hundreds
 
-// A share, because an amount that suits a large host is no limit on a small one. Four fifths
-// let a single session use nearly all of a small host; all sessions of a user together have no more (data/pi-agent-slice.conf), so a fifth
-// is always left for the host and its other users.
+// A share, because an amount that suits a large host does not limit anything on a small one. Four fifths let a single session use nearly
+// all of a small host. All sessions of a user together get no more (data/pi-agent-slice.conf), so a fifth is always left for the host and
+// its other users.
 constexpr std::uint64_t session_memory_percent = 80;
 // As systemd counts it: all ones is everything.
 constexpr std::uint32_t share_of_memory(std::uint64_t percent)

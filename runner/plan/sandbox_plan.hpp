@@ -1,4 +1,4 @@
-// What a session is to be, and how it ended, whatever the method that runs it.
+// What a method must build for a session, and how the session ended, whatever the method.
 #pragma once
 
 #include "common/base/ids.hpp"
@@ -16,7 +16,7 @@ struct Bind {
     bool read_only;
 };
 
-// What a session is to be, whatever the method. A method that cannot honour a part of it says so when the policy is read
+// What the session must look like. A method that cannot honour a part of it says so when the policy is read
 // (common/policy/policy_sections.hpp), or refuses to start.
 struct SandboxPlan {
     std::string session_id;
@@ -38,10 +38,10 @@ struct SandboxPlan {
 
 // How the launcher ended, in the words of systemctl show.
 struct SandboxResult {
-    bool ended;         // and nothing of the session runs any more
+    bool ended;         // and no process of the session runs any more
     std::string result; // "success", "exit-code", "signal", "oom-kill", …
     int code;           // CLD_EXITED, CLD_KILLED, CLD_DUMPED; 0 when it never ran
-    int status;         // exit code or signal number
+    int status;         // exit status or signal number
 };
 
 // How the agent ended: the sandbox's word (systemd's, bwrap's), and where that cannot say it, the launcher's. The first process of a PID

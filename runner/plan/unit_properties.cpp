@@ -162,7 +162,7 @@ std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, cons
         {"RemoveIPC", true},
         {"RootDirectory", plan.root_directory},
     };
-    // What is made in the project is the user's. The property refuses directories, too: the launcher's filter tells them from files.
+    // The user owns what is made in the project. The property refuses directories, too: the launcher's filter tells them from files.
     if (filters == Filters::of_the_unit) confinement.push_back({"RestrictSUIDSGID", true});
     std::vector<UnitProperty> properties = unit_of(plan, build::exec_path, confinement);
     std::vector<std::string> groups;
@@ -207,7 +207,7 @@ std::vector<UnitProperty> docker_service_properties(const SandboxPlan &plan)
     const std::vector<UnitProperty> confinement = {
         {"Delegate", true}, // the container's control group is below the unit's
         {"StandardInput", std::string("null")},
-        // Docker's client writes nothing, reads no settings, and needs nothing of root's but the way to its daemon.
+        // Docker's client writes nothing, reads no settings, and needs only the way to its daemon from root.
         {"TemporaryFileSystem", TemporaryFileSystems{{{docker_directory, "mode=0700"}}}},
         {"ProtectSystem", std::string("strict")},
         {"ProtectHome", std::string("yes")},
@@ -233,10 +233,10 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
         {"DevicePolicy", std::string("closed")},
         {"ProtectProc", std::string("invisible")},
         {"PrivateIPC", true},
-        // A user namespace whose ids are the host's, so that capabilities count for nothing outside and processes outside cannot be traced.
-        // What it does not map cannot be written into an access control list, not even as a copy of what is there (acl(5)), so it maps all
-        // that systemd can. The project's id map has exchanged the user and the agent before (runner/root/mount/mounts.hpp); no mapped id
-        // gives the agent a right, as it has no capability to use it with.
+        // A user namespace whose ids are the same as on the host, so that capabilities count for nothing outside and processes outside
+        // cannot be traced. An id that it does not map cannot be written into an access control list, not even as a copy of an existing
+        // entry (acl(5)), so it maps all that systemd can. The project's id map has exchanged the user and the agent before
+        // (runner/root/mount/mounts.hpp). No mapped id gives the agent a right, because it has no capability to use one with.
         knows_other_ids(features, plan.agent, plan.agent_group) ? UnitProperty{"PrivateUsersEx", std::string("identity")}
                                                                 : UnitProperty{"PrivateUsers", true},
         // Kernel. ProtectKernelTunables=: runner/root/view/root_tree.hpp.
