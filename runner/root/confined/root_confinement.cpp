@@ -98,7 +98,8 @@ void require_one_thread()
     }
 }
 
-// Whether a program that is started may have it; nothing where this kernel has no such capability. Any other answer is none.
+// Whether a program that is started may have the capability; empty where this kernel does not know it. Throws where the kernel does not
+// say.
 std::optional<bool> in_bounding_set(int capability)
 {
     const int answer = prctl(PR_CAPBSET_READ, capability, 0, 0, 0);

@@ -183,7 +183,7 @@ void PlaceholderRemoval::begin() noexcept
         child_.emplace(root_, "remover of placeholders", *user, std::vector<int>{},
                        [&](const AsUser & /*user*/, FdRef channel) { remove_as_user(paths_, channel); });
     };
-    attempt_recorded(id_, start, placeholders_left); // the mount points go all the same
+    attempt_recorded(id_, start, placeholders_left); // the mount points still go
 }
 
 void PlaceholderRemoval::finish(Deadline deadline) noexcept
@@ -227,7 +227,7 @@ void remove_session_with_scratch(const AsRoot &root, const std::string &id, int 
             const std::string path = read_session_link(session, scratch_link);
             if (!path.empty()) remove_scratch(root, path, in_seconds(patience_seconds));
         };
-        return attempt_recorded(id, remove, "temporary files are left: "); // nothing is mounted any more all the same
+        return attempt_recorded(id, remove, "temporary files are left: "); // either way nothing is mounted any more
     };
     remove_session(root, id, rest, leave);
 }
@@ -239,7 +239,7 @@ ScratchSweep::ScratchSweep(const AsRoot &root, const std::string &state_dir) noe
         std::vector<std::string> ids = names_in(parent);
         std::shuffle(ids.begin(), ids.end(), std::random_device()); // what cannot be removed must not always be the first
         std::size_t orphans = 0;
-        // A session makes its directory in /run first and removes it last: what has none there has no session.
+        // A session makes its directory in /run first and removes it last: temporary files without one have no session.
         for (const auto &id : ids) {
             if (!is_session_id(id) || session_exists(root, id)) continue;
             if (++orphans > orphans_at_once || children_.size() == children_at_once) return;

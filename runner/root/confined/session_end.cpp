@@ -44,7 +44,7 @@ void send_signal(FdRef sessions, const EndOrder &order, int number) noexcept
         if (!session) return; // over
         const UniqueFd runner = open_runner(session);
         if (!runner) return;
-        // best_effort: without it the session ends all the same, and its user is not told why.
+        // best_effort: without the reason the session still ends, and its user does not learn why.
         static_cast<void>(symlinkat(order.reason.c_str(), session.get(), reason_link) == 0);
         signal_process(runner, number, "ending a session");
     });
@@ -75,7 +75,7 @@ void finish_end(const AsRoot &root, FdRef sessions, const EndOrder &order, Deadl
     });
 }
 
-// Nothing of it runs, and that is recorded. What it left may still be about to be removed.
+// No process of the session runs, and its end is recorded. What it left may still await removal.
 bool is_over(const UniqueFd &session)
 {
     return !session || (flock(session.get(), LOCK_SH | LOCK_NB) == 0 && !has_open_end(session));
@@ -145,7 +145,7 @@ std::vector<std::string> end_sessions(const AsRoot &root, const std::vector<EndO
 
 void Ending::explain() noexcept
 {
-    attempt_recorded("", [&] { // best_effort: it ends all the same
+    attempt_recorded("", [&] { // best_effort: the session still ends
         const std::string reason = explained_ ? "" : read_session_link(session_.fd(), reason_link);
         if (reason.empty()) return;
         explained_ = true;

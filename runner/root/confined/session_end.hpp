@@ -48,15 +48,15 @@ bool end_sandbox(Sandbox &sandbox);
 // session's pty, if it has one.
 AgentEnded supervise(Sandbox &sandbox, const Session &session, UniqueFd terminal);
 
-// --- Sessions that the administrator ends: the reason lies in the session's directory, and its runner is told to end it.
+// --- Sessions that the administrator ends: the reason is put into the session's directory, and its runner gets a signal to end it.
 
 struct EndOrder {
     std::string session;
     std::string reason; // told to the user, and recorded
 };
 
-// Ends sessions and returns when nothing of them runs or is left any more: their runners ask the agents to end and kill them two seconds
-// later. A runner that does not get to it is killed, and its session ends with it (design rule 9); what systemd and the cleanup have not
+// Ends sessions and returns when no process and no mount of them is left: their runners ask the agents to end, and kill them two seconds
+// later. A runner that does not get to it is killed, and its session ends with it (design rule 9). What systemd and the cleanup have not
 // done a moment later is done here, the record too. Takes less than 15 seconds (runner/wire/answer.hpp). Returns the sessions that do not
 // end even so.
 std::vector<std::string> end_sessions(const AsRoot &root, const std::vector<EndOrder> &orders);
@@ -145,12 +145,12 @@ private:
 // wait for it. Throws Failure when something is left at the deadline.
 void remove_scratch(const AsRoot &root, const std::string &path, Deadline deadline);
 
-// Removes, in the background, what sessions left on disk that are not there any more: after a crash of the host, or because there was too
-// much to remove. A launch begins it and waits for nothing: it was often another user who left that.
+// Removes, in the background, files on disk of sessions that no longer exist: after a crash of the host, or because there was too much to
+// remove. A launch begins it and waits for nothing: it was often another user who left those files.
 class ScratchSweep {
 public:
     ScratchSweep(const AsRoot &root, const std::string &state_dir) noexcept;
-    // What is not removed in ten seconds more is left to the next sweep.
+    // Waits ten more seconds; what is left then is left to the next sweep.
     void finish() noexcept;
 
 private:

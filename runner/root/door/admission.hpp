@@ -1,4 +1,4 @@
-// Who is let in, and where: each function refuses with the Failure that the user is to see.
+// Who gets in, and where: each function refuses with the Failure that the user will see.
 #pragma once
 
 #include "runner/root/errand/project.hpp"
@@ -40,7 +40,7 @@ void require_harmless_grant(const OpenedProject &project, const Account &caller)
 OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view,
                                    const ProjectsPolicy &projects);
 
-// No user has more sessions than the policy allows; that of the caller is there already.
+// No user has more sessions than the policy allows; the caller's new session already counts.
 void require_room(const AsRoot &root, const Account &caller, const LimitsPolicy &limits);
 
 // Under settings_lock. In a session without the lock nothing is mounted over the settings: there the agent could move or remove what holds

@@ -60,7 +60,7 @@ void reset_oom_score()
     const UniqueFd own = UniqueFd::adopt(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
     if (own && write(own.get(), "0", 1) == 1) return;
     if (!own || errno != EACCES) throw_errno("resetting oom_score_adj");
-    // Root of a container without CAP_SYS_RESOURCE, whose engine gave all of it another score: that of its PID 1.
+    // Root of a container without CAP_SYS_RESOURCE, where the engine gave the whole container another score: PID 1 shows it.
     std::array<char, 16> score{};
     const UniqueFd first = UniqueFd::adopt(open("/proc/1/oom_score_adj", O_RDONLY | O_CLOEXEC));
     const ssize_t length = first ? read(first.get(), score.data(), score.size()) : -1;
@@ -93,7 +93,7 @@ void reset_scheduling()
 void reset_memory_and_keys()
 {
     if (!defence_is_on("reset-memory-and-keys")) return;
-    // EPERM: never the kernel's answer, but that of a container's filter (docker's, without CAP_SYS_NICE), which holds its callers, too.
+    // EPERM: the kernel never answers so. A container's filter does (docker's, without CAP_SYS_NICE), and it holds its callers, too.
     if (syscall(SYS_set_mempolicy, 0, nullptr, 0) != 0 && errno != ENOSYS && errno != EPERM) throw_errno("resetting the memory policy");
     if (personality(PER_LINUX) < 0) throw_errno("resetting the personality");
     const int error = leave_session_keyring();
@@ -194,8 +194,8 @@ void require_host_namespaces(const AsRoot & /*root*/)
                                              {"time", "time", "its clocks are not the host's"},
                                              {"time_for_children", "time", "its clocks are not the host's"}}};
     for (const auto &[mine, name, what_differs] : kinds) {
-        // A kernel without a kind: then PID 1 has none, either. That of children can be missing where there is one, as long as it is
-        // without a first process, and is no reason to go on.
+        // A kernel without a kind of namespace lacks it for PID 1, too. The entry for children can be missing although the kernel has the
+        // kind, as long as the namespace has no first process. Such a process is refused.
         if (!namespace_of("self", name) && errno == ENOENT && std::string_view(name) != "mnt") continue;
         const auto own = namespace_of("self", mine);
         if (!own) throw_errno(std::string("reading /proc/self/ns/") + mine);

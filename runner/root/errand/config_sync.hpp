@@ -17,7 +17,7 @@
 
 namespace pi_agent {
 
-// The installed defaults, as root finds them. Throws Failure(configuration) when they are not there, or others can change them.
+// The installed defaults, as root finds them. Throws Failure(configuration) when they do not exist, or others can change them.
 UniqueFd open_defaults(const AsRoot &root);
 
 // What is brought in and how it is merged.

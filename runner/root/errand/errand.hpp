@@ -60,7 +60,7 @@ private:
 
 // --- One task that is done as somebody else, and has one answer.
 
-// Who does it. `keep` are borrowed: the numbers are the same in the child.
+// `as`: the account that does it. `keep` are borrowed: the numbers are the same in the child.
 struct Errand {
     std::string name; // for error messages
     const Account &as;

@@ -19,7 +19,7 @@ namespace pi_agent {
 std::vector<std::string> select_migrations(const std::vector<std::string> &names, const Version &from, const Version &to);
 
 struct MigrationPlan {
-    std::string directory = build::migrations_path; // of the hooks, which are root's
+    std::string directory = build::migrations_path; // of the hooks, which root owns
     Version version = running_version();            // what the home is brought to
     int patience_seconds = 60;                      // for each hook
 };

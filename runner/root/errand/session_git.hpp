@@ -46,7 +46,7 @@ private:
     FoundIdentity receive(const SessionWatch &watch);
 
     std::optional<Child> child_;
-    std::string problem_; // why there is none though it was wanted
+    std::string problem_; // why it is missing though it was wanted
     Deadline deadline_{};
 };
 

@@ -87,8 +87,8 @@ private:
 // --- Handing the launch record over, with the values of the policy's files of variables: they come into no process of root's but one that
 // does this alone and ends, because each child of the runner's inherits its memory.
 
-// `record` is complete but for its environment where the policy has such files: that is composed anew of `environment`. `terminal` and
-// `mode_changer` as for send_launch. Throws what keeps it from being sent.
+// `record` is complete, except for its environment where the policy has such files: the environment is then composed again from
+// `environment`. `terminal` and `mode_changer` as for send_launch. Throws what keeps it from being sent.
 void hand_record_over(const AsRoot &root, const Policy &policy, const EnvironmentInput &environment, const LaunchRecord &record,
                       FdRef control, FdRef terminal, FdRef mode_changer);
 

@@ -25,7 +25,7 @@ namespace pi_agent {
 namespace {
 
 constexpr const char *ssh_inside = "run/pi-agent/ssh";
-// ssh_config(5). Nobody can be asked, no other key is tried, and a host that the user does not know is refused.
+// ssh_config(5). ssh asks no questions, tries no other key, and refuses a host that the user does not know.
 constexpr const char *config = "Host *\n"
                                "    IdentityFile /run/pi-agent/ssh/key\n"
                                "    IdentitiesOnly yes\n"

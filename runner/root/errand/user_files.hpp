@@ -54,13 +54,14 @@ void show_ssh_files(const AsRoot &root, const SessionDirectory &session, const A
 // GIT_SSH_COMMAND, in the lowest layer.
 void name_ssh_command(EnvironmentInput &environment);
 
-// GIT_CONFIG_COUNT and its like, in the lowest layer: settings that win over the repository's own, which names a key that is not here.
+// GIT_CONFIG_COUNT and the variables that it counts, in the lowest layer: settings that win over the repository's own, which names a key
+// that is not here.
 void name_signing_key(EnvironmentInput &environment);
 
 // --- Has the temporary directory made that a user names (--pi-agent-tmpdir).
 
-// Its path beneath the project; empty when the request names none. Throws Failure(denied) when it does not lie in what is shown, or is not
-// the caller's own directory.
+// Its path beneath the project; empty when the request names none. Throws Failure(denied) when it is outside what is shown, or is not the
+// caller's own directory.
 std::string ask_user_tmpdir(const AsRoot &root, const Account &caller, const OpenedProject &project, const Request &request);
 
 // --- Gives a session copies of single files of the host's /etc, made while systemd builds the unit.
@@ -69,7 +70,7 @@ class HostFilesReader {
 public:
     // Starts the child, which has the agent's rights; nothing in the host's own view.
     HostFilesReader(const AsRoot &root, const Account &agent, const HostView &view);
-    // Waits for it, and writes them, but for `left_out`. Returns what the user should know.
+    // Waits for the child, and writes the copies, except `left_out`. Returns what the user should know.
     std::vector<std::string> show(const SessionDirectory &session, const std::vector<std::string> &left_out);
 
 private:

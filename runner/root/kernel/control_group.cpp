@@ -221,7 +221,7 @@ void remove_empty_groups(const ControlGroup &group)
     const auto remove_at = [](const std::string &path) {
         const std::vector<std::string> groups = groups_below(path);
         for (auto one = groups.rbegin(); one != groups.rend(); ++one)
-            rmdir(one->c_str()); // best_effort: it is not there, or not empty
+            rmdir(one->c_str()); // best_effort: it is gone, or not empty
     };
     if (group.is_unified) return remove_at(group.path);
     std::error_code problem;

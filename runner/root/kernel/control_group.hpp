@@ -18,8 +18,8 @@ struct ControlGroup {
     bool is_unified;  // version 2
 };
 
-// The group of the unit `sibling`, from the /proc/self/cgroup of a process in `own_unit`; nothing when that process is in another unit. On
-// hosts with both versions the one that systemd names (cgroups(7)).
+// The group of the unit `sibling`, from the /proc/self/cgroup of a process in `own_unit`; empty when that process is in another unit. On
+// hosts with both versions the one that systemd names (`cgroups(7)`).
 std::optional<ControlGroup> find_sibling_group(std::istream &groups, const std::string &own_unit, const std::string &sibling);
 
 // Where systemd keeps units, in each hierarchy that it names by a line of /proc/1/cgroup: the group that its own init.scope is in.
@@ -31,8 +31,8 @@ SystemdTops read_systemd_tops();
 // The group of the unit that systemd has at `place`, there or not; on hosts with both versions the one that systemd names.
 std::optional<ControlGroup> group_of_unit(const SystemdTops &tops, const std::string &place);
 
-// Whether a process of these groups (/proc/PID/cgroup) is in the unit that systemd has at `place`, e.g. "/a.slice/b.scope". The place is
-// the whole one: users name groups as they like where one is delegated to them, and may move a process of root's into it (cgroups(7)).
+// Whether a process of these groups (/proc/PID/cgroup) is in the unit that systemd has at `place`, e.g. "/a.slice/b.scope". The whole place
+// counts: users name groups as they like where one is delegated to them, and may move a process of root's into it (`cgroups(7)`).
 bool is_in_unit(std::istream &groups, const SystemdTops &tops, const std::string &place);
 
 // The group of a session's service, for its runner.
@@ -59,19 +59,19 @@ void empty_group(const ControlGroup &group, Deadline deadline);
 // systemd's own, which systemd leaves when a group of the engine's is still in it. best_effort: one that is left keeps nobody.
 void remove_empty_groups(const ControlGroup &group);
 
-// Who is in it now, or in a group below it; one that has just ended may be among them. Nobody where the group is gone; throws SystemFailure
-// where that cannot be told.
+// The processes in it now, or in a group below it; one that has just ended may be among them. Empty where the group is gone; throws
+// SystemFailure where it cannot tell.
 std::vector<pid_t> processes_in(const ControlGroup &group);
 
-// The same for a directory of a hierarchy; and the groups below it, each after what it lies in, itself first.
+// The same for a directory of a hierarchy. And that directory with the groups below it, each after its parent.
 std::vector<pid_t> processes_below(const std::string &directory);
 std::vector<std::string> groups_below(const std::string &directory);
 
-// The names of those that lie in it; none where it has just gone. Throws SystemFailure.
+// The names of the groups directly in it; empty where it has just gone. Throws SystemFailure.
 std::vector<std::string> groups_in(const std::string &directory);
 
-// What a file of a group says: its words, none when it is not there; and the number among them at `index`. "max" and -1 are none, and
-// neither is what cannot be read.
+// The words of a file of a group, empty when it does not exist; and the number among them at `index`. "max" and -1 are not numbers here,
+// and a word that cannot be read is not one either.
 std::vector<std::string> words_in(const std::string &path);
 std::optional<std::uint64_t> number_in(const std::vector<std::string> &words, std::size_t index = 0);
 

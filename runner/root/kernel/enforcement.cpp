@@ -210,7 +210,7 @@ LimitEvents read_limit_events(const ControlGroup &group)
             events.killed += counters_in(one + "/memory.oom_control")["oom_kill"];
         events.own_memory = number_in(words_in(memory + "/memory.failcnt")).value_or(0) > 0;
     }
-    // In the group of who was refused, or since Linux 6.11 in that of the limit, too.
+    // The kernel counts in the group that was refused, and since Linux 6.11 also in the group that has the limit.
     for (const auto &one : groups_below(directory_of(group, "pids")))
         events.refused_tasks = std::max(events.refused_tasks, counters_in(one + "/pids.events")["max"]);
     return events;

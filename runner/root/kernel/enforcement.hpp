@@ -56,7 +56,7 @@ std::vector<IdleLimit> idle_limits(const LimitsPolicy &limits, const HostControl
 // The first limit of the policy that a control group has to hold; none when it says none of them.
 std::optional<IdleLimit> first_for_group(const LimitsPolicy &limits);
 
-// A share of this host's memory in which no agent starts; empty when there is none. `host_memory` in bytes.
+// Why the policy's share is one in which no agent starts on this host; empty when it is large enough. `host_memory` in bytes.
 std::string problem_of_share(const LimitsPolicy &limits, std::uint64_t host_memory);
 std::uint64_t host_memory();
 
@@ -70,7 +70,7 @@ LimitEvents read_limit_events(const ControlGroup &group);
 
 // --- What a session's unit has used, from the kernel.
 
-// What is not known there (a group that is gone, control groups of version 1, a kernel before 5.19 for the memory) is left out.
+// Values that are not known there (a group that is gone, control groups of version 1, a kernel before 5.19 for the memory) are left out.
 UnitUsage usage_of(const ControlGroup &group);
 
 } // namespace pi_agent

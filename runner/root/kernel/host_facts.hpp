@@ -24,10 +24,10 @@ struct ExpectedAccount {
     bool no_capabilities = true;
 };
 
-// That of the plan's agent.
+// The account of the plan's agent.
 ExpectedAccount account_of(const SandboxPlan &plan);
 
-// What is wrong with a process whose /proc/PID/status (proc(5)) this is; none where it is as it is to be. A line that is missing, is there
+// What is wrong with a process whose /proc/PID/status (proc(5)) this is; empty where it is as expected. A line that is missing, occurs
 // twice or cannot be read is wrong, too.
 std::optional<std::string> account_problem(const std::string &status, const ExpectedAccount &expected);
 
@@ -52,7 +52,7 @@ std::vector<std::string> missing_search_tools(const std::vector<std::string> &di
 // --- Whether the agent's program can be run past the wrapper (wrapper.hide_direct_binary): an upgrade by npm or apt may have opened it
 // again.
 
-// By its mode and those of the directories on the way to it, links resolved. False for what is not there.
+// By its mode and the modes of the directories on the way to it, symlinks resolved. False for a file that does not exist.
 bool can_be_run_by_all(const std::string &path);
 
 // What the user is told at a start; none when it is hidden, or need not be.
