@@ -12,7 +12,8 @@ namespace pi_agent {
 // A file in memory with them; `program` names it, for messages too. Throws SystemFailure.
 UniqueFd write_arguments(const std::string &program, const std::vector<std::string> &arguments);
 
-// What the first program of the unit was given. Throws Failure(denied) where `fd` is no such file: the program was run by hand.
+// The arguments that the first program of the unit was given. Throws Failure(denied) where `fd` is not such a file: the program was run by
+// hand.
 std::vector<std::string> read_engine_arguments(FdRef fd);
 
 // What that program becomes the engine with: nothing as standard input and output, and no descriptor above `last`. Throws SystemFailure.

@@ -31,7 +31,7 @@ std::optional<std::string> problem_of_program(SandboxMethod method, const Method
 // Throws Failure(unavailable) for the first that is missing.
 void require_method_programs(SandboxMethod method);
 
-// --- Starting bubblewrap: root's, with nothing of the caller's, and bound to this process.
+// --- Starting bubblewrap as root, with an environment that takes nothing from the caller, and bound to this process.
 
 // Borrowed.
 struct BwrapDescriptors {

@@ -113,7 +113,7 @@ void require_not_owned(const std::string &mount, std::string group, Uid user)
     }
 }
 
-// The groups in which the caller's sudo left this process: of version 2, and the one of version 1 that freezes (cgroups(7)).
+// The groups in which the caller's sudo left this process: of version 2, and the one of version 1 that freezes (`cgroups(7)`).
 void require_groups_of_others(Uid user)
 {
     std::ifstream groups("/proc/self/cgroup");
@@ -145,7 +145,7 @@ OwnGroup::OwnGroup(const AsRoot & /*root*/, std::string session_id, Uid user) : 
         const std::string path = group_of(id_);
         const std::string agents = path + "/agent";
         const std::string runner = path + "/runner";
-        // The runner's first: once somebody is in it, no sweep takes what lies beside it.
+        // The runner's group first: once a process is in it, no sweep takes the groups beside it.
         if (!make_group(path.c_str()) || !make_group(runner.c_str())) continue;
         const UniqueFd own = open_group(runner.c_str());
         if (!own || enter_group(own) != 0 || !make_group(agents.c_str())) continue;

@@ -1,4 +1,4 @@
-// Control groups of a session on a host where systemd does not make them: one for the runner, one for what it confines (cgroups(7)).
+// Control groups of a session on a host where systemd does not make them: one for the runner, one for what it confines (`cgroups(7)`).
 #pragma once
 
 #include "common/base/channel.hpp"
@@ -33,8 +33,8 @@ private:
     UniqueFd agents_; // none where there are no groups
 };
 
-// A group for one program that root starts for a user, made and removed by whoever starts it. Where the hierarchy of version 2 cannot be
-// written there is none.
+// A group for one program that root starts for a user, made and removed by whoever starts it. Nothing is made where the hierarchy of
+// version 2 cannot be written.
 class ProgramGroup {
 public:
     explicit ProgramGroup(const AsRoot &root);
@@ -43,7 +43,7 @@ public:
     // Ends what is left in it. best_effort: what does not end in a second is left to the next such group.
     ~ProgramGroup();
 
-    // Its cgroup.procs, for the program to enter it by; empty where there is none.
+    // Its `cgroup.procs`, for the program to enter it by; empty where the group could not be made.
     [[nodiscard]] std::string entrance() const;
 
 private:

@@ -24,7 +24,7 @@ constexpr int scope_patience_seconds = 30;
 constexpr int unanswered_patience_seconds = 1;
 constexpr std::size_t scopes_at_once = 64;
 
-// For while something else has failed, which is what is told.
+// For use while another failure is under way: the user hears of that one.
 void wait_quietly(const std::string &place, int seconds) noexcept
 {
     try {

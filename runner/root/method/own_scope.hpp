@@ -38,7 +38,7 @@ std::vector<std::string> find_empty_scopes(SystemdBus &systemd);
 // Stops them. best_effort: what fails is recorded.
 void sweep_empty_scopes(SystemdBus &systemd, const std::string &session_id) noexcept;
 
-// --- The limits of a session whose control group is ours and not systemd's (cgroups(7), "cgroups version 2").
+// --- The limits of a session whose control group we make and not systemd (`cgroups(7)`, version 2).
 
 // Hands the controllers down to `group`, one below another from the mounted hierarchy on, and writes memory, tasks and cpu there: what the
 // policy says, and the defaults. best_effort: what is said is held against the kernel's word afterwards

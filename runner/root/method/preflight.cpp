@@ -19,7 +19,7 @@ namespace pi_agent {
 
 namespace {
 
-// To build the view out of mounts, to make what is the agent's, and to become its account without any.
+// Root needs them to build the view out of mounts, to make files that the agent owns, and to become its account without any.
 constexpr std::array<std::pair<int, std::string_view>, 8> needed = {{{CAP_SYS_ADMIN, "CAP_SYS_ADMIN"},
                                                                      {CAP_CHOWN, "CAP_CHOWN"},
                                                                      {CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE"},

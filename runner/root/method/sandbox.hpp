@@ -1,5 +1,5 @@
-// One way to run the session's launcher (pi-agent-exec) confined: what every method offers the runner. Its life is each method's own
-// (sandbox_*.cpp); what the kernel says of it, and what is said of the method, is the same code for all.
+// One way to run the session's launcher (pi-agent-exec) confined: what every method offers the runner. Each method starts and ends it in
+// its own file (sandbox_*.cpp). The checks against the kernel, and the words for people, are the same code for all.
 #pragma once
 
 #include "common/base/channel.hpp"
@@ -104,7 +104,7 @@ public:
     LimitEvents limit_events();
     [[nodiscard]] bool has_limits() const;
 
-    // --- What is said of it.
+    // --- Words and facts about the method.
 
     // What is being built ("the session's unit pi-agent-….service"), why it did not come about, and where to read more ("; see: journalctl
     // -u …", or nothing).

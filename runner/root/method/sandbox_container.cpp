@@ -32,10 +32,10 @@ namespace pi_agent {
 namespace {
 
 constexpr int engine_patience_seconds = 10;
-constexpr int status_of_engine = 125; // of its own failures, which are no word about the agent's end (docker-run(1), podman-run(1))
+constexpr int status_of_engine = 125; // when the engine itself fails; says nothing about the agent's end (docker-run(1), podman-run(1))
 constexpr int sweep_patience_seconds = 2;
 
-// Who may ask the daemon is root.
+// Whoever may talk to the daemon has root's power.
 void require_no_power_over_docker(const SandboxPlan &plan, gid_t group)
 {
     if (group == 0 || !defence_is_on("docker:no-group")) return;

@@ -43,7 +43,7 @@ public:
     [[nodiscard]] bool knows_other_ids(const Account &agent) const override;
 
 protected:
-    // Starts the session's unit with these as its standard descriptors; those that are none are /dev/null.
+    // Starts the session's unit with these as its standard descriptors; an empty one becomes /dev/null.
     void start_unit(const SandboxPlan &plan, const ServiceStreams &streams);
     [[nodiscard]] std::optional<ControlGroup> group() const override;
 
@@ -63,7 +63,7 @@ class ContainerSandbox : public SystemdSandbox {
 public:
     using SystemdSandbox::SystemdSandbox;
 
-    // Those in the container: the engine itself and what watches for it are no part of it.
+    // The processes in the container: without the engine itself and what watches for it.
     std::vector<pid_t> processes() override;
     [[nodiscard]] Deadline next_look(Deadline otherwise) const override;
     void process() override;

@@ -54,7 +54,7 @@ std::vector<UnitProperty> SystemdSandbox::properties(const SandboxPlan &plan) co
     case SandboxMethod::none:
         return plain_service_properties(plan, features_);
     case SandboxMethod::systemd:
-    case SandboxMethod::bwrap: // has none
+    case SandboxMethod::bwrap: // has no unit
         break;
     }
     return service_properties(plan, features_);
@@ -79,7 +79,7 @@ UnitUsage SystemdSandbox::usage()
     });
 }
 
-// Of the launcher, which is alone in the unit then, but for what started it and goes.
+// The namespace of the launcher, which is then alone in the unit, except for the process that started it and is about to end.
 UniqueFd SystemdSandbox::mount_namespace()
 {
     struct stat own {};

@@ -75,7 +75,7 @@ void ServiceWatch::process()
 SandboxResult ServiceWatch::result()
 {
     must_ask_ = must_ask_ || has_unexplained_end();
-    if (must_ask_ && Clock::now() >= next_question_ && ask_patiently()) process(); // poll(2) knows nothing of what came with the answers
+    if (must_ask_ && Clock::now() >= next_question_ && ask_patiently()) process(); // poll(2) does not see what came with the answers
     must_ask_ = must_ask_ || has_unexplained_end();
     if (must_ask_ && has_ended() && state_.code == 0) return SandboxResult{false, {}, 0, 0}; // not before it is asked
     return SandboxResult{has_ended(), state_.result, state_.code, state_.status};
@@ -117,7 +117,7 @@ void ServiceWatch::hear(sdbus::Signal &signal)
     }
 }
 
-// Whoever fills our queue on the bus makes it drop systemd's answers: that is no news of the unit, and no end of the session.
+// Whoever fills our queue on the bus makes it drop systemd's answers: a missing one does not mean that the unit or the session ended.
 bool ServiceWatch::ask_patiently()
 {
     constexpr int unanswered_limit = 30;

@@ -59,7 +59,7 @@ Value read_property(sdbus::IProxy &object, const char *interface, const char *na
 
 class ServiceWatch {
 public:
-    // Before the service is started, so that nothing of it is missed; somebody must have subscribed to systemd's signals. Throws
+    // Make it before the service is started, so that it misses nothing; somebody must have subscribed to systemd's signals. Throws
     // sdbus::Error.
     ServiceWatch(sdbus::IConnection &bus, const std::string &name);
 

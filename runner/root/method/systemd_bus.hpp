@@ -19,7 +19,7 @@ struct CompanionUnit {
     std::vector<UnitProperty> properties;
 };
 
-// Borrowed, copied by systemd. One that is none is what the service's properties say.
+// Borrowed, copied by systemd. An empty one is what the service's properties say.
 struct ServiceStreams {
     FdRef input;
     FdRef output;
@@ -39,7 +39,7 @@ public:
     // In systemd's own words, for systemd_features(); and the same for whoever asks, not only for root.
     std::string version();
     static std::string version_for_anybody();
-    // From here on service_result() is about this service. Before start_service(), so that nothing of it is missed.
+    // From here on service_result() is about this service. Call it before start_service(), so that it misses nothing.
     void watch_service(const std::string &name);
     // Queues the start, with another unit that it needs.
     void start_service(const std::string &name, const std::vector<UnitProperty> &properties, const CompanionUnit &cleanup,

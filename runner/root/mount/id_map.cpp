@@ -46,7 +46,7 @@ public:
         const pid_t runner = getpid();
         pid_ = static_cast<pid_t>(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
         if (pid_ == 0) {
-            // Nothing of root's stays open here, and it does not outlive root.
+            // The child keeps no descriptor of root's, and it does not outlive root.
             if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != runner || !send_own_namespace(theirs) ||
                 close_range(3, ~0U, 0) != 0)
                 _exit(1);

@@ -70,7 +70,7 @@ UniqueFd open_directory()
     return directory;
 }
 
-// Opened anew for each event, so that it can be moved away at any time.
+// Opened for each event, so that the administrator can move the file away at any time.
 UniqueFd open_file(FdRef directory)
 {
     return open_or_throw(std::string("opening ") + record_file_path, directory, file_name,

@@ -17,8 +17,8 @@
 
 namespace pi_agent {
 
-// --- Where the runner's events go: the journal, or where there is none a file of root's. No prompts, no values, every foreign byte
-// escaped.
+// --- Where the runner's events go: the journal, or on a host without one a file that root owns. They hold no prompts and no values, and
+// every foreign byte is escaped.
 
 // Throws Failure(system_failure) when neither takes it. `identifier` is the program that says so.
 void record_event(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier = "pi-agent-runner");
@@ -43,7 +43,7 @@ bool attempt_recorded(const std::string &id, const Step &step, const char *words
 
 constexpr const char *record_file_path = "/var/log/pi-agent/record.jsonl";
 
-// Appends one event. Throws Failure when it is not there as a whole afterwards.
+// Appends one event. Throws Failure unless the whole event is in the file afterwards.
 void append_to_record_file(const std::vector<JournalField> &fields);
 
 // Every line, oldest first, without its end; none where there is no such file. Throws Failure(configuration) when others could have written
@@ -107,7 +107,7 @@ private:
     std::uint64_t started_usec_ = 0;
 };
 
-// What is known of a session that has started and whose end is not recorded yet: whose it is, and for how long it has been running.
+// A session that has started and whose end is not recorded yet: who owns it, and for how long it has been running.
 struct OpenRecord {
     RecordSubject subject;
     std::uint64_t running_usec{};

@@ -26,7 +26,7 @@ constexpr unsigned long long nearly_nothing = 16ULL << 20U; // bytes
 
 UniqueFd make_directory(FdRef parent, const std::string &name, const std::string &path)
 {
-    // It must be new: what is there already is somebody else's.
+    // The directory must be new: one that already exists belongs to somebody else.
     const bool fixed = !defence_is_on("unique-scratch");
     if (mkdirat(parent.get(), name.c_str(), 0700) != 0 && !(fixed && errno == EEXIST)) throw_errno("creating " + path);
     return open_or_throw("opening " + path, parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);

@@ -157,7 +157,7 @@ SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string 
 
 UniqueFd SessionDirectory::make_directory(const std::string &relative) const
 {
-    UniqueFd made = try_enter(fd_, relative.empty() ? "." : relative); // most of a path is there already
+    UniqueFd made = try_enter(fd_, relative.empty() ? "." : relative); // most of a path already exists
     if (made) return made;
     if (errno != ENOENT) throw_errno("opening a mount point");
     const auto [above, name] = split_last(relative);
@@ -167,7 +167,7 @@ UniqueFd SessionDirectory::make_directory(const std::string &relative) const
     } else if (errno != EEXIST) {
         throw_errno("creating a mount point");
     }
-    made = try_enter(parent, name); // nothing of ours is made on the host
+    made = try_enter(parent, name); // we make nothing on the host
     if (!made) throw_errno("opening a mount point");
     return made;
 }
@@ -229,7 +229,7 @@ void remove_session(const AsRoot &root, const std::string &id, const RemoveRest 
         fault_point("removing");
         unmount_all(root, std::string(sessions_directory) + "/" + id);
         fault_point("unmounted");
-        for (const char *name : {"root", "run"}) // copies of files lie there, and what comes next can take its time
+        for (const char *name : {"root", "run"}) // copies of files are there, and the next step can take its time
             remove_directory(session, name);
         if ((rest && !rest(session)) || leave == Leave::directory) return;
         for (const auto &name : names_in(session))

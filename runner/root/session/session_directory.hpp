@@ -1,4 +1,4 @@
-// Sessions' directories below /run/pi-agent/sessions: mount points only, on a small tmpfs that all share. Whose they are, who runs them.
+// Sessions' directories below /run/pi-agent/sessions: mount points only, on a small tmpfs that all share. Also who owns and who runs them.
 #pragma once
 
 #include "common/base/channel.hpp"
@@ -23,8 +23,8 @@ std::string make_session_id();
 UniqueFd open_runtime_directory();
 
 constexpr const char *sessions_directory = "/run/pi-agent/sessions";
-// Nobody removes placeholders of this user's sessions meanwhile; none where somebody still does at the deadline. Who has written down
-// its own and then had this for a moment knows that whoever removes some has seen that.
+// While this is held, nobody removes placeholders of this user's sessions; none where somebody still does at the deadline. A session first
+// writes its own placeholders down and then takes this for a moment: after that it knows that every remover has seen them.
 UniqueFd lock_placeholders(Uid user, Deadline deadline);
 // The paths of the placeholders of all sessions but one.
 std::set<std::string> placeholders_of_others(const std::string &id);
@@ -40,7 +40,7 @@ constexpr const char *placeholders_directory = "placeholders";
 
 // The directory of all sessions, on the tmpfs that they share and nowhere else; ENOENT before the first one since boot.
 UniqueFd open_sessions();
-// That of one; none when there is none. Throws SystemFailure where it cannot be opened for another reason.
+// The directory of one session; none when it does not exist. Throws SystemFailure where it cannot be opened for another reason.
 UniqueFd try_open_session(FdRef sessions, const std::string &id);
 
 // The directory of one session. Locked until unlock() or this one's end, so that a sweep can tell it from an orphan's.
@@ -79,7 +79,7 @@ void remove_session(const AsRoot &root, const std::string &id, const RemoveRest 
 // Whether there is a directory of this session. Throws SystemFailure where that cannot be told.
 bool session_exists(const AsRoot &root, const std::string &id);
 
-// The text of a link that make_link made in a session's directory; empty when there is none. Throws SystemFailure as above.
+// The text of a symlink that make_link made in a session's directory; empty when it does not exist. Throws SystemFailure as above.
 std::string read_session_link(FdRef session, const char *name);
 
 // --- Which sessions there are. A live runner holds the lock of its session's directory.

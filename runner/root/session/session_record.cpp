@@ -73,7 +73,7 @@ UniqueFd make_file(FdRef session, const std::string &content)
     return file;
 }
 
-// None when there is none any more.
+// None when the note is gone.
 UniqueFd open_note(FdRef session, int flags)
 {
     return open_if_there("opening the note of the session's end", session, record_name, flags | O_NOFOLLOW);
@@ -111,7 +111,7 @@ void SessionRecord::started(const SessionDirectory &session, const Account &agen
     subject_.project = project;
     runs(program);
     started_usec_ = now_usec();
-    // Opened anew: a copy of the session's own descriptor would keep the session's lock.
+    // Opened again: a copy of the session's own descriptor would keep the session's lock.
     directory_ = open_or_throw("opening the session directory", session.fd(), ".", O_PATH | O_DIRECTORY);
     open_end_ = make_file(directory_, encode(subject_, started_usec_));
     try {

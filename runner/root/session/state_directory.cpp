@@ -1,4 +1,4 @@
-// A user's state directory, and the locks on what lies there.
+// A user's state directory, and the locks on its files.
 #include "runner/root/session/state_directory.hpp"
 
 #include "common/base/error.hpp"

@@ -49,13 +49,13 @@ StateDirectory open_state_directory(const AsRoot &root, const std::string &state
 // or half made.
 UniqueFd ensure_state_directory(FdRef parent, const char *name, mode_t mode, uid_t uid, gid_t gid, const std::string &path);
 
-// A file in `meta`; `name` is a constant of ours. None when it is not there and `flags` create none.
+// A file in `meta`; `name` is a constant of our code. None when it does not exist and `flags` create none.
 UniqueFd open_meta_file(const StateDirectory &state, const char *name, int flags = O_RDWR | O_CREAT);
 // Its content, at most `limit` bytes; none when there is no such file.
 std::optional<std::string> read_meta_file(const StateDirectory &state, const char *name, std::size_t limit);
 // It has the old content or the new one, whatever ends the host meanwhile.
 void write_meta_file(const StateDirectory &state, const char *name, const std::string &content);
-// Puts `fresh` in the place of `name`.
+// Replaces `name` by `fresh`.
 void replace_meta_file(const StateDirectory &state, const char *fresh, const char *name);
 
 // --- Which pi-agent used a home last. Root's stamp, beside the home, decides; the agent has a copy in it.
@@ -66,8 +66,8 @@ std::optional<Version> read_stamp(const StateDirectory &state);
 
 void write_stamp(const StateDirectory &state, const Version &version);
 
-// $XDG_STATE_HOME/.pi-agent-version, as the agent; restored when it is anything else. Left out where the agent has a link or a file in the
-// place of a directory above it.
+// $XDG_STATE_HOME/.pi-agent-version, as the agent; restored when it is anything else. Left out where the agent has a symlink or a file
+// instead of a directory above it.
 void copy_version(const AsUser &agent, FdRef home, FdRef staging, const Version &version);
 
 } // namespace pi_agent

@@ -1,4 +1,4 @@
-// What is told to the wrapper, and what is told once.
+// Messages to the wrapper, and notices that are sent only once.
 #include "runner/root/session/to_wrapper.hpp"
 
 #include "common/base/channel.hpp"

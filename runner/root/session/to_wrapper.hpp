@@ -1,4 +1,4 @@
-// What is told to the wrapper, and what is told once.
+// Messages to the wrapper, and notices that are sent only once.
 #pragma once
 
 #include "common/base/fd.hpp"
@@ -30,11 +30,11 @@ private:
 
 // --- Notices that would be the same at every start: told once, or once for each place, and again when they change.
 
-// What of `notices` is to be told now: all of them, or nothing where the last start had just these about `about` (a file of the user's
-// meta). What was away at a start and is back is told again: somebody had mended it. With `always`, all of them.
+// Which of `notices` to send now: all of them, or nothing where the last start had the same ones about `about` (a file of the user's meta).
+// A notice that was absent at a start and is back is sent again: somebody had fixed its cause. With `always`, all of them.
 std::vector<std::string> untold(const StateDirectory &state, const char *about, std::vector<std::string> notices, bool always);
 
-// The same, once for each `place`: all of them, or nothing where any start said just that of this place.
+// The same, once for each `place`: all of them, or nothing where any earlier start sent exactly these about this place.
 std::vector<std::string> untold_of(const StateDirectory &state, const char *about, const std::string &place,
                                    std::vector<std::string> notices, bool always);
 

@@ -45,7 +45,7 @@ void show_program_trees(const AsRoot &root, const SessionDirectory &session, std
     for (const std::string_view name : program_trees) {
         const std::string tree(name);
         struct stat facts {};
-        if (lstat(tree.c_str(), &facts) != 0) continue; // this host has none
+        if (lstat(tree.c_str(), &facts) != 0) continue; // this host does not have it
         if (S_ISLNK(facts.st_mode)) {
             const ResolvedPath end = resolve_trusted(tree, "host's");
             links.insert(end.links.begin(), end.links.end());
@@ -55,7 +55,7 @@ void show_program_trees(const AsRoot &root, const SessionDirectory &session, std
     }
 }
 
-// In the session's directory, where what is to be /run lies beside the root (root_tree.cpp).
+// In the session's directory, where the future /run is beside the root (root_tree.cpp).
 std::string place_of_link(const std::string &path)
 {
     return is_within(path, "/run") ? path.substr(1) : "root" + path;

@@ -37,7 +37,7 @@ std::vector<LateMount> protect_kernel_files(const AsRoot &root)
     for (const char *path : read_only)
         if (const UniqueFd file = find_kernel_file(path)) late.push_back({clone_mount(root, file, Submounts::leave_out, attributes), path});
     const UniqueFd device = open_or_throw("opening /dev/null", "/dev/null", O_PATH | O_NOFOLLOW);
-    for (const char *path : unreadable) // a device in a mount that has none: opening it is EACCES (mount(8), nodev)
+    for (const char *path : unreadable) // a device node in a mount with nodev: opening it is EACCES (mount(8))
         if (find_kernel_file(path)) late.push_back({clone_mount(root, device, Submounts::leave_out, attributes), path});
     return late;
 }

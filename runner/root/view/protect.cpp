@@ -27,7 +27,7 @@ constexpr int removal_patience_seconds = 5; // with the placeholders of another 
 constexpr const char *masked_file = "masked-file";
 constexpr const char *masked_directory = "masked-directory";
 
-// Something else lies at a path than the search has seen.
+// Whether the error says that a path now leads to something else than what the search saw.
 bool is_of_a_change(int error)
 {
     return error == ENOENT || error == ENOTDIR || error == ELOOP || error == EXDEV || error == EINVAL;
@@ -116,7 +116,7 @@ void protect_in_place(const AsRoot &root, const std::string &place, FdRef top, c
     mounted.require_in_place();
 }
 
-// What git writes anew, by renaming, in everyday work outside: among the host's mounts it stays where it is.
+// What git replaces, by renaming, in everyday work outside. Among the host's mounts such a file stays where it is.
 Points held_outside(const Points &points)
 {
     Points held;

@@ -168,8 +168,7 @@ UniqueFd make_terminals(const AsRoot &root, std::vector<LateMount> &late)
     return top;
 }
 
-// Puts the file on the settings inside, read-only. Every directory above becomes a mount point: what is none can be renamed, and another
-// put in its place.
+// Puts the file on the settings inside, read-only. Every directory above becomes a mount point: otherwise it could be renamed and replaced.
 void lock_settings(const AsRoot &root, const DetachedMount &home, const UniqueFd &locked)
 {
     std::string path;
@@ -226,7 +225,7 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
     RootTree tree;
     tree.path = session.path() + "/root";
     tree.project_path = place_of_project(project.shown, paths, state.home_path);
-    // Every mount point first: once clones are attached, nothing of ours is created any more.
+    // Every mount point first: once clones are attached, we create nothing any more.
     for (const char *path : empty_directories)
         session.make_directory(path);
     if (paths == ProjectPaths::alias) link_host_path(session, view, project, tree.project_path);

@@ -43,14 +43,14 @@ struct RootTree {
     std::vector<Bind> binds;                 // the unit's BindPaths= and BindReadOnlyPaths=
     std::vector<std::string> covered;        // mounts inside the project that are hidden, relative to it; any bytes
     std::string project_path;                // where the agent sees the project; any bytes
-    std::vector<std::string> writable_roots; // that the unit names; none where the project lies in the agent's home
+    std::vector<std::string> writable_roots; // that the unit names; none where the project is in the agent's home
     std::vector<std::string> project_points; // where the project is mounted among the host's mounts, or what holds it
     std::vector<LateMount> late;             // what is put into the view when systemd has made it
     UniqueFd devpts;                         // root of the session's own devpts
     UniqueFd id_map;                         // of the user's directories
 };
 
-// What of the session directory (and what of ours) the unit shows where.
+// Which parts of the session directory, and which files of the product, the unit shows where.
 std::vector<Bind> tree_binds(const std::string &session_path, const std::string &home_path, const std::vector<Frame> &frames);
 
 // Where the agent sees the project.
@@ -75,14 +75,14 @@ std::vector<std::string> name_hidden(const RootTree &tree, const OpenedProject &
 
 // --- Mounts of what a session sees of the host, as its view was planned (runner/plan/host_view.hpp).
 
-// Puts it into the session's root tree, and returns what is to be put there late. To be done before anything else is mounted there: mount
-// points are made on the way.
+// Puts the host's trees into the session's root tree, and returns what must follow late. Call it before anything else is mounted there: it
+// makes mount points on the way.
 std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &session, const HostView &view);
 
 // --- Chooses what of the host sessions see, from the policy and from where links lead.
 
-// Opens trusted paths only. Throws Failure(configuration) for one that others than root can change, that is not there, or that leads where
-// no session looks.
+// Opens trusted paths only. Throws Failure(configuration) for a path that others than root can change, that does not exist, or that leads
+// where no session looks.
 HostView plan_host_view(const Policy &policy);
 
 // The same of one of view_paths alone.
@@ -101,14 +101,14 @@ struct ShownHome {
 // at their own path, or both (common/policy/toolchains.hpp). In two steps, since systemd can build the unit during the second.
 class HomeMounts {
 public:
-    // Borrows all of it but `home`. Adds to `tree` what the unit shows besides: a frame in the place of the home, and late mounts.
+    // Borrows all of it except `home`. Adds to `tree` what the unit shows besides: a frame instead of the home, and late mounts.
     HomeMounts(const AsRoot &root, const SessionDirectory &session, const HostView &view, OpenedHome home, const Policy &policy,
                RootTree &tree);
 
-    // Makes the mount points in the agent's home, by a child that is the agent, and the mounts. What `defaults` puts there is not the
-    // agent's own. An overlay's changes lie in `scratch` (of make_scratch). Lets go of the user's directories: what a session holds open
-    // could not be unmounted outside. Once.
-    // Throws Failure(unavailable) for what the kernel or the file system cannot do, unless the policy says best_effort.
+    // Makes the mount points in the agent's home, by a child that is the agent, and the mounts. Files that `defaults` puts there do not
+    // count as the agent's own. An overlay's changes are in `scratch` (of make_scratch). Lets go of the user's directories: what a session
+    // holds open could not be unmounted outside. Call it once. Throws Failure(unavailable) for what the kernel or the file system cannot
+    // do, unless the policy says best_effort.
     ShownHome make(const Account &user, const Account &agent, const StateDirectory &state, FdRef defaults, FdRef scratch);
 
 private:
@@ -146,9 +146,9 @@ std::vector<LateMount> protect_kernel_files(const AsRoot &root);
 
 // --- Files that root writes into a session's view: nobody's, and nothing is read for them.
 
-// Puts them where the agent looks for instructions, above every project, and cannot write. Arguments would not do: --append-system-prompt
-// takes the place of the user's own APPEND_SYSTEM.md, and breaks `pi install` and its like. The agent's home would not do either, as it
-// shares that with other sessions.
+// Puts the notes where the agent looks for instructions, above every project, and cannot write. Arguments would not do:
+// --append-system-prompt replaces the user's own APPEND_SYSTEM.md, and breaks `pi install` and similar commands. The agent's home would not
+// do either, because other sessions share it.
 void show_box_notes(const SessionDirectory &session, const BoxFacts &facts);
 
 // passwd and group of the session: root, nobody, the agent and its user, and the groups of these and of `by_group`. Not in the host's view.
