@@ -30,7 +30,7 @@ bool is_fresh(FdRef directory, const std::string &lock_name, int seconds)
     return age <= seconds && age >= -seconds;
 }
 
-// Not what is in it: the agent decides how much and how deep that is.
+// Removes the lock without what is in it: the agent decides how much and how deep that is.
 void take_away(FdRef directory, const std::string &lock_name)
 {
     if (unlinkat(directory.get(), lock_name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return;

@@ -10,7 +10,7 @@ namespace pi_agent {
 // The user's primary group is not added: the project's mount shows it as the agent's group.
 Account agent_with_groups_of(const Account &agent, const Account &user);
 
-// Answers ModeRequests at `channel` until its peer is gone. Who asks is the session: what comes is looked at as if the agent had sent it.
+// Answers ModeRequests at `channel` until its peer is gone. The session asks, so each request is checked as if the agent had sent it.
 void serve_directory_modes(const AsUser &agent, FdRef channel);
 
 } // namespace pi_agent

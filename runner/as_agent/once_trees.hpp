@@ -1,4 +1,4 @@
-// What is brought in once (class `once`): the user's as long as the agent changes nothing in it, then the agent's, as a whole.
+// Trees that are brought in once (class `once`): the user's as long as the agent changes nothing in one, then the agent's, as a whole.
 #pragma once
 
 #include "common/policy/config_classes.hpp"
@@ -29,9 +29,9 @@ public:
     void judge(Manifest &manifest, const std::vector<std::string> &unreadable);
 
     [[nodiscard]] const std::vector<ListedOnce> &entries() const noexcept { return entries_; }
-    // What counts for one of these, after judge(): what the agent changed has changed as a whole.
+    // The state that counts for one of these, after judge(): when the agent changed a part, all of it counts as changed.
     [[nodiscard]] InsideState state_of(const std::string &path, InsideState itself) const;
-    // Those of which the user has something new that stays outside.
+    // The trees of which the user has something new that stays outside.
     [[nodiscard]] std::vector<std::string> left_behind() const;
 
 private:
@@ -43,7 +43,7 @@ private:
     std::set<std::string> changed_; // wholes
 };
 
-// The path within the config directory; empty for what lies elsewhere, and for that directory.
+// The path within the config directory; empty for a path elsewhere, and for that directory itself.
 std::string_view path_in_config(std::string_view path) noexcept;
 
 } // namespace pi_agent

@@ -108,7 +108,7 @@ private:
         found_.push_back({base, path, standin, false, false, is_inner});
     }
 
-    // What the session was started in is told from what else is there before anything is listed: a submodule may be both.
+    // Call it before anything is listed. Records the git directories that the session was started in: one may also be a submodule's.
     void note_own(const std::string &gitdir)
     {
         own_.insert(gitdir);
@@ -133,14 +133,14 @@ private:
         add_common(*common);
     }
 
-    // The git directory that belongs to a working tree; none where it is in another tree, or nobody's.
+    // The git directory that belongs to a working tree; none where it is in another tree, or does not exist.
     std::optional<std::string> follow_dot_git(const std::string &working_tree)
     {
         ShownPath place = find_shown(tree_, working_tree, ".git");
         if (place.kind == ShownPath::Kind::other) {
             const auto text = small_text(tree_, "", place.path);
             const auto gitdir = text ? gitdir_in(*text) : std::nullopt;
-            if (!gitdir) return std::nullopt; // git takes no such repository
+            if (!gitdir) return std::nullopt; // git does not accept such a repository
             place = find_shown(tree_, split_last(place.path).first, *gitdir);
         }
         return place.kind == ShownPath::Kind::directory ? std::optional(place.path) : std::nullopt;
@@ -209,7 +209,7 @@ private:
         const UniqueFd directory = look_beneath(tree_.top, join_path(gitdir, below), O_RDONLY | O_DIRECTORY);
         if (!directory) {
             require_nothing_there(tree_, join_path(gitdir, below));
-            if (errno == ELOOP) found_.push_back({gitdir, below, Standin::none, true}); // the link at least
+            if (errno == ELOOP) found_.push_back({gitdir, below, Standin::none, true}); // guard at least the symlink
             return {};
         }
         std::vector<std::string> names = names_in(directory);

@@ -27,8 +27,8 @@ UniqueFd reopen(FdRef place, int flags = 0)
     return open_at(FdRef(AT_FDCWD), "/proc/self/fd/" + std::to_string(place.get()), O_RDONLY | O_NONBLOCK | O_NOCTTY | flags);
 }
 
-// The first component of a path that is a link to nothing, or "". Such a link is a mistake; nothing at all is a new user. Keeps no errno
-// but ENOENT, with which the path was found missing.
+// The first component of a path that is a symlink to nothing, or "". Such a symlink is a mistake; a missing path just means a new user.
+// Preserves only the errno ENOENT, with which the path was found missing.
 std::string find_dangling_link(const std::string &path)
 {
     std::string found;

@@ -115,13 +115,13 @@ private:
             give_up(escape_for_display(path) + " cannot be examined (" + SystemFailure(errno, "look").what() + ")");
     }
 
-    // The owner's rights are the owner's to change, and inside the agent is the owner: what it closed in one session, it would open in the
-    // next. What is closed by somebody else stays so.
+    // An owner may change permissions, and inside the agent has the owner's rights: what it closed in one session, it would open in the
+    // next. What somebody else closed stays closed.
     void close(const std::string &path)
     {
         const bool lets_pass = find_beneath(tree_.top, path, O_PATH).is_open();
         if (!lets_pass && errno != EACCES) return pass_over(path);
-        const std::string closed = lets_pass ? path : split_last(path).first; // which lets itself be read, and not passed
+        const std::string closed = lets_pass ? path : split_last(path).first; // it can be read, but not entered
         if (!is_own_directory(tree_, closed) || !defence_is_on("mask-closed")) return;
         if (closed.empty()) give_up("you may not enter it");
         if (pass_ != Pass::other_names) unseen_.insert(closed);

@@ -17,7 +17,7 @@ namespace pi_agent {
 
 // --- Files of certificates that variables name, such as a company's own authority, read as the user.
 
-// What the session sees at its own path.
+// A place that the session sees at its own path.
 struct ShownPlaces {
     const HostView &view;
     std::string project;
@@ -53,24 +53,24 @@ SshFiles read_ssh_files(const UserPaths &paths, const std::optional<std::string>
 // than env_file_limit or breaks the syntax. Where agents can have made it so, it is left out, and `notices` say so.
 HostVariables read_host_env_files(const UserPaths &paths, const std::vector<std::string> &files, const std::string &home);
 
-// --- Opens what a user's config names, as that user: files and directories only, never what acts or waits when it is opened, and nothing
-// outside of an agents' directory that something in there leads to (common/decide/user_paths.hpp).
+// --- Opens what a user's config names, as that user: only files and directories, never anything that acts or waits when it is opened. From
+// an agents' directory nothing leads out (common/decide/user_paths.hpp).
 
-// For processes that have become the user; links are followed with the user's rights.
+// For processes that have become the user; symlinks are followed with the user's rights.
 struct HostFile {
     UniqueFd fd; // O_RDONLY, a regular file; none when it cannot be read
     HostFacts facts;
-    std::string problem;    // then
+    std::string problem;    // if it cannot
     bool by_agents = false; // it is where agents write, or something there kept it from being read
 };
 
 constexpr const char *no_regular_file = "it is no regular file, but a directory, a pipe, a socket or a device";
 
-// Relative to a directory that was come to.
+// `path` is relative to a directory that a walk has reached.
 HostFile open_host_file(const UserPaths &paths, const UserPlacePtr &from, const std::string &path);
-// Absolute.
+// `path` is absolute.
 HostFile open_host_file(const UserPaths &paths, const std::string &path);
-// What a walk has come to already: what was looked at is what is opened.
+// Opens what a walk has already reached: exactly what was looked at.
 HostFile open_host_file(const UserPlace &place);
 
 // None when it is missing, and when agents can have made it unusable: then `left_out` says how. Throws Failure(configuration) when it is
@@ -80,14 +80,14 @@ UserPlacePtr open_source_directory(const UserPaths &paths, const std::string &pa
 // Opens it so that its entries can be read; none where that fails (errno), or it is not a directory.
 UniqueFd open_to_list(const UserPlace &directory);
 
-// A file in such a directory: none when it is missing or left out, and refused as the directory is; `place` names it.
+// A file in such a directory: none when it is missing or left out, with the same refusals as for the directory; `place` names it.
 HostFile open_document(const UserPaths &paths, const UserPlacePtr &directory, const std::string &name, const std::string &place,
                        std::string &left_out);
 
 // Waits while the agent, run by the user on the host, holds its lock on a file (a directory called name.lock, younger than ten seconds).
 void wait_for_lock(FdRef directory, const std::string &name, int patience_milliseconds);
 
-// True for what the kernel makes up (/proc, /sys): a child of root's process sees root's things there.
+// True for files that the kernel generates (/proc, /sys): a child of root's process sees root's things there.
 bool is_kernels(FdRef place);
 
 } // namespace pi_agent

@@ -1,5 +1,5 @@
-// The reading half of the config sync: runs as the user, opens everything the user's config names, follows links with the user's rights
-// only, and out of no directory that agents write in.
+// The reading half of the config sync: runs as the user, opens everything that the user's config names, and follows symlinks with the
+// user's rights only. It follows none out of a directory that agents write in.
 #pragma once
 
 #include "common/base/fd.hpp"
@@ -24,7 +24,7 @@ struct ReadingPlan {
     ConfigClasses classes;
     std::vector<std::string> documents; // of the config directory: sent first, and not listed
     AgentPlaces agents;                 // content of these places leads nowhere else
-    std::string sessions_outside = {};  // of the config directory: told, once, where there are some; empty: none stay outside
+    std::string sessions_outside = {};  // of the config directory: named once, where it holds sessions; empty: none stay outside
 };
 
 // Tells the writer over `transfer` (both ways) what there is and hands it what it asks for; sends the names of what is skipped, each as one

@@ -26,7 +26,7 @@ struct stat stat_of(FdRef fd)
     return examine(fd, "examining a repository");
 }
 
-// Empty where there is no such regular file, or it is longer than any that git writes.
+// Empty where there is no such regular file, or it is longer than any file that git writes.
 std::string read_small(FdRef directory, const char *name)
 {
     const UniqueFd file = open_at(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -61,7 +61,7 @@ std::string joined(const std::string &from, const std::string &path)
     return text;
 }
 
-// What git itself takes for one (its is_git_directory): an agent that never saw a directory cannot have made these in it.
+// What git itself accepts as one (its is_git_directory): an agent that never saw a directory cannot have made these in it.
 bool is_git_directory(FdRef directory)
 {
     for (const char *name : {"HEAD", "objects", "refs"}) {
@@ -125,7 +125,7 @@ std::vector<GitDirectory> follow(FdRef top)
     if (shared.problem.empty() && defence_is_on("git-back-link") && !lies_in_worktrees_of(own.directory, shared.directory))
         shared.problem = "it does not hold the worktree's own";
     if (shared.problem.empty() && defence_is_on("git-directory") && !is_git_directory(shared.directory)) shared.problem = not_gits;
-    if (own.problem.empty()) own.problem = shared.problem; // what belongs to none of git's is none of git's
+    if (own.problem.empty()) own.problem = shared.problem; // a worktree's part is believed only with the shared directory
     found.push_back(std::move(shared));
     return found;
 }

@@ -21,7 +21,7 @@ std::vector<CanaryFinding> look_around(const CanaryPlan &plan);
 // --- What a process may do with paths, for `pi-agentctl why`.
 
 struct PathAccess {
-    bool exists = false; // a link that leads nowhere does
+    bool exists = false; // true for a symlink that leads nowhere
     bool read = false;
     bool write = false;
     bool execute = false;      // of a directory: may be entered

@@ -14,7 +14,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int chained_links_at_most = 40; // as the kernel has it
+constexpr int chained_links_at_most = 40; // the kernel's own limit
 
 std::string above(const std::string &path)
 {
@@ -34,7 +34,7 @@ std::string dangling_end(const std::string &path)
 {
     std::error_code unknown;
     if (std::filesystem::exists(path, unknown) || unknown) return "";
-    // What of it is there, its links followed; the rest as it is written.
+    // The part of it that exists, symlinks followed; the rest as it is written.
     std::filesystem::path end = path;
     for (int links = 0; links < chained_links_at_most; ++links) {
         const std::filesystem::path real = std::filesystem::weakly_canonical(end, unknown);
