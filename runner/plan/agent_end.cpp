@@ -1,4 +1,4 @@
-// Two accounts of one end, compared.
+// Compares two reports of how the agent ended.
 #include "runner/plan/sandbox_plan.hpp"
 
 #include <csignal>
@@ -11,7 +11,7 @@ AgentEnded agent_end(const SandboxResult &seen, const std::optional<ExecEnded> &
     // systemd has forgotten the process, or never saw it end (seen on 257). The unit is over, so a launcher gains nothing by lying about
     // how.
     if (seen.code == 0) {
-        // Nor does it see the end of what it kills itself, all at once, when it is told to or the time is over (seen on 257): the signal is
+        // Nor does it see the end of a unit that it kills itself, all at once, on a stop or a time limit (seen on 257): the signal is
         // KillSignal=.
         if (!said && (killed || seen.result == "timeout" || seen.result == "oom-kill")) return AgentEnded{true, SIGKILL};
         if (!said)

@@ -1,4 +1,4 @@
-// What the canary is told of its session, on its way from the runner to it.
+// What the runner tells the canary about its session.
 #pragma once
 
 #include <map>

@@ -13,8 +13,8 @@ namespace pi_agent {
 
 namespace {
 
-// Of /etc, in the minimal view: certificates, and what programs of /usr keep there instead of beside themselves. By
-// the distributions' own rules none of it holds secrets, and all of it can be read by everybody on the host.
+// Of /etc, in the minimal view: certificates, and what programs of /usr keep there instead of beside themselves. By the distributions' own
+// rules these hold no secrets, and everybody on the host can read them.
 constexpr std::array<std::string_view, 15> etc_directories = {
     "alternatives", "ca-certificates", "crypto-policies", "fonts", "gnutls", "groff", "ld.so.conf.d", "maven", "perl", "pki", "R",
     "ssl",          "static",          "terminfo",        "texmf"};
@@ -121,7 +121,7 @@ std::map<std::string, PointKind> plan_points(const std::vector<std::string> &rea
         keep_above(path);
         points[path] = PointKind::read_only;
     }
-    // What lies beneath a path comes after it, but not at once: "a", "a-b", "a/b".
+    // Paths beneath a path come after it, but not at once: "a", "a-b", "a/b".
     for (const auto &path : read_only)
         for (auto next = points.lower_bound(path + "/"); next != points.end() && next->first.starts_with(path + "/");)
             next = points.erase(next);

@@ -9,7 +9,7 @@
 
 namespace pi_agent {
 
-// Something of the session directory that the unit shows at another path.
+// A part of the session directory that the unit shows at another path.
 struct Bind {
     std::string source;
     std::string target;
@@ -24,7 +24,7 @@ struct SandboxPlan {
     Uid agent;
     Gid agent_group;
     std::vector<Gid> groups;           // supplementary: those that granted the roots
-    std::vector<gid_t> account_groups; // those of the agent's account, which systemd looks up itself
+    std::vector<gid_t> account_groups; // groups of the agent's account, which systemd looks up itself
     std::string root_directory;
     std::vector<Bind> binds;
     std::string home_path;
@@ -44,13 +44,13 @@ struct SandboxResult {
     int status;         // exit status or signal number
 };
 
-// How the agent ended: the sandbox's word (systemd's, bwrap's), and where that cannot say it, the launcher's. The first process of a PID
-// namespace cannot die of a signal that it sends itself, so there pi-agent-exec exits with 128 + the signal of the agent and says which it
-// was. It is a hostile peer's hint, believed only where it agrees with what was seen from outside, or where nothing was. `killed`: the
-// runner had all of it killed. Throws Failure(system_failure) when nothing tells.
+// How the agent ended: by the sandbox's report (systemd's, bwrap's), and where that does not say, by the launcher's. The first process of a
+// PID namespace cannot die of a signal that it sends itself, so there pi-agent-exec exits with 128 + the signal of the agent and reports
+// the signal. That report is a hostile peer's hint: it counts only where it agrees with what was seen from outside, or where nothing was.
+// `killed`: the runner had all of it killed. Throws Failure(system_failure) when nothing tells.
 AgentEnded agent_end(const SandboxResult &seen, const std::optional<ExecEnded> &said, bool killed = false);
 
-// What is seen of an engine that outlived the launcher and was killed for it: its end by a signal is then no word about the agent's.
+// What is seen of an engine that outlived the launcher and was killed for it: a signal as its end then says nothing about the agent.
 SandboxResult without_own_kill(SandboxResult seen);
 
 } // namespace pi_agent

@@ -31,7 +31,7 @@ constexpr rlim_t descriptor_limit = 4096;
 constexpr int io_priority_of_process = 1; // IOPRIO_WHO_PROCESS
 constexpr int no_io_priority = 0;         // IOPRIO_CLASS_NONE, level 0
 
-// As setrlimit(2) calls them; ulimit and systemd have names after these.
+// The name in setrlimit(2); ulimit and systemd derive theirs from it.
 std::string name_of_limit(int resource)
 {
     constexpr std::array names = {"CPU",     "FSIZE", "DATA",  "STACK",      "CORE",     "RSS",  "NPROC",  "NOFILE",
@@ -75,7 +75,7 @@ void reset_oom_score()
 void reset_scheduling()
 {
     if (!defence_is_on("reset-scheduling")) return;
-    // EACCES: root of a container without CAP_SYS_NICE. What its callers raised stays raised: a start that is slow for who asked for it so.
+    // EACCES: root of a container without CAP_SYS_NICE. A nice value that the caller raised then stays: it slows only that caller's start.
     if (setpriority(PRIO_PROCESS, 0, 0) != 0 && errno != EACCES) throw_errno("resetting the nice value");
     const sched_param parameters{};
     // SCHED_IDLE may get no time at all, and others wait for the locks of a start.
@@ -89,7 +89,7 @@ void reset_scheduling()
     reset_oom_score();
 }
 
-// Memory of one node alone, another architecture's answers, the keys of the caller's login.
+// Resets memory from one node alone, another architecture's answers, and the keys of the caller's login.
 void reset_memory_and_keys()
 {
     if (!defence_is_on("reset-memory-and-keys")) return;
@@ -107,7 +107,7 @@ void reset_signals()
         struct sigaction action {};
         action.sa_handler = SIG_DFL;
         if (number == SIGPIPE) action.sa_handler = SIG_IGN; // a peer that closes is an errno here, not a death
-        // The two that cannot be caught, and the two that the C library keeps, answer EINVAL.
+        // EINVAL: the two that cannot be caught, and the two that the C library keeps.
         if (sigaction(number, &action, nullptr) != 0 && errno != EINVAL) throw_errno("resetting signals");
     }
     if (!unblock_signals()) throw_errno("unblocking signals");
@@ -129,7 +129,7 @@ void leave_session()
     if (getsid(0) == getpid()) {
         const UniqueFd terminal = UniqueFd::adopt(open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
         if (!terminal && errno == ENXIO) return; // leads a session that has no terminal (tty(4)): nobody can signal it from a keyboard
-        if (!terminal) refuse_session("opening the terminal"); // one that is there and lets nobody in (TIOCSPTLCK) stays a keyboard
+        if (!terminal) refuse_session("opening the terminal"); // a terminal that exists and lets nobody in (TIOCSPTLCK) stays a keyboard
         if (signal(SIGHUP, SIG_IGN) == SIG_ERR || ioctl(terminal.get(), TIOCNOTTY) != 0) refuse_session("giving up the terminal");
         signal(SIGHUP, SIG_DFL);
         return;
@@ -177,7 +177,7 @@ UniqueFd take_channel(const AsRoot & /*root*/)
 
 void require_host_namespaces(const AsRoot & /*root*/)
 {
-    // A process stays in its PID and time namespaces for life: unshare(2) changes those of its children, and of nothing else.
+    // A process stays in its PID and time namespaces for life: unshare(2) changes only those of its children.
     struct Kind {
         const char *mine;
         const char *name;
@@ -200,7 +200,7 @@ void require_host_namespaces(const AsRoot & /*root*/)
         const auto own = namespace_of("self", mine);
         if (!own) throw_errno(std::string("reading /proc/self/ns/") + mine);
         const auto host = namespace_of("1", name);
-        if (!host) // root can, unless it is root of a user namespace, or of a container, only
+        if (!host) // root can, except root of only a user namespace or a container
             throw Failure(FailureKind::namespaces, "denied: the host's " + std::string(name) + " namespace cannot be seen from here (" +
                                                        SystemFailure(errno, std::string("/proc/1/ns/") + name).what() +
                                                        "); run pi from an ordinary shell of this host. In a container, its first process "
