@@ -98,14 +98,14 @@ void die_with_parent(pid_t parent, FdRef channel)
     _exit(1); // nothing is thrown past this function
 }
 
-// False when it has not ended by then. Throws nothing, for it is how an object goes.
+// False when it has not ended by the deadline. Throws nothing, because destructors call it.
 bool reap(pid_t pid, Deadline deadline) noexcept
 {
     if (waitpid(pid, nullptr, WNOHANG) != 0) return true;
     const UniqueFd process = open_process(pid);
     for (;;) {
         pollfd wait{process.get(), POLLIN, 0};
-        poll(&wait, 1, process ? milliseconds_left(deadline) : 1); // without a descriptor left it is looked for again and again
+        poll(&wait, 1, process ? milliseconds_left(deadline) : 1); // without a free descriptor, look again and again
         if (waitpid(pid, nullptr, WNOHANG) != 0) return true;
         if (Clock::now() >= deadline) return false;
     }
@@ -156,7 +156,7 @@ Child::~Child()
 {
     if (pid_ <= 0) return;
     kill(pid_, SIGKILL);
-    // A child in the middle of a call to a file system that does not answer dies only when that answers: it is left to the end of the
+    // A child in the middle of a call to a file system that does not answer dies only when that answers. It is left to the end of the
     // runner's scope, and root does not wait for it.
     reap(pid_, defence_is_on("child-end") ? in_seconds(1) : Deadline::max());
 }
@@ -202,7 +202,7 @@ std::string Child::receive_long(int patience_seconds, const std::function<void()
 {
     const Deadline deadline = in_seconds(patience_seconds);
     std::optional<Packet> head;
-    const auto require_time = [&] { // progress, or one small piece after the other, does not make it longer
+    const auto require_time = [&] { // progress, or one small piece after the other, does not extend it
         if (Clock::now() >= deadline) throw Failure(FailureKind::no_progress, "the " + name_ + " did not send its answer in time");
     };
     for (; !head; require_time()) {

@@ -25,7 +25,7 @@ struct ShownTree {
     [[nodiscard]] std::string path() const;
 };
 
-// Whether nobody has moved it meanwhile.
+// Whether the tree is still where it was opened.
 bool is_at_its_path(const ShownTree &tree);
 
 struct OpenedProject {
@@ -36,11 +36,11 @@ struct OpenedProject {
     std::optional<std::string> repository;  // the nearest beneath `shown` that holds the working directory; "" for all of it
     std::vector<ShownTree> git_directories; // of that repository, where they are in another place, and another root
     std::vector<std::string> notices;       // of git directories that are not shown, and why
-    std::vector<AgentPlace> roots;          // all of the caller's
+    std::vector<AgentPlace> roots;          // all roots of the caller
     // On the host; any bytes. The repository's is empty where the session has no repository.
     [[nodiscard]] std::string directory() const;
     [[nodiscard]] std::string repository_path() const;
-    // The project first. As long as this one lives and is not changed.
+    // The project first. Valid as long as this object lives and is not changed.
     [[nodiscard]] std::vector<const ShownTree *> trees() const;
 };
 

@@ -28,7 +28,7 @@ SystemdTops read_systemd_tops(std::istream &groups_of_init);
 // The same, of this host.
 SystemdTops read_systemd_tops();
 
-// The group of the unit that systemd has at `place`, there or not; on hosts with both versions the one that systemd names.
+// The group of the unit that systemd has at `place`, whether it exists or not; on hosts with both versions the one that systemd names.
 std::optional<ControlGroup> group_of_unit(const SystemdTops &tops, const std::string &place);
 
 // Whether a process of these groups (/proc/PID/cgroup) is in the unit that systemd has at `place`, e.g. "/a.slice/b.scope". The whole place
@@ -38,25 +38,26 @@ bool is_in_unit(std::istream &groups, const SystemdTops &tops, const std::string
 // The group of a session's service, for its runner.
 ControlGroup group_of_service(const std::string &session_id);
 
-// Where a controller has its files of the group: version 2 has one place for all, version 1 the same path in each hierarchy.
+// Where a controller has its files for the group: version 2 has one place for all, version 1 the same path in each hierarchy.
 std::string directory_of(const ControlGroup &group, const std::string &controller);
 
 // The group's path from the top of its hierarchy, the same in all of version 1.
 std::string place_in_hierarchy(const ControlGroup &group);
 
-// Where the hierarchies are mounted, and whether what is mounted at `path` is a file system of this type (statfs(2) f_type). Throws
-// SystemFailure where that cannot be told.
+// Where the hierarchies are mounted, and whether the mount at `path` is a file system of this type (statfs(2) f_type). Throws SystemFailure
+// where nobody can tell.
 extern const char *const control_groups;
 bool is_mounted_as(const std::string &path, unsigned long type);
 
-// Kills what is in it. In one step where the kernel can (5.14), so that no fork escapes. best_effort: whoever is left is counted again.
+// Kills what is in it, in one step where the kernel can (5.14), so that no fork escapes. best_effort: the caller counts again who is left.
 void kill_group(const ControlGroup &group);
 
-// Returns when nobody is in it any more, or it is gone. Throws Failure(system_failure) at the deadline.
+// Returns when the group is empty or gone. Throws Failure(system_failure) at the deadline.
 void empty_group(const ControlGroup &group, Deadline deadline);
 
-// Removes what an engine left, empty groups at this path and below it: in hierarchies of version 1 that systemd does not look after, and in
-// systemd's own, which systemd leaves when a group of the engine's is still in it. best_effort: one that is left keeps nobody.
+// Removes what an engine left: empty groups at this path and below it. They are in hierarchies of version 1 that systemd does not look
+// after. They are also in systemd's own, where systemd keeps a group as long as one of the engine's is in it. best_effort: an empty group
+// that is left does no harm.
 void remove_empty_groups(const ControlGroup &group);
 
 // The processes in it now, or in a group below it; one that has just ended may be among them. Empty where the group is gone; throws

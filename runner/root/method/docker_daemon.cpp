@@ -87,10 +87,10 @@ int status_of(const std::string &text)
     return status;
 }
 
-// proc and dev are docker's, home and root a tmpfs, the others in the plan's binds.
+// docker fills proc and dev, a tmpfs home and root, and the plan's binds the others.
 constexpr std::array<std::string_view, 7> filled = {"proc", "sys", "dev", "run", "tmp", "home", "root"};
 
-// "usr/lib" of a link "lib" of a merged /usr; empty for any other link.
+// "usr/lib" for a symlink "lib" of a merged /usr; empty for any other symlink.
 std::string program_tree_of(FdRef top, const std::string &name)
 {
     std::string target = read_link(top, name);

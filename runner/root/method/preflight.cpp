@@ -34,7 +34,7 @@ std::uint32_t own_capabilities()
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> data{};
     if (syscall(SYS_capget, &header, data.data()) != 0) throw_errno("reading the own capabilities");
-    return data[0].effective; // those that are asked for here are all among the first 32
+    return data[0].effective; // the capabilities in question are all among the first 32
 }
 
 bool has(std::uint32_t capabilities, int capability)

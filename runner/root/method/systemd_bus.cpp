@@ -181,7 +181,7 @@ void SystemdBus::watch_service(const std::string &name)
 {
     asking("watching the session's unit", [&] {
         safe(name);
-        // systemd sends PropertiesChanged only while somebody has subscribed. It takes what we send in order, so no answer is waited for.
+        // systemd sends PropertiesChanged only while somebody has subscribed. It handles our calls in order, so this waits for no answer.
         connection_->manager->callMethod("Subscribe").onInterface(manager_interface).dontExpectReply();
         connection_->service = std::make_unique<ServiceWatch>(*connection_->bus, name);
     });

@@ -1,4 +1,4 @@
-// Which version a home was last used by.
+// Which version used a home last.
 #include "runner/root/session/state_directory.hpp"
 
 #include "common/base/error.hpp"

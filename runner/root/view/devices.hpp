@@ -11,7 +11,7 @@
 namespace pi_agent {
 
 struct ShownDevices {
-    std::vector<std::string> nodes;   // absolute; what appears later is not among them
+    std::vector<std::string> nodes;   // absolute; a node that appears later is not among them
     std::vector<Gid> groups;          // that may open them, where not everybody may
     std::vector<std::string> notices; // what the user should know, one text each
 };
