@@ -58,7 +58,7 @@ struct GuardedPath {
     bool is_inner = false; // of a submodule or worktree that the session was not started in: there may be hundreds
 };
 
-// Every directory from the top down to `below` that has an entry `.git`, whatever that is: git passes over one that it does not take for a
+// Every directory from the top down to `below` that has an entry `.git`, whatever that is. git passes over one that it does not take for a
 // repository, and an agent can make such a one inside the real repository.
 std::vector<std::string> repositories_above(const GuardedTree &tree, const std::string &below);
 

@@ -29,7 +29,7 @@ void serve_caller(const Account &caller, const AccessRules &rules, const Toolcha
 
 // --- Which descriptors a caller may hand to the agent as standard input, output and error (design rule 4).
 
-// Throws Failure(denied) unless each is a FIFO, regular file, socket, or /dev/null, /dev/zero or /dev/full: a directory reaches host files
+// Throws Failure(denied) unless each is a FIFO, regular file, socket, or /dev/null, /dev/zero or /dev/full. A directory reaches host files
 // through "..", an O_PATH descriptor is a directory in disguise, and a terminal can be typed into. Descriptors on the user's terminal were
 // not sent: the session's own terminal replaces them.
 void check_stdio(const std::array<UniqueFd, 3> &stdio, const OnTerminal &on_terminal);

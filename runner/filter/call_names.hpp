@@ -1,6 +1,6 @@
-// The system calls that a session may make where no systemd filters them, and how root's differ: those of @system-service (systemd.exec(5),
-// systemd-analyze(1) syscall-filter, as of 257) for 64-bit architectures, without what is denied, and what runner/filter/call_rules.cpp
-// judges by its arguments.
+// The system calls that a session may make where no systemd filters them, and how root's differ. They are those of @system-service
+// (systemd.exec(5), systemd-analyze(1) syscall-filter, as of 257) for 64-bit architectures, without what is denied, and without what
+// runner/filter/call_rules.cpp judges by its arguments.
 #pragma once
 
 #include <string_view>

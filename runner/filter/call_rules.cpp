@@ -124,9 +124,9 @@ std::vector<CallDenial> call_denials(SetGidCalls set_gid)
     for (const std::uint64_t request : {std::uint64_t{TIOCSTI}, std::uint64_t{TIOCLINUX}})
         denials.push_back({"ioctl", {{1, low_half, request}}, EPERM});
     add_netlink(denials);
-    // The kernel asks the holder of a lease on a file before anybody else opens it, and the holder may keep them waiting (fcntl(2): 45 s):
-    // the user, who owns the files of the project, and every program of theirs. A delegation (Linux 6.19) is a lease that directories have
-    // as well.
+    // The kernel asks the holder of a lease on a file before anybody else opens it, and the holder may keep them waiting (fcntl(2): 45 s).
+    // That would hit the user, who owns the files of the project, and every program of theirs. A delegation (Linux 6.19) is a lease that
+    // directories have as well.
     constexpr std::uint64_t set_delegation = 1040; // F_SETDELEG, newer than our headers
     for (const std::uint64_t command : {std::uint64_t{F_SETLEASE}, set_delegation})
         denials.push_back({"fcntl", {{1, low_half, command}}, EPERM});

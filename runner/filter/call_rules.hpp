@@ -43,7 +43,7 @@ const std::vector<CallDenial> &unknown_calls();
 enum class SetGidCalls { refused, asked };
 // The calls that give that bit: refused, or asked about.
 std::vector<CallDenial> set_gid_calls();
-// Calls that give a file to the group that stands for every group without a number in the session: the kernel refuses them, even where it
+// Calls that give a file to the group that stands for every group without a number in the session. The kernel refuses them, even where it
 // is the file's own group, and programs that copy a tree then take set-gid bits off.
 std::vector<CallDenial> unknown_group_calls();
 // Calls that may write down the nine bits of a mode as an access control list (acl(5)). With one the kernel takes the set-gid bit off a

@@ -7,9 +7,9 @@
 
 namespace pi_agent {
 
-// Lets only the calls of call_names.hpp through, no new namespaces, no sockets but local, Internet and netlink ones, no other personality
-// and no real-time scheduling: what an allow-list in SystemCallFilter=, RestrictNamespaces=, RestrictAddressFamilies=, LockPersonality= and
-// RestrictRealtime= (systemd.exec(5)) do for a unit. Before install_agent_call_filter(), which goes further. Throws Failure.
+// Lets only the calls of call_names.hpp through, no new namespaces, only local, Internet and netlink sockets, no other personality and no
+// real-time scheduling. For a unit, an allow-list in SystemCallFilter=, RestrictNamespaces=, RestrictAddressFamilies=, LockPersonality= and
+// RestrictRealtime= (systemd.exec(5)) do that. Call it before install_agent_call_filter(), which goes further. Throws Failure.
 void install_call_filter();
 
 // What every agent is denied, whatever else filters its calls. Holds for this process and everything it starts; it can gain no privileges

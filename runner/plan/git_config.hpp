@@ -18,8 +18,8 @@ std::vector<GitSetting> read_git_settings(std::string_view output);
 enum class RepositoryConfig { writable, protected_ }; // NOLINT(readability-identifier-naming): the word alone is a keyword
 
 // The session's configuration file, in this order: defaults for a session, which every other file can override; the included file; who
-// commits; which repositories git trusts; and the other settings of the user's that pass (runner/plan/git_allowed.hpp), and nothing else,
-// whatever the identity holds. A value with a NUL, which git cannot have, is left out.
+// commits; which repositories git trusts; and the other settings of the user's that pass (runner/plan/git_allowed.hpp). It holds nothing
+// else, whatever the identity holds. A value with a NUL, which git cannot have, is left out.
 std::string git_config_text(const std::string &included, const GitIdentity &identity, RepositoryConfig config);
 
 // Settings that win over every file. They go into the lowest layer of an environment that has no such settings yet; each other layer can

@@ -71,8 +71,8 @@ std::vector<std::string> groups_below(const std::string &directory);
 // The names of the groups directly in it; empty where it has just gone. Throws SystemFailure.
 std::vector<std::string> groups_in(const std::string &directory);
 
-// The words of a file of a group, empty when it does not exist; and the number among them at `index`. "max" and -1 are not numbers here,
-// and a word that cannot be read is not one either.
+// The words of a file of a group, empty when it does not exist; and the number among them at `index`, empty for "max", for -1 and for a
+// word that cannot be read.
 std::vector<std::string> words_in(const std::string &path);
 std::optional<std::uint64_t> number_in(const std::vector<std::string> &words, std::size_t index = 0);
 

@@ -72,7 +72,7 @@ void ContainerSandbox::require_confined()
 
 void ContainerSandbox::prepare(const SandboxPlan &plan)
 {
-    // Makes the place where the unit mounts a tmpfs of its own. Systemd would make it for whoever is there first.
+    // Makes the place where the unit mounts a tmpfs of its own. If systemd made it, that would be for whoever is there first.
     const UniqueFd runtime = open_runtime_directory();
     if (mkdirat(runtime.get(), engine().c_str(), 0700) != 0 && errno != EEXIST) throw_errno("creating /run/pi-agent/" + engine());
     account_ = account_of(plan);
