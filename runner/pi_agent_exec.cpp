@@ -29,7 +29,7 @@ using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is 
 
 constexpr int patience_seconds = 30;
 
-// Every signal waits: systemd's TERM is for the agent, and a helper that died of it would cut the agent's last output off.
+// Every signal waits: systemd sends TERM to the agent, and a helper that died of it would cut off the agent's last output.
 void block_signals()
 {
     sigset_t all;
@@ -37,13 +37,13 @@ void block_signals()
     if (sigprocmask(SIG_SETMASK, &all, nullptr) != 0) throw_errno("blocking signals");
 }
 
-// -1 for what is no number.
+// -1 for text that is not a number.
 int descriptor_of(std::string_view text)
 {
     return to_number<int>(text).value_or(-1);
 }
 
-// On standard input, or where the one argument says: podman passes nothing on as standard input.
+// The control socket on standard input, or at the number in the one argument: podman passes nothing on as standard input.
 UniqueFd take_control_socket(int fd)
 {
     int type = 0;
@@ -57,7 +57,7 @@ UniqueFd take_control_socket(int fd)
     return control;
 }
 
-// At a socket of the runner's, where that is all that an engine lets through: docker passes nothing on.
+// Fetches it from a socket of the runner's, where the engine lets only that through: docker passes nothing on.
 UniqueFd knock_for_control_socket(const char *path)
 {
     sockaddr_un address{};
@@ -72,14 +72,14 @@ UniqueFd knock_for_control_socket(const char *path)
     return std::move(answer->fds.front());
 }
 
-// conmon's, which alone can tell podman of our end, and so systemd; or the shim's of docker: who kills it ends the session.
+// The parent is conmon, which alone can tell podman, and so systemd, of our end; or docker's shim. Whoever kills it ends the session.
 void die_with_parent()
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) throw_errno("asking for the parent-death signal");
 }
 
-// Whether a debugger inside is kept to the session's own processes by more than the agent's account. The launcher stays out of its reach:
-// it is not dumpable, and in the Landlock domain above the agent's.
+// Whether more than the agent's account keeps a debugger inside to the session's own processes. The launcher stays out of its reach: it is
+// not dumpable, and in the Landlock domain above the agent's.
 bool may_trace(const LaunchRecord &record, bool has_landlock)
 {
     if (record.tracing != Tracing::automatic) return record.tracing == Tracing::always;
@@ -87,7 +87,7 @@ bool may_trace(const LaunchRecord &record, bool has_landlock)
     return has_landlock || (processes && record.hosts_processes != 0 && processes->inode != record.hosts_processes);
 }
 
-// Where what the filter asks is to be answered, if anywhere.
+// Where to answer what the filter asks; empty where the filter asks nothing.
 UniqueFd restrict(const ReceivedLaunch &launch)
 {
     if (launch.record.restrictions == Restrictions::none) return {}; // sandbox.method: none
@@ -117,7 +117,7 @@ ExecEnded run(FdRef control)
     return wait_for_agent(agent, control);
 }
 
-// With this process the unit ends, and with the unit the kernel's account of its limits, which the runner reads first.
+// When this process ends, the unit ends, and with it the kernel's counts of its limits: the runner reads them first.
 void wait_for_answer(FdRef control)
 {
     try {

@@ -1,6 +1,6 @@
 // pi-agent-podman: the first program of a session's unit under sandbox.method podman. systemd hands it the launcher's control socket,
 // podman's arguments and a pipe for complaints as its three standard descriptors; podman wants the socket where it passes descriptors on.
-// Becomes podman, with nothing of anybody's environment.
+// Becomes podman, with an environment that it inherits from nobody.
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/fd.hpp"
@@ -37,7 +37,7 @@ int main()
         const std::vector<std::string> arguments = read_engine_arguments(FdRef(STDOUT_FILENO));
         take_control_socket();
         fault_point("podman-door");
-        // No endpoint, context or containers.conf of anybody's: the one file that is named has nothing in it.
+        // No endpoint, context or containers.conf of the host's or the caller's: the one file that is named is empty.
         std::vector<std::string> environment = {"PATH=/usr/sbin:/usr/bin"};
         if (defence_is_on("podman:no-settings")) environment.emplace_back("CONTAINERS_CONF=/dev/null");
         execve(build::podman_path, exec_pointers(arguments).data(), exec_pointers(environment).data());

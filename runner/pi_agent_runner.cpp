@@ -17,7 +17,7 @@ namespace {
 
 using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
 
-// "", or why this is recorded nowhere.
+// "", or why no record took it.
 std::string record_failure(SessionRecord &record, const Failure &failure)
 {
     try {
@@ -28,10 +28,10 @@ std::string record_failure(SessionRecord &record, const Failure &failure)
     }
 }
 
-// Before the caller is known there is only standard error, which may be anything: a pipe that nobody reads must not keep root.
+// Before the caller is known only standard error can be used. It may be anything: a pipe that nobody reads must not hold root.
 int refuse_on_stderr(SessionRecord &record, const Failure &failure)
 {
-    if (geteuid() == 0) record_failure(record, failure); // else nobody was let in, and nothing is root's to record
+    if (geteuid() == 0) record_failure(record, failure); // otherwise nobody was let in, and there is nothing for root to record
     signal(SIGALRM, SIG_DFL);                            // the caller may ignore it
     sigset_t alarm_only;
     sigemptyset(&alarm_only);
@@ -75,7 +75,7 @@ int main(int argc, char ** /*argv*/)
     try {
         // --- root from here: everything that the caller chose is taken back or checked, in this order ---
         reset_timer_slack();
-        signal(SIGXFSZ, SIG_IGN); // a caller's limit of file sizes ends no record and no runner; all limits go later
+        signal(SIGXFSZ, SIG_IGN); // the caller's limit of file sizes must end no record and no runner; all limits are reset later
         const std::optional<std::string> sudo_uid = take_sudo_uid();
         const AsRoot root = AsRoot::claim();
         if (sudo_uid) record.concerns(parse_uid(*sudo_uid));
@@ -84,8 +84,7 @@ int main(int argc, char ** /*argv*/)
         record.concerns(caller);
         UniqueFd wrapper = take_channel(root);
         const int status = serve(root, caller, wrapper, record);
-        // What its user sent and nobody has read is closed with it: at the end of this process, where no close waits (SO_LINGER,
-        // socket(7)).
+        // Closes unread data of the user's only at the end of this process, where no close waits (SO_LINGER, socket(7)).
         if (defence_is_on("close-at-exit")) static_cast<void>(wrapper.release());
         return status;
     } catch (const Failure &failure) {

@@ -18,7 +18,7 @@ int stale_seconds(const std::string &name) noexcept
     return name == "auth.json" ? 30 : 10;
 }
 
-// A time in the future is no sign of life either: nobody could ever call it stale.
+// A time in the future does not count as a sign of life either: a lock with one could never be called stale.
 bool is_fresh(FdRef directory, const std::string &lock_name, int seconds)
 {
     struct stat facts {};
@@ -30,7 +30,7 @@ bool is_fresh(FdRef directory, const std::string &lock_name, int seconds)
     return age <= seconds && age >= -seconds;
 }
 
-// Not what is in it: the agent decides how much and how deep that is.
+// Removes the lock without what is in it: the agent decides how much and how deep that is.
 void take_away(FdRef directory, const std::string &lock_name)
 {
     if (unlinkat(directory.get(), lock_name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return;

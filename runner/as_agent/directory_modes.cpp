@@ -1,4 +1,4 @@
-// The hand outside of the sandbox that changes modes of directories.
+// Changes modes of directories for a session, from outside of its sandbox.
 #include "runner/as_agent/directory_modes.hpp"
 
 #include "common/base/channel.hpp"
@@ -13,13 +13,13 @@ namespace pi_agent {
 
 namespace {
 
-// A name can lead elsewhere between the look and the change; a descriptor cannot, and what it is of stays a directory.
+// Takes a descriptor: a name can lead elsewhere between the look and the change, while a descriptor stays with its directory.
 int change_mode(FdRef object, mode_t mode, bool directories_alone)
 {
     struct stat facts {};
     if (fstat(object.get(), &facts) != 0) return errno;
     if (!S_ISDIR(facts.st_mode) && directories_alone) return EPERM;
-    // Which may have been opened for its place alone (O_PATH): fchmod(2) takes no such descriptor.
+    // By this name, because the descriptor may be one for the place alone (O_PATH), which fchmod(2) refuses.
     const std::string name = "/proc/self/fd/" + std::to_string(object.get());
     return chmod(name.c_str(), mode) == 0 ? 0 : errno;
 }

@@ -32,7 +32,7 @@ bool is_credentials(const std::string &name) noexcept
     return name == "auth.json" || name == "mcp-auth.json";
 }
 
-// pi truncates and rewrites in place: what does not parse is read again before it is called wrong.
+// pi truncates and rewrites in place: a document that does not parse is read again before it counts as wrong.
 json read_document(FdRef file, const std::string &name, const std::string &place, FdRef channel)
 {
     for (int attempt = 1;; ++attempt) {
@@ -51,7 +51,7 @@ std::string as_text(const json &document)
     return dump_with_numbers(document, 2) + "\n";
 }
 
-// Without waiting: whoever writes it in the agent's home holds its lock, and then it is read again under that.
+// Does not wait: a process that writes the file in the agent's home holds its lock, and then it is read again under that lock.
 InsideDocument read_inside(FdRef directory, const std::string &name)
 {
     const UniqueFd fd = open_at(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
@@ -66,15 +66,15 @@ InsideDocument read_inside(FdRef directory, const std::string &name)
     }
 }
 
-// Where sessions have a mount over a file, a rename onto it from out here takes that away in all of them (rename(2) says EBUSY to those
-// inside only). False when it is no file of its own.
+// Where sessions have a mount over a file, a rename onto it from out here takes that mount away in all of them (rename(2) says EBUSY only
+// to callers inside). False when `name` is not a file with this one name.
 bool write_in_place(FdRef directory, const std::string &name, const std::string &text)
 {
     const UniqueFd fd = open_at(directory, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
     struct stat facts {};
     if (!fd || fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_nlink != 1) return false;
     if (ftruncate(fd.get(), 0) != 0) throw_errno("emptying the agent's " + name);
-    write_whole(fd, text, "the agent's " + name); // torn by a kill it is restored at the next start
+    write_whole(fd, text, "the agent's " + name); // when a kill interrupts this, the next start restores the file
     return true;
 }
 
@@ -106,7 +106,7 @@ void DocumentWriter::take_host(const SyncMessage &document, FdRef file)
         hosts_[name] = read_document(file, name, place, channel_);
     } catch (const Failure &failure) {
         if (failure.status() != ExitStatus::configuration) throw;
-        // What agents can write keeps nobody from starting one: they could as well have removed it.
+        // A file that agents can write must not stop anybody from starting an agent: agents could also have removed it.
         if (!document.by_agents || !defence_is_on("agents-documents"))
             throw Failure(FailureKind::user_configuration, std::string(failure.what()) + "; nothing was changed");
         send_answer(channel_, "config: " + place + " is left out: " + failure.what());
@@ -159,7 +159,7 @@ DocumentVersions DocumentWriter::versions_before(const std::string &name, const 
 DocumentWriter::Merged DocumentWriter::merge_with(const InsideDocument &inside, const std::string &name, DocumentVersions versions) const
 {
     versions.inside = inside.document;
-    // Torn, e.g. the agent was killed while it wrote: what it had at the last sync.
+    // Half written, e.g. the agent was killed while it wrote: take what it had at the last sync.
     if (inside.is_broken) versions.inside = versions.base_written;
     if (!versions.inside) versions.forget_base(); // nothing was deleted key by key
     send_progress(channel_);                      // each of these steps may take a second for the largest document, and more on a busy host
@@ -202,11 +202,11 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
     if (is_settings) name_paths_that_leave(merged.document);
     if (is_settings && locked_settings_.get() >= 0) write_locked(merged.document, versions);
 
-    // A document only because it is managed: when that ends, what is inside is a file that was synced.
+    // A document only because the policy manages it: when the policy stops, the file inside counts as one that was synced.
     const std::string path = std::string(agent_directory) + "/" + name;
     if (is_wanted && !is_settings && !is_credentials(name) && manifest.find(path) == nullptr) manifest.intend(path, false);
 
-    // What did not count is not remembered: an entry that a managed key drove out, or a host whose class says that it is not copied. When
+    // Does not record what did not count: an entry that a managed key replaced, or a host file whose class says that it is not copied. When
     // it counts again it is new.
     json host = is_copied(plan_.classes.of(name)) ? versions.host : json::object();
     if (name == "auth.json")
@@ -214,7 +214,7 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
             host.erase(provider);
     const DocumentBase now{dump_with_numbers(host), dump_with_numbers(merged.chosen), dump_with_numbers(merged.document)};
     if (base == nullptr || *base != now) manifest.set_document(name, now);
-    manifest.flush(); // now: without it the host's version would win once more over what the agent does in between
+    manifest.flush(); // now: otherwise the host's version would win once more over what the agent does in between
 }
 
 void DocumentWriter::write_locked(const json &merged, DocumentVersions without_agents)
@@ -227,7 +227,7 @@ void DocumentWriter::write_locked(const json &merged, DocumentVersions without_a
         send_answer(channel_,
                     "config: what the agent added to its settings.json is too large to be locked (policy: settings_lock), and left out");
     }
-    // It lies in memory that all sessions share.
+    // The locked settings occupy memory that all sessions share.
     if (text.size() > locked_limit && defence_is_on("locked-limit"))
         throw Failure(FailureKind::user_configuration, "your settings.json is larger than " + std::to_string(locked_limit) +
                                                            " bytes, the most that the policy can lock (settings_lock); make it smaller");
@@ -241,7 +241,7 @@ void DocumentWriter::name_paths_that_leave(const json &settings)
     const auto managed = paths_that_leave(parse_json_object(rule->second.managed, "the managed settings.json"));
     std::size_t count = 0;
     for (const auto &path : paths_that_leave(settings)) {
-        if (std::find(managed.begin(), managed.end(), path) != managed.end()) continue; // the policy's, and no mistake of the user's
+        if (std::find(managed.begin(), managed.end(), path) != managed.end()) continue; // from the policy, so not a mistake of the user's
         if (++count > document_notice_limit) break; // the agent writes this file too: it decides neither how many there are nor how long
         send_answer(channel_, "config: " + (place == places_.end() ? "settings.json" : escape_for_display(place->second)) + ": " +
                                   escape_for_display(path.substr(0, 1024)) +

@@ -9,7 +9,7 @@
 
 namespace pi_agent {
 
-// What the agent's home has of one.
+// One document, as the agent's home has it.
 struct InsideDocument {
     std::optional<nlohmann::json> document;
     bool is_broken = false;
@@ -19,21 +19,21 @@ class DocumentWriter {
 public:
     DocumentWriter(const WritingPlan &plan, FdRef locked_settings, FdRef channel);
 
-    // The host's version, from the beginning of `file` (none: the host has none). Throws Failure(configuration) with "place:line:column"
-    // when it is not valid and does not become so while it is read again: the agent on the host rewrites its files in place. Where agents
-    // can have made it so, it is left out and told.
+    // Takes the host's version, from the beginning of `file` (none: the host does not have the document). The agent on the host rewrites
+    // its files in place, so an invalid one is read again for a while. Throws Failure(configuration) with "place:line:column" when it stays
+    // invalid. Where agents can have made it invalid, it is left out, and a message says so.
     void take_host(const SyncMessage &document, FdRef file);
 
-    // Of a path in the agent's home what may be a document's name; empty for any other.
+    // The part of a path in the agent's home that may be a document's name; empty for any other path.
     static std::string name_of(const std::string &path);
-    // Whether there is a document of this name that is merged. What neither the host has nor the policy sets is a file as any other, the
-    // agent's own or what the host had before.
+    // Whether a document of this name is merged. One that neither the host has nor the policy sets is a file like any other: the agent's
+    // own, or what the host had before.
     [[nodiscard]] bool merges(const std::string &name) const;
 
-    // All that are merged, into `directory`; `staging` as for Replacement. Only after every take_host.
+    // Writes all documents that are merged into `directory`; `staging` as for Replacement. Call it only after every take_host.
     void write(FdRef directory, FdRef staging, Manifest &manifest);
 
-    // That the settings name; known after write().
+    // The packages that the settings name; known after write().
     [[nodiscard]] const std::vector<AgentPackage> &packages() const noexcept { return packages_; }
 
 private:

@@ -20,7 +20,7 @@ constexpr std::size_t kept_notice_limit = 20;
 Packet receive_from_reader(FdRef transfer)
 {
     std::optional<Packet> packet = receive_packet(transfer, in_seconds(sync_patience_seconds));
-    // The reader died: it says why itself, and what was written so far is whole.
+    // The reader died: it reports the reason itself, and every file that was written so far is whole.
     if (!packet) throw Failure(ExitStatus::system_failure, "the process that reads your configuration ended early; try again");
     return std::move(*packet);
 }
@@ -97,7 +97,7 @@ void Fetching::bring(const Wanted &wanted, FdRef source, HostFacts facts)
     manifest_.set(wanted.path, ManifestEntry{false, facts, inside_facts(now), wall_clock_nanoseconds(), true});
 }
 
-// The times cannot tell whether the two still hold the same: their bytes can. False when they do not.
+// The times cannot tell whether the two files still hold the same, so this compares their bytes. False when they differ.
 bool Fetching::settle(const Wanted &wanted, FdRef directory, const std::string &name, FdRef source, const HostFacts &facts)
 {
     const UniqueFd inside = open_at(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);

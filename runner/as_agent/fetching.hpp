@@ -11,7 +11,7 @@ namespace pi_agent {
 
 Packet receive_from_reader(FdRef transfer);
 
-// What the agent had in the place of something of its user's is told, up to a number.
+// Names what the agent had where its user has something else, up to a number.
 class KeptNames {
 public:
     explicit KeptNames(FdRef channel) : channel_(channel) {}
@@ -23,7 +23,7 @@ private:
     std::size_t count_ = 0;
 };
 
-// A file that is to be brought in, or only compared with what is inside.
+// A file to bring in, or only to compare with the copy inside.
 struct Wanted {
     std::uint64_t number; // in the listing
     std::string path;

@@ -20,7 +20,7 @@ constexpr auto tick_interval = std::chrono::milliseconds(100);
 constexpr auto look_interval = std::chrono::milliseconds(20);
 constexpr int end_patience_seconds = 2;
 
-// In the forked child: nothing is thrown.
+// Runs in the forked child, and throws nothing.
 [[noreturn]] void become_script(pid_t parent, const HookCall &call, FdRef output, char *const *arguments, char *const *environment)
 {
     const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -34,7 +34,7 @@ constexpr int end_patience_seconds = 2;
     _exit(127);
 }
 
-// Kills what the script started, however this ends. What outlived its parent is our child.
+// Kills what the script started, however this ends. A process that outlived its parent becomes our child.
 struct Leftovers {
     Leftovers() = default;
     Leftovers(const Leftovers &) = delete;

@@ -1,4 +1,4 @@
-// Runs one shell script as the account that this process has, and leaves nothing of it running.
+// Runs one shell script as the account that this process has, and leaves none of its processes running.
 #pragma once
 
 #include "common/base/channel.hpp"
@@ -17,11 +17,11 @@ struct HookCall {
 struct HookEnd {
     bool in_time = false;
     int status = 0;     // as of waitpid(2); 0 is success
-    std::string output; // the end of what it wrote to stdout and stderr
+    std::string output; // the end of what it wrote to standard output and standard error
 };
 
-// stdin is empty. What it started is killed when it ends, or when `deadline` has passed. `tick` is called several times a
-// second; what it throws ends the script as well, so it should throw when whoever waits for this is gone.
+// Standard input is empty. What the script started is killed when it ends, or when `deadline` has passed. `tick` is called several times a
+// second. An exception from it ends the script as well, so it should throw when whoever waits for the script is gone.
 HookEnd run_hook(const AsUser &self, const HookCall &call, Deadline deadline, const std::function<void()> &tick);
 
 } // namespace pi_agent

@@ -20,7 +20,7 @@ constexpr std::size_t long_log_bytes = 1024UL * 1024;
 // Kernels before 6.13 stamp files with a clock that ticks every 1 to 10 ms; twice that, and more for file systems that round.
 constexpr std::int64_t settling_nanoseconds = 50'000'000;
 
-// As versions that knew no links wrote it, and as they read it: anything but 0 is a directory to them.
+// Numbers as versions without symlinks wrote them, and as they read them: they take anything but 0 for a directory.
 enum class PathKind : std::uint64_t { file = 0, directory = 1, link = 2 };
 
 PathKind kind_of(const ManifestEntry &entry) noexcept
@@ -75,7 +75,7 @@ bool ManifestEntry::is_settled() const noexcept
 
 Manifest::Manifest(FdRef log, FdRef spare) : log_(log), spare_(spare)
 {
-    // One that is too long is read as far as it goes: to refuse it would be to refuse every start from now on.
+    // A log that is too long is read as far as the limit: refusing it would refuse every start from now on.
     const struct stat facts = examine(log_, "examining the manifest of the config sync");
     if (facts.st_size > static_cast<off_t>(log_limit) && ftruncate(log_.get(), log_limit) != 0)
         throw_errno("cutting the manifest of the config sync");
@@ -103,7 +103,7 @@ Manifest::Manifest(FdRef log, FdRef spare) : log_(log), spare_(spare)
     if (log_bytes_ == 0) append(header_record());
 }
 
-// False for what this version does not know.
+// False for a record that this version does not know.
 bool Manifest::take(std::string_view record)
 {
     Decoder decoder(record);
@@ -142,7 +142,7 @@ ManifestEntry *Manifest::find(const std::string &path)
     if (next_ < order_.size() && order_[next_]->first == path) return &order_[next_++]->second;
     const auto found = entries_.find(path);
     if (found == entries_.end()) return nullptr;
-    // The next one is sought behind this one again: whole directories move, not single files.
+    // The next lookup begins at the following entry: whole directories move, not single files.
     if (next_ + 1 < order_.size() && order_[next_ + 1] == &*found) next_ += 2;
     return &found->second;
 }
@@ -268,12 +268,12 @@ InsideState LastDirectory::state(const std::string &path, const ManifestEntry *k
     const auto [directory_path, name] = split_last(path);
     const FdRef directory = look(directory_path);
     struct stat facts {};
-    // In a directory that the agent closed there may be anything.
+    // The agent closed this directory, and there may be anything in it.
     if (directory.get() < 0 || fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == EACCES ? InsideState::other : InsideState::absent;
     if (known == nullptr || known->inside.inode == 0 || (facts.st_mode & S_IFMT) != (known->is_link ? S_IFLNK : S_IFREG))
         return InsideState::other;
-    if (!defence_is_on("change-time")) { // as rsync looks: the agent can set both back
+    if (!defence_is_on("change-time")) { // as rsync looks: but the agent can set both back
         return known->inside.size == static_cast<std::uint64_t>(facts.st_size) && known->host.modified == nanoseconds_of(facts.st_mtim)
                    ? InsideState::as_synced
                    : InsideState::other;

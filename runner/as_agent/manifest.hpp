@@ -9,9 +9,9 @@
 
 namespace pi_agent {
 
-// What stat tells of a file inside. The agent can set back a size and a time of modification, but not the time of change.
+// What stat says about a file inside. The agent can set back a size and a time of modification, but not the time of change.
 struct InsideFacts {
-    std::uint64_t inode = 0; // 0: none of ours
+    std::uint64_t inode = 0; // 0: not a copy that the sync made
     std::uint64_t size = 0;
     std::int64_t changed = 0;
     friend bool operator==(const InsideFacts &, const InsideFacts &) = default;
@@ -27,7 +27,7 @@ struct ManifestEntry {
     // False when either side was written so shortly before that a later write may have the same times: compare the bytes once.
     [[nodiscard]] bool is_settled() const noexcept;
     bool was_seen = false; // in this sync, not stored
-    bool is_link = false;  // that the user's config has, and not what it leads to
+    bool is_link = false;  // a symlink that the user's config has, recorded instead of its target
 };
 
 // A document that is merged by key: what the host had, what was chosen of host and agent, and what was written, as JSON text.
@@ -38,7 +38,7 @@ struct DocumentBase {
     friend bool operator==(const DocumentBase &, const DocumentBase &) = default;
 };
 
-// The files are root's; only the writer reads and writes them, through descriptors that it was given.
+// Root owns the files; only the writer reads and writes them, through descriptors that it was given.
 class Manifest {
 public:
     // Reads `log`, and cuts off what a sync that was killed left half written. `spare` takes a rewritten log (rewrite()). Both O_RDWR.
@@ -52,16 +52,16 @@ public:
     [[nodiscard]] ManifestEntry *find(const std::string &path);
     [[nodiscard]] const DocumentBase *document(const std::string &name) const;
 
-    // Before a path that it does not know is made: a sync that is killed then leaves nothing that the next one takes for the agent's.
-    // On disk after flush().
+    // Call it before making a path that the log does not know: if the sync is killed then, the next one does not take the leftover for the
+    // agent's. On disk after flush().
     void intend(const std::string &path, bool is_directory, bool is_link = false);
     void set(const std::string &path, ManifestEntry entry);
     void forget(const std::string &path);
     void set_document(const std::string &name, const DocumentBase &base);
 
     void flush();
-    // Writes all that counts into `spare` when the log holds far more than that, and goes on there. True when it did: root puts it in
-    // place.
+    // Writes all live entries into `spare` when the log is far longer than they are, and goes on there. True when it did: root then puts it
+    // in place.
     bool rewrite_if_long();
 
 private:
@@ -78,26 +78,26 @@ private:
     std::size_t next_ = 0;
     std::unordered_map<std::string, DocumentBase> documents_;
     std::string pending_;
-    std::size_t stale_bytes_ = 0; // of records that a later one replaced, about
+    std::size_t stale_bytes_ = 0; // of records that a later one replaced, estimated
     std::size_t log_bytes_ = 0;
 };
 
 std::int64_t wall_clock_nanoseconds() noexcept;
 
-// Directories of the agent's home, whose paths come directory by directory: keeps the last one open.
+// Opens directories of the agent's home. Paths come directory by directory, so it keeps the last one open.
 class LastDirectory {
 public:
     explicit LastDirectory(FdRef top) : top_(top) {}
 
-    // Opens it only to look; none when there is none, or a link on the way, with errno.
+    // Opens a directory only to look. None, with errno, when it does not exist or a symlink is on the way.
     [[nodiscard]] FdRef look(const std::string &path);
-    // Opens it to remove what is in it; none as above.
+    // Opens it to remove what is in it; none in the same cases.
     [[nodiscard]] FdRef find(const std::string &path) { return open(path, find_own_directory_beneath); }
     // Makes it.
     [[nodiscard]] FdRef make(const std::string &path);
     // What is at `path`; only looks. `known`: what the manifest has of it, none when it has nothing.
     [[nodiscard]] InsideState state(const std::string &path, const ManifestEntry *known);
-    // After something was removed.
+    // Call it after something was removed.
     void forget() noexcept { known_ = false; }
 
 private:

@@ -20,7 +20,7 @@ void OnceTrees::take(const ListedEntry &entry, std::uint64_t number, const Manif
 {
     const bool is_directory = entry.kind == EntryKind::directory;
     const bool same_kind = known != nullptr && known->is_directory == is_directory;
-    const bool is_whole = same_kind && (is_directory || known->recorded != 0); // else a sync was killed over it: it is not the agent's
+    const bool is_whole = same_kind && (is_directory || known->recorded != 0); // otherwise a killed sync left it: not the agent's
     InsideState inside = InsideState::absent;
     if (is_directory && inside_.look(entry.path).get() >= 0)
         inside = InsideState::as_synced;
@@ -39,7 +39,7 @@ void OnceTrees::judge(Manifest &manifest, const std::vector<std::string> &unread
         if (!is_once || entry.was_seen || entry.is_directory || entry.recorded == 0) continue;
         if (inside_.state(path, &entry) != InsideState::as_synced) changed_.insert(whole_of(path));
     }
-    // A directory that the agent removed as a whole is one that it never had.
+    // A directory that the agent removed completely counts as one that it never had.
     for (const auto &one : entries_)
         if (one.entry.kind == EntryKind::directory && one.inside == InsideState::absent && whole_of(one.entry.path) == one.entry.path)
             changed_.erase(one.entry.path);

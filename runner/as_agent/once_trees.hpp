@@ -1,4 +1,4 @@
-// What is brought in once (class `once`): the user's as long as the agent changes nothing in it, then the agent's, as a whole.
+// Trees that are brought in once (class `once`): the user's as long as the agent changes nothing in one, then the agent's, as a whole.
 #pragma once
 
 #include "common/policy/config_classes.hpp"
@@ -25,13 +25,13 @@ public:
     OnceTrees(const ConfigClasses &classes, LastDirectory &inside) : classes_(classes), inside_(inside) {}
 
     void take(const ListedEntry &entry, std::uint64_t number, const ManifestEntry *known);
-    // When all are taken: what is the agent's. `unreadable`: what could not be listed as a whole.
+    // Call it when all entries are taken. Finds out what the agent changed. `unreadable`: what could not be listed completely.
     void judge(Manifest &manifest, const std::vector<std::string> &unreadable);
 
     [[nodiscard]] const std::vector<ListedOnce> &entries() const noexcept { return entries_; }
-    // What counts for one of these, after judge(): what the agent changed has changed as a whole.
+    // The state that counts for one of these, after judge(): when the agent changed a part, all of it counts as changed.
     [[nodiscard]] InsideState state_of(const std::string &path, InsideState itself) const;
-    // Those of which the user has something new that stays outside.
+    // The trees of which the user has something new that stays outside.
     [[nodiscard]] std::vector<std::string> left_behind() const;
 
 private:
@@ -43,7 +43,7 @@ private:
     std::set<std::string> changed_; // wholes
 };
 
-// The path within the config directory; empty for what lies elsewhere, and for that directory.
+// The path within the config directory; empty for a path elsewhere, and for that directory itself.
 std::string_view path_in_config(std::string_view path) noexcept;
 
 } // namespace pi_agent

@@ -18,7 +18,7 @@ namespace pi_agent {
 
 namespace {
 
-// Beside what every home is given (runner/as_agent/replacement.hpp).
+// Whether the agent's home holds anything there besides what every home is given (runner/as_agent/replacement.hpp).
 bool holds_own(FdRef directory, FdRef defaults, const std::string &place)
 {
     const UniqueFd given = find_beneath(defaults, place, O_RDONLY | O_DIRECTORY);
@@ -41,7 +41,7 @@ public:
 
     void run()
     {
-        // It may have been opened for us by somebody who needs no rights.
+        // Somebody who needs no rights may have opened it for us.
         if (defence_is_on("removal-rights")) fchmod(top_.get(), 0700); // best_effort: what is missing shows below
         do {
             left_ = removed_ = 0;
@@ -61,7 +61,7 @@ private:
             remove(directory, entry->d_name, entry->d_type, depth);
     }
 
-    // A directory is asked for first: it is opened or it is none, and whatever takes its place meanwhile is not entered.
+    // Tries to open a directory first. Whatever takes the name meanwhile is not entered.
     void remove(FdRef directory, const std::string &name, unsigned char type, int depth)
     {
         if (type != DT_REG) {
@@ -81,10 +81,10 @@ private:
         if (renameat2(directory.get(), name.c_str(), top_.get(), ("removed-" + random_hex(8)).c_str(), RENAME_NOREPLACE) != 0)
             return keep(errno == ENOENT, "moving " + escape_for_display(name));
         ++left_;
-        ++removed_; // from where it was: the next pass goes on
+        ++removed_; // from where it was: the next pass continues
     }
 
-    // The first problem is the one to tell: a directory that is not empty because of it comes later.
+    // Reports the first problem: a directory that is not empty because of it comes later.
     void keep(bool is_gone, const std::string &action)
     {
         if (is_gone) return;
@@ -128,7 +128,7 @@ std::string link_alias(const AsUser & /*agent*/, FdRef home, const std::string &
     const UniqueFd directory = find_beneath(home, alias_directory, O_RDONLY | O_DIRECTORY);
     if (!directory) return std::string("~/") + alias_directory + " of the agent's home is not a directory that the agent may enter";
     if (leads_to(directory, alias, target)) return {};
-    // What an earlier session with `paths: alias` left is an empty directory.
+    // Removes the empty directory that an earlier session with `paths: alias` left.
     if (unlinkat(directory.get(), alias.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT && errno != ENOTDIR)
         return shown + " of the agent's home is a directory of its own";
     if (symlinkat(target.c_str(), directory.get(), alias.c_str()) != 0) {

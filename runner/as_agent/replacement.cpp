@@ -26,7 +26,7 @@ std::string next_name()
     return std::to_string(++number);
 }
 
-// A file that grows meanwhile is noticed afterwards; one whose file system says less than it gives does not keep us here.
+// A file that grows meanwhile is noticed afterwards. A file whose file system reports less than it delivers does not keep us here.
 void copy_by_hand(FdRef from, FdRef to, std::uint64_t size, FdRef channel)
 {
     static std::vector<char> buffer(small_size);
@@ -63,7 +63,7 @@ void copy_bytes(FdRef from, FdRef to, std::uint64_t size, FdRef channel)
                                            "administrator to mount the whole directory users/NAME");
 }
 
-// Takes the place of `name`, whatever that is; a directory that is not empty is set aside, and its new name returned.
+// Replaces `name`, whatever it is. A directory that is not empty is set aside, and its new name returned.
 std::string move_into_place(FdRef staging, const std::string &temporary, FdRef directory, const std::string &name)
 {
     std::string kept;
@@ -94,12 +94,12 @@ std::string shown_default(const std::string &path)
     return std::string("the default file ") + build::defaults_path + "/" + escape_for_display(path);
 }
 
-// Walks both trees side by side. Only names and kinds are looked at where everything is there already.
+// Walks both trees side by side. Where everything already exists, it looks only at names and kinds.
 class Seeding {
 public:
     Seeding(FdRef staging, FdRef channel) : staging_(staging), channel_(channel) {}
 
-    // `path` is that of `from` beneath the defaults, "" or with a slash at its end.
+    // `path`: where `from` is beneath the defaults; "", or with a slash at its end.
     void directory(FdRef from, FdRef into, const std::string &path, int depth)
     {
         if (depth > defaults_depth_limit)
@@ -128,7 +128,7 @@ private:
     {
         struct stat facts {};
         const int flags = defence_is_on("seed-new") ? AT_SYMLINK_NOFOLLOW : 0;
-        // In a directory that the agent closed there may be anything.
+        // The agent closed this directory, and there may be anything in it.
         if (fstatat(into.get(), name.c_str(), &facts, flags) == 0 || errno != ENOENT) return;
         const UniqueFd source = find_beneath(from, name, O_RDONLY | O_NONBLOCK);
         if (!source || fstat(source.get(), &facts) != 0) throw_errno("opening " + shown_default(path + name) + " as the agent's account");
@@ -162,7 +162,7 @@ void Replacement::copy_from(FdRef source, HostFacts &facts, FdRef channel)
         const struct stat now = examine(source, "examining a config file");
         const HostFacts after = facts_of(now);
         if (after == facts) return;
-        facts = after; // it was written meanwhile: once more, from the beginning
+        facts = after; // it was written meanwhile: start again from the beginning
         const bool rewound = lseek(source.get(), 0, SEEK_SET) == 0 && lseek(fd_.get(), 0, SEEK_SET) == 0;
         if (!rewound || (attempt + 1 < copy_attempts && ftruncate(fd_.get(), 0) != 0)) throw_errno("copying a config file again");
     }

@@ -19,20 +19,21 @@ public:
 
     [[nodiscard]] FdRef fd() const noexcept { return fd_; }
 
-    // Fills it with `source`, from its beginning; `facts` are those of `source` before, and become those of what was copied when the
-    // source changed meanwhile. Calls send_progress(channel) at times.
+    // Fills it with `source`, from its beginning. `facts` describe `source` as it was before; when the source changed meanwhile, they
+    // become those of what was copied. Calls send_progress(channel) at times.
     void copy_from(FdRef source, HostFacts &facts, FdRef channel);
 
     void set_modified(std::int64_t nanoseconds);
 
-    // Before a commit: after a power cut it is the old or the new one, not an empty one (rename(2) alone promises nothing on disk).
+    // Call it before a commit: after a power cut the file is the old or the new one, not an empty one (rename(2) alone promises nothing on
+    // disk).
     void make_durable();
 
-    // Takes the place of `name` in `directory`. A directory there is removed when it is empty, else set aside (returned: its new name,
-    // else "").
+    // Replaces `name` in `directory`. A directory there is removed when it is empty, else set aside (returned: its new name, else "").
     std::string commit(FdRef directory, const std::string &name);
 
-    // Becomes `name` in `directory` only where nothing has that name, not even a link to nothing. False where it may not, or something has.
+    // Becomes `name` in `directory` only where nothing has that name, not even a symlink to nothing. False where it may not, or something
+    // has.
     bool commit_new(FdRef directory, const std::string &name);
 
 private:
@@ -42,13 +43,13 @@ private:
     bool committed_ = false;
 };
 
-// The same for a link that says `target`; nobody follows it here.
+// The same for a symlink with the text `target`; this follows no symlink.
 std::string put_link(FdRef staging, const std::string &target, FdRef directory, const std::string &name);
 
-// Gives the home the files that every home begins with, wherever it has none of that name: runs as the agent, follows no link. Copies each
-// regular file of `defaults`, at any depth, to the same place in `home` unless something has its name there, a link to nothing included.
-// What stands where a directory is needed (a file, a link, a directory that the agent closed) leaves out all beneath it. New files are made
-// in `staging`; send_progress(channel) is called at times.
+// Gives the home the files that every home begins with, wherever it has none of that name: runs as the agent, follows no symlink. Copies
+// each regular file of `defaults`, at any depth, to the same place in `home` unless something has its name there, a symlink to nothing
+// included. Where a directory is needed and something else is there (a file, a symlink, a directory that the agent closed), all beneath it
+// is left out. New files are made in `staging`; send_progress(channel) is called at times.
 void seed_defaults(const AsUser &agent, FdRef home, FdRef staging, FdRef defaults, FdRef channel);
 
 } // namespace pi_agent

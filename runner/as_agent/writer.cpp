@@ -23,7 +23,7 @@ public:
     {
     }
 
-    // Only looks: a failure until its end changes nothing.
+    // Only looks: a failure before its end changes nothing.
     void receive_listing()
     {
         for (;;) {
@@ -48,7 +48,7 @@ public:
     void bring_in_line()
     {
         remove_content_beneath(places_.staging);                                  // left by a sync that was killed
-        if (manifest_.rewrite_if_long()) send_answer(channel_, answer_rewritten); // now, too: what follows may fail each time
+        if (manifest_.rewrite_if_long()) send_answer(channel_, answer_rewritten); // now, because what follows may fail each time
         const UniqueFd agent = ensure_directory_beneath(places_.home, agent_directory);
         documents_.write(agent, places_.staging, manifest_);
         remove_what_the_host_deleted();
@@ -76,7 +76,7 @@ private:
             throw ProtocolError("the reader of the config listed a document as a file");
         ManifestEntry *known = manifest_.find(entry.path);
         const std::uint64_t number = entry.kind == EntryKind::file ? files_++ : files_;
-        // What was something else goes first.
+        // Remove what has another kind first.
         if (known != nullptr)
             known->was_seen =
                 known->is_directory == (entry.kind == EntryKind::directory) && known->is_link == (entry.kind == EntryKind::link);
@@ -98,7 +98,7 @@ private:
         const HostState host = known != nullptr && known->host == entry.facts ? HostState::unchanged : HostState::changed;
         const SyncAction action = decide_file(file_class, known != nullptr, host, inside_.state(entry.path, known));
         const bool mirrors = action == SyncAction::leave && file_class == FileClass::mirror && known != nullptr;
-        if (entry.kind == EntryKind::link) { // the way that it says may be another one, though the user's link is the same
+        if (entry.kind == EntryKind::link) { // the new path inside may differ, though the user's symlink is the same
             if (action == SyncAction::copy || (mirrors && !says(entry))) links_.push_back(entry);
         } else if (const bool unsure = mirrors && !known->is_settled(); unsure || action == SyncAction::copy) {
             fetching_.want({number, entry.path, unsure});
@@ -135,7 +135,7 @@ private:
         std::vector<std::string> gone;
         for (const auto &[path, entry] : manifest_.entries())
             if (!entry.was_seen && !documents_.merges(DocumentWriter::name_of(path)) && !is_unreadable(path)) gone.push_back(path);
-        // What lies in a directory comes after it by name, so this order empties a directory before it meets it.
+        // The content of a directory sorts after the directory's own name, so the reversed order empties a directory before removing it.
         std::sort(gone.begin(), gone.end(), std::greater<>());
         LastDirectory emptied(places_.home);
         for (std::size_t index = 0; index < gone.size(); ++index) {
@@ -156,7 +156,7 @@ private:
         if (action == SyncAction::leave) return;
         if (action == SyncAction::remove) {
             const FdRef directory = emptied.find(directory_path);
-            // Only what was synced: a directory in a file's place, or one that still holds something, is the agent's.
+            // Removes only what was synced. A directory where a file was, or one that is not empty yet, belongs to the agent.
             const bool removed =
                 directory.get() >= 0 && unlinkat(directory.get(), name.c_str(), known.is_directory ? AT_REMOVEDIR : 0) == 0;
             if (!removed && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR && errno != EISDIR &&
@@ -192,7 +192,7 @@ private:
         kept_.report(path, set_aside(directory, name));
     }
 
-    // Last: nothing is written by way of one. What they lead to is there.
+    // Last, so that nothing is written through a symlink, and their targets exist.
     void make_links()
     {
         for (const auto &link : links_)

@@ -30,10 +30,10 @@ struct WritingPlan {
     std::set<std::string> managed_providers;       // with keys in the managed environment
 };
 
-constexpr const char *answer_rewritten = "rewritten"; // at most once: the spare manifest is to take the manifest's place, now
+constexpr const char *answer_rewritten = "rewritten"; // at most once: root must now replace the manifest by the spare one
 
-// Receives from the reader over `transfer` and brings the agent's home in line: deletes what the host deleted, replaces each file
-// atomically, and nothing before every document was found valid. Sends notices and `answer_rewritten` over `channel`, then one empty
+// Receives from the reader over `transfer` and brings the agent's home in line: deletes what the host deleted, and replaces each file
+// atomically. It changes nothing before it found every document valid. Sends notices and `answer_rewritten` over `channel`, then one empty
 // answer.
 void write_config(const AsUser &agent, const WritingPlaces &places, const WritingPlan &plan, FdRef transfer, FdRef channel);
 

@@ -27,7 +27,7 @@ std::size_t copies_size()
     throw Failure(FailureKind::named_file, escape_for_display(path) + " of your arguments is not handed to the agent: " + why);
 }
 
-// A link that leads to something beside it stays one, so that what finds its parts through links finds them in the copy too.
+// A symlink to something beside it stays one: a program that finds its parts through symlinks finds them in the copy too.
 bool stays_in_copy(const std::string &target, int depth)
 {
     return !target.empty() && target.front() != '/' && !leads_above(target, depth);
@@ -108,7 +108,7 @@ private:
         copy_file(open_host_file(*inner), into, name);
     }
 
-    // None for what is left out: a link out of where agents write, one to nothing, what is gone meanwhile.
+    // None for what is left out: a symlink that leads out of where agents write, a symlink to nothing, or an entry that is gone.
     UserPlacePtr follow(const UserPlacePtr &place, const std::string &name)
     {
         try {
@@ -133,13 +133,14 @@ private:
     std::vector<std::string> notices_;
 };
 
-// The shell's own (`<(…)`) are none of this process, and of the kernel's files it sees those of root's processes.
+// Whether the kernel makes the path for a process. This process does not have the shell's descriptors (`<(…)`), and /proc shows it root's
+// processes.
 bool is_of_processes(const std::string &path)
 {
     return is_within(path, "/proc") || is_within(path, "/dev/fd");
 }
 
-// What is named in /dev and /sys is looked for in those that the session has.
+// Paths in /dev and /sys count as there: the session has its own.
 bool is_there_inside(const ShownPlaces &shown, const std::string &path)
 {
     return is_shown(shown, path) || is_within(path, "/dev") || is_within(path, "/sys");
@@ -163,7 +164,7 @@ Handed hand_one_over(const UserPaths &paths, const ArgumentFile &file, std::size
         copying.add(number, file.path, place);
         return Handed::copied;
     } catch (const NotFollowed &refusal) {
-        if (!refusal.leads_out() && (seen || file.as == NamedAs::text)) return Handed::left; // it is not there, for one
+        if (!refusal.leads_out() && (seen || file.as == NamedAs::text)) return Handed::left; // e.g. it does not exist
         if (!seen) refuse_copy(file.path, refusal.what());
         notices.push_back(escape_for_display(file.path) + " of your arguments is not handed to the agent: " + refusal.what());
         return Handed::left; // as far as the session sees it

@@ -44,7 +44,7 @@ std::string problem_of(const ProgramOutput &answer, const std::string &file)
     case ProgramOutput::End::exited:
         break;
     }
-    // 1: nothing found, or a file that it may not read, which is a warning to it.
+    // 1: nothing found, or a file that git may not read, which is only a warning to git.
     if (answer.status == 0 || (answer.status == 1 && answer.complaint.empty())) return "";
     return "git could not read " + place + ": " + one_line(answer.complaint);
 }
@@ -72,7 +72,7 @@ std::vector<FoundGitSetting> GitFiles::read(const std::string &file)
     return std::move(settings_);
 }
 
-// `from`: the directory in which `file` is to be looked for, where agents write; none where it is absolute.
+// `from`: the directory that `file` is relative to, where agents write; none where `file` is absolute.
 void GitFiles::read_into(const std::string &file, const UserPlacePtr &from, int depth)
 {
     UserPlacePtr place;
@@ -83,11 +83,11 @@ void GitFiles::read_into(const std::string &file, const UserPlacePtr &from, int 
         return;
     } catch (const SystemFailure &failure) {
         if (failure.error_number() == ENOENT || failure.error_number() == ENOTDIR) return;
-        if (from || failure.error_number() == ELOOP) { // git would read no loop of links either
+        if (from || failure.error_number() == ELOOP) { // git would refuse a loop of symlinks, too
             notices_.push_back(escape_for_display(file) + " is left out: " + failure.what());
             return;
         }
-        if (failure.error_number() != EACCES) throw; // git would open it by its name, whatever an agent has made of that meanwhile
+        if (failure.error_number() != EACCES) throw; // git would open it by its name, whatever an agent has put there meanwhile
     }
     HostFile opened;
     if (place && place->written_by != nullptr) {
@@ -107,7 +107,7 @@ void GitFiles::read_into(const std::string &file, const UserPlacePtr &from, int 
 
 std::vector<GitSetting> GitFiles::ask(const std::string &file, FdRef descriptor)
 {
-    // Which repository is at hand matters to conditions alone; what is wrong with it must not be said of this file.
+    // The repository at hand matters only to conditions; its own problems must not be blamed on this file.
     std::vector<std::string> environment = environment_for(home_);
     environment.emplace_back("GIT_DIR=/nonexistent");
     const bool is_open = descriptor.get() >= 0;

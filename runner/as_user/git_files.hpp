@@ -11,30 +11,30 @@
 
 namespace pi_agent {
 
-// What git takes a path in its settings for: "~/" is the user's home.
+// The path that git reads in a setting's value: "~/" is the user's home.
 std::string path_in_setting(const std::string &value, const std::string &home);
 
 struct FoundGitSetting {
     GitSetting setting;
-    std::string file;       // that it stands in
+    std::string file;       // that holds it
     bool by_agents = false; // an agent can have written it
 };
 
-// The user's files of git's settings, and what they include. Git reads each file by itself, and follows no include: one that lies where
-// agents write is handed to it open, so that it leads nowhere else (common/decide/user_paths.hpp).
+// The user's files of git's settings, and what they include. Git reads each file by itself, and follows no include. A file where agents
+// write is handed to git open, so that it leads nowhere else (common/decide/user_paths.hpp).
 class GitFiles {
 public:
-    // In the current directory, for which conditional includes count.
+    // Reads for the current directory, to which conditional includes refer.
     GitFiles(const AsUser &user, const UserPaths &paths, const std::string &home, Deadline deadline)
         : user_(user), paths_(paths), home_(home), deadline_(deadline)
     {
     }
 
-    // All settings of an absolute path, in git's order; nothing where it is missing. Throws Failure(configuration) with what is wrong with
-    // it.
+    // All settings of an absolute path, in git's order; empty where the file is missing. Throws Failure(configuration) with what is wrong
+    // with it.
     std::vector<FoundGitSetting> read(const std::string &file);
 
-    // What agents can have made unusable, and what is wrong with the repository at hand, each as a text.
+    // Files that agents can have made unusable, and what is wrong with the repository at hand, each as a text.
     [[nodiscard]] const std::vector<std::string> &notices() const noexcept { return notices_; }
 
 private:

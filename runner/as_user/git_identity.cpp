@@ -33,7 +33,7 @@ namespace {
 constexpr std::array<std::pair<const char *, const char *>, 2> default_files{
     {{"core.attributesfile", "/.config/git/attributes"}, {"core.excludesfile", "/.config/git/ignore"}}};
 
-// Sorts what was found into what passes and what is said of the rest.
+// Sorts the settings into those that pass and notices about the others.
 class Passing {
 public:
     Passing(const UserPaths &paths, const std::string &home, const std::string &shown) : paths_(paths), home_(home), shown_(shown) {}
@@ -103,7 +103,7 @@ private:
 
     void say(std::string notice) { found_.notices.push_back(std::move(notice)); }
 
-    // What is missing is no mistake to git.
+    // A missing file is not an error for git.
     void copy(const FoundGitSetting &one)
     {
         const auto &[name, value] = one.setting;

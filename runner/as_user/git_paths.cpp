@@ -33,7 +33,7 @@ bool is_there(const GuardedTree &tree, const std::string &path)
                                                "(projects.protect); ask its owner to make it readable for you, or to remove it");
 }
 
-// What is not of the asked kind is nothing of git's, and what has gone; no other failure (errno) means that there is nothing.
+// git ignores what has another kind than the one asked for, and what has gone. Any other errno means that nobody can tell.
 void require_nothing_there(const GuardedTree &tree, const std::string &path)
 {
     const int problem = errno;
@@ -108,14 +108,14 @@ private:
         found_.push_back({base, path, standin, false, false, is_inner});
     }
 
-    // What the session was started in is told from what else is there before anything is listed: a submodule may be both.
+    // Call it before anything is listed. Records the git directories that the session was started in: one may also be a submodule's.
     void note_own(const std::string &gitdir)
     {
         own_.insert(gitdir);
         if (auto common = common_of(gitdir)) own_.insert(std::move(*common));
     }
 
-    // The git directory that this one shares with others, or itself; none where it lies in another tree, or is none.
+    // The git directory that this one shares with others, or itself; none where it is in another tree, or is not a directory.
     std::optional<std::string> common_of(const std::string &gitdir)
     {
         const auto text = small_text(tree_, gitdir, "commondir");
@@ -124,7 +124,7 @@ private:
         return common.kind == ShownPath::Kind::directory ? std::optional(std::move(common.path)) : std::nullopt;
     }
 
-    // What a worktree shares with others may lie in another tree, or in none.
+    // What a worktree shares with others may be in another tree, or may not exist.
     void add_gitdir(const std::string &own)
     {
         const auto common = common_of(own);
@@ -133,14 +133,14 @@ private:
         add_common(*common);
     }
 
-    // The git directory that belongs to a working tree; none where it is in another tree, or nobody's.
+    // The git directory that belongs to a working tree; none where it is in another tree, or does not exist.
     std::optional<std::string> follow_dot_git(const std::string &working_tree)
     {
         ShownPath place = find_shown(tree_, working_tree, ".git");
         if (place.kind == ShownPath::Kind::other) {
             const auto text = small_text(tree_, "", place.path);
             const auto gitdir = text ? gitdir_in(*text) : std::nullopt;
-            if (!gitdir) return std::nullopt; // git takes no such repository
+            if (!gitdir) return std::nullopt; // git does not accept such a repository
             place = find_shown(tree_, split_last(place.path).first, *gitdir);
         }
         return place.kind == ShownPath::Kind::directory ? std::optional(place.path) : std::nullopt;
@@ -209,7 +209,7 @@ private:
         const UniqueFd directory = look_beneath(tree_.top, join_path(gitdir, below), O_RDONLY | O_DIRECTORY);
         if (!directory) {
             require_nothing_there(tree_, join_path(gitdir, below));
-            if (errno == ELOOP) found_.push_back({gitdir, below, Standin::none, true}); // the link at least
+            if (errno == ELOOP) found_.push_back({gitdir, below, Standin::none, true}); // guard at least the symlink
             return {};
         }
         std::vector<std::string> names = names_in(directory);

@@ -33,8 +33,8 @@ std::optional<Inode> inode_of(FdRef directory, const std::string &path, int foll
     return Inode{facts.st_dev, facts.st_ino};
 }
 
-// What is never shown, and every directory above it up to the home: whatever is the same as one of these holds it, by whatever path. With
-// the paths: what is masked in a cache may be in it there, and nowhere else.
+// What is never shown, and every directory above it up to the home: a directory with the inode of one of these holds it, by whatever path.
+// Each comes with its path: what is masked in a cache may be there, and nowhere else.
 std::multimap<Inode, std::string> hidden_inodes(FdRef home)
 {
     std::set<std::string> paths{""};
@@ -45,11 +45,10 @@ std::multimap<Inode, std::string> hidden_inodes(FdRef home)
         }
     std::multimap<Inode, std::string> inodes;
     for (const auto &path : paths)
-        for (const int follow : {AT_SYMLINK_NOFOLLOW, 0}) // it may be a link to where it is kept
+        for (const int follow : {AT_SYMLINK_NOFOLLOW, 0}) // it may be a symlink to the real place
             if (const auto inode = inode_of(home, path, follow))
                 inodes.emplace(*inode, path);
-            else if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP &&
-                     errno != EACCES) // what the user may not see is shown to nobody
+            else if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP && errno != EACCES) // nobody is shown what the user may not see
                 throw_errno("looking at ~/" + path);
     return inodes;
 }
@@ -84,7 +83,7 @@ private:
 
     [[nodiscard]] std::string problem_of(FdRef directory, const std::string &cache)
     {
-        if (!hidden_) hidden_ = hidden_inodes(home_); // most homes have nothing of the lists, and need no look
+        if (!hidden_) hidden_ = hidden_inodes(home_); // most homes hold none of the listed paths, and need no look
         const auto inode = inode_of(directory, "");
         bool is_hidden = !inode;
         if (inode)
@@ -99,7 +98,7 @@ private:
     OpenedHome &found_;
 };
 
-// What is mounted inside the root is hidden from the agent, so a directory there would not be seen.
+// Mounts inside the root are hidden from the agent, so a directory there would not be seen.
 UniqueFd enter(FdRef parent, const std::string &name)
 {
     const std::uint64_t inside = defence_is_on("tmpdir-beneath") ? RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV : 0;
@@ -129,7 +128,7 @@ OpenedHome find_home_directories(const Account &user, const ToolchainsPolicy &to
     OpenedHome found;
     if (toolchains.readable.paths.empty() && toolchains.caches.paths.empty()) return found;
     const UniqueFd home = open_at(FdRef(AT_FDCWD), user.home, O_PATH | O_DIRECTORY);
-    if (!home) return found; // whatever needs it says so
+    if (!home) return found; // whatever needs the home reports it
     found.path = kernel_path(home);
     HomeFinder finder(home, found);
     finder.look_at(toolchains.readable.paths, false);

@@ -27,8 +27,8 @@ UniqueFd reopen(FdRef place, int flags = 0)
     return open_at(FdRef(AT_FDCWD), "/proc/self/fd/" + std::to_string(place.get()), O_RDONLY | O_NONBLOCK | O_NOCTTY | flags);
 }
 
-// The first component of a path that is a link to nothing, or "". Such a link is a mistake; nothing at all is a new user. Keeps no errno
-// but ENOENT, with which the path was found missing.
+// The first component of a path that is a symlink to nothing, or "". Such a symlink is a mistake; a missing path just means a new user.
+// Preserves only the errno ENOENT, with which the path was found missing.
 std::string find_dangling_link(const std::string &path)
 {
     std::string found;
@@ -68,8 +68,8 @@ HostFile open_followed(const std::function<UserPlacePtr()> &follow)
     }
 }
 
-// A file that lies in the directory itself, where agents do not write: one call finds it. None where it is a link or a mount point, and for
-// what lies deeper: a directory on the way can be one that agents write in, by whatever name it is come to.
+// A file directly in the directory, where agents do not write: one call finds it. None for a symlink, a mount point, or a deeper path:
+// agents may write in a directory on the way, whatever name leads to it.
 UniqueFd open_without_links(const UserPlace &from, const std::string &name)
 {
     if (from.written_by != nullptr || name.find('/') != std::string::npos) return UniqueFd();

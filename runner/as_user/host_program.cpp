@@ -24,14 +24,14 @@ constexpr const char *program_path = "PATH=/usr/local/bin:/usr/bin:/bin:/run/cur
 constexpr int not_found_status = 127;
 constexpr std::size_t complaint_limit = 500;
 
-// In the forked child, in which nothing may be thrown.
+// Runs in the forked child, where nothing may be thrown.
 [[noreturn]] void become_program(pid_t parent, const Pipe &output, const Pipe &complaint, const std::vector<std::string> &paths,
                                  const std::vector<int> &inputs, char *const *arguments, char *const *environment)
 {
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     std::vector<int> fds = {inputs.empty() ? nothing : inputs[0], output.writing.get(), complaint.writing.get()};
     if (inputs.size() > 1) fds.push_back(inputs[1]);
-    // Whoever waits for the program is killed at its own deadline, and takes it along.
+    // The process that waits for the program is killed at its own deadline, and takes the program with it.
     const int at_parents_death = defence_is_on("program-end") ? SIGKILL : 0;
     if (nothing < 0 || !place_descriptors(fds) || close_range(static_cast<unsigned>(fds.size()), ~0U, 0) != 0 || !unblock_signals() ||
         prctl(PR_SET_PDEATHSIG, at_parents_death, 0, 0, 0) != 0 || getppid() != parent || signal(SIGPIPE, SIG_DFL) == SIG_ERR)
@@ -41,7 +41,7 @@ constexpr std::size_t complaint_limit = 500;
     _exit(not_found_status);
 }
 
-// Takes what is there; closes `from` at its end.
+// Takes what is there to read; closes `from` at its end.
 void take(UniqueFd &from, std::string &into)
 {
     std::array<char, 4096> chunk{};
@@ -100,7 +100,7 @@ ProgramOutput run_host_program(const AsUser & /*user*/, const std::vector<std::s
 
     ProgramOutput result;
     const bool complete = read_all(output, complaint, limit, deadline, result);
-    if (!complete) kill(program, SIGKILL); // and not waited for: a file system that does not answer keeps it
+    if (!complete) kill(program, SIGKILL); // but does not wait for it: a file system that does not answer can hold it
     int status = 0;
     while (complete && waitpid(program, &status, 0) < 0)
         if (errno != EINTR) throw_errno("waiting for " + command.front());

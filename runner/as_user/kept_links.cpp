@@ -35,7 +35,7 @@ public:
     {
     }
 
-    // False where it does not stay.
+    // False where it leaves the tree.
     bool follow(const std::string &target)
     {
         if (!go_on_with(target)) return false;
@@ -59,7 +59,7 @@ private:
         return true;
     }
 
-    // The text decides, as it does in an agents' directory: nothing outside is looked at.
+    // The text decides, as it does in an agents' directory: this looks at nothing outside.
     bool begin_at_top(Components &parts)
     {
         for (const auto &name : tree_.names) {
@@ -87,7 +87,7 @@ private:
         const UniqueFd place = find_beneath(tree_.top->fd, path, O_PATH);
         struct stat facts {};
         if (!place || fstat(place.get(), &facts) != 0) return false;
-        // A link on the way is one inside only if the agent gets it as it is.
+        // A symlink on the way is a symlink inside only if the agent gets it unchanged.
         if (S_ISLNK(facts.st_mode)) return may_lead_to_(path) && go_on_with(read_link(place, ""));
         is_directory_ = S_ISDIR(facts.st_mode);
         at_ = std::move(next);

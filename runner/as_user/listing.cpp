@@ -102,7 +102,7 @@ bool Listing::is_listed(const std::string &path) const
 
 void Listing::visit(const UserPlacePtr &parent, const std::string &name, const std::string &path)
 {
-    if (is_document(path)) return; // whatever has become of it since it was sent
+    if (is_document(path)) return; // whatever happened to it since it was sent
     const bool listed = is_listed(path);
     if (!listed && !plan_.classes.copies_below(path)) return;
     const bool by_agents = parent->written_by != nullptr;
@@ -114,7 +114,7 @@ void Listing::visit(const UserPlacePtr &parent, const std::string &name, const s
     if (amount.entries() % 256 == 0)
         send_progress(channel_, "looking at " + shown("") + " (" + std::to_string(amount.entries()) + " entries)");
 
-    // Cheap for what lies in the directory itself; a link, another file system or what agents write is looked at more closely.
+    // Cheap for an entry of the directory itself. A symlink, another file system, or a place where agents write gets a closer look.
     struct stat facts {};
     if (fstatat(parent->fd.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0)
         return skip(path, SystemFailure(errno, "examining").what());
@@ -143,7 +143,7 @@ ListedTree Listing::tree_at(const UserPlacePtr &top, const std::string &path) co
     return ListedTree{top, path, {top->path, join_path(source().directory, path)}};
 }
 
-// What a link leads to must be as much the user's as the link: else the agent could change what its user mirrors.
+// The target of a symlink must belong to the user as much as the symlink: otherwise the agent could change what its user mirrors.
 bool Listing::may_lead_to(const std::string &path, FileClass own) const
 {
     if (!source().is_config) return true;
@@ -151,7 +151,7 @@ bool Listing::may_lead_to(const std::string &path, FileClass own) const
     return there == own || there == FileClass::mirror;
 }
 
-// False where it is to be followed.
+// False where the symlink must be followed.
 bool Listing::keep_link(const UserPlacePtr &parent, const std::string &name, const std::string &path, const struct stat &facts)
 {
     const std::string target = read_link(parent->fd, name);
@@ -185,14 +185,14 @@ void Listing::take(const std::string &path, const struct stat &facts, bool liste
     add(EntryKind::file, path, told);
 }
 
-// Against whose bounds an entry counts; `whole` is its tree of class `once`, or "".
+// The amount that an entry counts against; `whole` is its tree of class `once`, or "".
 ListedAmount &Listing::amount_of(const std::string &path, const std::string &whole, bool by_agents)
 {
     if (!whole.empty()) return for_once_[path.substr(0, path.find('/'))];
     return by_agents ? from_agents_ : from_user_;
 }
 
-// What agents fill must not keep their user from starting one.
+// Agents must not stop their user from starting one by filling a directory.
 void Listing::too_many(bool by_agents, const std::string &path)
 {
     const std::string what = "holds more than " + std::to_string(entry_limit) + " entries";
@@ -206,7 +206,7 @@ std::string Listing::whole_of(const std::string &path) const
     return source().is_config && plan_.classes.of(path) == FileClass::once ? plan_.classes.whole_of(path) : "";
 }
 
-// A part of it would be of no use, and nobody who has much of it is kept from starting: it may be for the user's own agent alone.
+// A part of the tree would be of no use. Its size must not stop a start: it may be for the user's own agent alone.
 void Listing::leave_out(const std::string &whole)
 {
     if (left_out_.insert(whole).second)
@@ -239,7 +239,7 @@ void Listing::flush()
     pending_ = 0;
 }
 
-// `keep`: nothing is known of what is there, so that what was copied before stays.
+// `keep`: nobody knows what is there now, so what was copied before stays.
 void Listing::skip(const std::string &path, const std::string &reason, bool keep)
 {
     skipped_.name(shown(path), reason);

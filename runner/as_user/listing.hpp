@@ -18,14 +18,14 @@ namespace pi_agent {
 
 constexpr std::uint64_t config_file_limit = std::uint64_t{256} << 20U;
 
-// To the writer, which ends first where something is wrong with what it wrote.
+// Sends to the writer, which ends first when something goes wrong with its writing.
 void send_to_writer(FdRef transfer, const SyncMessage &message, const std::vector<int> &fds = {});
-// For whoever learns that the writer has ended: it told the runner why, and the runner ends us.
+// Call it when the writer has ended: it told the runner why, and the runner ends us.
 [[noreturn]] void wait_for_the_end();
 
 std::string shown_of(const ConfigSource &source, const std::string &path);
 
-// What is left out is named, up to a number.
+// Names what is left out, up to a number.
 class SkippedNames {
 public:
     explicit SkippedNames(FdRef channel) : channel_(channel) {}
@@ -37,7 +37,7 @@ private:
     std::size_t count_ = 0;
 };
 
-// A file of the listing, to be opened when the writer wants it.
+// A file of the listing, opened when the writer asks for it.
 struct ListedFile {
     std::size_t source;
     std::string path; // relative to the source
@@ -50,7 +50,7 @@ public:
     {
     }
 
-    // Of one source, whose top is open.
+    // Lists one source, whose top is open.
     void list(std::size_t number, const UserPlacePtr &top);
     void end();
 

@@ -61,7 +61,7 @@ private:
         }
     }
 
-    // A file is read by each of its names (hard links), also by one in `.git`. Most projects have none, and are walked once.
+    // A file can be read by each of its names (hard links), also by one in `.git`. Most projects have no such names, and are walked once.
     void mask_other_names()
     {
         const std::size_t masked = found_.paths.size();
@@ -107,7 +107,7 @@ private:
         if (Clock::now() > deadline_) give_up("the search takes longer than " + std::to_string(mask_search_seconds) + " seconds");
     }
 
-    // After a failed look (errno). What is not gone could be masked, or another name of what is.
+    // Call it after a failed look (errno). A path that still exists could be one to mask, or another name of a masked file.
     void pass_over(const std::string &path)
     {
         if (errno == EACCES) return close(path);
@@ -115,13 +115,13 @@ private:
             give_up(escape_for_display(path) + " cannot be examined (" + SystemFailure(errno, "look").what() + ")");
     }
 
-    // The owner's rights are the owner's to change, and inside the agent is the owner: what it closed in one session, it would open in the
-    // next. What is closed by somebody else stays so.
+    // An owner may change permissions, and inside the agent has the owner's rights: what it closed in one session, it would open in the
+    // next. What somebody else closed stays closed.
     void close(const std::string &path)
     {
         const bool lets_pass = find_beneath(tree_.top, path, O_PATH).is_open();
         if (!lets_pass && errno != EACCES) return pass_over(path);
-        const std::string closed = lets_pass ? path : split_last(path).first; // which lets itself be read, and not passed
+        const std::string closed = lets_pass ? path : split_last(path).first; // it can be read, but not entered
         if (!is_own_directory(tree_, closed) || !defence_is_on("mask-closed")) return;
         if (closed.empty()) give_up("you may not enter it");
         if (pass_ != Pass::other_names) unseen_.insert(closed);
@@ -130,7 +130,7 @@ private:
         closed_.insert(closed);
     }
 
-    // What lies in a closed directory could be masked, and a file with a name that nobody sees could lie there.
+    // A closed directory could hold something to mask, and a name of a masked file that nobody can see.
     void mask_names_of_unseen()
     {
         for (const auto &[inode, file] : with_several_names_) {

@@ -18,7 +18,7 @@ namespace pi_agent {
 
 namespace {
 
-// Not a defence: it keeps people's mistakes from the agent.
+// Not a defence: it stops people from handing the agent a wrong file by mistake.
 void require_certificates(const std::string &content)
 {
     if (!defence_is_on("certificates-only")) return;
@@ -28,7 +28,7 @@ void require_certificates(const std::string &content)
         throw Failure(ExitStatus::configuration, "it holds no certificate in PEM format (-----BEGIN CERTIFICATE-----)");
 }
 
-// Where a path leads to; none where the user may not look, and the view shows it: the agent's home.
+// Where a path leads; none where the user may not look, and the view shows it: the agent's home.
 std::optional<UserPlacePtr> find_place(const UserPaths &paths, const std::string &path, const ShownPlaces &shown)
 {
     try {
@@ -42,7 +42,7 @@ std::optional<UserPlacePtr> find_place(const UserPaths &paths, const std::string
     }
 }
 
-// The content, or none where the view shows the file under this name. Throws Failure where it can do neither.
+// The content, or none where the view shows the file under this name. Throws Failure where neither is possible.
 std::optional<std::string> read_certificates(const UserPaths &paths, const std::string &path, const ShownPlaces &shown, std::size_t limit)
 {
     if (path.front() != '/') throw Failure(ExitStatus::configuration, "it is not an absolute path");
@@ -79,7 +79,7 @@ void look_at_directories(CertificateFiles &files, const CertificateVariable &var
 }
 
 constexpr const char *system_known_hosts = "/etc/ssh/ssh_known_hosts";
-// OpenSSH's own format says in its beginning how it is encrypted; the older one in a header.
+// OpenSSH's own format says at its beginning how the key is encrypted; the older one says it in a header.
 bool has_passphrase(std::string_view key)
 {
     const std::string_view begin = "-----BEGIN OPENSSH PRIVATE KEY-----\n";
@@ -119,7 +119,7 @@ std::string read_known_hosts(const UserPaths &paths, const std::string &path, st
     }
 }
 
-// Whether neither it nor a directory that could hold it is there; a link to nothing is there.
+// Whether the file and every directory that could hold it are missing; a symlink to nothing is not missing.
 bool is_missing(const UserPaths &paths, const std::string &path)
 {
     const auto [directory, name] = split_last(path);
@@ -128,12 +128,12 @@ bool is_missing(const UserPaths &paths, const std::string &path)
         return faccessat(holder->fd.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && (errno == ENOENT || errno == ENOTDIR);
     } catch (const SystemFailure &failure) {
         return failure.error_number() == ENOENT || failure.error_number() == ENOTDIR;
-    } catch (const NotFollowed &) { // told by who opens it
+    } catch (const NotFollowed &) { // whoever opens it reports this
         return false;
     }
 }
 
-// Said of a file of the user's own: what it holds is theirs, and in most homes others reach it.
+// Only for a file of the user's own. The user decides what it holds, and in most homes others can reach it.
 void tell_of_open_key(const HostFile &file, const std::string &name, HostVariables &variables)
 {
     const auto is_key = [&](const EnvAssignment &one) { return one.where.starts_with(name + ":") && !providers_of_key(one.name).empty(); };
@@ -159,7 +159,7 @@ void read_host_env_file(const UserPaths &paths, const std::string &path, HostVar
         }
         tell_of_open_key(file, name, variables);
     } catch (const Failure &failure) {
-        if (!file.by_agents) throw; // what agents can write keeps nobody from starting one
+        if (!file.by_agents) throw; // a file that agents can write must not stop anybody from starting one
         variables.notices.push_back("variables are left out: " + std::string(failure.what()));
     }
 }

@@ -17,7 +17,7 @@ namespace pi_agent {
 
 // --- Files of certificates that variables name, such as a company's own authority, read as the user.
 
-// What the session sees at its own path.
+// A place that the session sees at its own path.
 struct ShownPlaces {
     const HostView &view;
     std::string project;
@@ -26,8 +26,8 @@ struct ShownPlaces {
 
 bool is_shown(const ShownPlaces &shown, const std::string &path);
 
-// For a process of the user's. What lies in `shown` places is left alone; what is no file of certificates, or cannot be read, is left alone
-// and told.
+// For a process of the user's. A file in a `shown` place is left alone. A file without certificates, or one that cannot be read, is left
+// alone too, and a notice says so.
 CertificateFiles read_certificate_files(const UserPaths &paths, const std::vector<CertificateVariable> &variables,
                                         const ShownPlaces &shown);
 
@@ -36,58 +36,58 @@ CertificateFiles read_certificate_files(const UserPaths &paths, const std::vecto
 constexpr std::size_t copies_size_limit = 32UL << 20U; // bytes of one start
 constexpr std::size_t copies_count_limit = 2000;       // files and directories of one start
 
-// For a process of the user's. Copies each that the session does not see into `copies`, an empty directory of the user's: file N, from 1,
-// into the directory N. What is not there is left to the agent, which says so in its own words. Throws Failure(usage) for what cannot be
-// handed over: what is no file, cannot be read, is too large, or is not to be followed.
+// For a process of the user's. Copies each file that the session does not see into `copies`, an empty directory of the user's: file N, from
+// 1, into the directory N. A missing file is left to the agent, which reports it in its own words. Throws Failure(usage) for what cannot be
+// handed over: not a file, unreadable, too large, or behind a symlink that must not be followed.
 HandedFiles copy_named_files(const UserPaths &paths, const std::vector<ArgumentFile> &files, const ShownPlaces &shown, FdRef copies);
 
 // --- Keys of the user's that the policy names: for `git push` and `git fetch` over ssh, with the hosts that the user knows; for commits.
 
-// For a process of the user's. Keys are absolute, and can be none; `home` is the user's.
+// For a process of the user's. Keys are absolute, and may be missing; `home` is the user's home.
 SshFiles read_ssh_files(const UserPaths &paths, const std::optional<std::string> &key, const std::optional<std::string> &signing_key,
                         const std::string &home);
 
 // --- The user's own files of variables that a policy names, read as the user.
 
-// For a process of the user's. A file that is missing says nothing; what is no file, cannot be read, is larger than env_file_limit or is
-// not in the syntax of one is Failure(configuration); where agents can have made it so, it is left out, and `notices` say so.
+// For a process of the user's. A missing file sets nothing. Throws Failure(configuration) for what is not a file, cannot be read, is larger
+// than env_file_limit or breaks the syntax. Where agents can have made it so, it is left out, and `notices` say so.
 HostVariables read_host_env_files(const UserPaths &paths, const std::vector<std::string> &files, const std::string &home);
 
-// --- Opens what a user's config names, as that user: files and directories only, never what acts or waits when it is opened, and nothing
-// outside of an agents' directory that something in there leads to (common/decide/user_paths.hpp).
+// --- Opens what a user's config names, as that user: only files and directories, never anything that acts or waits when it is opened. From
+// an agents' directory nothing leads out (common/decide/user_paths.hpp).
 
-// For processes that have become the user; links are followed with the user's rights.
+// For processes that have become the user; symlinks are followed with the user's rights.
 struct HostFile {
     UniqueFd fd; // O_RDONLY, a regular file; none when it cannot be read
     HostFacts facts;
-    std::string problem;    // then
-    bool by_agents = false; // it lies where agents write, or what lies there kept it from being read
+    std::string problem;    // if it cannot
+    bool by_agents = false; // it is where agents write, or something there kept it from being read
 };
 
 constexpr const char *no_regular_file = "it is not a regular file, but a directory, a pipe, a socket or a device";
 
-// Relative to a directory that was come to.
+// `path` is relative to a directory that a walk has reached.
 HostFile open_host_file(const UserPaths &paths, const UserPlacePtr &from, const std::string &path);
-// Absolute.
+// `path` is absolute.
 HostFile open_host_file(const UserPaths &paths, const std::string &path);
-// What a walk has come to already: what was looked at is what is opened.
+// Opens what a walk has already reached: exactly what was looked at.
 HostFile open_host_file(const UserPlace &place);
 
-// None when it is missing, and when agents can have made it unusable: then `left_out` says how. Throws Failure(configuration) when it is no
-// readable directory or a link to nothing; `what` names it in messages.
+// None when it is missing, and when agents can have made it unusable: then `left_out` says how. Throws Failure(configuration) when it is
+// not a readable directory, or is a symlink to nothing; `what` names it in messages.
 UserPlacePtr open_source_directory(const UserPaths &paths, const std::string &path, const std::string &what, std::string &left_out);
 
-// Its entries can be read; none where they cannot (errno), or it is no directory.
+// Opens it so that its entries can be read; none where that fails (errno), or it is not a directory.
 UniqueFd open_to_list(const UserPlace &directory);
 
-// A file in such a directory: none when it is missing or left out, and refused as the directory is; `place` names it.
+// A file in such a directory: none when it is missing or left out, with the same refusals as for the directory; `place` names it.
 HostFile open_document(const UserPaths &paths, const UserPlacePtr &directory, const std::string &name, const std::string &place,
                        std::string &left_out);
 
 // Waits while the agent, run by the user on the host, holds its lock on a file (a directory called name.lock, younger than ten seconds).
 void wait_for_lock(FdRef directory, const std::string &name, int patience_milliseconds);
 
-// True for what the kernel makes up (/proc, /sys): a child of root's process sees root's things there.
+// True for files that the kernel generates (/proc, /sys): a child of root's process sees root's things there.
 bool is_kernels(FdRef place);
 
 } // namespace pi_agent

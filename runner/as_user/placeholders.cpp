@@ -1,5 +1,5 @@
-// Placeholders in a user's project. One that another session still uses stays, and whoever is last removes it: what is a mount point among
-// the host's cannot be removed, and of the others is written down who uses them (runner/root/session/placeholder_records.cpp).
+// Placeholders in a user's project. One that another session still uses stays, and the last session removes it: a mount point among the
+// host's mounts cannot be removed, and for the others it is recorded who uses them (runner/root/session/placeholder_records.cpp).
 #include "runner/as_user/git_paths.hpp"
 
 #include "common/base/error.hpp"
@@ -32,7 +32,7 @@ bool may_not(int error)
     return error == EACCES || error == EPERM || error == EROFS;
 }
 
-// Never seen half written: a commondir without its text would stop git. True when it is there afterwards, whoever made it.
+// Nobody sees it half written: a commondir without its text would stop git. True when it exists afterwards, whoever made it.
 bool make_file(FdRef parent, const std::string &name, std::string_view text)
 {
     UniqueFd file = open_at(parent, ".", O_TMPFILE | O_WRONLY, 0644);
@@ -124,7 +124,7 @@ void remove_placeholder(FdRef top, const std::string &path)
     if (fstat(fd.get(), &opened) != 0 || fstatat(parent.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) return;
     if (!is_same_file(opened, named)) return;
     if (unlinkat(parent.get(), name.c_str(), *kind == Standin::directory ? AT_REMOVEDIR : 0) == 0) return;
-    // Somebody uses it as a directory: then it is theirs.
+    // Somebody uses it as a directory: then it belongs to them.
     if (errno == ENOTEMPTY || errno == EEXIST) fchmod(fd.get(), opened.st_mode & 0777U); // best_effort
 }
 

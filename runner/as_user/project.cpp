@@ -73,7 +73,7 @@ bool obey(FdRef channel, std::array<UniqueFd, 3> &stdio)
     return true;
 }
 
-// False when the wrapper is gone, or broke the protocol: a request has descriptors, what follows it has none.
+// False when the wrapper is gone, or broke the protocol: only the request itself may come with descriptors.
 bool relay(FdRef wrapper, FdRef channel)
 {
     try {
@@ -181,7 +181,7 @@ void let_pipes_be_opened(const std::array<UniqueFd, 3> &stdio)
         struct statx facts {};
         if (!stdio[index] || statx(stdio[index].get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MODE, &facts) != 0)
             continue;
-        // All anonymous pipes lie on one file system of the kernel's; one with a name belongs to whoever made it.
+        // All anonymous pipes are on one file system of the kernel's; a named one belongs to whoever made it.
         if (!S_ISFIFO(facts.stx_mode) || makedev(facts.stx_dev_major, facts.stx_dev_minor) != anonymous.st_dev) continue;
         const mode_t way = index == 0 ? S_IROTH : S_IWOTH;
         fchmod(stdio[index].get(), (facts.stx_mode & 0777U) | way); // best_effort: another's pipe stays as it is

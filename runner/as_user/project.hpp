@@ -27,35 +27,34 @@ void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claim
 // (runner/root/errand/session_watch.hpp).
 void serve_caller(const Account &caller, const AccessRules &rules, const ToolchainsPolicy &toolchains, FdRef wrapper, FdRef channel);
 
-// --- Which descriptors a caller may hand to the agent as stdin, stdout and stderr (design rule 4).
+// --- Which descriptors a caller may hand to the agent as standard input, output and error (design rule 4).
 
-// Throws Failure(denied) unless each is a FIFO, regular file, socket, or /dev/null, /dev/zero or /dev/full: a directory reaches host
-// files through "..", an O_PATH descriptor is a directory in disguise, and a terminal can be typed into.
-// Those that are on the user's terminal did not come: the session's own takes their place.
+// Throws Failure(denied) unless each is a FIFO, regular file, socket, or /dev/null, /dev/zero or /dev/full. A directory reaches host files
+// through "..", an O_PATH descriptor is a directory in disguise, and a terminal can be typed into. Descriptors on the user's terminal were
+// not sent: the session's own terminal replaces them.
 void check_stdio(const std::array<UniqueFd, 3> &stdio, const OnTerminal &on_terminal);
 
-// As the caller: lets the agent open their own anonymous pipes by name (/dev/stdout, /dev/stderr), for what it may do with them anyway.
-// Files keep the modes that the caller gave them.
+// As the caller: lets the agent open the caller's own anonymous pipes by name (/dev/stdout, /dev/stderr), for what it may do with them
+// anyway. Files keep the modes that the caller gave them.
 void let_pipes_be_opened(const std::array<UniqueFd, 3> &stdio);
 
 // --- Which git repository a working directory belongs to, and where git keeps that repository's data: found as its user.
 
-// Both run with the user's rights: `.git` and what it names are anybody's text, and an agent may have written it. So a git directory is
-// believed only where it names this repository in turn (a worktree's `gitdir`, a submodule's core.worktree) and what is shown has what git
-// wants of a git directory: an agent that never saw it cannot have brought about both. None where no directory up to the file system's own
-// top has a `.git`.
+// Both run with the user's rights. Anybody, also an agent, may have written `.git` and what it names. So a git directory is believed only
+// where it names this repository in turn (a worktree's `gitdir`, a submodule's core.worktree) and has what git wants of a git directory: an
+// agent that never saw it cannot have caused both. None where no directory up to the file system's own top has a `.git`.
 std::optional<Repository> find_repository(FdRef cwd);
 
-// --- Finds, as the user, what of the home is shown to the tools inside (policy: toolchains).
+// --- Finds, as the user, which directories of the home the tools inside are shown (policy: toolchains).
 
-// With the rights of `user`, who this process must be. Follows no symbolic link below the home: an agent that can write where one leads
-// could let it lead elsewhere. A directory that a mount made the same as one around what no session is shown is a problem.
+// With the rights of `user`, who this process must be. Follows no symlink below the home: an agent that can write where one leads could
+// change where it leads. A directory that a mount made identical with one that must stay hidden, or with one above it, is a problem.
 OpenedHome find_home_directories(const Account &user, const ToolchainsPolicy &toolchains);
 
 // --- The temporary directory that a user names (--pi-agent-tmpdir), made as that user inside the root that the session mounts.
 
-// As the caller: nothing is made that they could not make themselves. `place` beneath `root`; `mask` is the caller's umask. Throws
-// Failure(denied) when it cannot be made there, or is not the caller's own directory.
+// As the caller: makes only what they could make themselves. `place` beneath `root`; `mask` is the caller's umask. Throws Failure(denied)
+// when it cannot be made there, or is not the caller's own directory.
 void make_user_tmpdir(const Account &caller, FdRef root, const std::string &place, unsigned mask);
 
 } // namespace pi_agent

@@ -17,7 +17,7 @@ namespace {
 struct Placeholder {
     std::string path;
     Standin standin;
-    bool is_target; // to be mounted over; else it is above one
+    bool is_target; // must be mounted over; otherwise it is above such a path
 };
 
 struct FoundPaths {
@@ -80,7 +80,7 @@ private:
         if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);
     }
 
-    // What belongs to the repository's own git directory, too, is not of another one. True for what was not there before.
+    // A path that also belongs to the repository's own git directory does not count as inner. True for a path that was not listed before.
     bool take_path(const std::string &path, bool is_inner)
     {
         const auto [at, is_new] = is_inner_.emplace(path, is_inner);
@@ -149,7 +149,7 @@ FoundPaths find(const GuardedTree &tree, const std::vector<GuardedPath> &wanted)
     return finder.take();
 }
 
-// Outside of a repository the paths mean what is there, and nothing is made: it would lie among the user's projects.
+// Outside a repository the policy's paths mean only what exists, and nothing is made: it would be among the user's projects.
 Standin standin_of(const PolicyPath &path, const GuardedTrees &trees)
 {
     if (!trees.repository) return Standin::none;
@@ -164,7 +164,7 @@ std::vector<GuardedPath> wanted_in_project(const GuardedTrees &trees, const Proj
     else
         for (const auto &path : *policy.protect)
             wanted.push_back({trees.repository.value_or(""), path.path, standin_of(path, trees), false, false});
-    // What the next session shows depends on it.
+    // The next session decides by it what to show.
     if (policy.scope == ProjectScope::project && trees.repository && defence_is_on("project-stays"))
         wanted.push_back({*trees.repository, ".git", Standin::none, false, true});
     return wanted;
@@ -183,7 +183,7 @@ std::vector<FoundPaths> find_all(const GuardedTrees &trees, const ProjectsPolicy
     return found;
 }
 
-// A placeholder below one that could not be made cannot be made either.
+// A placeholder below a missing one cannot be made either.
 std::vector<std::string> make(const GuardedTree &tree, const std::vector<Placeholder> &placeholders)
 {
     std::vector<std::string> targets;

@@ -1,4 +1,4 @@
-// What of a project is protected or masked, found by a child with the user's identity: root parses nothing of a repository (design rule 1).
+// What is protected or masked in a project, found by a child with the user's identity: root parses no part of a repository (design rule 1).
 #pragma once
 
 #include "common/base/channel.hpp"
@@ -19,10 +19,10 @@ namespace pi_agent {
 
 constexpr std::size_t guarded_texts_limit = 2 * protect_limit;
 
-// Of one tree. All paths are relative to it, canonical when they were found, and any bytes.
+// The paths of one tree. All are relative to it, canonical when they were found, and any bytes.
 struct GuardedPaths {
-    std::vector<std::string> read_only;    // what is there, links themselves included
-    std::vector<std::string> placeholders; // what was not there and gets one, what is above a thing first
+    std::vector<std::string> read_only;    // what exists, symlinks themselves included
+    std::vector<std::string> placeholders; // what is missing and gets one, parents first
     std::vector<std::string> kept;         // directories that must stay where they are
     std::vector<std::string> masked;
     std::vector<std::string> notices;
@@ -35,8 +35,8 @@ struct GuardedPaths {
     }
 };
 
-// What there is to search: the project, in it the repository and the working directory (both relative to it), and git directories of that
-// repository elsewhere.
+// What to search: the project, in it the repository and the working directory (both relative to it), and git directories of that repository
+// elsewhere.
 struct GuardedTrees {
     GuardedTree project;
     std::optional<std::string> repository;
@@ -44,13 +44,13 @@ struct GuardedTrees {
     std::vector<GuardedTree> git_directories;
 };
 
-// In the child: finds them, sends an answer for each tree, the project first, and at each order makes the placeholders of one tree and says
-// which of them are there to be mounted over. Until the other end is closed.
+// In the child: finds the paths and sends an answer for each tree, the project first. At each order it makes the placeholders of one tree
+// and says which of them exist to be mounted over. It ends when the other end is closed.
 void serve_guarded_paths(const AsUser &user, const GuardedTrees &trees, const ProjectsPolicy &policy, FdRef channel);
 
 std::string order_for_tree(std::size_t index);
 
-// In the parent. Throws ProtocolError for what no such child sends: the rest of the runner may take every path for one beneath its tree.
+// In the parent. Throws ProtocolError for what no such child sends: the rest of the runner may rely on every path being beneath its tree.
 GuardedPaths decode_guarded_paths(std::string_view bytes);
 std::vector<std::string> decode_paths(std::string_view bytes);
 
@@ -61,20 +61,20 @@ struct MaskedPaths {
     std::vector<std::string> notices;
 };
 
-// Links are neither masked nor followed, `.git` is not entered. A directory of the user's that the user may not search is masked whole.
-// Throws Failure(limit) when the project is too large to be searched, or too much is found: never an incomplete answer.
+// Symlinks are neither masked nor followed, and `.git` is not entered. A directory of the user's that the user may not search is masked as
+// a whole. Throws Failure(limit) when the project is too large to search, or when too much is found: never an incomplete answer.
 MaskedPaths find_masked(const GuardedTree &tree, const std::vector<PolicyPath> &patterns);
 
-// --- Protected files have one name: by another one (a hard link) a file is changed whatever is mounted over the first.
+// --- Gives protected files a single name: through another one (a hard link) a file can be changed, whatever is mounted over the first.
 
-// In a child that is the user. Who made the other name does not matter: a session in another repository of the root could have.
+// In a child that is the user. It does not matter who made the other name: a session in another repository of the root could have.
 class SingleNames {
 public:
     explicit SingleNames(const GuardedTree &tree);
 
-    // Of the file at `path` (canonical, relative to the top), or of every file in the directory there: one with several names that the user
-    // may change is replaced by a copy with the same owner, mode (but setuid and setgid), times and attributes. Throws
-    // Failure(configuration) for one that cannot be replaced, and Failure(limit) where that is too much to look at or to replace.
+    // Checks the file at `path` (canonical, relative to the top), or every file in the directory there. A file with several names that the
+    // user may change is replaced by a copy with the same owner, mode (without setuid and setgid), times and attributes. Throws
+    // Failure(configuration) for one that cannot be replaced, and Failure(limit) where there is too much to look at or to replace.
     void require(const std::string &path);
 
     // What was replaced, for people.

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int lock_patience_milliseconds = 1000;
 
-// Lists the sources, and opens what is asked for by number.
+// Lists the sources, and opens by number what the writer asks for.
 class Reading {
 public:
     Reading(const ReadingPlan &plan, FdRef transfer, FdRef channel)
@@ -38,7 +38,7 @@ public:
         }
     }
 
-    // Names are looked at, and no session is.
+    // Looks at names, and at no session.
     void tell_sessions_outside()
     {
         const UserPlacePtr &top = tops_.front();
@@ -52,7 +52,7 @@ public:
                             shown_of(plan_.sources.front(), plan_.sessions_outside) +
                             ") stay outside, since they may hold what your agent read in other places; to bring copies of them in, "
                             "start once with: pi --pi-agent-sessions");
-        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): there are none to tell of
+        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): without sessions there is nothing to report
         }
     }
 

@@ -1,5 +1,5 @@
-// The reading half of the config sync: runs as the user, opens everything the user's config names, follows links with the user's rights
-// only, and out of no directory that agents write in.
+// The reading half of the config sync: runs as the user, opens everything that the user's config names, and follows symlinks with the
+// user's rights only. It follows none out of a directory that agents write in.
 #pragma once
 
 #include "common/base/fd.hpp"
@@ -23,13 +23,13 @@ struct ReadingPlan {
     std::vector<ConfigSource> sources;
     ConfigClasses classes;
     std::vector<std::string> documents; // of the config directory: sent first, and not listed
-    AgentPlaces agents;                 // what lies there leads nowhere else
-    std::string sessions_outside = {};  // of the config directory: told, once, where there are some; empty: none stay outside
+    AgentPlaces agents;                 // content of these places leads nowhere else
+    std::string sessions_outside = {};  // of the config directory: named once, where it holds sessions; empty: none stay outside
 };
 
 // Tells the writer over `transfer` (both ways) what there is and hands it what it asks for; sends the names of what is skipped, each as one
-// answer, over `channel`; an empty answer means done. Throws Failure(configuration) when a source is no readable directory, or a document
-// no readable file.
+// answer, over `channel`; an empty answer means done. Throws Failure(configuration) when a source is not a readable directory, or a
+// document not a readable file.
 void read_config(const AsUser &user, const ReadingPlan &plan, FdRef transfer, FdRef channel);
 
 } // namespace pi_agent

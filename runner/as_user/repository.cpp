@@ -26,7 +26,7 @@ struct stat stat_of(FdRef fd)
     return examine(fd, "examining a repository");
 }
 
-// Empty where there is no such regular file, or it is longer than any that git writes.
+// Empty where there is no such regular file, or it is longer than any file that git writes.
 std::string read_small(FdRef directory, const char *name)
 {
     const UniqueFd file = open_at(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -61,7 +61,7 @@ std::string joined(const std::string &from, const std::string &path)
     return text;
 }
 
-// What git itself takes for one (its is_git_directory): an agent that never saw a directory cannot have made these in it.
+// What git itself accepts as one (its is_git_directory): an agent that never saw a directory cannot have made these in it.
 bool is_git_directory(FdRef directory)
 {
     for (const char *name : {"HEAD", "objects", "refs"}) {
@@ -96,7 +96,7 @@ GitDirectory open_git_directory(FdRef from, const std::string &path)
     return found;
 }
 
-// Where a worktree's data lies in that of the main repository: COMMON/worktrees/NAME and nowhere else.
+// Where a worktree's data belongs in the main repository's git directory: COMMON/worktrees/NAME and nowhere else.
 bool lies_in_worktrees_of(FdRef directory, FdRef common)
 {
     const std::string path = kernel_path(directory);
@@ -125,7 +125,7 @@ std::vector<GitDirectory> follow(FdRef top)
     if (shared.problem.empty() && defence_is_on("git-back-link") && !lies_in_worktrees_of(own.directory, shared.directory))
         shared.problem = "it does not hold the worktree's own";
     if (shared.problem.empty() && defence_is_on("git-directory") && !is_git_directory(shared.directory)) shared.problem = not_gits;
-    if (own.problem.empty()) own.problem = shared.problem; // what belongs to none of git's is none of git's
+    if (own.problem.empty()) own.problem = shared.problem; // a worktree's part is believed only with the shared directory
     found.push_back(std::move(shared));
     return found;
 }

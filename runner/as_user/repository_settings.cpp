@@ -66,7 +66,7 @@ RepositorySettings read_repository_settings(const GuardedTree &tree, const std::
     RepositorySettings found;
     found.signs = own.signs_commits ? own.signs_commits : own.signs_tags;
     if (own.signs_tags.value_or(false)) found.signs = true;
-    // A key in the project itself is there inside, too.
+    // A key in the project itself also exists inside.
     if (own.format == "ssh" && !own.key.empty() && find_shown(tree, repository, own.key).kind == ShownPath::Kind::other)
         found.signs = false;
     std::set<std::string> names;

@@ -1,4 +1,4 @@
-// What the files of a repository ask of git that a session may not be able to do: to sign, and filters that start programs.
+// What the files of a repository ask of git that a session may not be able to do: signing, and filters that start programs.
 #pragma once
 
 #include "runner/as_user/git_paths.hpp"
@@ -12,12 +12,12 @@ namespace pi_agent {
 
 struct RepositorySettings {
     std::optional<bool> signs;        // commits or tags, where its own settings say so
-    std::vector<std::string> filters; // that attributes name and its own settings do not, each once
+    std::vector<std::string> filters; // that attributes name and its own settings do not define, each once
 };
 
-// In a child that is the user. Agents may have written all of it: it is content, read within `tree`, and no git runs. `below` is the
+// In a child that is the user. Agents may have written all of it: it is read as content, within `tree`, and no git runs. `below` is the
 // working directory; `git_directory` the repository's, where that is another tree. Attributes count from the repository's top down to
-// `below`: to look through the whole tree costs too much. Throws Failure for what cannot be read.
+// `below`: looking through the whole tree costs too much. Throws Failure for what cannot be read.
 RepositorySettings read_repository_settings(const GuardedTree &tree, const std::string &repository, const std::string &below,
                                             const GuardedTree *git_directory);
 

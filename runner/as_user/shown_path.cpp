@@ -19,9 +19,9 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t links_at_most = 40; // as the kernel has it
+constexpr std::size_t links_at_most = 40; // the kernel's own limit
 
-// One walk: what is still to come, and where it stands.
+// One walk: the components that are left, and where it is now.
 class Walk {
 public:
     Walk(const GuardedTree &tree, const std::string &base) : tree_(tree), mount_(mount_id(tree.top)) { found_.path = base; }
@@ -45,7 +45,7 @@ private:
         return false;
     }
 
-    // Puts a path before what is still to come. False when it leads out.
+    // Puts a path before the components that are left. False when it leads out.
     bool go(const std::string &path)
     {
         std::vector<std::string> names = path_components(path);
@@ -88,7 +88,7 @@ private:
         }
         found_.path = path;
         if (S_ISDIR(facts.st_mode)) return true;
-        found_.kind = ShownPath::Kind::other; // what is asked for below a file cannot be made as long as it is there
+        found_.kind = ShownPath::Kind::other; // nothing can be made below a file as long as it exists
         return false;
     }
 

@@ -26,7 +26,7 @@ constexpr std::size_t copied_size_limit = 16UL << 20U; // bytes of one file: it 
 constexpr std::size_t attributes_limit = 64UL * 1024;  // of a list and of a value (xattr(7))
 constexpr int copying_attempts = 3;                    // of a file that is written meanwhile
 constexpr std::size_t paths_named = 3;
-constexpr mode_t kept_mode = 01777; // of a file that is copied: it was no copy that somebody gave the right to act as its owner
+constexpr mode_t kept_mode = 01777; // without setuid and setgid: nobody gave a copy the right to act as its owner
 
 bool is_unchanged(const struct stat &before, const struct stat &now)
 {
@@ -47,7 +47,8 @@ bool may_change(FdRef parent, const std::string &name, const struct stat &facts)
     return false;
 }
 
-// The new file, with a name only where the file system has none without. It goes with this object, but for the name that it was given.
+// The new file. It gets a temporary name at once only where the file system cannot make a file without one. This object removes it, unless
+// it has taken its final name.
 class Copy {
 public:
     Copy(FdRef parent, const std::string &name)
@@ -80,7 +81,7 @@ public:
         return futimens(fd_.get(), times.data()) == 0 && fdatasync(fd_.get()) == 0; // after a power cut it is the old one or this
     }
 
-    // What somebody has renamed there since `replaced` was looked at gets its place back (ESTALE).
+    // A file that somebody has renamed to this name since the look at `replaced` gets its name back (ESTALE).
     [[nodiscard]] bool take_the_place_of(const std::string &name, const struct stat &replaced)
     {
         const std::string itself = "/proc/self/fd/" + std::to_string(fd_.get());
@@ -88,14 +89,14 @@ public:
         is_named_ = true;
         if (!exchange_with(name)) {
             if (errno != EINVAL) return false;
-            // best_effort: this file system (NFS) exchanges nothing, and the moment since the look stays.
+            // best_effort: this file system (NFS) exchanges nothing, so a moment since the look remains.
             is_named_ = renameat(parent_.get(), temporary_.c_str(), parent_.get(), name.c_str()) != 0;
             return !is_named_;
         }
         if (holds(replaced)) return true;
         struct stat own {};
         is_named_ = exchange_with(name) && fstat(fd_.get(), &own) == 0 && holds(own);
-        if (!is_named_) static_cast<void>(exchange_with(name)); // best_effort: a third one came; nothing of theirs is removed
+        if (!is_named_) static_cast<void>(exchange_with(name)); // best_effort: a third file came between; nobody else's file is removed
         errno = ESTALE;
         return false;
     }
@@ -112,7 +113,7 @@ private:
         return fstatat(parent_.get(), temporary_.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 && is_same_file(facts, file);
     }
 
-    // Access lists and the user's own; others are the system's to set.
+    // Copies access lists and the user's own attributes; the system sets the others.
     [[nodiscard]] bool take_attributes(FdRef source)
     {
         std::string names(attributes_limit, '\0');
@@ -176,7 +177,7 @@ void SingleNames::require(const std::string &path)
     const UniqueFd parent = look_beneath(tree_.top, above, O_PATH | O_DIRECTORY);
     struct stat facts {};
     if (!parent || fstatat(parent.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
-        if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EACCES) return; // it went away: mounting it will tell
+        if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EACCES) return; // it went away: the mount will report it
         throw_errno("examining " + escape_for_display(join_path(tree_.path, path)));
     }
     if (S_ISREG(facts.st_mode)) return make_single(parent, path, facts);
@@ -189,7 +190,7 @@ void SingleNames::require(const std::string &path)
     }
 }
 
-// Of somebody else's the agent can change as little as the user. The user's own it could open again.
+// In somebody else's directory the agent can change as little as the user. The user's own directory it could open again.
 void SingleNames::take_closed(const std::string &path, int error)
 {
     const bool is_closed = error == EACCES;

@@ -1,6 +1,6 @@
-// The system calls that a session may make where no systemd filters them, and how root's differ: those of @system-service (systemd.exec(5),
-// systemd-analyze(1) syscall-filter, as of 257) for 64-bit architectures, without what is denied, and what runner/filter/call_rules.cpp
-// judges by its arguments.
+// The system calls that a session may make where no systemd filters them, and how root's differ. They are those of @system-service
+// (systemd.exec(5), systemd-analyze(1) syscall-filter, as of 257) for 64-bit architectures, without what is denied, and without what
+// runner/filter/call_rules.cpp judges by its arguments.
 #pragma once
 
 #include <string_view>
@@ -43,8 +43,8 @@ constexpr const char *allowed_calls[] = {
     "unlink", "unlinkat", "utime", "utimensat", "utimes", "vfork", "vmsplice", "wait4", "waitid", "write", "writev",
 };
 
-// ... of which a process of root's makes none once its session is prepared: it starts no program, makes no device, no extended attribute
-// and no server, tells nobody else how to run, and reads no tty.
+// ... of which root's processes make none once their session is prepared: they start no program, make no device, extended attribute or
+// server, change no other process' scheduling, and read no tty.
 constexpr std::string_view withheld_from_root[] = {
     "accept", "accept4", "execve", "execveat", "fremovexattr", "fsetxattr", "io_submit", "ioctl", "ioprio_set", "listen",
     "lremovexattr", "lsetxattr", "migrate_pages", "mknod", "mknodat", "move_pages", "removexattr", "removexattrat",
@@ -52,18 +52,18 @@ constexpr std::string_view withheld_from_root[] = {
     "setxattrat",
 };
 
-// ... and what removing a session takes beside: its mounts, and paths that lead nowhere else.
+// ... and what the removal of a session needs besides: its mounts, and openat2(2) for paths that lead nowhere else.
 constexpr const char *root_calls[] = {"umount2", "openat2"};
 
-// What a process needs that changes modes of directories which it is handed, and nothing else (runner/as_agent/directory_modes.hpp); the
-// rest is the C library's.
+// What a process needs that only changes modes of directories which it is handed (runner/as_agent/directory_modes.hpp); the rest is for the
+// C library.
 constexpr const char *mode_calls[] = {
     "recvmsg", "sendmsg", "poll", "ppoll", "fstat", "newfstatat", "chmod", "fchmodat", "close", "exit", "exit_group", "clock_gettime",
     "brk", "mmap", "munmap", "mremap", "madvise", "futex", "rt_sigreturn", "restart_syscall",
 };
 
-// What no session calls. Around other restrictions (io_uring, io_uring-made sockets and files), into other processes, keyrings and file
-// handles, or out of the view.
+// What no session calls. These go around other restrictions (io_uring, io_uring-made sockets and files), into other processes, keyrings and
+// file handles, or out of the view.
 constexpr const char *denied_calls[] = {
     "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "pidfd_getfd", "add_key", "request_key", "keyctl",
     "name_to_handle_at", "open_by_handle_at", "bpf", "perf_event_open", "mount", "umount2", "open_tree", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr",

@@ -24,8 +24,8 @@ struct ModeCall {
     unsigned argument;
 };
 
-// Calls that can set the setuid or setgid bit of a file that then belongs to the user on the host: of one that is there, and of a new one.
-// Not mkdir(2), whose mode has neither for the kernel.
+// Calls that can set the setuid or setgid bit of a file that then belongs to the user on the host: of an existing one, and of a new one.
+// Not mkdir(2), where the kernel takes neither from the mode.
 constexpr std::array changing_calls = {ModeCall{"chmod", 1}, ModeCall{"fchmod", 1}, ModeCall{"fchmodat", 2}, ModeCall{"fchmodat2", 2}};
 constexpr std::array making_calls = {ModeCall{"mknod", 1}, ModeCall{"mknodat", 2}, ModeCall{"creat", 1}};
 
@@ -42,7 +42,8 @@ ArgumentTest has_bits(unsigned index, std::uint64_t bits)
 constexpr std::array<std::uint64_t, 7> namespaces = {CLONE_NEWNS,   CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
                                                      CLONE_NEWUSER, CLONE_NEWPID,    CLONE_NEWNET};
 
-// No namespace; and sockets of root's too, whose account database may be asked anywhere (nsswitch.conf(5)).
+// For agents and root: clone(2) without namespaces, and sockets. Root needs sockets because its account database may be anywhere
+// (nsswitch.conf(5)).
 std::vector<CallAllowance> shared_allowances()
 {
     std::uint64_t any_namespace = 0;
@@ -54,8 +55,9 @@ std::vector<CallAllowance> shared_allowances()
     return allowances;
 }
 
-// A netlink socket is asked for interfaces, addresses and routes (rtnetlink(7)), and what changes those takes a capability. The other
-// protocols are each a part of the kernel of its own. They end as one does that the kernel lacks. socketpair(2) would load it, too.
+// Only netlink sockets of NETLINK_ROUTE pass: they read interfaces, addresses and routes (rtnetlink(7)), and changing those takes a
+// capability. Each other protocol is a part of the kernel of its own. Calls for one end as in a kernel without it. socketpair(2) would load
+// it, too.
 void add_netlink(std::vector<CallDenial> &denials)
 {
     const ArgumentTest is_netlink{0, low_half, AF_NETLINK};
@@ -114,16 +116,17 @@ std::vector<CallDenial> call_denials(SetGidCalls set_gid)
             for (const int flag : {O_CREAT, O_TMPFILE & ~O_DIRECTORY})
                 denials.push_back(
                     {call.name, {has_bits(call.argument - 1, static_cast<std::uint64_t>(flag)), has_bits(call.argument, bit)}, EPERM});
-    // The unit's RestrictNamespaces= does that too, but systemd writes "none at all" down as an empty value, which it reads as "any" again:
-    // a reload between a unit's start and its first process takes it away (seen with systemd 252).
+    // The unit's RestrictNamespaces= does that too. But systemd writes "none at all" down as an empty value, which it reads as "any" again:
+    // a reload between a unit's start and its first process takes the restriction away (seen with systemd 252).
     for (const auto kind : namespaces)
         denials.push_back({"clone", {has_bits(0, kind)}, EPERM});
     // Typing into a terminal (CVE-2017-5226); the upper half of the argument is ignored by the kernel, so it is masked away.
     for (const std::uint64_t request : {std::uint64_t{TIOCSTI}, std::uint64_t{TIOCLINUX}})
         denials.push_back({"ioctl", {{1, low_half, request}}, EPERM});
     add_netlink(denials);
-    // Who holds a lease on a file is asked before anybody opens it otherwise, and may keep them waiting (fcntl(2): 45 s): the user, whose
-    // files those of the project are, and every program of theirs. A delegation (Linux 6.19) is one that directories have as well.
+    // The kernel asks the holder of a lease on a file before anybody else opens it, and the holder may keep them waiting (fcntl(2): 45 s).
+    // That would hit the user, who owns the files of the project, and every program of theirs. A delegation (Linux 6.19) is a lease that
+    // directories have as well.
     constexpr std::uint64_t set_delegation = 1040; // F_SETDELEG, newer than our headers
     for (const std::uint64_t command : {std::uint64_t{F_SETLEASE}, set_delegation})
         denials.push_back({"fcntl", {{1, low_half, command}}, EPERM});
@@ -138,8 +141,8 @@ std::vector<CallDenial> trace_denials()
     return denials;
 }
 
-// A second session under the same account could be crippled with them. Only 0, the caller itself, passes: a filter cannot tell whose
-// another number is, so a thread that sets the affinity of another one of its own process is refused too.
+// These could cripple a second session under the same account. Only 0, the caller itself, passes: a filter cannot tell who owns another
+// number. So a thread that sets the affinity of another thread of its own process is refused too.
 std::vector<CallDenial> tuning_denials()
 {
     std::vector<CallDenial> denials;

@@ -1,5 +1,5 @@
-// Which system calls a session may make, by number and by argument, as data: pi-agent-exec installs it (runner/filter/seccomp_filter.cpp),
-// and pi-agentctl render writes it down for container engines (admin/render/call_conditions.cpp). And which ones root makes beside it.
+// Which system calls a session may make, by number and by argument, as data. pi-agent-exec installs it (runner/filter/seccomp_filter.cpp),
+// and pi-agentctl render writes it down for container engines (admin/render/call_conditions.cpp). Also which calls root makes besides.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ inline constexpr std::uint64_t low_half = 0xffffffff; // of an argument: all tha
 inline constexpr std::size_t plain_list_size = 28; // of a list that says no more than a mode does
 inline constexpr unsigned unknown_group = 65534;   // /proc/sys/kernel/overflowgid
 
-// Holds where the bits of `mask` in argument `index` are `value`, or, with `equal` false, where they are anything else; that only with
-// `whole_argument`.
+// Holds where the bits of `mask` in argument `index` are `value`, or, with `equal` false, where they are anything else; the latter only
+// with `whole_argument`.
 struct ArgumentTest {
     unsigned index = 0;
     std::uint64_t mask = 0;
@@ -23,7 +23,7 @@ struct ArgumentTest {
     bool equal = true;
 };
 
-// Where all of `tests` hold, the call ends with `error`.
+// The call ends with `error` where all of `tests` hold.
 struct CallDenial {
     const char *name = nullptr;
     std::vector<ArgumentTest> tests;
@@ -36,29 +36,29 @@ struct CallAllowance {
     ArgumentTest test;
 };
 
-// Calls whose arguments lie in memory, where a filter cannot look: they end with ENOSYS, and libraries fall back to calls that it can
+// Calls whose arguments are in memory, where a filter cannot look: they end with ENOSYS, and libraries fall back to calls that it can
 // judge.
 const std::vector<CallDenial> &unknown_calls();
-// What becomes of a call that gives the set-gid bit to a file that is there: only somebody who looks can tell a directory from a program.
+// What happens to a call that gives the set-gid bit to an existing file: only somebody who looks can tell a directory from a program.
 enum class SetGidCalls { refused, asked };
-// Those calls, where nobody refuses them.
+// The calls that give that bit: refused, or asked about.
 std::vector<CallDenial> set_gid_calls();
-// Calls that give a file to the group as which one shows that the session has no number for: the kernel refuses them, even where it is the
-// file's own, and programs that copy a tree take set-gid bits off then.
+// Calls that give a file to the group that stands for every group without a number in the session. The kernel refuses them, even where it
+// is the file's own group, and programs that copy a tree then take set-gid bits off.
 std::vector<CallDenial> unknown_group_calls();
-// Calls that may write down the nine bits of a mode as an access control list (acl(5)), by which the kernel takes the set-gid bit off a
+// Calls that may write down the nine bits of a mode as an access control list (acl(5)). With one the kernel takes the set-gid bit off a
 // directory whose group is not the caller's.
 std::vector<CallDenial> plain_list_calls();
-// What no session does, whatever else filters its calls; with unknown_calls(). With `asked`, without set_gid_calls().
+// What every session is denied, whatever else filters its calls; with unknown_calls(). With `asked`, without set_gid_calls().
 std::vector<CallDenial> call_denials(SetGidCalls set_gid = SetGidCalls::refused);
-// What debuggers do (trace_calls): denied where nothing keeps them in the session.
+// What debuggers do (trace_calls): denied where nothing keeps a debugger in its session.
 std::vector<CallDenial> trace_denials();
 // Limits and scheduling of other processes of the same uid.
 std::vector<CallDenial> tuning_denials();
 
-// Beside allowed_calls and trace_calls (runner/filter/call_names.hpp), where nobody else has a list.
+// Besides allowed_calls and trace_calls (runner/filter/call_names.hpp), where nobody else has a list.
 std::vector<CallAllowance> call_allowances();
-// Beside root_calls and what root keeps of allowed_calls.
+// Besides root_calls and the part of allowed_calls that root keeps.
 std::vector<CallAllowance> root_call_allowances();
 
 } // namespace pi_agent

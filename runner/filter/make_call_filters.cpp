@@ -1,5 +1,5 @@
-// Run once, when the product is built: the rules of call_rules.hpp as programs of the kernel's (seccomp(2)), written down as C++ for
-// runner/filter/seccomp_filter.cpp. libseccomp takes milliseconds for one, which no start has to wait for.
+// Runs once, when the product is built: writes the rules of call_rules.hpp as programs of the kernel's (seccomp(2)), as C++ for
+// runner/filter/seccomp_filter.cpp. libseccomp takes milliseconds for each, and no start has to wait for that.
 #include "common/base/fd.hpp"
 #include "runner/filter/call_names.hpp"
 #include "runner/filter/call_rules.hpp"
@@ -61,7 +61,7 @@ Filter make_filter(std::uint32_t otherwise)
     if (!filter) throw std::runtime_error("no filter could be made");
     // A call made as another architecture (32-bit, x32) ends the process.
     check(seccomp_attr_set(filter.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS), "architecture");
-    // The kernel remembers which calls always pass, but not those of which an argument counts, like openat(2). These go through every
+    // The kernel remembers which calls always pass, but not calls of which an argument counts, like openat(2). These go through every
     // program at each call: a tree of numbers ends after eight comparisons, a list after some hundred.
     check(seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2), "tree");
     return filter;
@@ -150,7 +150,7 @@ void write(const char *name, const Filter &filter)
 int main()
 {
     try {
-        // What the kernel here can do says nothing of the kernel that runs the filters.
+        // The kernel here may differ from the kernel that runs the filters.
         if (seccomp_api_set(level_with_notifications) != 0) throw std::runtime_error("this libseccomp knows no notifications");
         write("root_call_program", root_calls_alone());
         write("call_program", allowed_calls_alone());

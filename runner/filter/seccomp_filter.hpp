@@ -1,6 +1,5 @@
-// The system call filters that pi-agent-exec installs, beside a unit's own, and the one that root's processes put on themselves. They were
-// made when the product was built (runner/filter/make_call_filters.cpp), of the rules in runner/filter/call_names.hpp and
-// runner/filter/call_rules.hpp.
+// The system call filters that pi-agent-exec installs, besides a unit's own, and the filter that root's processes put on themselves. The
+// build made them (runner/filter/make_call_filters.cpp), from the rules in runner/filter/call_names.hpp and runner/filter/call_rules.hpp.
 #pragma once
 
 #include "common/base/fd.hpp"
@@ -8,23 +7,23 @@
 
 namespace pi_agent {
 
-// Lets only the calls of call_names.hpp through, no new namespaces, no sockets but local, Internet and netlink ones, no other personality
-// and no real-time scheduling: what an allow-list in SystemCallFilter=, RestrictNamespaces=, RestrictAddressFamilies=, LockPersonality= and
-// RestrictRealtime= (systemd.exec(5)) do for a unit. Before install_agent_call_filter(), which goes further. Throws Failure.
+// Lets only the calls of call_names.hpp through, no new namespaces, only local, Internet and netlink sockets, no other personality and no
+// real-time scheduling. For a unit, an allow-list in SystemCallFilter=, RestrictNamespaces=, RestrictAddressFamilies=, LockPersonality= and
+// RestrictRealtime= (systemd.exec(5)) do that. Call it before install_agent_call_filter(), which goes further. Throws Failure.
 void install_call_filter();
 
-// What every agent is refused, whatever else filters its calls. For this process and everything it starts; it gains no privileges any more.
-// Throws Failure: without the filter nothing may run.
-// With `asked`, returns the descriptor at which set_gid_calls(), unknown_group_calls() and plain_list_calls() wait for an answer
-// (seccomp_unotify(2)); once it is closed they end with ENOSYS. None, and they are refused, where the kernel is too old, or where somebody
-// outside has such a descriptor already: one process has one of them.
+// What every agent is denied, whatever else filters its calls. Holds for this process and everything it starts; it can gain no privileges
+// any more. Throws Failure: without the filter nothing may run. With `asked`, returns the descriptor at which set_gid_calls(),
+// unknown_group_calls() and plain_list_calls() wait for an answer (seccomp_unotify(2)); once it is closed they end with ENOSYS. Returns
+// none, and they are refused, where the kernel is too old, or where somebody outside already has such a descriptor: a process can have only
+// one.
 UniqueFd install_agent_call_filter(SetGidCalls set_gid = SetGidCalls::refused);
 
 // Lets only mode_calls through. For this process. Throws Failure.
 void install_mode_call_filter();
 
-// Beside these, where nothing but the agent's account would keep a debugger inside in its session: refuses what debuggers do (trace_calls
-// of call_names.hpp). Throws Failure.
+// Besides these, where only the agent's account would keep a debugger inside its session: refuses what debuggers do (trace_calls of
+// call_names.hpp). Throws Failure.
 void refuse_tracing();
 
 // What a process of root's may still call once its session is prepared (runner/root/confined/root_confinement.hpp). For this process, all

@@ -33,8 +33,9 @@ ExecEnded decode_status(int status)
     return ExecEnded{false, WEXITSTATUS(status)};
 }
 
-// Who is in the foreground of the session's terminal. In the background the kernel stops what reads from a terminal or changes its
-// settings (TTIN, TTOU): so the agent is there until it asks in that way, and the wrapper, which hears of the stop, takes no key before.
+// Tracks who is in the foreground of the session's terminal. The kernel stops a background process that reads from a terminal or changes
+// its settings (TTIN, TTOU). So the agent stays in the background until it asks in that way, and the wrapper, which hears of the stop,
+// takes no key before.
 class Foreground {
 public:
     explicit Foreground(pid_t agent) noexcept : agent_(agent), agents_(agent) {}
@@ -54,8 +55,8 @@ public:
         agents_ = now;
         tcsetpgrp(terminal.get(), getpgrp());
     }
-    // What the terminal tells its foreground while that is this process: a resize, and a key that interrupts or stops, typed when the
-    // wrapper had the keyboard already and its word of that was on the way.
+    // Passes on what the terminal tells its foreground while this process is in it: a resize, and a key that interrupts or stops. Such a
+    // key may have been typed when the wrapper already had the keyboard and its message about that was on the way.
     void pass_on(int number) const
     {
         if (kill(-agents_, number) != 0) kill(-agent_, number); // best_effort: both have ended
@@ -64,12 +65,12 @@ public:
 private:
     static UniqueFd open_terminal() { return UniqueFd::adopt(open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)); }
     pid_t agent_;
-    pid_t agents_; // the group that is in the foreground when the agent's side is: a shell inside puts others there
+    pid_t agents_; // the group to put into the foreground for the agent's side: a shell inside puts others there
 };
 
 enum class Change { none, stopped, ended };
 
-// A runner that is stopped reads later, and then enough of them are waiting: nobody waits for it.
+// Does not wait: a stopped runner reads later, and by then enough of these messages are there for it.
 void tell_of_stop(FdRef control, int number)
 {
     try {
@@ -95,12 +96,12 @@ Change reap(pid_t agent, ExecEnded &ended, int &stop_signal)
     return change;
 }
 
-// For the whole job where the keyboard is meant: the agent leads its group.
+// A key means the whole job, so its signal goes to the process group that the agent leads.
 void obey(const WrapperMessage &message, pid_t agent, Foreground &foreground)
 {
     if (const auto *signal = std::get_if<ForwardSignal>(&message)) {
         kill(signal->number == SIGTSTP || signal->from_keyboard ? -agent : agent, signal->number);
-        // A stopped agent would not hear it before it is killed. systemd.kill(5) does the same.
+        // Otherwise a stopped agent would not get the signal before it is killed. systemd.kill(5) does the same.
         if (signal->number == SIGTERM || signal->number == SIGHUP) kill(-agent, SIGCONT);
     } else if (const auto *on = std::get_if<ContinueAgent>(&message)) {
         if (on->with_keyboard)
@@ -123,7 +124,7 @@ bool limit_open_files(std::uint64_t wanted)
 
 } // namespace
 
-// What it throws may hold any bytes of a name: the runner escapes what it is told (runner/root/confined/supervise.cpp).
+// Exceptions may hold any bytes of a name: the runner escapes what it receives (runner/root/confined/supervise.cpp).
 void enter_working_directory(const LaunchRecord &record)
 {
     UniqueFd current = open_or_throw("opening the project " + record.project, record.project, O_PATH | O_DIRECTORY | O_NOFOLLOW);
@@ -154,7 +155,7 @@ void require_mount_points(const LaunchRecord &record)
 
 void take_terminal(const ReceivedLaunch &launch)
 {
-    // systemd makes its child lead a session without a terminal, and with PrivatePIDs= forks once more: then this process leads none yet.
+    // systemd makes its child lead a session without a terminal. With PrivatePIDs= it forks once more: then this process leads none yet.
     if (getsid(0) != getpid() && setsid() < 0) throw_errno("leading a session");
     if (!launch.terminal) return;
     // The agent's job control needs a parent in the terminal's session.
@@ -169,9 +170,9 @@ pid_t start_agent(const ReceivedLaunch &launch)
     const pid_t agent = fork();
     if (agent < 0) throw_errno("starting the agent");
     if (agent == 0) {
-        // Stdio, the report to its parent, and no other descriptor. What is not passed on is closed here and not by execve(2): a user's
-        // file may never answer, and while execve waits for it, whoever looks the process up in /proc waits as well. systemd 257 does when
-        // it stops the unit, and stood still (seen on Linux 6.18).
+        // The agent gets its three standard descriptors and the report to its parent, and no other descriptor. The others are closed here
+        // and not by execve(2): a user's file may never answer, and while execve waits for it, whoever looks the process up in /proc waits
+        // as well. systemd 257 does that when it stops the unit, and hung (seen on Linux 6.18).
         const bool is_confined = launch.record.restrictions == Restrictions::none || stand_below_launcher();
         const bool is_ready = is_confined && setpgid(0, 0) == 0 && restore_signals() &&
                               place_descriptors({launch.stdio[0].get(), launch.stdio[1].get(), launch.stdio[2].get(), to_parent.get()}) &&

@@ -7,7 +7,8 @@
 
 namespace pi_agent {
 
-// Throws Failure(unavailable) where nothing is mounted at one of them: the runner put it into a mount table that is not this process's.
+// Throws Failure(unavailable) where nothing is mounted at one of the mount points: then the runner put the mount into another process'
+// mount table.
 void require_mount_points(const LaunchRecord &record);
 
 // Opens the working directory beneath the project, following no link, and changes into it. Throws Failure when it is not the one that was

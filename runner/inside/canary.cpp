@@ -1,4 +1,4 @@
-// The canary's questions. Each is one that the kernel answers otherwise when a defence is missing.
+// The canary's questions. The kernel answers each one differently when a defence is missing.
 #include "runner/inside/canary.hpp"
 
 #include "common/host/namespaces.hpp"
@@ -38,7 +38,7 @@ std::string word_for(int error)
     return name == nullptr ? std::to_string(error) : name;
 }
 
-// `error` is 0 when what should be refused was done.
+// `error` is 0 when a call went through that should have been refused.
 void expect_refusal(Findings &findings, const std::string &what, int error)
 {
     findings.push_back({what, "refused", error == 0 ? "done" : "refused (" + word_for(error) + ")", error != 0});
@@ -82,7 +82,7 @@ void look_at_writing(Findings &findings, const CanaryPlan &plan)
     for (const char *place :
          {"/", "/etc", "/usr", "/usr/bin", "/var", "/var/lib", "/home", "/root", "/run", "/dev", "/sys", "/proc/sys/kernel"})
         expect_refusal(findings, std::string("write ") + place, try_write(place));
-    if (plan.project.compare(0, plan.user_home.size() + 1, plan.user_home + "/") == 0) // else nothing of it need be there
+    if (plan.project.compare(0, plan.user_home.size() + 1, plan.user_home + "/") == 0) // otherwise the home need not exist inside
         expect_refusal(findings, "write " + plan.user_home, try_write(plan.user_home));
     const char *temporary = std::getenv("TMPDIR");
     for (const std::string &place : {plan.project, plan.home, std::string(temporary == nullptr ? "" : temporary), std::string("/tmp"),
@@ -92,7 +92,7 @@ void look_at_writing(Findings &findings, const CanaryPlan &plan)
     }
 }
 
-// 0 when something is there; an empty directory is nothing.
+// 0 when something is there; an empty directory does not count.
 int try_find(const std::string &path)
 {
     struct stat facts {};
@@ -100,7 +100,7 @@ int try_find(const std::string &path)
     return S_ISDIR(facts.st_mode) && names_in(path).empty() ? ENOENT : 0;
 }
 
-// What the agent may not write for other reasons, too, must not depend on them alone.
+// Checks the mounts themselves: what the agent may not write for other reasons, too, must not depend on those reasons alone.
 void look_at_mounts(Findings &findings, const CanaryPlan &plan)
 {
     const auto flag = [](const std::string &path, unsigned long wanted) {
@@ -122,7 +122,7 @@ void look_at_sight(Findings &findings, const CanaryPlan &plan)
 {
     std::vector<std::string> unread = {"/etc/shadow", "/etc/sudoers", "/etc/ssh/ssh_host_ed25519_key",
                                        "/proc/kcore", "/proc/kmsg",   "/dev/mem"};
-    // Devices that hosts open to all their accounts, which is what an agent without a sandbox has.
+    // Devices that hosts open to all their accounts: an agent without a sandbox has them.
     if (plan.confined) unread.insert(unread.end(), {"/dev/kmsg", "/dev/fuse", "/dev/net/tun"});
     for (const auto &path : unread)
         expect_refusal(findings, "read " + path, try_open(path, O_RDONLY));
@@ -135,12 +135,12 @@ void look_at_sight(Findings &findings, const CanaryPlan &plan)
     for (const char *path : {".ssh", ".gnupg", ".bash_history", ".profile"})
         expect_refusal(findings, "find " + plan.user_home + "/" + path,
                        access((plan.user_home + "/" + path).c_str(), F_OK) == 0 ? 0 : errno);
-    // STATE_DIR/users: the agent's own user alone.
+    // STATE_DIR/users: it may show the agent's own user alone.
     const std::string users = plan.home.substr(0, plan.home.rfind('/', plan.home.rfind('/') - 1));
     expect(findings, "homes of other agents", "none", names_in(users).size() <= 1 ? "none" : "some");
 }
 
-// Whose processes are there: its own, and the first of a sandbox.
+// Only the session's own processes may be there, and the first one of a sandbox.
 void look_at_processes(Findings &findings)
 {
     int others = 0;
@@ -189,7 +189,7 @@ void look_at_namespaces(Findings &findings, const CanaryPlan &plan)
     }
 }
 
-// The errno of a call, 0 when it went through. What goes through changes nothing of this process: it is made in a child.
+// The errno of a call, 0 when it went through. The call is made in a child, so that it changes nothing in this process.
 int try_call(const std::array<long, 7> &call)
 {
     const pid_t child = fork();
@@ -212,7 +212,7 @@ void look_at_calls(Findings &findings)
     const long launcher = getppid();
     char seen = 0;
     const iovec here{&seen, 1}, there{&seen, 1}; // the latter is an address of the launcher's
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): an argument of syscall(2)
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): a system call takes it as a number
     const auto address = [](const iovec &part) { return reinterpret_cast<long>(&part); };
     const std::array<Row, 16> rows = {{
         {"io_uring_setup", {SYS_io_uring_setup, -1, -1}},
@@ -237,12 +237,12 @@ void look_at_calls(Findings &findings)
         const bool is_refused = error == EPERM || error == ENOSYS || error == EAFNOSUPPORT || error == EPROTONOSUPPORT;
         findings.push_back({row.what, "refused", error == 0 ? "done" : word_for(error), is_refused});
     }
-    // Not where the policy or the host has it otherwise (hardening.tracing): no fault, but to be known.
+    // Only reported: a refusal is not a fault where the policy or the host decides so (hardening.tracing).
     const int own = try_call({SYS_ptrace, PTRACE_TRACEME});
     findings.push_back({"a debugger of its own processes", "done", own == 0 ? "done" : word_for(own), true});
 }
 
-// What is made in the project is the user's.
+// The user owns what is made in the project.
 void look_at_modes(Findings &findings, const CanaryPlan &plan)
 {
     const std::string file = plan.project + "/.pi-agent-canary-mode-" + std::to_string(getpid());
@@ -264,7 +264,7 @@ std::vector<CanaryFinding> look_around(const CanaryPlan &plan)
     look_at_identity(findings);
     look_at_namespaces(findings, plan);
     if (plan.confined) look_at_calls(findings);
-    // A session goes without where this host has none (runner/inside/landlock.hpp): no fault, but to be known.
+    // A session goes without Landlock where this host lacks it (runner/inside/landlock.hpp): not a fault, but worth reporting.
     if (plan.confined) findings.push_back({"Landlock", landlock_is_there, landlock_here(), true});
     look_at_modes(findings, plan);
     return findings;

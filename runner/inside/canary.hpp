@@ -1,4 +1,4 @@
-// What a session looks like from inside, held against what it is to be: asked by pi-agent-canary in the agent's place. Unprivileged.
+// Compares what a session looks like from inside with its plan. pi-agent-canary asks it, in the agent's place. Unprivileged.
 #pragma once
 
 #include "runner/plan/canary_plan.hpp"
@@ -21,18 +21,18 @@ std::vector<CanaryFinding> look_around(const CanaryPlan &plan);
 // --- What a process may do with paths, for `pi-agentctl why`.
 
 struct PathAccess {
-    bool exists = false; // a link that leads nowhere does
+    bool exists = false; // true for a symlink that leads nowhere
     bool read = false;
     bool write = false;
     bool execute = false;      // of a directory: may be entered
     bool read_only = false;    // the file system, or the mount, that holds it or what is nearest to it
     std::string mount;         // where that is mounted
-    std::string leads_to = {}; // of a path through symbolic links that ends where nothing is: there
+    std::string leads_to = {}; // where a path through symlinks ends, if nothing exists there
 };
 
 PathAccess look_at_path(const std::string &path);
 
-// One line of JSON. Throws Failure(unavailable) for what is none.
+// One line of JSON. Decoding throws Failure(unavailable) for any other text.
 std::string encode(const std::vector<PathAccess> &answers);
 std::vector<PathAccess> decode_path_access(const std::string &line);
 

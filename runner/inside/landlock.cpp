@@ -53,7 +53,7 @@ UniqueFd make_ruleset(const RulesetAttributes &attributes) noexcept
 void allow_beneath(FdRef ruleset, FdRef place, std::uint64_t rights)
 {
     const PathBeneathAttributes attributes{rights, place.get()};
-    // EBADFD: a file of no file system that has a place (memfd_create(2)), which Landlock does not restrict (landlock_add_rule(2)).
+    // EBADFD: a file without a place in any file system (memfd_create(2)), which Landlock does not restrict (landlock_add_rule(2)).
     if (syscall(SYS_landlock_add_rule, ruleset.get(), rule_path_beneath, &attributes, 0) != 0 && errno != EBADFD)
         throw_errno("allowing a place in Landlock");
 }
@@ -90,9 +90,9 @@ LandlockInForce restrict_with_landlock(const std::array<UniqueFd, 3> &stdio)
 {
     if (!defence_is_on("landlock")) return {false, false};
     const long version = ask_for_version();
-    // EPERM: never the kernel's own answer to this question, but that of a container's filter that is older than Landlock, as docker's was.
+    // EPERM: the kernel never answers so. A container's filter that is older than Landlock does, as docker's did.
     if (version < 0 && errno != ENOSYS && errno != EOPNOTSUPP && errno != EPERM) throw_errno("asking for Landlock");
-    // Also -1: no Landlock in this kernel, not enabled, or kept from this host.
+    // Also -1: no Landlock in this kernel, not enabled, or withheld from this host.
     if (version < first_version_with_refer) return {false, false};
     const bool scopes = version >= first_version_with_scopes;
     const RulesetAttributes attributes{rights_of(version), 0, scopes ? scope_abstract_unix_socket | scope_signal : 0};

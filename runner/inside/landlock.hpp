@@ -8,17 +8,17 @@
 
 namespace pi_agent {
 
-// File system (Linux 5.19): only what lies beneath "/" as seen here, and the regular files and devices among `stdio`, so that a directory
+// File system (Linux 5.19): only what is beneath "/" as seen here, and the regular files and devices among `stdio`, so that a directory
 // descriptor that somebody sends over a socket leads nowhere. Scopes (Linux 6.12). What the kernel lacks, or a filter around this host
-// keeps from it, is left out (docs: what is needed). Throws Failure when the kernel has them and they cannot be set.
+// withholds, is left out (docs: what is needed). Throws Failure when the kernel has them and they cannot be set.
 struct LandlockInForce {
     bool at_all;
     bool scopes;
 };
 LandlockInForce restrict_with_landlock(const std::array<UniqueFd, 3> &stdio);
 
-// For the agent, between fork and exec: puts it below the launcher, in a domain of its own that forbids nothing more. A process traces its
-// own domain and those below, so the launcher is out of reach, by any call that looks into another process. True where there is no
+// For the agent, between fork and exec: puts it below the launcher, in a domain of its own that denies nothing more. A process can trace
+// only its own domain and those below, so the launcher is out of reach, by any call that looks into another process. True where there is no
 // Landlock, false with errno where it fails.
 bool stand_below_launcher() noexcept;
 

@@ -14,7 +14,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int chained_links_at_most = 40; // as the kernel has it
+constexpr int chained_links_at_most = 40; // the kernel's own limit
 
 std::string above(const std::string &path)
 {
@@ -29,19 +29,19 @@ bool is_mount_point(const std::string &path)
            (facts.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
-// Where a path through symbolic links ends, if nothing is there and it is not the path itself.
+// Where a path through symlinks ends, if nothing exists there and it is not the path itself.
 std::string dangling_end(const std::string &path)
 {
     std::error_code unknown;
     if (std::filesystem::exists(path, unknown) || unknown) return "";
-    // What of it is there, its links followed; the rest as it is written.
+    // The part of it that exists, symlinks followed; the rest as it is written.
     std::filesystem::path end = path;
     for (int links = 0; links < chained_links_at_most; ++links) {
         const std::filesystem::path real = std::filesystem::weakly_canonical(end, unknown);
         if (unknown) return "";
         std::filesystem::path place;
         bool is_link = false;
-        for (const auto &part : real) { // a link that leads nowhere is none to weakly_canonical()
+        for (const auto &part : real) { // weakly_canonical() does not resolve a symlink to nothing
             place /= part;
             if (is_link || !std::filesystem::is_symlink(place, unknown)) continue;
             place = place.parent_path() / std::filesystem::read_symlink(place, unknown);

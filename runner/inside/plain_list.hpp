@@ -9,7 +9,7 @@
 
 namespace pi_agent {
 
-// As the kernel takes it (linux/posix_acl_xattr.h), of three entries.
+// Three entries in the kernel's format (linux/posix_acl_xattr.h).
 struct PlainList {
     std::uint32_t version;
     struct {
@@ -20,7 +20,7 @@ struct PlainList {
 };
 static_assert(sizeof(PlainList) == plain_list_size);
 
-// Nothing where it is anything else than those three.
+// Empty for a list of anything else than those three.
 inline std::optional<unsigned> mode_of(const PlainList &list)
 {
     constexpr std::uint32_t known_version = 2;

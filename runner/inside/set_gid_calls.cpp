@@ -1,4 +1,4 @@
-// Finding what a chmod(2) of the agent's means, and asking for it outside (seccomp_unotify(2)).
+// Finds out what a chmod(2) of the agent's means, and asks for it outside (seccomp_unotify(2)).
 #include "runner/inside/set_gid_calls.hpp"
 
 #include "common/base/channel.hpp"
@@ -32,12 +32,12 @@ constexpr int fchmodat2_number = 452; // newer than some headers; the same for a
 
 constexpr const char *access_list = "system.posix_acl_access";
 
-// One call that waits. Its thread may be killed, and its number be another's: then what was opened by that number is not used.
+// One call that waits. Its thread may be killed, and another thread may get its number: then what was opened by that number is not used.
 class Question {
 public:
     Question(FdRef questions, const seccomp_notif &told) noexcept : questions_(questions), told_(told) {}
 
-    // What it is about, opened for its place alone. Throws SystemFailure with the error that the caller is to see.
+    // The object of the call, opened for its place alone. Throws SystemFailure with the error that the caller will see.
     [[nodiscard]] UniqueFd open_object() const
     {
         const auto &of = told_.data.args;
@@ -94,7 +94,7 @@ public:
         }
     }
 
-    // The mode that setxattr(2) writes down as a list of owner, group and others; nothing where it does something else.
+    // The mode that setxattr(2) writes down as a list of owner, group and others; empty where the call does something else.
     [[nodiscard]] std::optional<unsigned> mode_of_list() const
     {
         try {
@@ -113,7 +113,7 @@ public:
         return told_.data.nr == SYS_setxattr || told_.data.nr == SYS_lsetxattr || told_.data.nr == SYS_fsetxattr;
     }
 
-    // The owner that a chown(2) is to give; none for the one that is there.
+    // The owner that a chown(2) sets; none where it keeps the present one.
     [[nodiscard]] uid_t owner() const noexcept
     {
         return static_cast<uid_t>(told_.data.args[told_.data.nr == SYS_fchownat ? 2 : 1]);
@@ -125,7 +125,7 @@ private:
         return "/proc/" + std::to_string(told_.pid) + "/" + name;
     }
 
-    // After something was opened by its number.
+    // Call it after something was opened by the caller's number.
     void require_caller() const
     {
         if (ioctl(questions_.get(), SECCOMP_IOCTL_NOTIF_ID_VALID, &told_.id) != 0) throw_errno("looking for the caller");
@@ -167,7 +167,7 @@ private:
         const int follow = O_PATH | O_CLOEXEC | ((flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0);
         if (path[0] == '/') {
             UniqueFd object = open_or_throw("opening a path", path, follow);
-            require_caller(); // seen_by() may have put its number in
+            require_caller(); // seen_by() may have put the number into it
             return object;
         }
         if (path.empty() && (flags & AT_EMPTY_PATH) == 0) throw SystemFailure(ENOENT, "there is no path");
@@ -186,7 +186,7 @@ int ask_outside(FdRef changer, FdRef object, unsigned mode)
     return answer ? decode_fields<ModeAnswer>(answer->bytes).error : EPERM;
 }
 
-// Whether all of it is as it is to be: owner, and the group that shows as unknown.
+// Whether the call would change nothing: the group is the one that shows as unknown, and this account is and stays the owner.
 bool changes_nothing(const Question &question)
 {
     try {
@@ -198,7 +198,7 @@ bool changes_nothing(const Question &question)
     }
 }
 
-// Done as chmod(2), for a set-gid directory without a longer list; nothing where the kernel does the same.
+// Does the same as chmod(2), for a set-gid directory without a longer list; empty where the kernel gives the same result.
 std::optional<int> answer_to_list(const Question &question, unsigned mode, FdRef changer)
 {
     try {
@@ -218,15 +218,15 @@ int answer_to_mode(const Question &question, FdRef changer)
     try {
         return ask_outside(changer, question.open_object(), question.mode());
     } catch (const SystemFailure &failure) {
-        // EACCES is /proc's word for a caller that nobody may look into, and EPIPE that nobody changes modes any more.
+        // EACCES: /proc hides a caller that nobody may look into. EPIPE: the process that changes modes is gone.
         const int error = failure.error_number();
         return error == EPIPE || error == ECONNRESET ? EPERM : error;
-    } catch (const std::exception &) { // the changer's last word
+    } catch (const std::exception &) { // from the process that changes modes
         return EPERM;
     }
 }
 
-// The errno, 0 where it is done; nothing where the call goes on, because the kernel's answer is right and gives nobody a bit.
+// The errno, 0 when it was done. Empty where the call goes on, because the kernel's answer is right and gives nobody the bit.
 std::optional<int> answer_to(const Question &question, FdRef changer)
 {
     if (question.is_about_a_group()) return changes_nothing(question) ? std::optional(0) : std::nullopt;
@@ -235,7 +235,7 @@ std::optional<int> answer_to(const Question &question, FdRef changer)
     return mode ? answer_to_list(question, *mode, changer) : std::nullopt;
 }
 
-// As long as this kernel's are: it writes all of its own.
+// As long as this kernel's structures: the kernel writes its own length.
 template <typename Told>
 class Space {
 public:
@@ -250,7 +250,7 @@ private:
     std::vector<std::uint64_t> words_;
 };
 
-// Ends, and with it the descriptor, when the kernel has no question left to tell: then these calls end with ENOSYS.
+// Ends, and closes the descriptor, when the kernel can report no more questions: then these calls end with ENOSYS.
 void serve(FdRef questions, FdRef changer)
 {
     seccomp_notif_sizes sizes{};

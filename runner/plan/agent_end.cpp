@@ -1,4 +1,4 @@
-// Two accounts of one end, compared.
+// Compares two reports of how the agent ended.
 #include "runner/plan/sandbox_plan.hpp"
 
 #include <csignal>
@@ -8,9 +8,10 @@ namespace pi_agent {
 AgentEnded agent_end(const SandboxResult &seen, const std::optional<ExecEnded> &said, bool killed)
 {
     const bool is_signal = said && said->by_signal && said->value > 0 && said->value < NSIG;
-    // systemd has forgotten the process, or never saw it end (seen on 257): the unit is over, and how is no secret worth lying about.
+    // systemd has forgotten the process, or never saw it end (seen on 257). The unit is over, so a launcher gains nothing by lying about
+    // how.
     if (seen.code == 0) {
-        // Nor does it see the end of what it kills itself, all at once, when it is told to or the time is over (seen on 257): the signal is
+        // Nor does it see the end of a unit that it kills itself, all at once, on a stop or a time limit (seen on 257): the signal is
         // KillSignal=.
         if (!said && (killed || seen.result == "timeout" || seen.result == "oom-kill")) return AgentEnded{true, SIGKILL};
         if (!said)

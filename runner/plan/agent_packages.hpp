@@ -9,7 +9,7 @@
 
 namespace pi_agent {
 
-// What an entry of a settings' list of resources names: it says so itself, or its "source" does. None for anything else.
+// The source that an entry of a settings' list of resources names: the entry itself, or its "source". None for anything else.
 std::optional<std::string> source_of_resource(const nlohmann::json &entry);
 
 struct AgentPackage {
@@ -17,7 +17,7 @@ struct AgentPackage {
     std::vector<std::string> places; // relative to the agent's home: installed when one is there
 };
 
-// Those from npm and git; of a source that is neither, or whose place cannot be told, nothing is said.
+// Packages from npm and git; any other source, or one without a known place, is left out.
 std::vector<AgentPackage> packages_of(const nlohmann::json &settings);
 
 } // namespace pi_agent

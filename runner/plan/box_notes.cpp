@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t path_length = 80; // bytes of one name
 
-// A few of them.
+// Names a few of the items.
 template <typename Item>
 std::string few(const std::vector<Item> &items, std::size_t most, std::string (*show)(const Item &))
 {
@@ -65,7 +65,7 @@ std::string box_notes(const BoxFacts &facts)
     const auto add = [&notes](const std::string &line, bool applies = true) {
         if (applies) notes += "- " + line + "\n";
     };
-    // What git runs things from is said in one word; it is most of it.
+    // One word covers the paths from which git runs programs: they are most of the list.
     std::vector<std::string> others = facts.read_only;
     const auto is_git = [](const std::string &path) { return path.find(".git/") != std::string::npos; };
     const bool has_git = std::erase_if(others, is_git) > 0;

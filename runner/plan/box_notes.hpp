@@ -7,7 +7,7 @@
 
 namespace pi_agent {
 
-// From the plan of this session.
+// What the notes tell, from the plan of this session.
 struct BoxFacts {
     std::string project; // the root's path
     std::string home;
@@ -19,19 +19,19 @@ struct BoxFacts {
     std::vector<std::string> read_only = {};  // paths in the project that are protected, relative to it; any bytes
     bool masked = false;                      // some of it cannot be read
     std::vector<std::string> toolchains = {}; // of the user's, read-only: paths as the agent sees them; any bytes
-    std::vector<std::string> caches = {};     // copies of the user's, whose changes are not kept: the same
+    std::vector<std::string> caches = {};     // copies of the user's, whose changes are not kept: likewise
     LimitsPolicy limits = {};
     bool limited = true;   // the sandbox holds the session to limits at all
     bool confined = true;  // there is a sandbox
-    bool knows_ids = true; // of other accounts and groups, to keep them in access control lists
+    bool knows_ids = true; // it knows the ids of other accounts and groups, to keep them in access control lists
     bool traces = true;    // debuggers work, where the host can keep them in the session
 };
 
-// What no policy changes, for who asks what a session does otherwise (`pi-agentctl explain`): words of the lines that the notes have.
+// What no policy changes, for `pi-agentctl explain`, which says how a session differs: words of the lines in the notes.
 inline constexpr std::string_view always_different =
     "set-id files, other owners and groups, core files, perf, namespaces, systemctl, sudo, variables and dotfiles of the user";
 
-// A few lines, which hold nothing that could be taken for an instruction of somebody else: names of others are escaped and few.
+// A few lines. They hold nothing that could pass for somebody else's instruction: names from others are escaped and few.
 std::string box_notes(const BoxFacts &facts);
 
 } // namespace pi_agent

@@ -1,4 +1,4 @@
-// What the canary is told of its session, on its way from the runner to it.
+// What the runner tells the canary about its session.
 #pragma once
 
 #include <map>
@@ -11,9 +11,9 @@ namespace pi_agent {
 struct CanaryPlan {
     std::string project;                           // may be written
     std::string home;                              // of the agent
-    std::string user_home;                         // of the caller: nothing of it may be seen but what the policy names
-    std::map<std::string, std::string> namespaces; // that are not to be the host's: kind, and the host's own (stat(2) st_ino)
-    bool confined = true;                          // else only what account and view are to hold is asked
+    std::string user_home;                         // of the caller: no part of it may be visible except what the policy names
+    std::map<std::string, std::string> namespaces; // that must differ from the host's: kind, and the host's own (stat(2) st_ino)
+    bool confined = true;                          // false: only what account and view must hold is asked
 };
 
 std::vector<std::string> canary_arguments(const CanaryPlan &plan);

@@ -46,7 +46,7 @@ std::set<std::string> keys_of(std::initializer_list<const json *> objects)
     return keys;
 }
 
-// The inside without managed values, which are nobody's choice: where the agent left a value as it was written, what was chosen then.
+// The inside without managed values, which nobody chose: where the agent left a value as it was written, the value that was chosen then.
 json without_managed(const json &inside, const json *was_chosen, const json *was_written)
 {
     json own = json::object();
@@ -82,7 +82,7 @@ json merge_three_ways(const json &host, const json &inside, const json *base_hos
     return merged;
 }
 
-// The inside without what is as the host had it at the last sync, key by key.
+// The inside without what is still as the host had it at the last sync, key by key.
 json without_the_hosts(const json &inside, const json *was_host)
 {
     json own = json::object();
@@ -97,7 +97,7 @@ json without_the_hosts(const json &inside, const json *was_host)
     return own;
 }
 
-// "1.10.2" as numbers; anything else as none, which is less than all.
+// "1.10.2" as numbers. Anything else gives no numbers, and compares as less than all.
 std::vector<unsigned> version_numbers(const json *value)
 {
     std::vector<unsigned> numbers;
@@ -134,7 +134,7 @@ bool is_oauth(const json *entry)
     return type != nullptr && *type == "oauth";
 }
 
-// What stays of one entry; none when it goes.
+// What stays of one entry; none when it is removed.
 const json *choose_credential(const json *host, const json *inside, const json *was_host, bool always_oauth)
 {
     if (host == nullptr) return are_same(inside, was_host) ? nullptr : inside;
@@ -149,7 +149,7 @@ const json *choose_credential(const json *host, const json *inside, const json *
 json merge_document(const std::string &name, FileClass file_class, const DocumentVersions &versions)
 {
     json merged = versions.host;
-    if (file_class == FileClass::once) file_class = FileClass::seed; // by key there is no whole
+    if (file_class == FileClass::once) file_class = FileClass::seed; // a document has no whole, only keys
     if (file_class != FileClass::mirror) {
         merged =
             without_managed(versions.inside.value_or(json::object()), pointer_to(versions.base_chosen), pointer_to(versions.base_written));

@@ -14,25 +14,25 @@ namespace {
 
 constexpr const char *shared_memory_bytes = "1073741824"; // it counts against the session's memory, too
 
-// Places of the root tree that only a session's own mounts fill: tmpfs that stay empty but for these, and read-only.
+// Places of the root tree that only a session's own mounts fill: each is a read-only tmpfs, empty except for those mounts.
 constexpr const char *filled_homes[] = {"/home", "/root", "/run/user"};
 
-// bwrap runs as root without a user namespace, so that what it mounts keeps the host's ids; these are what setpriv needs to become the
-// agent and to give all of them up.
+// bwrap runs as root without a user namespace, so that what it mounts keeps the host's ids. setpriv needs these to become the agent and to
+// give all of them up.
 constexpr const char *capabilities_of_setpriv[] = {"CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"};
 
 class Options {
 public:
-    // Of "docker", "podman" or "bwrap": its name begins those of its defences.
+    // `program` is "docker", "podman" or "bwrap"; the names of its defences begin with it.
     explicit Options(std::string program) : program_(std::move(program)) {}
 
     void add(const std::vector<std::string> &more) { list_.insert(list_.end(), more.begin(), more.end()); }
-    // `other` where a test takes the defence out.
+    // Adds `other` where a test takes the defence out.
     void add_if(const char *defence, const std::vector<std::string> &more, const std::vector<std::string> &other = {})
     {
         add(is_on(defence) ? more : other);
     }
-    // Whether a test did not take the program's defence of this name out.
+    // True unless a test took the program's defence of this name out.
     [[nodiscard]] bool is_on(const char *defence) const { return defence_is_on((program_ + ":" + defence).c_str()); }
     [[nodiscard]] const std::string &program() const noexcept { return program_; }
     [[nodiscard]] std::vector<std::string> take() { return std::move(list_); }
@@ -52,14 +52,14 @@ std::vector<std::string> groups_of(const SandboxPlan &plan)
     return numbers;
 }
 
-// `path`, which in a list of options must have neither comma nor quote. Preflight refuses such a path.
+// Returns `path`, which must have neither comma nor quote in a list of options. Preflight refuses such a path.
 const std::string &safe(const std::string &path, const Options &options)
 {
     if (!is_property_safe(path)) throw Failure(ExitStatus::internal, options.program() + " would be told of " + escape_for_display(path));
     return path;
 }
 
-// A mount that gets none of the host's later ones.
+// A mount that receives none of the host's later mounts.
 void add_mount(const Bind &one, Options &options)
 {
     const bool is_read_only = one.read_only && options.is_on("read-only");
@@ -71,7 +71,7 @@ void add_mounts(const std::vector<Bind> &binds, Options &options)
 {
     for (const Bind &one : binds) {
         add_mount(one, options);
-        // Else docker shows the host's, and podman that or the one of the unit.
+        // Otherwise docker shows the host's control groups, and podman those or the unit's.
         if (one.target == "/sys") add_mount({one.source + "/fs/cgroup", "/sys/fs/cgroup", true}, options);
     }
 }
@@ -83,7 +83,7 @@ void add_empty_homes(const std::string &more, Options &options)
             {std::string("--mount=type=tmpfs,dst=") + home + (options.is_on("read-only") ? ",ro=true" : "") + ",tmpfs-mode=0755" + more});
 }
 
-// What both engines take alike.
+// Options that both engines understand alike.
 void add_container(const SandboxPlan &plan, const std::string &host_name, Options &options)
 {
     options.add({"--log-driver=none", "--sig-proxy=false", "--attach=stderr", "--workdir=/",
@@ -98,12 +98,12 @@ void add_container(const SandboxPlan &plan, const std::string &host_name, Option
         options.add({"--group-add=" + group});
 }
 
-// docker sorts them: what lies in another's place comes after it. What it would mount by itself at one of these places it leaves out.
+// docker sorts the mounts: a mount below another one comes after it. At a place that is listed here docker mounts nothing by itself.
 void add_docker_view(const SandboxPlan &plan, const DockerContainer &container, Options &options)
 {
     add_empty_homes("", options);
-    // docker's own would be writable. With one that is named, what else it mounts there is left out; the session's terminals come onto
-    // /dev/pts late.
+    // docker's own /dev would be writable. Where one is named, docker leaves out what else it mounts there; the session's terminals come
+    // onto /dev/pts late.
     options.add({std::string("--tmpfs=/dev:") + (options.is_on("read-only") ? "ro" : "rw") + ",dev,nosuid,noexec,mode=0755"});
     options.add({"--mount=type=tmpfs,dst=/dev/pts,ro=true,tmpfs-mode=0755",
                  std::string("--mount=type=tmpfs,dst=/dev/shm,tmpfs-mode=1777,tmpfs-size=") + shared_memory_bytes});
@@ -112,11 +112,11 @@ void add_docker_view(const SandboxPlan &plan, const DockerContainer &container, 
     add_mounts(plan.binds, options);
 }
 
-// podman sorts them: what lies in another's place comes after it. What it would mount by itself at one of these places it leaves out.
+// podman sorts the mounts: a mount below another one comes after it. At a place that is listed here podman mounts nothing by itself.
 void add_podman_view(const SandboxPlan &plan, Options &options)
 {
     add_empty_homes(",notmpcopyup", options);
-    // podman 4.3 would leave it writable. With one that is named, what else it mounts there is left out; the session's own terminals come
+    // podman 4.3 would leave it writable. Where one is named, podman leaves out what else it mounts there; the session's own terminals come
     // onto /dev/pts late.
     options.add(
         {std::string("--mount=type=tmpfs,dst=/dev") + (options.is_on("read-only") ? ",ro=true" : "") + ",dev,nosuid,tmpfs-mode=0755"});
@@ -127,19 +127,19 @@ void add_podman_view(const SandboxPlan &plan, Options &options)
 
 void add_bwrap_bind(const Bind &bind, Options &options)
 {
-    // bwrap makes missing directories 0700; the agent has to pass them.
+    // bwrap makes missing directories 0700, and the agent must be able to pass through them.
     for (std::size_t slash = bind.target.find('/', 1); slash != std::string::npos; slash = bind.target.find('/', slash + 1))
         options.add({"--perms", "0755", "--dir", bind.target.substr(0, slash)});
     options.add({bind.read_only ? "--ro-bind" : "--bind", bind.source, bind.target});
 }
 
-// Mount by mount, in the order in which bubblewrap makes it.
+// Lists mounts in the order in which bubblewrap makes them.
 void add_bwrap_view(const SandboxPlan &plan, Options &options)
 {
     options.add({"--bind", plan.root_directory, "/", "--proc", "/proc", "--dev", "/dev"});
     options.add({"--perms", "1777", "--size", shared_memory_bytes, "--tmpfs", "/dev/shm"});
     std::vector<Bind> binds = plan.binds;
-    // What lies in another's place comes after it.
+    // A mount below another one must come after it.
     const auto depth = [](const Bind &bind) { return std::count(bind.target.begin(), bind.target.end(), '/'); };
     std::stable_sort(binds.begin(), binds.end(), [&](const Bind &one, const Bind &other) { return depth(one) < depth(other); });
     const auto is_run = [](const Bind &bind) { return bind.target == "/run"; };
@@ -174,11 +174,11 @@ std::string container_name(const std::string &session_id)
 std::vector<std::string> docker_command(const SandboxPlan &plan, const DockerContainer &container)
 {
     Options options("docker");
-    // What the daemon's settings could choose otherwise is said here.
+    // States everything that the daemon's settings could otherwise choose.
     options.add({"docker", std::string("--host=unix://") + docker_socket, std::string("--config=") + docker_directory});
     options.add(
         {"run", "--rm", "--pull=never", "--name=" + container_name(plan.session_id), "--runtime=runc", "--init=false", "--no-healthcheck"});
-    // In the unit: its limits and its end are the container's.
+    // The container is below the unit's control group, so the unit's limits and end apply to it.
     options.add({"--cgroup-parent=" + container.control_group});
     add_container(plan, container.host_name, options);
     options.add({"--userns=host"}); // the mounts are id-mapped already
@@ -193,22 +193,22 @@ std::vector<std::string> docker_command(const SandboxPlan &plan, const DockerCon
 std::vector<std::string> podman_command(const SandboxPlan &plan, const std::string &host_name)
 {
     Options options("podman");
-    // Everything below a directory that goes with the unit's mount table, and no file of settings but what is said here: those of the host
-    // may give every container mounts, variables and devices.
+    // Keeps everything below a directory that disappears with the unit's mount table, and reads only the settings given here: the host's
+    // files may give every container mounts, variables and devices.
     const std::string top = podman_directory;
     options.add({"podman", "--root=" + top + "/root", "--runroot=" + top + "/run", "--tmpdir=" + top + "/tmp",
                  "--network-config-dir=" + top + "/networks", "--storage-driver=vfs", "--events-backend=none", "--cgroup-manager=cgroupfs",
                  "--log-level=error"});
     options.add({std::string("--runtime=") + build::crun_path, std::string("--conmon=") + build::conmon_path, "--hooks-dir=" + top});
     options.add_if("no-default-mounts", {"--default-mounts-file=/dev/null"}); // the host's mounts.conf is for containers
-    // The unit is the container's control group, and its limits are the unit's.
+    // The unit's control group serves as the container's, so the unit's limits apply.
     options.add({"run", "--pull=never", "--cgroups=disabled", "--systemd=false", "--sdnotify=ignore", "--preserve-fds=1"});
     add_container(plan, host_name, options);
     options.add_if("own-processes", {"--pid=private"}, {"--pid=host"});
     options.add({"--read-only-tmpfs=false"}); // the view has its own
-    // The unit's, which has what the policy says: a namespace of its own, or filters at its control group.
+    // The unit's network, which already is what the policy says: a namespace of its own, or filters at its control group.
     options.add({"--network=host", "--dns=none"});
-    // Nothing of the container's own in /etc and in the environment, and the limits of the unit (setrlimit(2)).
+    // The container itself adds nothing to /etc and the environment, and the limits of the unit hold (setrlimit(2)).
     options.add({"--passwd=false", "--no-hosts", "--http-proxy=false", "--ulimit=host"});
     add_podman_view(plan, options);
     options.add({"--rootfs", safe(plan.root_directory, options), build::exec_path, std::to_string(podman_control_fd)});

@@ -5,17 +5,17 @@
 
 namespace pi_agent {
 
-// The option for the container's host name. Throws Failure(unavailable) where the host's own is in no alphabet that an engine takes.
+// The option for the container's host name. Throws Failure(unavailable) where an engine accepts no name with the host's characters.
 std::string host_name_argument(const std::string &engine, const std::string &name);
 
 // --- A session's plan as docker's arguments (docker-run(1)).
 
-// What the plan does not have.
+// What docker needs besides the plan.
 struct DockerContainer {
     std::string image;         // by its id, "sha256:…": a name could mean another one by now
     std::string control_group; // of the session's unit, from the top of the hierarchies: "/pi.slice/….service"
-    std::string host_name;     // as the kernel has it
-    std::vector<Bind> tree;    // what of the plan's root directory is shown over the image's
+    std::string host_name;     // as the kernel reports it
+    std::vector<Bind> tree;    // the parts of the plan's root directory that are shown over the image's
 };
 
 constexpr const char *docker_socket = "/run/docker.sock"; // of its daemon
@@ -36,12 +36,12 @@ std::vector<std::string> docker_command(const SandboxPlan &plan, const DockerCon
 constexpr const char *podman_directory = "/run/pi-agent/podman";
 constexpr int podman_control_fd = 3; // where the launcher finds its control socket inside
 
-// argv of podman, and where it throws, as of docker. `host_name` is what the kernel has.
+// argv of podman; throws as docker_command() does. `host_name` is as the kernel reports it.
 std::vector<std::string> podman_command(const SandboxPlan &plan, const std::string &host_name);
 
 // --- A session's plan as bubblewrap's arguments (bwrap(1)).
 
-// `info_fd`: where bwrap tells the number of its first process inside.
+// `info_fd`: where bwrap writes the number of its first process inside.
 std::vector<std::string> bwrap_options(const SandboxPlan &plan, int info_fd);
 
 // What bwrap runs: pi-agent-exec as the agent, by setpriv(1).

@@ -1,4 +1,4 @@
-// The variables that the agent starts with, those of certificates and providers' keys among them.
+// The variables that the agent starts with, including those of certificates and providers' keys.
 #include "runner/plan/environment.hpp"
 
 #include "common/base/build_settings.hpp"
@@ -17,8 +17,8 @@ namespace {
 
 using Layered = std::map<std::string, EnvironmentVariable>;
 
-// What people install inside comes first, so that it wins over the host's; then the shims; then as outside: what the user has, in the
-// user's order, before what all have. The agent's own directory comes last.
+// What people install inside comes first, so that it wins over the host's programs. Then come the shims, then the order from outside: the
+// user's directories, in the user's order, before those that all have. The agent's own directory comes last.
 std::string search_path(const EnvironmentInput &input)
 {
     std::vector<std::string> path;
@@ -28,7 +28,7 @@ std::string search_path(const EnvironmentInput &input)
     for (const char *below : {"/.local/share/mise/shims", "/.local/bin", "/.local/share/npm-global/bin", "/.local/share/cargo/bin"})
         add(input.home + below);
     add(build::shim_directory);
-    // In the user's order; what the policy names comes before the first of the host's own directories, wherever the user has that.
+    // In the user's order. The policy's directories come before the first of the host's own, wherever the user has that one.
     const std::vector<std::string> system = system_path();
     const auto hosts = std::find_first_of(input.user_path.begin(), input.user_path.end(), system.begin(), system.end());
     std::for_each(input.user_path.begin(), hosts, add);
@@ -59,9 +59,11 @@ Environment own_variables(const EnvironmentInput &input)
         {"XDG_DATA_HOME", home + "/.local/share"},
         {"XDG_STATE_HOME", home + "/.local/state"},
         {"PYTHONUSERBASE", home + "/.local"},
-        // No PIP_USER: pip takes the user's place by itself, /usr being read-only, and with the variable it refuses virtual environments.
+        // No PIP_USER: pip installs into the user's place by itself, because /usr is read-only; with the variable it refuses virtual
+        // environments.
         {"PIP_BREAK_SYSTEM_PACKAGES", "1"}, // PEP 668: the system's packages are read-only here, and --user leaves them alone
-        // It says the prefix. NPM_CONFIG_PREFIX, or a prefix in ~/.npmrc, would do as well for npm, and nvm refuses to work with either.
+        // This file sets the prefix. NPM_CONFIG_PREFIX, or a prefix in ~/.npmrc, would serve npm as well, but nvm refuses to work with
+        // either.
         {"NPM_CONFIG_GLOBALCONFIG", parent_of(build::bash_env_path) + "/npmrc"},
         {"YARN_PREFIX", home + "/.local/share/npm-global"}, // yarn 1 reads no such file
         {"GOPATH", home + "/.local/share/go"},
@@ -109,15 +111,15 @@ bool is_gits_numbered(const std::string &name)
     return name == git_count || git_number(name, numbered_by_git[0]) || git_number(name, numbered_by_git[1]);
 }
 
-// 0 where it is no number or not set.
+// 0 where the count is not set or not a number.
 std::size_t count_git_settings(const Layered &layered)
 {
     const auto count = layered.find(git_count);
     return count == layered.end() ? 0 : to_number<std::size_t>(count->second.value).value_or(0);
 }
 
-// Two layers that both count from 0 would replace each other's settings. The product's come first, and git lets the later ones win.
-// A layer that counts to 0 switches the product's off, and git itself refuses what is no number.
+// Two layers that both count from 0 would replace each other's settings. The product's come first, and git lets the later ones win. A layer
+// that counts to 0 switches the product's off. A count that is not a number is left to git, which refuses it.
 void put_git_settings_first(Layered &layered, const Layered &defaults)
 {
     const std::size_t ours = count_git_settings(defaults), theirs = count_git_settings(layered);
@@ -137,7 +139,7 @@ void put_git_settings_first(Layered &layered, const Layered &defaults)
         layered[name] = std::move(variable);
 }
 
-// npm reads its own in any case of letters.
+// npm reads its own variable in upper and lower case.
 constexpr std::string_view file_names =
     "AWS_CA_BUNDLE BUNDLE_SSL_CA_CERT CARGO_HTTP_CAINFO CURL_CA_BUNDLE DENO_CERT GIT_PROXY_SSL_CAINFO GIT_SSL_CAINFO "
     "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH HTTPLIB2_CA_CERTS NIX_SSL_CERT_FILE NODE_EXTRA_CA_CERTS NPM_CONFIG_CAFILE npm_config_cafile PIP_CERT "

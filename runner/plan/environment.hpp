@@ -1,4 +1,4 @@
-// The variables that the agent starts with, those of certificates and providers' keys among them.
+// The variables that the agent starts with, including those of certificates and providers' keys.
 #pragma once
 
 #include "common/policy/env_file.hpp"
@@ -9,7 +9,7 @@
 
 namespace pi_agent {
 
-// --- The agent's environment: layers in a fixed order, nothing of the user's shell but what describes the terminal.
+// --- The agent's environment: layers in a fixed order. From the user's shell come only variables that describe the terminal.
 
 struct EnvironmentVariable {
     std::string value;
@@ -27,7 +27,7 @@ struct EnvironmentInput {
     std::string agent_name; // account
     std::string binary;
     std::string session_id;
-    std::map<std::string, EnvironmentVariable> defaults = {};    // of the product, for every layer to replace: below all
+    std::map<std::string, EnvironmentVariable> defaults = {};    // of the product, below all layers: each can replace them
     std::map<std::string, std::string> certificates_inside = {}; // variables that name files of certificates: their paths inside
     std::vector<PolicyPath> path = {};                           // policy `path`
     std::vector<std::string> user_path = {};                     // of the user's PATH, as seen inside (runner/plan/shell_places.hpp)
@@ -37,7 +37,7 @@ struct EnvironmentInput {
 // TMPDIR as the agent sees it: unique, and its own.
 std::string tmpdir_of(const std::string &session_id);
 
-// Where the host has its programs (build option): directories in the order of PATH, where they come after the home's and the shims.
+// Where the host has its programs (build option): directories in the order of PATH. They come after the home's and the shims.
 std::vector<std::string> system_path();
 
 // The product's own variables win over every layer.
@@ -53,21 +53,21 @@ Environment managed_environment(const EnvironmentInput &input);
 
 struct CertificateVariable {
     std::string name;
-    std::string path; // as the variable says it
+    std::string path; // as the variable has it
     std::string from; // for people: what sets it
 };
 
-// Whether a variable is known to name one such file; directories of them.
+// Whether a variable is known to name such a file, or directories of them.
 bool names_certificates(std::string_view name) noexcept;
 bool names_certificate_directories(std::string_view name) noexcept;
 
-// Those of an environment that are set.
+// The variables of this kind that an environment sets.
 std::vector<CertificateVariable> find_certificate_variables(const EnvironmentInput &environment);
 
-// --- Which keys of the user's shell are missed.
+// --- Which keys of the user's shell a session lacks.
 
-// For people, one for each of `kept_out` (names of the caller's variables) that is a provider's key and is not set in `environment`:
-// with the name before it. `own_files`: of the policy, relative to the home.
+// For people: one text for each name in `kept_out` (the caller's variables) that is a provider's key and is not set in `environment`,
+// together with the name. `own_files`: of the policy, relative to the home.
 std::vector<std::pair<std::string, std::string>> missed_keys(const std::vector<std::string> &kept_out, const EnvironmentInput &environment,
                                                              const std::vector<std::string> &own_files);
 

@@ -49,14 +49,14 @@ private:
     void add(const std::string &argument, std::size_t index, std::size_t begin, NamedAs as)
     {
         std::string path = argument.substr(begin);
-        // The agent would take its own home. In a text it takes the sign for one.
+        // The agent would take "~" for its own home. In a text "~" is only a sign.
         const bool of_home = as != NamedAs::text && (path == "~" || path.starts_with("~/"));
         if (of_home)
             path.replace(0, 1, home_);
         else if (!path.starts_with("/"))
             path = join_path(directory_, path);
         if (argument.size() == begin || path.size() >= PATH_MAX) return;
-        path = resolved_by_text(path); // as node's path.resolve() has it
+        path = resolved_by_text(path); // as path.resolve() of node does it
         if (path != "/") found_.push_back({index, begin, std::move(path), as});
     }
 

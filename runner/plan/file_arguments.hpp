@@ -1,4 +1,4 @@
-// Which of an agent's arguments name files, and what they say where the session has copies of these.
+// Which of an agent's arguments name files, and how they read where the session has copies of those files.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +8,16 @@
 
 namespace pi_agent {
 
-// --- What an agent takes as a file, as its own help lists it: lists of options, with one space between them.
+// --- Which arguments an agent takes as files, according to its own help: lists of options, with one space between them.
 
 struct FileArguments {
     std::string_view prefix;   // of an argument that is a file by itself; empty for none
     std::string_view files;    // the next argument is a file
     std::string_view trees;    // a file, or a directory with all that is in it
-    std::string_view texts;    // a file where there is one of that name, and else text
+    std::string_view texts;    // a file where one of that name exists, otherwise text
     std::string_view written;  // a file that the agent goes on writing
     std::string_view others;   // the next argument names no file that is read
-    std::string_view commands; // as the first argument: all that follow are its own
+    std::string_view commands; // as the first argument: all that follow belong to it
 };
 
 // pi 0.73 to 0.87 (`pi --help`).
@@ -43,18 +43,18 @@ struct ArgumentFile {
     NamedAs as;
 };
 
-// In their order. `directory` is the caller's working directory, `home` their home. Nothing that cannot be a path, and no path of more than
-// 4095 bytes.
+// The files in their order. `directory` is the caller's working directory, `home` their home. Leaves out what cannot be a path, and paths
+// of more than 4095 bytes.
 std::vector<ArgumentFile> find_named_files(const std::vector<std::string> &arguments, const FileArguments &known,
                                            const std::string &directory, const std::string &home);
 
 constexpr std::size_t named_files_limit = 500; // of one start
 
-// Where the session shows copies; that of the file with this number, from 1.
+// Where the session shows copies, and the place of the copy with this number, from 1.
 constexpr const char *copies_inside = "/run/pi-agent/named";
 std::string place_of_copy(std::size_t number, const ArgumentFile &file);
 
-// Puts a path into its argument, in the place of the one that it names.
+// Puts `path` into its argument, where the argument named the file.
 void rename_argument(std::vector<std::string> &arguments, const ArgumentFile &file, const std::string &path);
 
 } // namespace pi_agent

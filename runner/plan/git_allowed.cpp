@@ -1,4 +1,4 @@
-// The list of settings that pass. What a new git adds does not pass before somebody has looked at it.
+// The list of settings that pass. A setting of a newer git does not pass until somebody has looked at it.
 #include "runner/plan/git_allowed.hpp"
 
 #include "common/base/text.hpp"
@@ -13,7 +13,7 @@ namespace pi_agent {
 
 namespace {
 
-// Whole names (git-config(1)). Not among them, though they start no program: what the session says itself (core.checkStat,
+// Whole names (git-config(1)). Some are missing although they start no program: what the session sets itself (core.checkStat,
 // branch.autoSetupMerge), what needs a key of the user's (commit.gpgSign, log.showSignature), what names places of the user's.
 constexpr std::string_view allowed =
     "am.keepcr am.threeway apply.ignorewhitespace apply.whitespace author.email author.name blame.blankboundary blame.coloring blame.date "
@@ -47,7 +47,7 @@ constexpr std::string_view allowed =
     "trailer.ifexists trailer.ifmissing trailer.separators trailer.where transfer.fsckobjects user.useconfigonly versionsort.suffix "
     "worktree.guessremote worktree.userelativepaths";
 
-// Sections that hold colours, formats and switches alone. Of `pager` those that are no program (runs_code).
+// Sections that hold only colours, formats and switches. Of `pager`, settings that name a program do not pass (runs_code).
 constexpr std::string_view allowed_sections = "advice color column pager pretty";
 
 constexpr std::array<std::pair<std::string_view, const char *>, 5> files{{{"commit.template", "template"},
@@ -62,7 +62,7 @@ bool is_word(std::string_view text)
            std::all_of(text.begin(), text.end(), [](unsigned char byte) { return std::isalnum(byte) != 0 || byte == '-'; });
 }
 
-// As git writes names: only what is between section and key can hold any byte but the end of a line.
+// As git writes names: only the part between section and key can hold arbitrary bytes, except the end of a line.
 bool is_name(std::string_view name)
 {
     const std::size_t first = name.find('.');
@@ -70,7 +70,7 @@ bool is_name(std::string_view name)
            name.find('\n') == std::string_view::npos && name.find('\0') == std::string_view::npos;
 }
 
-// An address with somebody's name in it, which many hosts take a token for; git@ of ssh has none. A header that authorises.
+// An address with a user name in it, which many hosts take a token for; git@ of ssh is not a secret. Or a header that authorises.
 bool holds_secret(std::string_view text)
 {
     std::string lower(text);
@@ -92,13 +92,13 @@ bool is_listed(const GitSetting &setting)
     if (!is_name(name)) return false;
     const std::string_view section = std::string_view(name).substr(0, name.find('.'));
     const bool is_short = name.find('.') == name.rfind('.');
-    // `!` starts a program; an option of git's own, before the command, can name one.
+    // `!` starts a program; an option of git itself, before the command, can name one.
     if (section == "alias")
         return is_short && setting.value && !setting.value->empty() &&
                std::string_view("!-").find((*setting.value)[0]) == std::string_view::npos;
     if (name != "core.attributesfile" && runs_code(setting)) return false;
     if (section == "url") return has_word("url.insteadof url.pushinsteadof", git_rule(name)) && !is_short;
-    // A file of the project, by its own name; the user's are copied.
+    // A file of the project, by its own name; files of the user's are copied.
     if (!copied_git_file(name).empty())
         return setting.value && !setting.value->empty() && std::string_view("/~%:").find(setting.value->front()) == std::string_view::npos;
     return has_word(allowed, name) || has_word(allowed_sections, section);

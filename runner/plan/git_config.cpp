@@ -8,7 +8,7 @@ namespace pi_agent {
 
 namespace {
 
-// Inside quotes only these mean something else. A carriage return would vanish before a newline, but that is written as "\n".
+// Inside quotes only these have another meaning. A carriage return would vanish before a newline, but a newline is written as "\n".
 std::string quoted(const std::string &value)
 {
     if (!defence_is_on("git-config-quoting")) return value;
@@ -29,7 +29,7 @@ std::string setting(const char *key, const std::optional<std::string> &value)
     return std::string("\t") + key + " = " + quoted(*value) + "\n";
 }
 
-// As `git lfs install` writes it; nothing of the user's own line is in it.
+// As `git lfs install` writes it; no part of the user's own line is in it.
 std::string lfs_filter(GitLfs lfs)
 {
     if (lfs == GitLfs::none) return "";
@@ -38,7 +38,7 @@ std::string lfs_filter(GitLfs lfs)
            " -- %f\n\tprocess = git-lfs filter-process" + skip + "\n\trequired = true\n";
 }
 
-// With a section of its own.
+// Written with a section of its own.
 std::string whole_setting(const GitSetting &one)
 {
     const std::size_t first = one.name.find('.');
@@ -49,7 +49,7 @@ std::string whole_setting(const GitSetting &one)
     return text + "]\n" + (one.value ? setting(key.c_str(), one.value) : "\t" + key + "\n");
 }
 
-// What else of the user's passes, by the word of a child of the user's.
+// Which other settings of the user's pass, as a child of the user's reported them.
 std::string text_of_others(const GitIdentity &identity)
 {
     std::string text;
@@ -81,7 +81,7 @@ std::vector<GitSetting> read_git_settings(std::string_view output)
 
 std::string git_config_text(const std::string &included, const GitIdentity &identity, RepositoryConfig config)
 {
-    // Owners look otherwise inside than outside: with checkStat, user and agent do not make each other read all files again. Worktrees that
+    // Owners look different inside and outside: with checkStat, user and agent do not make each other read all files again. Worktrees that
     // are not shown look removed. Tracking would be written to a file that cannot be written.
     std::string text = "[core]\n\tcheckStat = minimal\n[gc]\n\tworktreePruneExpire = never\n";
     if (config == RepositoryConfig::protected_) text += "[branch]\n\tautoSetupMerge = false\n";

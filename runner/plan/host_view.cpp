@@ -13,8 +13,8 @@ namespace pi_agent {
 
 namespace {
 
-// Of /etc, in the minimal view: certificates, and what programs of /usr keep there instead of beside themselves. By
-// the distributions' own rules none of it holds secrets, and all of it can be read by everybody on the host.
+// Of /etc, in the minimal view: certificates, and what programs of /usr keep there instead of beside themselves. By the distributions' own
+// rules these hold no secrets, and everybody on the host can read them.
 constexpr std::array<std::string_view, 15> etc_directories = {
     "alternatives", "ca-certificates", "crypto-policies", "fonts", "gnutls", "groff", "ld.so.conf.d", "maven", "perl", "pki", "R",
     "ssl",          "static",          "terminfo",        "texmf"};
@@ -41,7 +41,7 @@ bool is_harmless(char byte)
            byte == '-';
 }
 
-// What libraries and shells of /usr read. No keys, nobody's names, nothing of services.
+// Files that libraries and shells of /usr read. They hold no keys, no names of accounts, and no settings of services.
 constexpr std::array<const char *, 29> shown_files = {
     "bash.bashrc", "debian_version", "gai.conf",      "gitattributes", "gitconfig",    "host.conf",   "hostname",       "hosts",
     "inputrc",     "ld.so.cache",    "ld.so.conf",    "localtime",     "locale.alias", "locale.conf", "lsb-release",    "manpath.config",
@@ -121,7 +121,7 @@ std::map<std::string, PointKind> plan_points(const std::vector<std::string> &rea
         keep_above(path);
         points[path] = PointKind::read_only;
     }
-    // What lies beneath a path comes after it, but not at once: "a", "a-b", "a/b".
+    // Paths beneath a path come after it, but not at once: "a", "a-b", "a/b".
     for (const auto &path : read_only)
         for (auto next = points.lower_bound(path + "/"); next != points.end() && next->first.starts_with(path + "/");)
             next = points.erase(next);

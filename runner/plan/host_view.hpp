@@ -13,42 +13,43 @@ namespace pi_agent {
 
 // --- What of the host a session sees, read-only: the rules, by paths alone (runner/root/view/root_tree.hpp looks at the host).
 
-// Programs, their libraries, and what dpkg knows of them: in every view. Links of a merged /usr are made again as links.
+// Programs, their libraries, and dpkg's data about them: in every view. The symlinks of a merged /usr are made again as symlinks.
 inline constexpr std::array<std::string_view, 10> program_trees = {"/usr",   "/opt",   "/bin",    "/sbin",      "/lib",
                                                                    "/lib32", "/lib64", "/libx32", "/nix/store", "/var/lib/dpkg"};
 
 struct HostView {
     View view = View::minimal;
-    // What is shown besides, at its own place: view_paths, and what the agent's program and certificates need. None below another.
+    // What is shown besides, at its own place: view_paths, and what the agent's program and certificates need. No tree is below another
+    // one.
     std::set<std::string> trees;
-    std::map<std::string, std::string> links; // on the way to those, with their texts
+    std::map<std::string, std::string> links; // symlinks on the way to those, with their texts
 };
 
 // True when sessions see the host's `path` (canonical).
 bool is_shown(const HostView &view, const std::string &path);
 
-// The same without any of its trees.
+// The same, without the view's own trees.
 bool is_shown_by(View view, std::string_view path);
 
 // Whether the minimal view shows this directory or file of /etc.
 bool is_shown_in_etc(std::string_view name);
-// Its directories there, but for those that only beginnings of names say.
+// The directories among them, without those that the list gives only as beginnings of names.
 std::vector<std::string> shown_etc_directories();
 
-// What to show of a place with a program in it, by its path alone: the directory that holds its bin, or its outermost node_modules; else
-// the program's own directory. Never a directory at the top of the host.
+// What to show of a place with a program in it, by its path alone: the directory that holds its bin, or its outermost node_modules;
+// otherwise the program's own directory. Never a directory at the top of the host.
 std::string tree_of_program(const std::string &path);
 
-// What a script names after `#!`; empty for any other file.
+// The interpreter that a script names after `#!`; empty for any other file.
 std::string interpreter_of(std::string_view first_bytes);
 
 // --- The mount points that keep an agent from what is protected and masked in a project.
 
 enum class PointKind { prefix, read_only };
 
-// Every mount point that these paths need, parents before what is in them: the paths read-only, and each directory above one as it is,
-// because a directory that is no mount point can be renamed, and another put in its place. What lies in a read-only one needs none.
-// `kept`: directories that only must stay where they are, and those above them. Throws Failure(limit) where that are more than `most`.
+// Every mount point that these paths need, parents before what is in them: the paths read-only, and each directory above one as it is. A
+// directory that is not a mount point could be renamed and replaced. A path in a read-only one needs no mount point. `kept`: directories
+// that only must stay where they are, and those above them. Throws Failure(limit) for more than `most`.
 std::map<std::string, PointKind> plan_points(const std::vector<std::string> &read_only, const std::vector<std::string> &kept = {},
                                              std::size_t most = guard_limit);
 
@@ -57,36 +58,36 @@ std::map<std::string, PointKind> plan_points(const std::vector<std::string> &rea
 constexpr const char *alias_directory = "projects"; // beneath the home
 
 // "demo-1f3a99c2" for the canonical path (any bytes) of a project: its last component, as far as its characters are harmless, and a hash of
-// all of it (FNV-1a, 64 bits, folded), because many directories have one name. The hash keeps them apart, it protects nothing.
+// the whole path (FNV-1a, 64 bits, folded), because many directories share a name. The hash only keeps them apart; it protects nothing.
 std::string alias_of(const std::string &project_path);
 
-// --- The single files of /etc in the minimal view: which, and the text of those that are the session's own.
+// --- The single files of /etc in the minimal view: which ones, and the text of those that are the session's own.
 
-// Names below /etc of those that are copied from the host.
+// Names below /etc of the files that are copied from the host.
 std::vector<std::string> shown_etc_files();
 
-// A line of passwd(5) or group(5) each for these and nobody else. Accounts come from wherever the host has them: the database was asked.
-// Names that these files cannot hold are left out.
+// A line of passwd(5) or group(5) for each of these and nobody else. The accounts come from the host's user database, wherever it keeps
+// them. Names that these files cannot hold are left out.
 std::string passwd_text(const std::vector<Account> &accounts, const std::string &agent_name, const std::string &agent_home);
 std::string group_text(const std::vector<std::pair<std::string, Gid>> &groups);
 
-// --- Where the temporary directory lies that a user names (--pi-agent-tmpdir), by its name alone.
+// --- Where the temporary directory is that a user names (--pi-agent-tmpdir), by its name alone.
 
 // Throws Failure(denied): "denied: --pi-agent-tmpdir: ".
 [[noreturn]] void refuse_tmpdir(const std::string &problem);
 
-// `named` beneath the root, without "." and "..": relative to the working directory, or absolute. Throws
-// Failure(denied) when it does not lie in what is shown.
+// `named` beneath the root, without "." and "..": relative to the working directory, or absolute. Throws Failure(denied) when it is outside
+// what is shown.
 std::string place_of_tmpdir(const std::string &named, const std::string &shown_path, const std::string &below);
 
-// --- fd and rg, with which the agent searches: it downloads what the host lacks when it starts, or waits long for a network that it may
-// not use.
+// --- fd and rg, with which the agent searches. When it starts, it downloads those that the host lacks, or waits long for a network that it
+// may not use.
 
 // For an administrator: what is missing, and which package brings it.
 std::string name_package(const std::string &missing);
 
-// Where the policy restricts the network and something is missing, nothing is downloaded, and nobody waits for it. Each layer of the
-// environment may say otherwise.
+// Where the policy restricts the network and one of them is missing, stops the agent from downloading and waiting. Each layer of the
+// environment can override that.
 void keep_from_downloading(EnvironmentInput &environment, const NetworkPolicy &network, const std::vector<std::string> &missing);
 
 } // namespace pi_agent

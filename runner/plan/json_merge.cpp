@@ -59,12 +59,12 @@ std::string without_comments(std::string text)
     return text;
 }
 
-constexpr std::string_view mark = "\\u0000number "; // as it stands in JSON; nothing that is not a number follows it
+constexpr std::string_view mark = "\\u0000number "; // as JSON writes it; nothing but a number follows it
 constexpr std::string_view mark_inside{"\0number ", 8};
 constexpr std::string_view number_bytes = "+-.0123456789eE";
 constexpr std::size_t exact_digits = 18;
 
-// As RFC 8259 has it.
+// As defined in RFC 8259.
 bool is_number(std::string_view text)
 {
     std::size_t at = text.starts_with('-') ? 1 : 0;
@@ -108,7 +108,7 @@ nlohmann::json parse_json_object(const std::string &text, const std::string &nam
         throw Failure(FailureKind::user_configuration, name + ":" + place_in(text, byte) + ": this is not valid JSON; correct it");
     };
     const std::size_t nul = plain.find('\0');
-    if (nul != std::string::npos) refuse_at(nul + 1); // to the library it is an end, whatever follows
+    if (nul != std::string::npos) refuse_at(nul + 1); // the library takes it for the end, whatever follows
     const MarkedNumbers marked = mark_numbers(plain);
     nlohmann::json document;
     try {

@@ -1,4 +1,4 @@
-// Limits in a method's words, and what is said when one was reached.
+// Limits in a method's words, and the messages when a session reached one.
 #include "runner/plan/limits.hpp"
 
 #include "common/policy/policy_sections.hpp"
@@ -58,7 +58,7 @@ std::vector<std::string> limit_notices(const LimitsPolicy &limits, const LimitEv
 {
     std::vector<std::string> notices;
     const bool killed = ended.by_signal && ended.value == SIGKILL;
-    // systemd says the same of a unit that is slow to stop.
+    // systemd reports the same for a unit that is slow to stop.
     if (limits.runtime && result == "timeout" && lasted >= std::chrono::seconds(limits.runtime->amount))
         notices.push_back("out of time: a session may last " + said_or_default("runtime", limits.runtime, "") +
                           ", and this one was ended; start pi again to go on, or ask the administrator for more");

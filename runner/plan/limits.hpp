@@ -1,4 +1,4 @@
-// Limits in a method's words, and what is said when one was reached.
+// Limits in a method's words, and the messages when a session reached one.
 #pragma once
 
 #include "common/base/request.hpp"
@@ -11,17 +11,17 @@ namespace pi_agent {
 // --- The limits in force where the policy sets none: one user's sessions must leave room for everybody else's.
 
 constexpr std::size_t session_limit = 8;      // of one user at once, unless the policy says otherwise
-constexpr std::size_t start_limit = 16;       // of one user under way at once; each holds one of root's few bus connections
+constexpr std::size_t start_limit = 16;       // of one user being made at once; each holds one of root's few bus connections
 constexpr std::size_t submount_limit = 64;    // hidden in one session; each costs a mount, of fs.mount-max for the whole host
-constexpr std::size_t guard_limit = 512;      // mount points among the host's of what is protected in one session, and of what is masked
+constexpr std::size_t guard_limit = 512;      // mount points among the host's for what is protected in one session, and for what is masked
 constexpr std::size_t protect_limit = 16'384; // and in the session's own mount table
-constexpr std::size_t mask_search_limit = 200'000; // entries of a project that are looked at to find what is masked
+constexpr std::size_t mask_search_limit = 200'000; // entries of a project that the search for masked files looks at
 constexpr int mask_search_seconds = 3;
 constexpr std::uint64_t session_tasks = 4096; // processes and threads of one session; builds use hundreds
 
-// A share, because an amount that suits a large host is no limit on a small one. Four fifths
-// let a single session use nearly all of a small host; all sessions of a user together have no more (data/pi-agent-slice.conf), so a fifth
-// is always left for the host and its other users.
+// A share, because an amount that suits a large host does not limit anything on a small one. Four fifths let a single session use nearly
+// all of a small host. All sessions of a user together get no more (data/pi-agent-slice.conf), so a fifth is always left for the host and
+// its other users.
 constexpr std::uint64_t session_memory_percent = 80;
 // As systemd counts it: all ones is everything.
 constexpr std::uint32_t share_of_memory(std::uint64_t percent)
@@ -29,23 +29,23 @@ constexpr std::uint32_t share_of_memory(std::uint64_t percent)
     return static_cast<std::uint32_t>(std::uint64_t{UINT32_MAX} * percent / 100);
 }
 
-constexpr std::int32_t agent_oom_score = 500; // of -1000 to 1000; who has more is killed first
+constexpr std::int32_t agent_oom_score = 500; // of -1000 to 1000; the process with more is killed first
 
 // Of memory, for the temporary directories of one session under `scratch: tmpfs`. What they hold counts against the session's memory, too.
 constexpr const char *scratch_memory_share = "20%";
 
-// --- How much the reader of the config has listed, and what most of it comes from.
+// --- How much the reader of the config has listed, and where most of it comes from.
 
 constexpr std::size_t entry_limit = 200'000;
 constexpr std::uint64_t total_limit = std::uint64_t{2} << 30U;
 
 class ListedAmount {
 public:
-    // `path` is beneath the directory that is listed. False when it is one too many.
+    // `path` is beneath the directory that is listed. False when this is one too many.
     [[nodiscard]] bool take_entry(const std::string &path);
     [[nodiscard]] bool take_bytes(std::uint64_t count);
     [[nodiscard]] std::size_t entries() const noexcept { return entries_; }
-    // The first name of the paths that the most entries had.
+    // The first component that most of the paths share.
     [[nodiscard]] std::string largest_part() const;
 
 private:
@@ -54,7 +54,7 @@ private:
     std::map<std::string, std::size_t> parts_;
 };
 
-// --- How a user is told of the limits that a session ran into.
+// --- Tells a user about the limits that a session reached.
 
 struct LimitEvents {
     std::uint64_t killed = 0;        // processes that the kernel killed for want of memory
@@ -62,7 +62,7 @@ struct LimitEvents {
     std::uint64_t refused_tasks = 0; // starts of processes and threads
 };
 
-// For the end of a session, in words: what happened, the limit with its place in the policy, what to do. `result` as of SandboxResult.
+// For the end of a session, in words: what happened, the limit with its place in the policy, what to do. `result` as in SandboxResult.
 std::vector<std::string> limit_notices(const LimitsPolicy &limits, const LimitEvents &events, const AgentEnded &ended,
                                        const std::string &result, Clock::duration lasted);
 
@@ -73,7 +73,7 @@ struct UnitUsage {
     std::optional<std::uint64_t> cpu_usec;
 };
 
-// --- What the running systemd has beyond the oldest one that serves: decided by its version, here and nowhere else.
+// --- Features that the running systemd has and the oldest supported one lacks: decided by its version, here and nowhere else.
 
 constexpr unsigned oldest_systemd = 252;
 constexpr unsigned systemd_with_private_pids = 257;
@@ -90,7 +90,7 @@ struct SystemdFeatures {
     bool identity_ids; // PrivateUsersEx=identity: a session's user namespace knows more ids than root's and the agent's
 };
 
-// `version` is the manager's own word ("257.9-1~deb13u1"). Throws Failure(unavailable) when it is too old or not to be understood.
+// `version` is the manager's own text ("257.9-1~deb13u1"). Throws Failure(unavailable) when it is too old or cannot be parsed.
 SystemdFeatures systemd_features(const std::string &version);
 
 } // namespace pi_agent

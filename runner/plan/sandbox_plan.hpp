@@ -1,4 +1,4 @@
-// What a session is to be, and how it ended, whatever the method that runs it.
+// What a method must build for a session, and how the session ended, whatever the method.
 #pragma once
 
 #include "common/base/ids.hpp"
@@ -9,14 +9,14 @@
 
 namespace pi_agent {
 
-// Something of the session directory that the unit shows at another path.
+// A part of the session directory that the unit shows at another path.
 struct Bind {
     std::string source;
     std::string target;
     bool read_only;
 };
 
-// What a session is to be, whatever the method. A method that cannot honour a part of it says so when the policy is read
+// What the session must look like. A method that cannot honour a part of it says so when the policy is read
 // (common/policy/policy_sections.hpp), or refuses to start.
 struct SandboxPlan {
     std::string session_id;
@@ -24,7 +24,7 @@ struct SandboxPlan {
     Uid agent;
     Gid agent_group;
     std::vector<Gid> groups;           // supplementary: those that granted the roots
-    std::vector<gid_t> account_groups; // those of the agent's account, which systemd looks up itself
+    std::vector<gid_t> account_groups; // groups of the agent's account, which systemd looks up itself
     std::string root_directory;
     std::vector<Bind> binds;
     std::string home_path;
@@ -38,19 +38,19 @@ struct SandboxPlan {
 
 // How the launcher ended, in the words of systemctl show.
 struct SandboxResult {
-    bool ended;         // and nothing of the session runs any more
+    bool ended;         // and no process of the session runs any more
     std::string result; // "success", "exit-code", "signal", "oom-kill", …
     int code;           // CLD_EXITED, CLD_KILLED, CLD_DUMPED; 0 when it never ran
-    int status;         // exit code or signal number
+    int status;         // exit status or signal number
 };
 
-// How the agent ended: the sandbox's word (systemd's, bwrap's), and where that cannot say it, the launcher's. The first process of a PID
-// namespace cannot die of a signal that it sends itself, so there pi-agent-exec exits with 128 + the signal of the agent and says which it
-// was. It is a hostile peer's hint, believed only where it agrees with what was seen from outside, or where nothing was. `killed`: the
-// runner had all of it killed. Throws Failure(system_failure) when nothing tells.
+// How the agent ended: by the sandbox's report (systemd's, bwrap's), and where that does not say, by the launcher's. The first process of a
+// PID namespace cannot die of a signal that it sends itself, so there pi-agent-exec exits with 128 + the signal of the agent and reports
+// the signal. That report is a hostile peer's hint: it counts only where it agrees with what was seen from outside, or where nothing was.
+// `killed`: the runner had all of it killed. Throws Failure(system_failure) when nothing tells.
 AgentEnded agent_end(const SandboxResult &seen, const std::optional<ExecEnded> &said, bool killed = false);
 
-// What is seen of an engine that outlived the launcher and was killed for it: its end by a signal is then no word about the agent's.
+// What is seen of an engine that outlived the launcher and was killed for it: a signal as its end then says nothing about the agent.
 SandboxResult without_own_kill(SandboxResult seen);
 
 } // namespace pi_agent

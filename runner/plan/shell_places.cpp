@@ -1,4 +1,4 @@
-// What of the caller's shell names places: its PATH, its editor, and git's own, as a hook of git's has them.
+// Places that the caller's shell names: its PATH, its editor, and git's variables, as one of git's hooks has them.
 #include "runner/plan/shell_places.hpp"
 
 #include "common/base/text.hpp"
@@ -18,14 +18,14 @@ std::optional<std::string> path_inside(const std::vector<ShownAs> &trees, const 
     return std::nullopt;
 }
 
-// A directory or program at an absolute path; `..` could come after a link.
+// A directory or program at an absolute path. A `..` is refused: it could follow a symlink.
 std::optional<std::string> place_inside(const PlacesInside &places, std::string_view path)
 {
     if (path.substr(0, 1) != "/" || path.find("/..") != std::string_view::npos) return std::nullopt;
     const std::string plain = resolved_by_text(path);
     for (const auto *trees : {&places.work, &places.toolchains})
         if (auto inside = path_inside(*trees, plain)) return inside;
-    const std::vector<std::string> own = system_path(); // on NixOS links to what is shown
+    const std::vector<std::string> own = system_path(); // on NixOS symlinks to what is shown
     const bool shown = is_shown(places.view, plain) || std::find(own.begin(), own.end(), plain) != own.end();
     return shown ? std::optional(plain) : std::nullopt;
 }
@@ -41,7 +41,7 @@ std::vector<std::string> judge_path(const PlacesInside &places, std::string_view
     return path;
 }
 
-// One of git's: what is relative counts from the working directory, and stays as it is.
+// A variable of git's: a relative path counts from the working directory, and stays as it is.
 std::optional<std::string> judge_of_git(const PlacesInside &places, std::string_view value)
 {
     const std::string &project = places.work.front().first;
@@ -65,7 +65,7 @@ std::optional<std::string> judge_list_of_git(const PlacesInside &places, std::st
     return list;
 }
 
-// The program is the first word, as what starts an editor takes it. A name without a slash is looked for along PATH: inside, where the
+// The program is the first word, as programs that start an editor read it. A name without a slash is looked up along PATH. Inside, the
 // agent's home and the user's toolchains have programs, too, at which root does not look.
 void judge_editor(const PlacesInside &places, const std::string &name, std::string_view value, ShellPlaces &judged)
 {

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::uint64_t second = 1'000'000; // microseconds
 
-// ProtectHome=yes would hide a project that lies below a home, so there it is "tmpfs". systemd 252 and 257 make those tmpfs writable
-// for everyone, so each is named again, read-only; the binds are put into them afterwards.
+// ProtectHome=yes would hide a project below a home, so there it is "tmpfs". systemd 252 and 257 make those tmpfs writable for everyone, so
+// each is named again, read-only; the binds are put into them afterwards.
 void add_homes(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 {
     TemporaryFileSystems filesystems{{{"/dev/shm", "mode=1777"}}};
@@ -31,7 +31,7 @@ void add_homes(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
     properties.push_back({"TemporaryFileSystem", filesystems});
 }
 
-// runner/root/kernel/enforcement.cpp asks the kernel whether it came about.
+// runner/root/kernel/enforcement.cpp asks the kernel whether it is in force.
 void add_network(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 {
     const NetworkMode mode = plan.network.mode;
@@ -41,19 +41,19 @@ void add_network(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
     properties.push_back({"IPAddressAllow", AddressRanges{plan.network.allowed}});
 }
 
-// runner/root/kernel/enforcement.cpp asks the kernel whether those that are said came about.
+// runner/root/kernel/enforcement.cpp asks the kernel whether the policy's limits are in force.
 void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &properties)
 {
     const std::uint64_t share = limits.memory_share ? limits.memory_share->amount : session_memory_percent;
     properties.push_back(limits.memory ? UnitProperty{"MemoryMax", limits.memory->amount}
                                        : UnitProperty{"MemoryMaxScale", share_of_memory(share)});
-    // A session that may have 8G and pushes 80 into the host's swap has not been held to 8G, and slows everybody down. Without a limit that
-    // is said it stays as the host has it.
+    // A session that may have 8G and pushes 80 into the host's swap has not been held to 8G, and slows everybody down. Where the policy
+    // sets no memory limit, swap stays as the host has it.
     if (limits.memory || limits.memory_share) properties.push_back({"MemorySwapMax", std::uint64_t{0}});
-    // What the kernel kills is one process, mostly a build's. systemd's default would end the session for it.
+    // The kernel kills one process, mostly of a build. systemd's default would end the session for it.
     properties.push_back({"OOMPolicy", std::string("continue")});
-    // The runner is in the same slice: when that, or the host, is short of memory, it is not the one to go before the agent's processes,
-    // unless its caller wants that (docs/security/known-weaknesses.md).
+    // The runner is in the same slice. When the slice, or the host, is short of memory, the agent's processes must go before the runner,
+    // unless its caller decides otherwise (docs/security/known-weaknesses.md).
     properties.push_back({"OOMScoreAdjust", SignedNumber{agent_oom_score}});
     properties.push_back({"TasksMax", limits.tasks ? limits.tasks->amount : session_tasks});
     if (limits.cpu) properties.push_back({"CPUQuotaPerSecUSec", limits.cpu->amount * (second / 100)});
@@ -64,8 +64,8 @@ void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &propertie
 void add_calls(Tracing tracing, std::vector<UnitProperty> &properties)
 {
     NameFilter granted{true, {"@system-service", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp"}};
-    // Which @system-service allows: io_uring goes around filters and RestrictAddressFamilies, the others reach into other
-    // processes, keyrings or file handles.
+    // @system-service allows these: io_uring goes around filters and RestrictAddressFamilies, the others reach into other processes,
+    // keyrings or file handles.
     NameFilter not_granted{false,
                            {"io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "pidfd_getfd", "add_key", "request_key",
                             "keyctl", "name_to_handle_at", "open_by_handle_at"}};
@@ -76,7 +76,7 @@ void add_calls(Tracing tracing, std::vector<UnitProperty> &properties)
     properties.push_back({"SystemCallErrorNumber", SignedNumber{EPERM}}); // systemd's default is to kill
 }
 
-// What every session's unit has, whatever runs in it: its end, its network and its limits; and `more`.
+// What every session's unit has, whatever runs in it: its end, its network and its limits. Adds `more`.
 std::vector<UnitProperty> unit_of(const SandboxPlan &plan, const std::string &program, const std::vector<UnitProperty> &more)
 {
     const std::string scope = scope_name(plan.session_id);
@@ -91,8 +91,8 @@ std::vector<UnitProperty> unit_of(const SandboxPlan &plan, const std::string &pr
         {"AddRef", true}, // keeps the result readable until the runner has read it
         {"Type", std::string("exec")},
         {"KillMode", std::string("control-group")},
-        // The whole group at once: with TERM first, a launcher that dies of it ends the unit while the agent's other
-        // processes, deaf to TERM, live on. The runner itself asks the agent to end before it stops the unit.
+        // Kills the whole group at once. If TERM came first, a launcher that dies of it would end the unit while other processes of the
+        // agent, deaf to TERM, live on. The runner itself asks the agent to end before it stops the unit.
         {"KillSignal", SignedNumber{SIGKILL}},
         {"SendSIGKILL", true},
         {"TimeoutStopUSec", 2 * second},
@@ -162,7 +162,7 @@ std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, cons
         {"RemoveIPC", true},
         {"RootDirectory", plan.root_directory},
     };
-    // What is made in the project is the user's. The property refuses directories, too: the launcher's filter tells them from files.
+    // The user owns what is made in the project. The property refuses directories, too: the launcher's filter tells them from files.
     if (filters == Filters::of_the_unit) confinement.push_back({"RestrictSUIDSGID", true});
     std::vector<UnitProperty> properties = unit_of(plan, build::exec_path, confinement);
     std::vector<std::string> groups;
@@ -186,17 +186,16 @@ std::vector<UnitProperty> podman_service_properties(const SandboxPlan &plan)
 {
     const std::string session = plan.root_directory.substr(0, plan.root_directory.rfind('/'));
     const std::vector<UnitProperty> confinement = {
-        // A mount table of its own, with which all goes that podman mounts; and what it and crun keep at places
-        // that no option changes (seen with 4.3 and 5.4).
+        // A mount table of its own: everything that podman mounts goes with it. So does what podman and crun keep at places that no option
+        // changes (seen with 4.3 and 5.4).
         {"TemporaryFileSystem", TemporaryFileSystems{{{podman_directory, "mode=0700"},
                                                       {"/dev/shm", "mode=1777"},
                                                       {"/run/lock", "mode=0700"},
                                                       {"/run/containers", "mode=0700"},
                                                       {"/run/crun", "mode=0700"}}}},
-        // Root's podman makes mount points in the session's tree and nothing elsewhere, and reads no settings in anybody's home.
+        // Root's podman makes mount points in the session's tree and nowhere else, and reads no settings in any home.
         {"ProtectSystem", std::string("strict")},
-        {"ReadWritePaths",
-         std::vector<std::string>{session}}, // the tmpfs is writable as it is: named here, the host's directory would cover it
+        {"ReadWritePaths", std::vector<std::string>{session}}, // not the tmpfs: the host's directory would cover it
         {"ProtectHome", std::string("yes")},
     };
     return unit_of(plan, build::podman_door_path, confinement);
@@ -207,7 +206,7 @@ std::vector<UnitProperty> docker_service_properties(const SandboxPlan &plan)
     const std::vector<UnitProperty> confinement = {
         {"Delegate", true}, // the container's control group is below the unit's
         {"StandardInput", std::string("null")},
-        // Docker's client writes nothing, reads no settings, and needs nothing of root's but the way to its daemon.
+        // Docker's client writes nothing, reads no settings, and needs only the way to its daemon from root.
         {"TemporaryFileSystem", TemporaryFileSystems{{{docker_directory, "mode=0700"}}}},
         {"ProtectSystem", std::string("strict")},
         {"ProtectHome", std::string("yes")},
@@ -220,7 +219,7 @@ std::vector<UnitProperty> docker_service_properties(const SandboxPlan &plan)
 std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features, Filters filters)
 {
     NameFilter families{true, {"AF_UNIX", "AF_INET", "AF_INET6"}};
-    // Of which the launcher's filter leaves one protocol (runner/filter/call_rules.cpp).
+    // The launcher's filter allows only one protocol of these (runner/filter/call_rules.cpp).
     if (filters == Filters::of_the_launcher_too) families.names.emplace_back("AF_NETLINK");
     std::vector<std::string> writable = {plan.home_path, "/tmp", "/var/tmp"};
     writable.insert(writable.end(), plan.writable_roots.begin(), plan.writable_roots.end());
@@ -228,15 +227,15 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
         // File system.
         {"ProtectSystem", std::string("strict")},
         {"ReadWritePaths", writable},
-        {"PrivateTmp", true}, // kept for who audits it; the binds of the session's own directories take its place
+        {"PrivateTmp", true}, // kept for people who audit it; the binds of the session's own directories replace it
         {"PrivateDevices", true},
         {"DevicePolicy", std::string("closed")},
         {"ProtectProc", std::string("invisible")},
         {"PrivateIPC", true},
-        // A user namespace whose ids are the host's, so that capabilities count for nothing outside and processes outside cannot be traced.
-        // What it does not map cannot be written into an access control list, not even as a copy of what is there (acl(5)), so it maps all
-        // that systemd can. The project's id map has exchanged the user and the agent before (runner/root/mount/mounts.hpp); no mapped id
-        // gives the agent a right, as it has no capability to use it with.
+        // A user namespace whose ids are the same as on the host, so that capabilities count for nothing outside and processes outside
+        // cannot be traced. An id that it does not map cannot be written into an access control list, not even as a copy of an existing
+        // entry (acl(5)), so it maps all that systemd can. The project's id map has exchanged the user and the agent before
+        // (runner/root/mount/mounts.hpp). No mapped id gives the agent a right, because it has no capability to use one with.
         knows_other_ids(features, plan.agent, plan.agent_group) ? UnitProperty{"PrivateUsersEx", std::string("identity")}
                                                                 : UnitProperty{"PrivateUsers", true},
         // Kernel. ProtectKernelTunables=: runner/root/view/root_tree.hpp.

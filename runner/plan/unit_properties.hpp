@@ -20,7 +20,7 @@ struct TemporaryFileSystems { // a(ss)
     std::vector<std::pair<std::string, std::string>> entries;
 };
 struct DeviceRules {                // a(ss)
-    std::vector<std::string> nodes; // each for reading and writing; not to be made
+    std::vector<std::string> nodes; // each for reading and writing; the session cannot make them
 };
 struct Command { // a(sasb), one command
     std::vector<std::string> arguments;
@@ -39,11 +39,11 @@ struct UnitProperty {
     PropertyValue value;
 };
 
-// Whether the user namespace of method systemd has them, or root's and the agent's ids alone.
+// Whether the user namespace of method systemd maps other ids, too, or only root's and the agent's.
 bool knows_other_ids(const SystemdFeatures &features, Uid agent, Gid agent_group);
 
 constexpr const char *user_slice_prefix = "pi-agent-u";
-// Where the slices of all users are below systemd's own group: each dash of a slice's name is a level (systemd.slice(5)).
+// Where the slices of all users are, below systemd's own group: each dash in a slice's name is a level (systemd.slice(5)).
 constexpr const char *slices_place = "/pi.slice/pi-agent.slice";
 
 // pi-agent-uUID.slice: all sessions of one user.
@@ -51,20 +51,20 @@ std::string slice_name(Uid user);
 // Where a unit in that slice is.
 std::string place_in_slice(Uid user, const std::string &unit);
 
-// Whether what starts in the unit installs filters of its own: ours judge the arguments of calls that a property can only refuse.
+// Whether the program that the unit starts installs filters of its own: ours judge the arguments of calls that a property can only refuse.
 enum class Filters { of_the_unit, of_the_launcher_too };
 
-// Lifetime, account, view of files, network and limits; and with what confines the agent beside.
+// Lifetime, account, view of files, network and limits; the second also has what confines the agent.
 std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features,
                                                    Filters filters = Filters::of_the_unit);
 std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features,
                                              Filters filters = Filters::of_the_launcher_too);
 // Lifetime, network and limits of the unit in which root's podman makes the container.
 std::vector<UnitProperty> podman_service_properties(const SandboxPlan &plan);
-// The same for docker, whose client alone the unit starts: the container joins it.
+// The same for docker. The unit starts only its client, and the container joins the unit.
 std::vector<UnitProperty> docker_service_properties(const SandboxPlan &plan);
 std::vector<UnitProperty> scope_properties(Uid user);
-// The unit that removes the session's directory when the agent's unit has ended, in the host's own namespaces: as an ExecStopPost= of the
+// The unit that removes the session's directory when the agent's unit has ended, in the host's own namespaces. As an ExecStopPost= of the
 // agent's unit it would run, as root, among mounts whose targets the agent can move.
 std::vector<UnitProperty> cleanup_properties(const std::string &session_id, Uid user);
 

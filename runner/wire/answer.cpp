@@ -5,7 +5,7 @@ namespace pi_agent {
 
 namespace {
 
-// The parent may be busy with another child for as long as a config sync takes. When it is gone, so is this child.
+// The parent may be busy with another child for as long as a config sync takes. When the parent is gone, so is this child.
 constexpr int parent_patience_seconds = launch_patience_seconds;
 
 } // namespace
@@ -35,7 +35,7 @@ void send_failure(FdRef channel, const Failure &failure) noexcept
         encoder.number(static_cast<std::uint64_t>(failure.status()));
         encoder.number(static_cast<std::uint64_t>(failure.kind())).text(std::string_view(failure.what()).substr(0, packet_limit / 2));
         send_packet(channel, failure_tag + encoder.bytes(), {}, in_seconds(parent_patience_seconds));
-    } catch (...) { // NOLINT(bugprone-empty-catch): as said
+    } catch (...) { // NOLINT(bugprone-empty-catch): see the header
     }
 }
 

@@ -1,14 +1,13 @@
-// What the launcher asks of the process that gives directories the set-gid bit (runner/as_agent/directory_modes.hpp), and what that
-// answers.
+// What the launcher asks the process that gives directories the set-gid bit (runner/as_agent/directory_modes.hpp), and its answer.
 #pragma once
 
 #include "common/base/fields.hpp"
 
 namespace pi_agent {
 
-// With one descriptor, of the directory.
+// Comes with one descriptor, of the directory.
 struct ModeRequest {
-    unsigned mode = 0; // set-uid is in none
+    unsigned mode = 0; // never with set-uid
     static void fields(auto &archive, auto &self) { archive.bounded(self.mode, 03777, "a mode was asked for that no directory gets"); }
 };
 

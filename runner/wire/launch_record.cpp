@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint64_t launch_type = 16;
 constexpr std::uint64_t stdio_type = 20;
 
-// Those that came, and copies of the terminal in the places between.
+// The descriptors that came, and copies of the terminal in the places between.
 std::array<UniqueFd, 3> complete(std::vector<UniqueFd> came, const OnTerminal &on_terminal, FdRef terminal)
 {
     std::array<UniqueFd, 3> stdio;

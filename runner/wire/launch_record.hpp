@@ -1,5 +1,5 @@
-// What the runner tells pi-agent-exec over the control socket, and what comes back. Arguments and environment travel only here (design rule
-// 3).
+// What the runner sends to pi-agent-exec over the control socket, and what comes back. Arguments and environment travel only here (design
+// rule 3).
 #pragma once
 
 #include "common/base/fields.hpp"
@@ -17,7 +17,7 @@ namespace pi_agent {
 enum class Restrictions : std::uint8_t {
     none,
     beside_unit, // Landlock and our filter: the unit brings the list of allowed calls
-    all,         // that list, too (call_names.hpp)
+    all,         // that list as well (call_names.hpp)
 };
 
 struct LaunchRecord {
@@ -28,12 +28,12 @@ struct LaunchRecord {
     std::string below;                    // the working directory beneath it, any bytes
     std::uint64_t cwd_inode = 0;          // what the runner's reader opened; must be found again
     unsigned umask = 077;
-    OnTerminal on_terminal{}; // in the place of these comes the session's terminal
+    OnTerminal on_terminal{}; // the session's terminal replaces these
     Restrictions restrictions = Restrictions::all;
-    std::vector<std::string> mount_points = {}; // put into the view after systemd had built it; no agent starts without them
-    std::uint64_t open_files = 1024;            // the caller's soft limit; no more than the session's hard one counts
+    std::vector<std::string> mount_points = {}; // attached after systemd had built the view; no agent starts without them
+    std::uint64_t open_files = 1024;            // the caller's soft limit; the session's hard limit bounds it
     Tracing tracing = Tracing::never;
-    std::uint64_t hosts_processes = 0; // the inode of the host's PID namespace: who is in another one sees and names no process of the host
+    std::uint64_t hosts_processes = 0; // the inode of the host's PID namespace: a process in another one sees none of the host's processes
     bool has_mode_changer = false;     // somebody outside gives directories the set-gid bit (wire/directory_mode.hpp)
 
     static void fields(auto &archive, auto &self)
@@ -55,16 +55,16 @@ struct ReceivedLaunch {
     UniqueFd mode_changer;         // its channel, when there is one
 };
 
-// In this order, and from two senders: the descriptors come from the caller's side, which root has no part in (runner/as_user/project.hpp).
+// In this order, and from two senders: the descriptors come from the caller's side, in which root has no part (runner/as_user/project.hpp).
 // Sends those that are open; the others are on the terminal.
 void send_stdio(FdRef channel, const std::array<UniqueFd, 3> &stdio, Deadline deadline);
-// `terminal` is none when no descriptor is on the terminal, `mode_changer` when the record says so.
+// `terminal` is empty when no descriptor is on the terminal, `mode_changer` unless the record asks for one.
 void send_launch(FdRef channel, const LaunchRecord &record, FdRef terminal, FdRef mode_changer, Deadline deadline);
 // Throws ProtocolError; the runner is trusted, but a cut-off record must not become half a command.
 ReceivedLaunch receive_launch(FdRef channel, Deadline deadline);
 
-// From pi-agent-exec: first `ready`, then `failed`, or `ended` after any number of `stopped`. A hostile peer's hints: systemd's own account
-// decides.
+// From pi-agent-exec: first `ready`, then `failed`, or `ended` after any number of `stopped`. These are a hostile peer's hints: systemd's
+// own report decides.
 struct ExecReady {
     static constexpr std::uint64_t type = 17;
     static void fields(auto & /*archive*/, auto & /*self*/) {}

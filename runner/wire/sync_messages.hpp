@@ -1,4 +1,4 @@
-// What reader (as the user) and writer (as the agent) say to each other: names, facts and open descriptors, never paths to follow.
+// What reader (as the user) and writer (as the agent) send to each other: names, facts and open descriptors, never paths to follow.
 #pragma once
 
 #include "common/base/fields.hpp"
@@ -19,7 +19,7 @@ constexpr std::int64_t nanoseconds_of(const timespec &time) noexcept
     return time.tv_sec * 1'000'000'000 + time.tv_nsec;
 }
 
-// What stat-like calls tell of a host's file; equal facts mean an unchanged file. Times in nanoseconds.
+// What calls like stat(2) report about a host's file; equal facts mean an unchanged file. Times in nanoseconds.
 struct HostFacts {
     std::uint64_t inode = 0;
     std::uint64_t size = 0;
@@ -36,21 +36,21 @@ HostFacts facts_of(const struct stat &facts) noexcept;
 enum class EntryKind : std::uint64_t {
     file = 1,
     directory = 2,
-    unreadable = 3, // what is there cannot be told: what is inside at or below this path stays as it is
-    link = 4,       // that stays one: it leads to something else that is brought in
+    unreadable = 3, // nobody can tell what is there: what is inside at or below this path stays as it is
+    link = 4,       // stays a symlink: it leads to something else that is brought in
 };
 
 // True for "a/b": not empty, not absolute, no '.', '..', empty component or NUL, at most 4096 bytes.
 bool is_plain_relative(std::string_view path) noexcept;
-// What a link at `path` may say: relative, and by its text not out of the two directories that `path` begins with (".pi/agent").
+// The text that a symlink at `path` may have: relative, and never leading out of the two directories that `path` begins with (".pi/agent").
 bool is_kept_link(std::string_view path, std::string_view target);
 
 // `path` is relative to the agent's home.
 struct ListedEntry {
     EntryKind kind;
     std::string path;
-    HostFacts facts;         // of a file, or of a link itself
-    std::string target = {}; // of a link: what it is to say
+    HostFacts facts;         // of a file, or of a symlink itself
+    std::string target = {}; // of a symlink: its new text
 
     static void fields(auto &archive, auto &self)
     {
@@ -77,7 +77,7 @@ struct Content {
     }
 };
 
-// Reader to writer, in this order: documents, listings, one end of the listing, then contents as they are asked for.
+// Reader to writer, in this order: documents, listings, one end of the listing, then contents as the writer asks for them.
 enum class SyncStep : std::uint64_t { document = 1, listing = 2, end_of_listing = 3, contents = 4 };
 
 struct SyncMessage {
@@ -86,7 +86,7 @@ struct SyncMessage {
     std::string place;                // document: the host's path, for messages
     std::vector<ListedEntry> entries; // listing
     std::vector<Content> contents;    // contents; carries the descriptors of the readable ones, in order
-    bool by_agents = false;           // document: it lies where agents write
+    bool by_agents = false;           // document: it is in a place where agents write
 
     static void fields(auto &archive, auto &self)
     {
@@ -99,7 +99,7 @@ struct SyncMessage {
     }
 };
 
-// Before what reader and writer tell the user and that is true at each start, but told at the first only.
+// Begins a message of reader or writer that is true at each start, but shown to the user only at the first.
 constexpr std::string_view answer_told_once = "once:";
 
 constexpr std::size_t wanted_limit = 64; // files in one request
@@ -114,6 +114,6 @@ struct WantedNumbers {
     }
 };
 
-constexpr std::size_t listing_bytes = packet_limit - 4UL * 4096; // a listing is sent when it is longer; a path is at most 4096
+constexpr std::size_t listing_bytes = packet_limit - 4UL * 4096; // a longer listing is sent; a path is at most 4096
 
 } // namespace pi_agent

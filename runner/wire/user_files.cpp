@@ -1,4 +1,4 @@
-// What a child that is the caller answers: about files in the home, and what it opened.
+// Answers of a child that is the caller: about files in the home, and what it opened.
 #include "runner/wire/user_files.hpp"
 
 #include "common/base/text.hpp"

@@ -1,4 +1,4 @@
-// What a child that is the caller answers: about files in the home, and what it opened.
+// Answers of a child that is the caller: about files in the home, and what it opened.
 #pragma once
 
 #include "common/base/fd.hpp"
@@ -21,15 +21,15 @@ namespace pi_agent {
 // --- Copies of files of certificates on their way from the child that reads them.
 
 constexpr std::size_t certificate_variables_limit = 100;
-constexpr std::size_t certificates_limit = 512UL * 1024; // bytes of one session, which lie in the memory that all sessions share
+constexpr std::size_t certificates_limit = 512UL * 1024; // bytes of one session, in the memory that all sessions share
 
-// What is to be shown, and what the user should know.
+// What the session shows, and what the user should know.
 struct CertificateFiles {
     std::vector<std::string> contents;          // of N.pem, from 1
     std::map<std::string, std::string> renamed; // variable -> its path inside
     std::vector<std::string> notices;
 
-    // Reads no paths that are none of these.
+    // Accepts no other paths than these.
     static void fields(auto &archive, auto &self)
     {
         archive.bounded(self.contents, certificate_variables_limit);
@@ -43,10 +43,10 @@ private:
     [[nodiscard]] bool is_sound() const;
 };
 
-// Where the session shows the file of that number.
+// Where the session shows the file with that number.
 std::string certificate_path_inside(std::size_t number);
 
-// --- What has become of the files that arguments name, on its way from the child that copies them.
+// --- What happened to the files that arguments name, on its way from the child that copies them.
 
 enum class Handed : char { left = '.', shown = 's', copied = 'c' };
 
@@ -70,7 +70,7 @@ enum class EtcFileState { missing, read, too_large };
 
 struct EtcFile {
     EtcFileState state;
-    std::string target = {};  // where its links lead, canonical
+    std::string target = {};  // where its symlinks lead, canonical
     std::string content = {}; // of one that was read
 
     static void fields(auto &archive, auto &self)
@@ -80,18 +80,18 @@ struct EtcFile {
     }
 };
 
-// --- What the user's git says outside, on its way from the child that asks it.
+// --- The settings of the user's git outside, on their way from the child that asks it.
 
 constexpr std::size_t git_notice_limit = 10;
 constexpr std::size_t git_name_limit = 16UL * 1024;      // bytes of a name or an address
-constexpr std::size_t git_settings_limit = 500;          // that pass
+constexpr std::size_t git_settings_limit = 500;          // settings that pass
 constexpr std::size_t git_settings_size = 64UL * 1024;   // bytes of them all, names and values
 constexpr std::size_t git_file_copy_limit = 64UL * 1024; // bytes of a file that a setting names
 
 // git-lfs as it sets itself up, and with --skip-smudge.
 enum class GitLfs { none, all, skip_smudge };
 
-// Who commits; each only where the user has set it, the empty text included. Any bytes but NUL.
+// Who commits; each part only where the user has set it, even to the empty text. Any bytes except NUL.
 struct GitIdentity {
     std::optional<std::string> name;
     std::optional<std::string> email;
@@ -106,7 +106,7 @@ struct GitIdentity {
 // Whose settings ask for signed commits.
 enum class GitSigning { none, users, repositorys };
 
-// What was found, or why nothing could be: `problem` is for people, and empty where all is well.
+// What was found, or why nothing was: `problem` is for people, and empty where all is well.
 struct FoundIdentity {
     GitIdentity identity;
     std::string problem;
@@ -142,10 +142,10 @@ private:
 // --- The copies of a user's keys on their way from the child that reads them.
 
 constexpr std::size_t ssh_key_limit = 16UL * 1024;       // bytes
-constexpr std::size_t known_hosts_limit = 1024UL * 1024; // of the user's and the system's each
+constexpr std::size_t known_hosts_limit = 1024UL * 1024; // of the user's and of the system's file each
 
 struct SshFiles {
-    std::string key; // empty: none could be had
+    std::string key; // empty: there is no usable key
     std::string signing_key;
     std::string known_hosts;
     std::vector<std::string> notices;
@@ -163,10 +163,10 @@ struct SshFiles {
     }
 };
 
-// Why a key is not used: `what` for.
+// Why a key is not used; `what`: its purpose.
 std::string notice_of_key(const char *what, const std::string &path, const std::string &problem);
 
-// --- What the user's own files of variables say, on its way from the child that reads them.
+// --- The content of the user's own files of variables, on its way from the child that reads them.
 
 constexpr std::size_t variables_limit = 100'000; // that a child may send
 
@@ -174,12 +174,12 @@ std::string encode_assignments(const std::vector<EnvAssignment> &assignments);
 // Throws ProtocolError.
 std::vector<EnvAssignment> decode_assignments(std::string_view bytes);
 
-// A name that is not the user's to set is left out, and `notices` say so, each with file, line and reason.
+// A name that the user may not set is left out, and `notices` say so, each with file, line and reason.
 struct HostVariables {
     std::vector<EnvAssignment> assignments;
     std::vector<std::string> notices;
 
-    // What the child may send and what root puts into an environment are not the same: the child is its user's.
+    // Root checks again what it puts into an environment: its user may control the child.
     static void fields(auto &archive, auto &self)
     {
         archive.as(self.assignments, encode_assignments, decode_assignments);
@@ -193,7 +193,7 @@ private:
 
 // --- What the child that is the caller has opened of a project, on its way to its parent: facts and descriptors.
 
-// Which directory of this host it is. The working directory's device is that of statx(2), a root's that of stat(2).
+// Which directory of this host it is. The working directory's device is as in statx(2), a root's device as in stat(2).
 struct PlaceFacts {
     std::uint64_t device;
     std::uint64_t inode;
@@ -210,28 +210,28 @@ struct OpenedPlace {
 // A directory of git's that a repository's `.git` file names (gitrepository-layout(5)).
 struct GitDirectory {
     UniqueFd directory;  // O_PATH; none where it cannot be opened
-    std::uint64_t mount; // that it lies in; root asks no file system of the user's, which need not answer
+    std::uint64_t mount; // that holds it; root asks no file system of the user's, which need not answer
     std::string told;    // as the file names it
-    std::string problem; // why it is not to be believed; empty where it names the repository in turn
+    std::string problem; // why it cannot be believed; empty where it names the repository in turn
 };
 
 struct Repository {
     UniqueFd top;                        // O_PATH: the nearest directory, from the working directory up, that has an entry `.git`
-    std::uint64_t mount;                 // that it lies in
+    std::uint64_t mount;                 // that holds it
     std::vector<GitDirectory> elsewhere; // of a worktree, a submodule or a separate git directory: its own, then the common one
 };
 
-// By the child.
+// The child calls it.
 void send_place(FdRef channel, FdRef directory, const PlaceFacts &facts);
 void send_repository(FdRef channel, const std::optional<Repository> &repository);
 
-// By its parent. Both throw ProtocolError for another number of descriptors, or more than there can be.
+// The parent calls it. Both throw ProtocolError for another number of descriptors, or more than there can be.
 OpenedPlace decode_place(Packet packet);
 std::optional<Repository> decode_repository(Packet packet);
 
-// --- What is shown of a user's home, on its way from the child that opened it.
+// --- The directories of a user's home that a session shows, on their way from the child that opened them.
 
-// One that is there.
+// A directory that exists.
 struct HomeDirectory {
     std::string path;    // relative to the user's home
     bool is_cache;       // else it is read-only inside
@@ -241,12 +241,12 @@ struct HomeDirectory {
 
 struct OpenedHome {
     std::string path;                       // of the home, canonical; empty where it cannot be opened
-    std::vector<HomeDirectory> directories; // in the order of the policy, first what is readable; what is missing is left out
+    std::vector<HomeDirectory> directories; // in the order of the policy, readable ones first; a missing one is left out
 };
 
-// By the child.
+// The child calls it.
 void send_home(FdRef channel, const OpenedHome &home);
-// By its parent; `next` is called for each packet. Throws ProtocolError for another number of descriptors, or more than there can be.
+// The parent calls it; `next` is called for each packet. Throws ProtocolError for another number of descriptors, or more than there can be.
 OpenedHome receive_home(const std::function<Packet()> &next);
 
 } // namespace pi_agent

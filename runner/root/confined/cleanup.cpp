@@ -35,15 +35,15 @@ bool is_of_docker(const std::string &session_id)
 
 void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
 {
-    // The unit's own KillSignal= has killed all; whoever is left now came too late for it.
+    // The unit's KillSignal= has killed all; a process that is left now came too late for it.
     fault_point("cleaning-up");
     const ControlGroup group = group_of_agent(session_id);
     empty_group(group, in_seconds(cleanup_group_seconds));
-    // A client that was killed before it started its container leaves that to nobody.
+    // Nobody else removes a container whose client was killed before it started it.
     if (is_of_docker(session_id) && defence_is_on("docker:removed"))
         remove_container(root, container_name(session_id), in_seconds(cleanup_docker_seconds));
     remove_empty_groups(group);
-    // A runner that lives knows more. One that stands still keeps its record, and temporary files, which it has locked: its own end, or
+    // A runner that lives knows more. One that is stopped keeps its record, and temporary files, which it has locked: its own end, or
     // whoever ends it, brings the rest.
     if (record_end_of_killed(root, session_id, in_seconds(cleanup_record_seconds)))
         return remove_session_with_scratch(root, session_id, cleanup_removal_seconds);
@@ -61,7 +61,7 @@ void keep_session(const AsRoot &root, const std::string &session_id)
         length = read(STDIN_FILENO, &told, 1);
     } while (length < 0 && errno == EINTR);
     if (length == 1 || !defence_is_on("session-keeper")) return;
-    // What ran inside has been killed by the kernel, or is being.
+    // The kernel has killed what ran inside, or is doing so.
     fault_point("keeper-cleans");
     if (const auto agents = find_own_group(session_id)) empty_group(*agents, in_seconds(cleanup_group_seconds));
     if (!record_end_of_killed(root, session_id, in_seconds(cleanup_record_seconds)))

@@ -1,4 +1,4 @@
-// Giving up, looking, and trying to take back.
+// Gives rights up, checks that they are gone, and tries to take them back.
 #include "runner/root/confined/root_confinement.hpp"
 
 #include "common/base/channel.hpp"
@@ -25,8 +25,8 @@ namespace pi_agent {
 
 namespace {
 
-// What is left to do: unmount; become the user and the agent to remove what is theirs; end their processes; and remove directories that
-// root gave to the agent.
+// The rights for what is left to do: unmount; become the user and the agent to remove their files; end their processes; and remove
+// directories that root gave to the agent.
 constexpr std::array kept = {CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID, CAP_KILL, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_CHOWN};
 
 constexpr int thread_patience_seconds = 2;
@@ -85,10 +85,10 @@ bool is_one_thread()
 {
     struct stat threads {};
     if (stat("/proc/self/task", &threads) != 0) throw_errno("counting the runner's threads");
-    return threads.st_nlink == 3; // a directory, and one in it
+    return threads.st_nlink == 3; // the directory itself, and one entry
 }
 
-// Capabilities are a thread's own. One that was joined is counted until the kernel has put it away, which on a busy host takes a moment.
+// Capabilities belong to a thread. The kernel still counts a joined thread until it has put it away, which takes a moment on a busy host.
 void require_one_thread()
 {
     const Deadline deadline = in_seconds(thread_patience_seconds);
@@ -98,7 +98,8 @@ void require_one_thread()
     }
 }
 
-// Whether a program that is started may have it; nothing where this kernel has no such capability. Any other answer is none.
+// Whether a program that is started may have the capability; empty where this kernel does not know it. Throws where the kernel does not
+// say.
 std::optional<bool> in_bounding_set(int capability)
 {
     const int answer = prctl(PR_CAPBSET_READ, capability, 0, 0, 0);
@@ -108,7 +109,7 @@ std::optional<bool> in_bounding_set(int capability)
     return std::nullopt;
 }
 
-// How many capabilities this kernel has. All numbers are asked for: one that it does not know is the end only where it knows none above.
+// How many capabilities this kernel has. All numbers are tried: an unknown one is the end only where no higher one is known.
 int number_of_capabilities()
 {
     int known = 0;
@@ -166,7 +167,7 @@ void confine_root(const AsRoot & /*root*/)
     fault_point("giving-up");
     if (!defence_is_on("runner-call-filter")) return;
     install_root_call_filter();
-    // A question that the kernel answers everybody, and the filter nobody.
+    // A question that the kernel answers for everybody, and the filter denies.
     constexpr unsigned long which = 0xffffffff;
     if (personality(which) != -1 || errno != EPERM) std::abort();
 }

@@ -1,4 +1,4 @@
-// Removing what others than root own of a session: its placeholders in a project, and its temporary directories on disk.
+// Removes what accounts other than root own of a session: its placeholders in a project, and its temporary directories on disk.
 #include "runner/root/confined/session_end.hpp"
 
 #include "common/base/error.hpp"
@@ -24,15 +24,15 @@ namespace pi_agent {
 
 namespace {
 
-constexpr char is_used = 'U'; // by another session, in the order to the remover: a letter for each path
+constexpr char is_used = 'U'; // in the order to the remover, a letter for each path: another session uses this one
 constexpr char is_free = 'F';
 
 void remove_as_user(const std::vector<std::string> &paths, FdRef channel)
 {
-    while (!wait_for_input(channel, in_seconds(60))) { // a sandbox may take as long to end as it likes; with the runner this process ends
+    while (!wait_for_input(channel, in_seconds(60))) { // a sandbox may take any time to end; this process ends with the runner
     }
     const std::optional<Packet> order = receive_packet(channel, in_seconds(1));
-    if (!order) return; // the runner is gone; who cleans up after it does this, too
+    if (!order) return; // the runner is gone; whoever cleans up after it does this, too
     fault_point("unplacing");
     const UniqueFd top = open_or_throw("opening /", "/", O_PATH | O_DIRECTORY);
     for (std::size_t index = std::min(paths.size(), order->bytes.size()); index-- > 0;)
@@ -63,7 +63,7 @@ UniqueFd open_directory(FdRef parent, const char *name)
 
 enum class Busy { is_passed_over, is_failure };
 
-// None when it is gone; and, where the caller passes over what somebody else has locked until the deadline, of that, too.
+// None when it is gone. Also none for one that somebody else has locked until the deadline, where the caller passes over those.
 std::optional<FoundScratch> find_scratch(const std::string &path, Deadline deadline, Busy busy)
 {
     auto [directory, id] = split_last(path);
@@ -83,13 +83,13 @@ std::optional<FoundScratch> find_scratch(const std::string &path, Deadline deadl
     return found;
 }
 
-// An overlay leaves a directory in its work directory, with no rights, and sometimes something in that. Nobody else comes there.
+// An overlay leaves a directory in its work directory, with mode 0, and sometimes something in that. Only root gets there.
 bool remove_kernels_work(FdRef work)
 {
     return unlinkat(work.get(), kernels_work, AT_REMOVEDIR) == 0 || errno == ENOENT;
 }
 
-// Only what is empty: that needs nobody's identity, and most sessions leave no more. True when all is gone.
+// Removes only what is empty: that needs nobody's identity, and most sessions leave no more. True when all is gone.
 bool remove_when_empty(const FoundScratch &found)
 {
     bool all = true;
@@ -108,7 +108,7 @@ bool remove_when_empty(const FoundScratch &found)
     return true;
 }
 
-// The account whose directories these are: root alone could give them away. It may be gone from the user database.
+// The account that owns these directories: root alone could give them away. It may be gone from the user database.
 Account owner_of(const FoundScratch &found)
 {
     for (const auto &[name, inner] : found.inner) {
@@ -123,7 +123,7 @@ Account owner_of(const FoundScratch &found)
     throw Failure(ExitStatus::internal, "a session's temporary directory holds something of root's");
 }
 
-// The kernel's directories in which something is left. Their owner can empty the others, and these once they are given to it.
+// The kernel's directories that are not empty. Their owner can empty the others, and these once they are given to that owner.
 std::vector<UniqueFd> give_kernels_work(const Account &owner, const FoundScratch &found)
 {
     std::vector<UniqueFd> directories;
@@ -161,7 +161,7 @@ std::unique_ptr<Child> start_emptying(const AsRoot &root, const FoundScratch &fo
     });
 }
 
-// Throws the child's own failure, or that it took too long.
+// Throws the child's own failure, or a failure that it took too long.
 void await(Child &child, Deadline deadline)
 {
     if (!wait_for_input(child.channel(), deadline))
@@ -183,7 +183,7 @@ void PlaceholderRemoval::begin() noexcept
         child_.emplace(root_, "remover of placeholders", *user, std::vector<int>{},
                        [&](const AsUser & /*user*/, FdRef channel) { remove_as_user(paths_, channel); });
     };
-    attempt_recorded(id_, start, placeholders_left); // the mount points go all the same
+    attempt_recorded(id_, start, placeholders_left); // the mount points still go
 }
 
 void PlaceholderRemoval::finish(Deadline deadline) noexcept
@@ -191,7 +191,7 @@ void PlaceholderRemoval::finish(Deadline deadline) noexcept
     begin(); // cppcheck-suppress throwInNoexceptFunction ; it throws nothing
     const auto remove = [&] {
         if (!child_) return;
-        // Some are mounted over in other sessions' own mount tables alone, so that nothing keeps them from being removed here.
+        // Some are mounted over only in other sessions' own mount tables, so nothing stops their removal here except this lock.
         const UniqueFd lock = lock_placeholders(session_user(session_).value(), deadline);
         if (!lock) throw Failure(ExitStatus::system_failure, "the end of another session takes too long");
         std::string order(paths_.size(), is_free);
@@ -200,13 +200,13 @@ void PlaceholderRemoval::finish(Deadline deadline) noexcept
                 if (others.contains(paths_[index])) order[index] = is_used;
         send_packet(child_->channel(), order, {}, deadline);
         if (!wait_for_input(child_->channel(), deadline)) {
-            child_.reset(); // before somebody else has the lock
+            child_.reset(); // before another process has the lock
             throw Failure(ExitStatus::system_failure, "that took too long");
         }
         child_->receive();
         const UniqueFd records = find_beneath(session_, placeholders_directory, O_RDONLY | O_DIRECTORY);
         for (std::size_t index = 0; records && index < paths_.size(); ++index)
-            unlinkat(records.get(), std::to_string(index).c_str(), 0); // best_effort: what is removed already is removed again
+            unlinkat(records.get(), std::to_string(index).c_str(), 0); // best_effort: whatever stays is removed a second time
     };
     attempt_recorded(id_, remove, placeholders_left);
 }
@@ -227,7 +227,7 @@ void remove_session_with_scratch(const AsRoot &root, const std::string &id, int 
             const std::string path = read_session_link(session, scratch_link);
             if (!path.empty()) remove_scratch(root, path, in_seconds(patience_seconds));
         };
-        return attempt_recorded(id, remove, "temporary files are left: "); // nothing is mounted any more all the same
+        return attempt_recorded(id, remove, "temporary files are left: "); // either way nothing is mounted any more
     };
     remove_session(root, id, rest, leave);
 }
@@ -239,7 +239,7 @@ ScratchSweep::ScratchSweep(const AsRoot &root, const std::string &state_dir) noe
         std::vector<std::string> ids = names_in(parent);
         std::shuffle(ids.begin(), ids.end(), std::random_device()); // what cannot be removed must not always be the first
         std::size_t orphans = 0;
-        // A session makes its directory in /run first and removes it last: what has none there has no session.
+        // A session makes its directory in /run first and removes it last: temporary files without one have no session.
         for (const auto &id : ids) {
             if (!is_session_id(id) || session_exists(root, id)) continue;
             if (++orphans > orphans_at_once || children_.size() == children_at_once) return;

@@ -1,5 +1,5 @@
-// Ending sessions: as the runner, as who is asked to, and as who finds what one left. Signals to runners, by descriptor: a number could be
-// another process by now.
+// Ends sessions: for the runner, for the administrator, and for whoever finds the remains of one. Sends signals to runners by descriptor: a
+// number could belong to another process by now.
 #include "runner/root/confined/session_end.hpp"
 
 #include "common/base/error.hpp"
@@ -24,19 +24,19 @@ namespace {
 constexpr int own_removal_seconds = 10;
 constexpr const char *reason_link = "asked-end"; // leads nowhere: its text is the reason
 
-// The runner itself, none when it is gone. It holds the session's lock for as long as it lives, so a runner that has its number while
-// somebody holds the lock is this one; who removes what a dead one left holds it as well.
+// The session's runner; none when it is gone. It holds the session's lock for as long as it lives. So while the lock is held, a runner with
+// this number is the right one; whoever removes what a dead one left holds the lock as well.
 UniqueFd open_runner(FdRef session)
 {
     const auto number = session_runner(session);
-    if (!number) return {}; // being made, or removed
+    if (!number) return {}; // the session is being made, or removed
     UniqueFd runner = open_process(*number);
     if (!runner && errno != ESRCH) throw_errno("looking at a session's runner");
     if (runner && (!is_runner(*number) || flock(session.get(), LOCK_SH | LOCK_NB) == 0)) return {};
     return runner;
 }
 
-// One session's trouble keeps no other alive: whoever does not hear of it is among those that are left.
+// A failure here must not keep other sessions alive: one that gets no signal is among those that are left.
 void send_signal(FdRef sessions, const EndOrder &order, int number) noexcept
 {
     attempt_recorded(order.session, [&] {
@@ -44,14 +44,14 @@ void send_signal(FdRef sessions, const EndOrder &order, int number) noexcept
         if (!session) return; // over
         const UniqueFd runner = open_runner(session);
         if (!runner) return;
-        // best_effort: without it the session ends all the same, and its user is not told why.
+        // best_effort: without the reason the session still ends, and its user does not learn why.
         static_cast<void>(symlinkat(order.reason.c_str(), session.get(), reason_link) == 0);
         signal_process(runner, number, "ending a session");
     });
 }
 
-// What the session confines: its runner may be beyond even a kill (it waits for a file system whose program does not answer), and systemd
-// beyond an answer.
+// Ends what the session confines. Its runner may not react even to a kill (it waits for a file system whose program does not answer), and
+// systemd may not answer.
 void end_confined(FdRef session, const std::string &id, Deadline deadline)
 {
     const auto user = session_user(session);
@@ -63,7 +63,7 @@ void end_confined(FdRef session, const std::string &id, Deadline deadline)
         if (*group) empty_group(**group, deadline);
 }
 
-// What its cleanup would do, and the next sweep: the two may be at it as well.
+// Does what the session's cleanup and the next sweep would do: both may be at it as well.
 void finish_end(const AsRoot &root, FdRef sessions, const EndOrder &order, Deadline deadline) noexcept
 {
     attempt_recorded(order.session, [&] {
@@ -75,7 +75,7 @@ void finish_end(const AsRoot &root, FdRef sessions, const EndOrder &order, Deadl
     });
 }
 
-// Nothing of it runs, and that is recorded. What it left may still be about to be removed.
+// No process of the session runs, and its end is recorded. What it left may still await removal.
 bool is_over(const UniqueFd &session)
 {
     return !session || (flock(session.get(), LOCK_SH | LOCK_NB) == 0 && !has_open_end(session));
@@ -86,7 +86,7 @@ bool is_removed(const UniqueFd &session)
     return !session;
 }
 
-// Those that are not done at the end. One that cannot be looked at is looked at again, and counts as one that lives.
+// The sessions that are not done at the end. One that cannot be looked at is looked at again, and counts as alive.
 std::vector<EndOrder> wait_until(bool (*is_done)(const UniqueFd &), FdRef sessions, std::vector<EndOrder> orders, int seconds)
 {
     const auto look = [&](const EndOrder &order) {
@@ -104,8 +104,8 @@ std::vector<EndOrder> wait_until(bool (*is_done)(const UniqueFd &), FdRef sessio
     }
 }
 
-// What a sandbox says that has ended by itself, with no agent in it; "" where it has not. A session whose unit ends is cleaned up at once,
-// so whatever else fails then may have come of that.
+// What a sandbox reports that has ended by itself, with no agent in it; "" where it has not. A session whose unit ends is cleaned up at
+// once, so any other failure at that time may come from it.
 std::string words_of_early_end(Sandbox &sandbox) noexcept
 {
     const Deadline deadline = Clock::now() + std::chrono::milliseconds(200); // for a signal that is on its way
@@ -117,7 +117,7 @@ std::string words_of_early_end(Sandbox &sandbox) noexcept
             if (Clock::now() >= deadline) return "";
             wait_for_input(sandbox.fd(), sandbox.next_look(deadline));
         }
-    } catch (const std::exception &) { // then what failed is told
+    } catch (const std::exception &) { // then the original failure is reported
         return "";
     }
 }
@@ -145,7 +145,7 @@ std::vector<std::string> end_sessions(const AsRoot &root, const std::vector<EndO
 
 void Ending::explain() noexcept
 {
-    attempt_recorded("", [&] { // best_effort: it ends all the same
+    attempt_recorded("", [&] { // best_effort: the session still ends
         const std::string reason = explained_ ? "" : read_session_link(session_.fd(), reason_link);
         if (reason.empty()) return;
         explained_ = true;
@@ -171,7 +171,7 @@ AgentEnded Ending::run_recorded(const std::function<AgentEnded()> &run)
     try {
         if (!record_.knows_usage()) record_.take_usage(sandbox_.usage());
         record_.ended(ended);
-    } catch (const Failure &failure) { // the agent has ended whatever comes of this
+    } catch (const Failure &failure) { // the agent has ended, whatever happens here
         tell_(std::string("the end of this session is not recorded: ") + failure.what());
     }
     return ended;
@@ -185,7 +185,7 @@ void Ending::end_after(const std::exception_ptr &problem)
     });
     if (early.empty()) return;
     try {
-        std::rethrow_exception(problem); // a signal, as which pi ends, passes
+        std::rethrow_exception(problem); // EndedBySignal passes: pi ends by that signal
     } catch (const std::exception &failure) {
         throw Failure(ExitStatus::unavailable, early + "; meanwhile: " + failure.what());
     }
@@ -194,32 +194,33 @@ void Ending::end_after(const std::exception_ptr &problem)
 Ending::~Ending()
 {
     explain();
-    // The unit is bound to this process' scope, and that lasts as long as anything in it, which need not be this process.
+    // The unit is bound to this process' scope. The scope lasts as long as any process in it, and that need not be this one.
     if (sandbox_may_live_ && defence_is_on("end-kills")) attempt_recorded(id_, [&] { sandbox_.kill(); });
     attempt_recorded(id_, [&] {
         const UniqueFd session = try_open_session(open_sessions(), id_);
-        if (session && has_open_end(session)) return; // nothing took that entry: the next sweep tries again
+        if (session && has_open_end(session)) return; // no record took that entry: the next sweep tries again
         if (!sandbox_may_live_ || !sandbox_.is_there()) remove_session_with_scratch(root_, id_, own_removal_seconds);
     });
 }
 
 void sweep(const AsRoot &root, Sandbox &sandbox)
 {
-    const Deadline deadline = in_seconds(1); // for other users' file systems, too, which need not answer
+    const Deadline deadline = in_seconds(1); // file systems of other users are involved, which need not answer
     for (const auto &orphan : find_orphans(root)) {
         bool is_known = false;
         try { // one user's leftover must not be another's refusal
             const UniqueFd session = try_open_session(open_sessions(), orphan);
             if (!session) continue;
-            // Asked before it is locked: who holds that lock counts as a session, and this one may only be in the middle of its end.
+            // Asks before locking: a holder of that lock counts as a session, and this one may only be in the middle of its end.
             if (sandbox.may_live(orphan)) continue;
-            // Held until it is removed: a start that has just made its directory waits for this lock, and then finds itself without one.
+            // Held until the session is removed: a start that has just made its directory waits for this lock, and then finds its directory
+            // gone.
             if (flock(session.get(), LOCK_EX | LOCK_NB) != 0 && defence_is_on("sweep-lock")) {
                 if (errno != EWOULDBLOCK) throw_errno("locking it");
                 continue;
             }
             is_known = true;
-            // What lies on disk has no session then, and ScratchSweep finds it.
+            // Files on disk then have no session, and ScratchSweep finds them.
             if (!record_end_of_killed(root, orphan, deadline))
                 throw Failure(ExitStatus::limit, "somebody else records its end; the next sweep goes on");
             remove_session(root, orphan, [&](FdRef left) {
@@ -230,7 +231,7 @@ void sweep(const AsRoot &root, Sandbox &sandbox)
         } catch (const Failure &failure) {
             if (!defence_is_on("sweep-goes-on")) throw;
             record_problem(orphan, std::string("a session directory without a session cannot be removed: ") + failure.what());
-            if (!is_known) return; // who did not answer is not asked for the next ones, too
+            if (!is_known) return; // if it did not answer, it is not asked about the others either
         }
     }
 }

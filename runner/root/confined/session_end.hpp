@@ -1,4 +1,4 @@
-// Watches sessions, ends them, and removes what they left: processes, mounts, directories, and what others than root own of it.
+// Watches sessions, ends them, and removes what they left: processes, mounts, directories, and files that accounts other than root own.
 #pragma once
 
 #include "common/base/channel.hpp"
@@ -33,11 +33,11 @@ struct Session {
     // Sends the launch record, with the agent's end of the terminal where it has one, to pi-agent-exec.
     std::function<void(FdRef terminal)> hand_record_over;
     std::vector<WrapperMessage> early; // what the wrapper said before
-    // Once the launcher runs, before anything of the agent's is sent in; a Failure of it ends the sandbox.
+    // Called when the launcher runs, before anything of the agent's is sent in; a Failure from it ends the sandbox.
     std::function<void()> require_enforced;
-    // pi-agent-exec has said that the agent ended, and waits for an answer: the sandbox is still there, and what the kernel counted in it.
+    // pi-agent-exec has reported the agent's end, and waits for an answer: the sandbox still exists, with what the kernel counted in it.
     std::function<void()> agent_has_ended;
-    // It was answered: what ends now ends by itself, and is waited for.
+    // The answer was sent: the sandbox now ends by itself, and the runner waits for it.
     std::function<void()> while_it_ends;
 };
 
@@ -48,22 +48,22 @@ bool end_sandbox(Sandbox &sandbox);
 // session's pty, if it has one.
 AgentEnded supervise(Sandbox &sandbox, const Session &session, UniqueFd terminal);
 
-// --- Sessions that the administrator ends: the reason lies in the session's directory, and its runner is told to end it.
+// --- Sessions that the administrator ends: the reason is put into the session's directory, and its runner gets a signal to end it.
 
 struct EndOrder {
     std::string session;
-    std::string reason; // told to the user, and recorded
+    std::string reason; // for the user and the record
 };
 
-// Ends sessions and returns when nothing of them runs or is left any more: their runners ask the agents to end and kill them two seconds
-// later. A runner that does not get to it is killed, and its session ends with it (design rule 9); what systemd and the cleanup have not
+// Ends sessions and returns when no process and no mount of them is left: their runners ask the agents to end, and kill them two seconds
+// later. A runner that does not get to it is killed, and its session ends with it (design rule 9). What systemd and the cleanup have not
 // done a moment later is done here, the record too. Takes less than 15 seconds (runner/wire/answer.hpp). Returns the sessions that do not
 // end even so.
 std::vector<std::string> end_sessions(const AsRoot &root, const std::vector<EndOrder> &orders);
 
 // --- One session's end in its runner: it is recorded, and what the session leaves is removed, at its end and after a failure.
 
-// Removes what the session left, whatever happened; a cleanup unit has usually done it already. Borrows all of it but `tell`.
+// Removes what the session left, whatever happened; a cleanup unit has usually done it already. Borrows everything except `tell`.
 class Ending {
 public:
     using Tell = std::function<void(const std::string &text)>;
@@ -73,21 +73,21 @@ public:
     }
     Ending(const Ending &) = delete;
     Ending &operator=(const Ending &) = delete;
-    // From here to sandbox_has_ended() nothing is taken from under the agent: if it cannot be told to have ended, then this process' end is
-    // its end, and the turn of whoever cleans up after that.
+    // From here to sandbox_has_ended() nothing is taken from under the agent. If nobody can tell whether the agent has ended, it ends with
+    // this process, and another process cleans up after that.
     void sandbox_may_live() noexcept { sandbox_may_live_ = true; }
     void sandbox_has_ended() noexcept { sandbox_may_live_ = false; }
-    // What `run` returns, or throws. By then its end is recorded: before what the session left is removed, because who removes it must find
-    // no end that is still to be recorded. Where nothing takes that entry, the user is told so.
+    // Returns or throws what `run` does. By then its end is recorded. That comes before what the session left is removed: whoever removes
+    // it must not find an end that is still unrecorded. Where no record takes that entry, the user is told so.
     AgentEnded run_recorded(const std::function<AgentEnded()> &run);
-    // Ends the sandbox after a problem. Where the sandbox had ended by itself before, the one may have come of the other: throws Failure
-    // with both, unless the problem was a signal.
+    // Ends the sandbox after a problem. Where the sandbox had ended by itself before, one may have caused the other: throws Failure with
+    // both, unless the problem was a signal.
     void end_after(const std::exception_ptr &problem);
     [[nodiscard]] bool was_asked() const noexcept { return explained_; }
     ~Ending();
 
 private:
-    // Tells the user, and the record, why the session ends, where somebody asked for it. Once, and at the latest when this ends.
+    // Tells the user, and the record, why the session ends, where somebody asked for it. Does so once, at the latest when this object ends.
     void explain() noexcept;
 
     const AsRoot &root_;
@@ -100,33 +100,33 @@ private:
     bool sandbox_may_live_ = false;
 };
 
-// --- What a session leaves where its runner could not remove it.
+// --- Removes what a session left where its runner could not do it.
 
 // Sessions whose runner and sandbox are both gone: after a crash of the host's systemd, or a cleanup that failed.
 void sweep(const AsRoot &root, Sandbox &sandbox);
 
-// Run by a unit of the session's own after its unit has ended, for when no runner is left: removes its mounts and directories. Idempotent.
-// Kills what is left of the unit's processes, and throws Failure when some stay.
+// A unit of the session's own runs this after the session's unit has ended, in case no runner is left: removes its mounts and directories.
+// Idempotent. Kills what is left of the unit's processes, and throws Failure when some stay.
 void clean_up_after_unit(const AsRoot &root, const std::string &session_id);
 
-// What `pi-agent-cleanup --when-runner-ends` does (runner/root/method/method_program.hpp): waits at its standard input, and removes the
-// session when the runner ended without a word.
+// Does the work of `pi-agent-cleanup --when-runner-ends` (runner/root/method/method_program.hpp): waits at its standard input, and removes
+// the session when the runner ends without a word.
 void keep_session(const AsRoot &root, const std::string &session_id);
 
-// Everything that a session left, on disk too. What cannot be removed of that in this time is recorded, and the session's directory stays
-// with its link to it: for whoever else removes the session, and for the next sweep. It stays in any case where it is to.
+// Removes everything that a session left, on disk too. What cannot be removed in this time is recorded. The session's directory then stays,
+// with its link to those files, for whoever else removes the session and for the next sweep. `leave` can keep it in any case.
 void remove_session_with_scratch(const AsRoot &root, const std::string &id, int patience_seconds, Leave leave = Leave::nothing);
 
 // --- The placeholders that a session made in its user's project.
 
-// Removed as the session's user. `session` is the directory of the session `id`, borrowed. What fails is recorded
+// Removes them as the session's user. `session` is the directory of the session `id`, borrowed. Failures are recorded
 // (runner/root/session/record.hpp): what is left then has no effect, and a later session in the repository removes it.
 class PlaceholderRemoval {
 public:
     PlaceholderRemoval(const AsRoot &root, std::string id, FdRef session) : root_(root), id_(std::move(id)), session_(session) {}
-    // Has a process ready, which touches nothing before finish(): for who has to wait for the sandbox's end first.
+    // Starts a process that touches nothing before finish(): for a caller that must first wait for the sandbox's end.
     void begin() noexcept;
-    // Until the deadline. Where nothing is mounted any more: what another session has mounted cannot be removed.
+    // Works until the deadline. Call it when nothing is mounted any more: what another session has mounted cannot be removed.
     void finish(Deadline deadline) noexcept;
 
 private:
@@ -138,19 +138,19 @@ private:
     std::optional<Child> child_; // none where there is nothing to remove
 };
 
-// --- The temporary directories that lie on disk. Root removes its own empty directories; what an agent made is removed by a child with
-// that agent's identity.
+// --- The temporary directories on disk. Root removes its own empty directories; a child with the agent's identity removes what the agent
+// made.
 
-// Removes the directory `path`, STATE_DIR/sessions/ID; a missing one is fine. Of several processes that do so one works and the others
-// wait for it. Throws Failure when something is left at the deadline.
+// Removes the directory `path`, STATE_DIR/sessions/ID; a missing one is fine. When several processes do so, one works and the others wait
+// for it. Throws Failure when something is left at the deadline.
 void remove_scratch(const AsRoot &root, const std::string &path, Deadline deadline);
 
-// Removes, in the background, what sessions left on disk that are not there any more: after a crash of the host, or because there was too
-// much to remove. A launch begins it and waits for nothing: it was often another user who left that.
+// Removes, in the background, files on disk of sessions that no longer exist: after a crash of the host, or because there was too much to
+// remove. A launch begins it and waits for nothing: it was often another user who left those files.
 class ScratchSweep {
 public:
     ScratchSweep(const AsRoot &root, const std::string &state_dir) noexcept;
-    // What is not removed in ten seconds more is left to the next sweep.
+    // Waits ten more seconds; what is left then is left to the next sweep.
     void finish() noexcept;
 
 private:

@@ -56,7 +56,7 @@ private:
         if (deadline_ && Clock::now() >= *deadline_) return false;
         const Deadline until = sandbox_.next_look(deadline_.value_or(Deadline::max()));
         const int timeout = until == Deadline::max() ? -1 : milliseconds_left(until);
-        // The receiver is its user's to stop, so the end of the wrapper's socket is watched here as well.
+        // The user can stop the receiver, so this also watches for the end of the wrapper's socket.
         std::array<pollfd, 5> waits{pollfd{sandbox_.fd().get(), POLLIN, 0}, pollfd{control_open_ ? session_.control.get() : -1, POLLIN, 0},
                                     pollfd{wrapper_open_ ? session_.receiver.channel().get() : -1, POLLIN, 0},
                                     pollfd{wrapper_open_ ? session_.wrapper.get() : -1, POLLRDHUP, 0},
@@ -87,11 +87,11 @@ private:
                 hear_end(*ended);
             hand_over_when_ready();
         } catch (const ProtocolError &) {
-            control_open_ = false; // the agent may have taken its launcher over; what is seen from outside decides
+            control_open_ = false; // the agent may have taken its launcher over; only what is seen from outside counts
         }
     }
 
-    // The launcher waits for the answer, and with it all that ends with the sandbox. Once: who says it again waits for nothing.
+    // The launcher waits for the answer, and everything that ends with the sandbox waits too. Once: a repeated report gets no answer.
     void hear_end(const ExecEnded &ended)
     {
         if (std::exchange(said_, ended)) return;
@@ -103,7 +103,7 @@ private:
         session_.while_it_ends();
     }
 
-    // The agent starts when its launcher waits for it and, where it has a terminal, when that is set up.
+    // The agent starts when its launcher waits for it and, where it has a terminal, when the terminal is set up.
     void hand_over_when_ready()
     {
         if (handing_over_ || !launcher_ready_ || (terminal_ && !terminal_ready_)) return;
@@ -156,7 +156,7 @@ private:
         lose_wrapper();
     }
 
-    // Its death is the session's end (design rule 9).
+    // The wrapper's death is the session's end (design rule 9).
     void lose_wrapper()
     {
         wrapper_open_ = false;
@@ -179,8 +179,8 @@ private:
         }
     }
 
-    // The wrapper answers each stop with ContinueAgent, and an agent can stop and go on as often as it likes, by one signal or another:
-    // what the wrapper has not answered yet it is not told again. Nobody waits for a wrapper that is stopped itself.
+    // The wrapper answers each stop with ContinueAgent. An agent can stop and go on as often as it likes, by one signal or another, so a
+    // stop that the wrapper has not answered yet is not reported again. Nobody waits for a wrapper that is itself stopped.
     void tell_of_stop(int number)
     {
         if (!wrapper_open_) return;
@@ -194,7 +194,7 @@ private:
         if (read(session_.termination.get(), &information, sizeof information) > 0) stop();
     }
 
-    // First the agent is asked (TERM); the sandbox is stopped, which kills, when it has not ended within the grace.
+    // First asks the agent (TERM). When the sandbox has not ended within the grace period, stops it, which kills.
     void stop()
     {
         if (stopping_) return;
@@ -215,7 +215,7 @@ private:
         sandbox_.stop();
     }
 
-    // All that is over is not told any more. Whoever got hold of the launcher's socket may go on sending.
+    // Reads only what came before all was over. Whoever got hold of the launcher's socket may go on sending.
     void take_last_word()
     {
         const Deadline deadline = in_seconds(last_word_seconds);

@@ -21,15 +21,15 @@ bool are_same(const Account &before, const std::optional<Account> &now)
            have_same_groups(*now, before);
 }
 
-constexpr int slot_patience_seconds = 3; // less than one that says nothing is waited for
+constexpr int slot_patience_seconds = 3; // less than the wait for one that sends nothing
 
-// Nothing where all are taken.
+// Empty where all slots are taken.
 UniqueFd try_start_slot(Uid user)
 {
     static_assert(sizeof(off_t) == 8, "each user's bytes are their own");
     const UniqueFd parent = open_runtime_directory();
-    // Nothing is ever written into it, and a lock leaves nothing: not of users that are gone, and nothing that a start could find half
-    // removed.
+    // Nothing is ever written into the file, and a lock leaves nothing behind: not of users that are gone, and nothing that a start could
+    // find half removed.
     UniqueFd slots = open_or_throw("opening the file of start slots", parent, "starts", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
     for (std::size_t number = 0; number < start_limit; ++number) {
         struct flock slot {};
@@ -37,7 +37,7 @@ UniqueFd try_start_slot(Uid user)
         slot.l_whence = SEEK_SET;
         slot.l_start = static_cast<off_t>(user.value()) * static_cast<off_t>(start_limit) + static_cast<off_t>(number);
         slot.l_len = 1;
-        if (fcntl(slots.get(), F_OFD_SETLK, &slot) == 0) return slots; // it is the descriptor's, in whichever process
+        if (fcntl(slots.get(), F_OFD_SETLK, &slot) == 0) return slots; // the lock belongs to the descriptor, in whichever process
         if (errno != EAGAIN && errno != EACCES && errno != EINTR) throw_errno("locking a start slot");
         if (!defence_is_on("start-limit")) return slots;
     }

@@ -1,4 +1,4 @@
-// Who is let in, and where: each function refuses with the Failure that the user is to see.
+// Who gets in, and where: each function refuses with the Failure that the user will see.
 #pragma once
 
 #include "runner/root/errand/project.hpp"
@@ -11,20 +11,20 @@ namespace pi_agent {
 // The installed policy; refuses while wrapper.enable is false.
 Policy load_enabled_policy(const Account &caller);
 
-// What a start began under: the policy, and what `pi-agentctl apply` and `remove` have done to this host.
+// The conditions under which a start began: the policy, and what `pi-agentctl apply` and `remove` have done to this host.
 struct StartStamp {
     std::string policy;
     std::string host;
 };
 StartStamp stamp_start(const Account &caller);
 
-// Once the session can be seen by others: one that a changed policy does not allow any more is either refused here, or ended by `apply`;
-// and after `remove` nobody starts as an account that may be somebody else's by now.
+// Call it once others can see the session. A session that a changed policy no longer allows is then either refused here, or ended by
+// `apply`. After `remove` nobody starts as an account that may be somebody else's by now.
 void require_same_conditions(const StartStamp &stamp, const Account &caller, const Account &agent);
 
 AccessRules authorise(const Policy &policy, const Account &caller);
 
-// What root's own files say of a session of the caller's, before anything of theirs is looked at.
+// What root's own files say about a session of the caller's, before root looks at anything of the caller's.
 struct Admission {
     AccessRules rules;
     Account agent;
@@ -34,28 +34,28 @@ struct Admission {
 // Decides again; only this decision counts.
 Admission admit(const Policy &policy, const Account &caller);
 
-// Refuses a root that only a group grants which opens the host, and a user whose files would carry the group of root.
+// Refuses a root that only a group grants when that group opens the host, and a user whose files would carry the group of root.
 void require_harmless_grant(const OpenedProject &project, const Account &caller);
 
 OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view,
                                    const ProjectsPolicy &projects);
 
-// No user has more sessions than the policy allows; that of the caller is there already.
+// No user has more sessions than the policy allows; the caller's new session already counts.
 void require_room(const AsRoot &root, const Account &caller, const LimitsPolicy &limits);
 
-// Under settings_lock. In a session without the lock nothing is mounted over the settings: there the agent could move or remove what holds
-// them, and with it the lock of every other session.
+// Under settings_lock. In a session without the lock nothing is mounted over the settings: there the agent could move or remove the
+// directory that holds them, and with it the lock of every other session.
 void require_locked_sessions(const AsRoot &root, const Account &caller, const std::string &id);
 
-// --- Bounds how many starts of one user are under way at once. A start costs a runner and a connection to the system bus, of which root
-// has a few hundred, and its user decides how long it waits for a request.
+// --- Bounds how many starts of one user are under way at once. A start costs a runner and one of root's few hundred connections to the
+// system bus, and its user decides how long it waits for a request.
 
-// Held as long as the descriptor is open, and gone without a trace with it. Never waits: the caller may freeze this process, and with it a
-// lock. Throws Failure(limit) when all of this user's are taken.
+// Held as long as the descriptor is open, and leaves no trace. Never waits: the caller may freeze this process, and with it a lock. Throws
+// Failure(limit) when all of this user's slots are taken.
 UniqueFd take_start_slot(const AsRoot &root, Uid user);
 
-// Looks again for three seconds, in which it holds nothing that others wait for: who starts twenty at once gets twenty. `waiting` is called
-// before each look. Throws as above.
+// Tries for three seconds, in which it holds nothing that others wait for: a user who starts twenty at once gets twenty. Calls `waiting`
+// before each try. Throws as above.
 UniqueFd wait_for_start_slot(const AsRoot &root, Uid user, const std::function<void()> &waiting);
 
 } // namespace pi_agent

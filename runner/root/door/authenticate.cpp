@@ -1,4 +1,4 @@
-// Who called, and whether the accounts that this needs are sound.
+// Who called, and whether the accounts that a session needs are fit for it.
 #include "runner/root/door/authenticate.hpp"
 
 #include "common/host/remedy.hpp"
@@ -37,7 +37,7 @@ Account find_existing(const AccessRules &rules, const Account &caller)
                   "the agent's account " + rules.agent_account + " (" + to_string(rules.where) + ") does not exist" + late);
 }
 
-// The caller's own uid or primary group would be swapped with itself in the project's id map, and the agent would have the user's rights
+// The id map of the project would swap the caller's own uid or primary group with itself, and the agent would have the user's rights
 // everywhere.
 void require_nobodys(const Policy &policy, const AccessRules &rules, const Account &agent, const Account &caller)
 {

@@ -31,7 +31,7 @@ constexpr rlim_t descriptor_limit = 4096;
 constexpr int io_priority_of_process = 1; // IOPRIO_WHO_PROCESS
 constexpr int no_io_priority = 0;         // IOPRIO_CLASS_NONE, level 0
 
-// As setrlimit(2) calls them; ulimit and systemd have names after these.
+// The name in setrlimit(2); ulimit and systemd derive theirs from it.
 std::string name_of_limit(int resource)
 {
     constexpr std::array names = {"CPU",     "FSIZE", "DATA",  "STACK",      "CORE",     "RSS",  "NPROC",  "NOFILE",
@@ -60,7 +60,7 @@ void reset_oom_score()
     const UniqueFd own = UniqueFd::adopt(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
     if (own && write(own.get(), "0", 1) == 1) return;
     if (!own || errno != EACCES) throw_errno("resetting oom_score_adj");
-    // Root of a container without CAP_SYS_RESOURCE, whose engine gave all of it another score: that of its PID 1.
+    // Root of a container without CAP_SYS_RESOURCE, where the engine gave the whole container another score: PID 1 shows it.
     std::array<char, 16> score{};
     const UniqueFd first = UniqueFd::adopt(open("/proc/1/oom_score_adj", O_RDONLY | O_CLOEXEC));
     const ssize_t length = first ? read(first.get(), score.data(), score.size()) : -1;
@@ -75,7 +75,7 @@ void reset_oom_score()
 void reset_scheduling()
 {
     if (!defence_is_on("reset-scheduling")) return;
-    // EACCES: root of a container without CAP_SYS_NICE. What its callers raised stays raised: a start that is slow for who asked for it so.
+    // EACCES: root of a container without CAP_SYS_NICE. A nice value that the caller raised then stays: it slows only that caller's start.
     if (setpriority(PRIO_PROCESS, 0, 0) != 0 && errno != EACCES) throw_errno("resetting the nice value");
     const sched_param parameters{};
     // SCHED_IDLE may get no time at all, and others wait for the locks of a start.
@@ -89,11 +89,11 @@ void reset_scheduling()
     reset_oom_score();
 }
 
-// Memory of one node alone, another architecture's answers, the keys of the caller's login.
+// Resets memory from one node alone, another architecture's answers, and the keys of the caller's login.
 void reset_memory_and_keys()
 {
     if (!defence_is_on("reset-memory-and-keys")) return;
-    // EPERM: never the kernel's answer, but that of a container's filter (docker's, without CAP_SYS_NICE), which holds its callers, too.
+    // EPERM: the kernel never answers so. A container's filter does (docker's, without CAP_SYS_NICE), and it holds its callers, too.
     if (syscall(SYS_set_mempolicy, 0, nullptr, 0) != 0 && errno != ENOSYS && errno != EPERM) throw_errno("resetting the memory policy");
     if (personality(PER_LINUX) < 0) throw_errno("resetting the personality");
     const int error = leave_session_keyring();
@@ -107,7 +107,7 @@ void reset_signals()
         struct sigaction action {};
         action.sa_handler = SIG_DFL;
         if (number == SIGPIPE) action.sa_handler = SIG_IGN; // a peer that closes is an errno here, not a death
-        // The two that cannot be caught, and the two that the C library keeps, answer EINVAL.
+        // EINVAL: the two that cannot be caught, and the two that the C library keeps.
         if (sigaction(number, &action, nullptr) != 0 && errno != EINVAL) throw_errno("resetting signals");
     }
     if (!unblock_signals()) throw_errno("unblocking signals");
@@ -129,7 +129,7 @@ void leave_session()
     if (getsid(0) == getpid()) {
         const UniqueFd terminal = UniqueFd::adopt(open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
         if (!terminal && errno == ENXIO) return; // leads a session that has no terminal (tty(4)): nobody can signal it from a keyboard
-        if (!terminal) refuse_session("opening the terminal"); // one that is there and lets nobody in (TIOCSPTLCK) stays a keyboard
+        if (!terminal) refuse_session("opening the terminal"); // a terminal that exists and lets nobody in (TIOCSPTLCK) stays a keyboard
         if (signal(SIGHUP, SIG_IGN) == SIG_ERR || ioctl(terminal.get(), TIOCNOTTY) != 0) refuse_session("giving up the terminal");
         signal(SIGHUP, SIG_DFL);
         return;
@@ -177,7 +177,7 @@ UniqueFd take_channel(const AsRoot & /*root*/)
 
 void require_host_namespaces(const AsRoot & /*root*/)
 {
-    // A process stays in its PID and time namespaces for life: unshare(2) changes those of its children, and of nothing else.
+    // A process stays in its PID and time namespaces for life: unshare(2) changes only those of its children.
     struct Kind {
         const char *mine;
         const char *name;
@@ -194,13 +194,13 @@ void require_host_namespaces(const AsRoot & /*root*/)
                                              {"time", "time", "its clocks are not the host's"},
                                              {"time_for_children", "time", "its clocks are not the host's"}}};
     for (const auto &[mine, name, what_differs] : kinds) {
-        // A kernel without a kind: then PID 1 has none, either. That of children can be missing where there is one, as long as it is
-        // without a first process, and is no reason to go on.
+        // A kernel without a kind of namespace lacks it for PID 1, too. The entry for children can be missing although the kernel has the
+        // kind, as long as the namespace has no first process. Such a process is refused.
         if (!namespace_of("self", name) && errno == ENOENT && std::string_view(name) != "mnt") continue;
         const auto own = namespace_of("self", mine);
         if (!own) throw_errno(std::string("reading /proc/self/ns/") + mine);
         const auto host = namespace_of("1", name);
-        if (!host) // root can, unless it is root of a user namespace, or of a container, only
+        if (!host) // root can, except root of only a user namespace or a container
             throw Failure(FailureKind::namespaces, "denied: the host's " + std::string(name) + " namespace cannot be seen from here (" +
                                                        SystemFailure(errno, std::string("/proc/1/ns/") + name).what() +
                                                        "); run pi from an ordinary shell of this host. In a container, its first process "

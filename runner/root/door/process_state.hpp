@@ -1,4 +1,4 @@
-// What a caller can choose for a program run by sudo (environment, limits, signals, scheduling, session), taken back (design rule 8).
+// Takes back what a caller can choose for a program run by sudo (environment, limits, signals, scheduling, session; design rule 8).
 #pragma once
 
 #include "common/base/channel.hpp"
@@ -12,20 +12,20 @@ void reset_timer_slack();
 // Copies the one variable that is used, SUDO_UID, and empties the environment, so that no library reads the rest.
 std::optional<std::string> take_sudo_uid();
 
-// Moves stdin, the wrapper's socket, to a descriptor of its own; stdin, stdout and stderr become /dev/null and every other descriptor is
-// closed.
+// Moves standard input, the wrapper's socket, to a descriptor of its own. The three standard descriptors become /dev/null, and every other
+// descriptor is closed.
 UniqueFd take_channel(const AsRoot &root);
 
-// Throws Failure(denied) unless every namespace is that of PID 1: in others, paths, ids, addresses and names mean something else, and who
-// may reach what there was decided by somebody else.
+// Throws Failure(denied) unless this process is in every namespace of PID 1: in others, paths, ids, addresses and names mean something
+// else, and somebody else decided who may reach what there.
 void require_host_namespaces(const AsRoot &root);
 
-// Waits until this process is in the control group of a unit, whose place is_in_unit() (control_group.hpp) describes: by the kernel's word,
-// not by a signal of systemd's, which anybody on the bus can imitate.
+// Waits until this process is in the control group of a unit, whose place is_in_unit() (control_group.hpp) describes. The kernel tells so,
+// not a signal of systemd's, which anybody on the bus can imitate.
 void wait_until_inside(const std::string &place, Deadline deadline);
 
-// Sets resource limits, scheduling, signals, timers, umask, session and process attributes to what PID 1 has or a fixed value. Throws when
-// one cannot be set.
+// Sets resource limits, scheduling, signals, timers, umask, session and process attributes to PID 1's or to a fixed value. Throws when one
+// cannot be set.
 void reset_process_state(const AsRoot &root);
 
 } // namespace pi_agent

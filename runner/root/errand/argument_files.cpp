@@ -14,7 +14,7 @@ constexpr int copying_patience_seconds = 20;
 
 DetachedMount make_place_for_copies(const AsRoot &root, const Account &user)
 {
-    // A page for each file, and the bytes: a user who takes the child over fills no more.
+    // The bytes, and a page for each file: a user who takes the child over can fill no more.
     const std::string size = defence_is_on("copies-limit") ? std::to_string(copies_size_limit + copies_count_limit * 4096) : "1g";
     return new_filesystem(root, "tmpfs",
                           {{"source", "pi-agent-named"},
@@ -43,7 +43,7 @@ NamedCopies copy_for_session(const AsRoot &root, const Account &user, const std:
             send_long_answer(channel, encode(copy_named_files(UserPaths(agents), files, shown, copies.fd)));
         });
         handed = decode_fields<HandedFiles>(child.receive_long(copying_patience_seconds, [&] { watch.check(); }));
-    } // its end: nobody else can write there
+    } // the child has ended: nobody else can write there
     if (handed.states.size() != files.size()) throw ProtocolError("other files were copied than were asked for");
     if (handed.states.find(static_cast<char>(Handed::copied)) == std::string::npos) return {std::move(handed), std::nullopt};
     make_read_only(root, copies);

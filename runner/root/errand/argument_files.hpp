@@ -18,8 +18,8 @@ struct NamedCopies {
     std::optional<DetachedMount> mount; // read-only, to be attached at copies_inside; none where nothing was copied
 };
 
-// The copies lie in memory, in a file system of this session's own and of a bounded size, which is the caller's to write until this is
-// done. Throws what the child refuses.
+// The copies are in memory, in a file system of this session's own and of a bounded size. The caller can write to it until this returns.
+// Throws what the child refuses.
 NamedCopies copy_for_session(const AsRoot &root, const Account &user, const std::vector<ArgumentFile> &files, const ShownPlaces &shown,
                              const AgentPlaces &agents, const SessionWatch &watch);
 

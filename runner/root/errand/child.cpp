@@ -38,7 +38,7 @@ void close_all_but(std::vector<int> keep)
     if (close_range(next, ~0U, 0) != 0) throw_errno("closing descriptors");
 }
 
-// To less where less is allowed already: root may raise that only as long as it has CAP_SYS_RESOURCE
+// Keeps a lower limit where there already is one: root may raise a limit only as long as it has CAP_SYS_RESOURCE
 // (runner/root/confined/root_confinement.hpp).
 template <typename Resource>
 void limit(Resource resource, rlim_t wanted)
@@ -52,18 +52,18 @@ void limit(Resource resource, rlim_t wanted)
 
 void limit_child()
 {
-    // The writer copies what a reader's fstat called small: a file that grows meanwhile ends here.
+    // The writer copies what a reader's fstat called small: a file that grows meanwhile ends at this limit.
     limit(RLIMIT_FSIZE, child_file_bytes);
     limit(RLIMIT_CPU, child_cpu_seconds);
 }
 
-// What the parent is called in a PID namespace that it is not in.
+// The number that stands for the parent in a PID namespace that the parent is not in.
 constexpr pid_t outside = 0;
 
 pid_t fork_into_own_pid_namespace()
 {
-    // As fork(2), and as clone(2) says of CLONE_NEWPID. The library's own record of the thread's number, which is wrong afterwards, is of
-    // no matter to one thread.
+    // Works as fork(2), with CLONE_NEWPID of clone(2). The library's own record of the thread's number is wrong afterwards, which does not
+    // matter with one thread.
     const auto pid = static_cast<pid_t>(syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
     if (pid < 0 && (errno == ENOSPC || errno == EUSERS))
         throw SystemFailure(errno, "making a PID namespace, which root needs (is user.max_pid_namespaces 0?)");
@@ -76,7 +76,7 @@ bool has_hung_up(FdRef channel)
     return poll(&wait, 1, 0) > 0 && (wait.revents & (POLLHUP | POLLERR)) != 0;
 }
 
-// The kernel forgets the parent-death signal when the uid changes, so it is asked for afterwards, and the parent is looked for once more.
+// The kernel forgets the parent-death signal when the uid changes. So this asks for it afterwards, and then looks for the parent once more.
 void die_with_parent(pid_t parent, FdRef channel)
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) throw_errno("asking for the parent-death signal");
@@ -98,14 +98,14 @@ void die_with_parent(pid_t parent, FdRef channel)
     _exit(1); // nothing is thrown past this function
 }
 
-// False when it has not ended by then. Throws nothing, for it is how an object goes.
+// False when it has not ended by the deadline. Throws nothing, because destructors call it.
 bool reap(pid_t pid, Deadline deadline) noexcept
 {
     if (waitpid(pid, nullptr, WNOHANG) != 0) return true;
     const UniqueFd process = open_process(pid);
     for (;;) {
         pollfd wait{process.get(), POLLIN, 0};
-        poll(&wait, 1, process ? milliseconds_left(deadline) : 1); // without a descriptor left it is looked for again and again
+        poll(&wait, 1, process ? milliseconds_left(deadline) : 1); // without a free descriptor, look again and again
         if (waitpid(pid, nullptr, WNOHANG) != 0) return true;
         if (Clock::now() >= deadline) return false;
     }
@@ -156,7 +156,7 @@ Child::~Child()
 {
     if (pid_ <= 0) return;
     kill(pid_, SIGKILL);
-    // A child in the middle of a call to a file system that does not answer dies only when that answers: it is left to the end of the
+    // A child in the middle of a call to a file system that does not answer dies only when that answers. It is left to the end of the
     // runner's scope, and root does not wait for it.
     reap(pid_, defence_is_on("child-end") ? in_seconds(1) : Deadline::max());
 }
@@ -202,7 +202,7 @@ std::string Child::receive_long(int patience_seconds, const std::function<void()
 {
     const Deadline deadline = in_seconds(patience_seconds);
     std::optional<Packet> head;
-    const auto require_time = [&] { // progress, or one small piece after the other, does not make it longer
+    const auto require_time = [&] { // progress, or one small piece after the other, does not extend it
         if (Clock::now() >= deadline) throw Failure(FailureKind::no_progress, "the " + name_ + " did not send its answer in time");
     };
     for (; !head; require_time()) {

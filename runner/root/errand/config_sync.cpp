@@ -28,7 +28,7 @@ namespace {
 constexpr int look_interval_milliseconds = 250;
 constexpr std::size_t most_notices = 100; // the children keep to fewer
 
-// The reader's failure explains the writer's, so it is looked for first.
+// The reader's failure explains the writer's, so look for it first.
 void rethrow_reader_failure(Child &reader)
 {
     while (wait_for_input(reader.channel(), Clock::now()))
@@ -45,7 +45,7 @@ void rethrow_reader_failure(Child &reader)
 void furnish_home(const AsUser &agent, const WritingPlaces &places, FdRef defaults, FdRef channel)
 {
     seed_defaults(agent, places.home, places.staging, defaults, channel);
-    // A session whose umask took its owner's rights left it closed, and no agent starts then.
+    // A session whose umask took its owner's permissions left the directory closed, and then no agent starts.
     find_own_directory_beneath(places.home, std::string(agent_directory) + "/sessions");
     copy_version(agent, places.home, places.staging, running_version());
 }
@@ -84,7 +84,7 @@ SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account
     if (!plan.writing.managed_providers.empty()) plan.writing.documents["models.json"]; // it may hold keys
     for (const auto &[name, managed_text] : policy.documents)
         plan.writing.documents[name].managed = managed_text;
-    // What does not count is not read, whatever it may be. Of settings.json the host's lastChangelogVersion counts in any class.
+    // Files that do not count are not read, whatever they are. Of settings.json the host's lastChangelogVersion counts in any class.
     for (const auto &[name, rule] : plan.writing.documents)
         if (name == "settings.json" || is_copied(policy.config_classes.of(name))) plan.reading.documents.push_back(name);
     return plan;

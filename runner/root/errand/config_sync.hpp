@@ -17,14 +17,14 @@
 
 namespace pi_agent {
 
-// The installed defaults, as root finds them. Throws Failure(configuration) when they are not there, or others can change them.
+// The installed defaults, as root finds them. Throws Failure(configuration) when they do not exist, or others can change them.
 UniqueFd open_defaults(const AsRoot &root);
 
 // What is brought in and how it is merged.
 struct SyncPlan {
     ReadingPlan reading;
     WritingPlan writing;
-    FdRef defaults = FdRef(-1); // what the home is given first (runner/as_agent/replacement.hpp); -1: nothing
+    FdRef defaults = FdRef(-1); // what the home gets first (runner/as_agent/replacement.hpp); -1: nothing
     std::string project_alias;  // a link to the project is made in the home (runner/as_agent/places.hpp); empty: none
     std::string project_path;   // where it leads
 };
@@ -32,11 +32,11 @@ struct SyncPlan {
 SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account &user, const Environment &managed,
                    const AgentPlaces &agents);
 
-// The sessions that the user's own agent had in `directory` (any bytes): copied where the caller asks for it, else told. Throws
-// Failure(denied) where the policy keeps them outside.
+// The sessions that the user's own agent had in `directory` (any bytes): copied where the caller asks for it, otherwise only mentioned.
+// Throws Failure(denied) where the policy keeps them outside.
 void plan_sessions(SyncPlan &plan, const std::string &directory, bool asked_for);
 
-// Called now and then while it goes on, with what is being done.
+// Called now and then during the sync, with what it is doing.
 using ShowProgress = std::function<void(const std::string &)>;
 
 // `locked_settings`: gets the merged settings.json; -1 for none. Returns what was skipped or kept, one text each. Throws what reader or

@@ -1,4 +1,4 @@
-// Sends a child that becomes another account, and uses what it answers.
+// Starts a child that becomes another account, and uses its answer.
 #pragma once
 
 #include "common/base/fields.hpp"
@@ -17,15 +17,16 @@ namespace pi_agent {
 
 constexpr int child_patience_seconds = 5; // without progress
 
-// With end_with_it the child is the first process of a PID namespace: what it starts, and what somebody makes that do, ends with it,
-// whatever it does (pid_namespaces(7)). For a task that runs a program of the host's, which its user can trace (ptrace(2)).
+// With end_with_it the child is the first process of a PID namespace: all that it starts, by itself or because somebody makes it, ends with
+// it, whatever it does (pid_namespaces(7)). For a task that runs a program of the host's, which its user can trace (ptrace(2)).
 enum class Descendants { may_outlive_it, end_with_it };
 
-// Owns the child: killed at the latest when this goes, and reaped unless the kernel keeps it.
+// Owns the child: kills it at the latest when this object goes, and reaps it unless the kernel keeps it.
 class Child {
 public:
-    // Forks; the child closes every descriptor but its channel and `keep`, becomes `identity` for good, and runs `task`. What `task`
-    // throws reaches the parent as a failure. `keep` are borrowed: the numbers are the same in the child. `name` is for error messages.
+    // Forks. The child closes every descriptor except its channel and `keep`, becomes `identity` for good, and runs `task`. An exception
+    // from `task` reaches the parent as a failure. `keep` are borrowed: the numbers are the same in the child. `name` is for error
+    // messages.
     Child(const AsRoot &root, const std::string &name, const Account &identity, const std::vector<int> &keep,
           const std::function<void(const AsUser &, FdRef channel)> &task, Descendants descendants = Descendants::may_outlive_it);
     Child(const Child &) = delete;
@@ -36,15 +37,15 @@ public:
 
     // The next answer. Throws the child's own Failure, or Failure(system_failure) when it died or made no progress in time.
     Packet receive();
-    // What send_long_answer sent. The patience is for all of it: its user may stop the child between two pieces. `meanwhile` is called
-    // now and then until something comes.
+    // What send_long_answer sent. The patience covers all of it: the child's user may stop it between two pieces. `meanwhile` is called now
+    // and then until something comes.
     std::string receive_long(int patience_seconds, const std::function<void()> &meanwhile = {});
-    // The same for one message; nothing when it only reported progress.
+    // The same for one message; empty when the child only reported progress.
     std::optional<Packet> receive_one() { return receive_one(in_seconds(child_patience_seconds), child_patience_seconds); }
-    // Closes the channel, by which a task that has something to end hears of it, and waits for two seconds at most. Nothing can be received
-    // any more.
+    // Closes the channel, which tells a task that it must end something, and waits for two seconds at most. Nothing can be received any
+    // more.
     void hang_up() noexcept;
-    // What it said last that it is doing; empty when it said nothing yet.
+    // What it last said that it is doing; empty when it has said nothing yet.
     [[nodiscard]] const std::string &progress() const noexcept { return progress_; }
     [[nodiscard]] FdRef channel() const noexcept { return channel_; }
 
@@ -58,16 +59,16 @@ private:
     std::string progress_;
 };
 
-// --- One task that is done as somebody else, and has one answer.
+// --- One task that another account does, with one answer.
 
-// Who does it. `keep` are borrowed: the numbers are the same in the child.
+// `as`: the account that does it. `keep` are borrowed: the numbers are the same in the child.
 struct Errand {
     std::string name; // for error messages
     const Account &as;
     std::vector<int> keep = {};
 };
 
-// Nothing but that it is done.
+// The answer of a task that only reports that it is done.
 struct Done {
     static void fields(auto & /*archive*/, auto & /*self*/) {}
 };
@@ -78,9 +79,9 @@ struct Texts {
     static void fields(auto &archive, auto &self) { archive(self.texts); }
 };
 
-// `task` gets the child's proof that it is `errand.as`, and returns an answer (common/base/fields.hpp); the parent decodes what arrives,
-// and `decode` refuses what was not asked for: the child is its user's. Throws the child's own Failure, and Failure(system_failure) when it
-// died or did not answer within child_patience_seconds.
+// `task` gets the child's proof that it is `errand.as`, and returns an answer (common/base/fields.hpp). The parent decodes what arrives,
+// and `decode` refuses what it did not ask for: its user may control the child. Throws the child's own Failure, and Failure(system_failure)
+// when it died or did not answer within child_patience_seconds.
 template <typename Task, typename Decode>
 auto ask(const AsRoot &root, const Errand &errand, const Task &task, const Decode &decode)
 {
@@ -89,7 +90,7 @@ auto ask(const AsRoot &root, const Errand &errand, const Task &task, const Decod
     return decode(child.receive_long(child_patience_seconds));
 }
 
-// Of an answer that needs nothing but its own bytes to be decoded.
+// For an answer that can be decoded from its bytes alone.
 template <typename Answer, typename Task>
 Answer ask(const AsRoot &root, const Errand &errand, const Task &task)
 {

@@ -1,4 +1,4 @@
-// From the version of the stamp to this one.
+// Brings a home from the version of its stamp to this one.
 #include "runner/root/errand/migrations.hpp"
 
 #include "common/base/error.hpp"
@@ -35,7 +35,7 @@ std::string notice_of(const Move &move)
     return begin + to_string(move.to) + ": it is brought up to date";
 }
 
-// Only root can have written it, and the agent's account reads it by its name.
+// Only root must be able to write it. The agent's account reads it by its name.
 void require_trusted_script(const std::string &path)
 {
     const UniqueFd script = open_trusted(path, O_RDONLY | O_NONBLOCK, "migration hook");
@@ -94,7 +94,7 @@ void run(const AsRoot &root, const Account &agent, const StateDirectory &state, 
     });
     try {
         wait_for_answer(child, audience, "bringing the agent's home up to date (" + escape_for_display(name) + ")");
-    } catch (...) { // whatever it is, the hook ends first: a child that was killed would leave it running
+    } catch (...) { // whatever it is, end the hook first: a killed child would leave it running
         child.hang_up();
         throw;
     }
@@ -133,7 +133,7 @@ void migrate_home(const AsRoot &root, const Account &agent, const StateDirectory
              select_migrations(list_trusted_directory(plan.directory, ".sh", "directory of migration hooks"), move.from, move.to))
             run(root, agent, state, audience, plan, move, name);
     }
-    write_stamp(state, plan.version); // last: a start that ended before does all of it again
+    write_stamp(state, plan.version); // last: a start that ended earlier does all of it again
 }
 
 } // namespace pi_agent

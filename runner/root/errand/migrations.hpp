@@ -1,4 +1,4 @@
-// Brings a home that another version of pi-agent used to this one: says so, runs the migration hooks in between, changes the stamp.
+// Brings a home that another version of pi-agent used to this one: tells the user, runs the migration hooks in between, changes the stamp.
 #pragma once
 
 #include "common/base/build_settings.hpp"
@@ -14,24 +14,24 @@
 
 namespace pi_agent {
 
-// Of the names in the directory of hooks, VERSION-name.sh, those that bring a home from `from` to `to` (from < VERSION <= to): by version,
-// then by name. Throws Failure(configuration) for a name that begins with no version.
+// Selects the hooks, by their names VERSION-name.sh, that bring a home from `from` to `to` (from < VERSION <= to): by version, then by
+// name. Throws Failure(configuration) for a name that begins with no version.
 std::vector<std::string> select_migrations(const std::vector<std::string> &names, const Version &from, const Version &to);
 
 struct MigrationPlan {
-    std::string directory = build::migrations_path; // of the hooks, which are root's
-    Version version = running_version();            // what the home is brought to
+    std::string directory = build::migrations_path; // of the hooks, which root owns
+    Version version = running_version();            // the version to bring the home to
     int patience_seconds = 60;                      // for each hook
 };
 
-// Who waits for it.
+// Whoever waits for it.
 struct MigrationAudience {
     const SessionWatch &watch;
-    std::function<void(const std::string &)> tell; // what the user is told, once
+    std::function<void(const std::string &)> tell; // for the user, once
     std::function<void(const std::string &)> show_progress;
 };
 
-// Under the user's lock. The hooks run as the agent, one after the other; one that fails throws Failure(system_failure), and then the stamp
+// Under the user's lock. The hooks run as the agent, one after the other. One that fails throws Failure(system_failure); the stamp then
 // stays, so that all of them run again at the next start. A new home is stamped in silence.
 void migrate_home(const AsRoot &root, const Account &agent, const StateDirectory &state, const MigrationAudience &audience,
                   const MigrationPlan &plan = {});

@@ -1,4 +1,4 @@
-// Deciding where a session works, on descriptors alone.
+// Decides where a session works, on descriptors alone.
 #include "runner/root/errand/project.hpp"
 
 #include "common/base/text.hpp"
@@ -15,10 +15,10 @@ namespace pi_agent {
 
 namespace {
 
-// The path is the kernel's, read after the reader opened the root, so a rename in between chooses it: it is judged here and not only by the
-// reader. Only the root is named in the unit, and only at its own path. Below the host's own trees, which the agent sees, systemd resolves
-// it again while the session runs, and nobody but root may be able to exchange a component there (a link in its place once made root run
-// the project's own program).
+// The kernel reports the path, after the reader opened the root. A rename in between can change it, so it is judged here and not only by
+// the reader. The unit names only the root, and only at its own path. Below the host's own trees, which the agent sees, systemd resolves
+// that path again while the session runs, and only root may be able to exchange a component there (a symlink there once made root run the
+// project's own program).
 void judge_root(const RootCandidate &root, const AccessRules &rules, const HostView &view, ProjectPaths paths)
 {
     const auto refuse = [&](const std::string &problem, const std::string &remedy) {
@@ -43,7 +43,7 @@ void judge_root(const RootCandidate &root, const AccessRules &rules, const HostV
 
 constexpr std::ptrdiff_t levels_limit = 128;
 
-// The roots of the caller as they were opened.
+// The caller's roots as they were opened.
 struct OpenedRoots {
     std::vector<RootCandidate> candidates;
     std::vector<UniqueFd> descriptors;
@@ -55,7 +55,7 @@ std::string beneath(const std::string &path, const std::string &directory)
     return path.size() > directory.size() ? path.substr(directory.size() + 1) : std::string();
 }
 
-// Each directory on the way to what is shown is made in memory that all sessions share, and removed again.
+// Each directory on the way to what is shown occupies memory that all sessions share, and must be removed again.
 void require_few_levels(const ShownTree &tree)
 {
     if (std::count(tree.inside.begin(), tree.inside.end(), '/') < levels_limit) return;
@@ -64,12 +64,12 @@ void require_few_levels(const ShownTree &tree)
                                               "administrator for a root nearer to it");
 }
 
-// A git directory that lies elsewhere is shown where the caller may have an agent anyway.
+// A git directory elsewhere is shown only where the caller may have an agent anyway.
 void add_git_directory(OpenedProject &project, GitDirectory place, OpenedRoots &roots, const AccessRules &rules, const HostView &view,
                        ProjectPaths paths)
 {
     const auto leave_out = [&](const std::string &why) {
-        if (!project.notices.empty()) return; // both are of one repository
+        if (!project.notices.empty()) return; // both belong to one repository
         project.notices.push_back("git's own directory of this project, " + escape_for_display(place.told) +
                                   ", is not shown to the agent: " + why + "; git will not work in this session");
     };
@@ -146,7 +146,7 @@ std::variant<OpenedProject, Refused> open_project(Child &child, const Account &c
         roots.descriptors.push_back(std::move(place.directory));
     }
     std::optional<Repository> repository = decode_repository(child.receive());
-    // The paths come from the descriptors, not from the child: what is decided on is what will be mounted.
+    // The paths come from the descriptors, not from the child: the decision is about exactly what will be mounted.
     const std::string cwd_path = path_of_directory(cwd);
     auto decision = decide(caller, rules, roots.candidates, cwd_path);
     if (auto *refused = std::get_if<Refused>(&decision)) return *refused;

@@ -17,7 +17,7 @@ namespace pi_agent {
 
 // A directory that the session shows writable, as the caller opened it in the host's mount namespace.
 struct ShownTree {
-    std::string root_path;       // of the allowed root that it lies in: canonical, from the descriptor; in the property alphabet
+    std::string root_path;       // of the allowed root that holds it: canonical, from the descriptor; in the property alphabet
     std::string inside;          // beneath that root, "" for the root itself; any bytes
     UniqueFd directory;          // O_PATH
     std::optional<Gid> by_group; // that granted the root
@@ -25,7 +25,7 @@ struct ShownTree {
     [[nodiscard]] std::string path() const;
 };
 
-// Whether nobody has moved it meanwhile.
+// Whether the tree is still where it was opened.
 bool is_at_its_path(const ShownTree &tree);
 
 struct OpenedProject {
@@ -34,13 +34,13 @@ struct OpenedProject {
     std::uint64_t cwd_device = 0;
     std::uint64_t cwd_inode = 0;
     std::optional<std::string> repository;  // the nearest beneath `shown` that holds the working directory; "" for all of it
-    std::vector<ShownTree> git_directories; // of that repository, where they lie in another place, and another root
+    std::vector<ShownTree> git_directories; // of that repository, where they are in another place, and another root
     std::vector<std::string> notices;       // of git directories that are not shown, and why
-    std::vector<AgentPlace> roots;          // all of the caller's
-    // On the host; any bytes. The repository's is empty where there is none.
+    std::vector<AgentPlace> roots;          // all roots of the caller
+    // On the host; any bytes. The repository's is empty where the session has no repository.
     [[nodiscard]] std::string directory() const;
     [[nodiscard]] std::string repository_path() const;
-    // The project first. As long as this one lives and is not changed.
+    // The project first. Valid as long as this object lives and is not changed.
     [[nodiscard]] std::vector<const ShownTree *> trees() const;
 };
 

@@ -1,4 +1,4 @@
-// Has a child, as the caller, ask git; writes the session's configuration of git.
+// Has a child, as the caller, ask git; writes git's configuration for the session.
 #include "runner/root/errand/session_git.hpp"
 
 #include "common/base/error.hpp"
@@ -18,11 +18,11 @@ namespace pi_agent {
 namespace {
 
 constexpr const char *config_inside = "/run/pi-agent/gitconfig";
-// In git's order the lowest: the agent's ~/.gitconfig and the repository's settings win over it. GIT_AUTHOR_NAME and GIT_CONFIG_COUNT win
+// The lowest in git's order: the agent's ~/.gitconfig and the repository's settings win over it. GIT_AUTHOR_NAME and GIT_CONFIG_COUNT win
 // over both.
 constexpr const char *config_variable = "GIT_CONFIG_SYSTEM";
 
-// What cannot be read asks for nothing: git inside cannot read it either.
+// A file that cannot be read asks for nothing: git inside cannot read it either.
 RepositorySettings settings_of_repository(const OpenedProject &project)
 {
     if (!project.repository) return {};
@@ -47,7 +47,7 @@ void read_identity(const AsUser &user, const Account &account, const OpenedProje
                                                        settings_of_repository(project))));
 }
 
-// A hand-over of all files: the directory is the session's alone.
+// Replaces all files there: the directory belongs to this session alone.
 void write_copies(const SessionDirectory &session, const std::map<std::string, std::string> &files)
 {
     if (files.empty()) return;
@@ -92,14 +92,14 @@ GitIdentityReader::GitIdentityReader(const AsRoot &root, const Account &user, co
             root, "reader of the git identity", user, keep,
             [&, deadline](const AsUser &self, FdRef channel) { read_identity(self, user, project, agents, deadline, channel); },
             Descendants::end_with_it);
-    } catch (const SystemFailure &failure) { // no reason to refuse a session
+    } catch (const SystemFailure &failure) { // not a reason to refuse a session
         problem_ = failure.what();
     }
 }
 
 FoundIdentity GitIdentityReader::receive(const SessionWatch &watch)
 {
-    for (;;) { // looks at least once: the config sync may have taken longer than git was given, and the answer is there
+    for (;;) { // looks at least once: the config sync may have taken longer than git's deadline, and the answer is there
         const auto [receiver, wrapper, termination] = watch.waits();
         std::array<pollfd, 4> waits{pollfd{child_->channel().get(), POLLIN, 0}, receiver, wrapper, termination};
         const int ready = poll(waits.data(), waits.size(), milliseconds_left(deadline_));
@@ -110,7 +110,7 @@ FoundIdentity GitIdentityReader::receive(const SessionWatch &watch)
     }
     try {
         return decode_fields<FoundIdentity>(child_->receive_long(git_patience_seconds));
-    } catch (const Failure &failure) { // no reason to refuse a session
+    } catch (const Failure &failure) { // not a reason to refuse a session
         return FoundIdentity{{}, failure.what()};
     }
 }
@@ -119,7 +119,7 @@ GitNotices GitIdentityReader::show(const SessionDirectory &session, const Sessio
 {
     FoundIdentity found = child_ ? receive(watch) : FoundIdentity{{}, problem_};
     if (has_key)
-        found.signing = GitSigning::none; // nothing is unsigned
+        found.signing = GitSigning::none; // so the session leaves nothing unsigned
     else
         found.identity.signs_commits = found.identity.signs_tags = false;
     child_.reset();

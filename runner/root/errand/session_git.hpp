@@ -1,4 +1,4 @@
-// Gives the agent's git what the user's git says outside, as far as it starts no program (runner/plan/git_allowed.hpp).
+// Gives the agent's git what the user's git has outside, as far as it starts no program (runner/plan/git_allowed.hpp).
 #pragma once
 
 #include "common/decide/agent_places.hpp"
@@ -18,14 +18,14 @@
 
 namespace pi_agent {
 
-// Names the session's git configuration, in the lowest layer of the environment: each of the others may name another file.
+// Names the session's git configuration, in the lowest layer of the environment: each other layer may name another file.
 void name_git_config(EnvironmentInput &environment);
 
-// The same for settings that win over the repository's own: commits and tags are not signed, where the repository would have them so and
-// no key is there. Without it each commit fails.
+// The same for settings that win over the repository's own: commits and tags are not signed where the repository wants them signed and the
+// session has no key. Without these settings each commit fails.
 void leave_commits_unsigned(EnvironmentInput &environment);
 
-// What the user should know: at each start, and once for the repository.
+// Notices for the user: at each start, and once for the repository.
 struct GitNotices {
     std::vector<std::string> always;
     std::vector<std::string> once;
@@ -35,18 +35,18 @@ struct GitNotices {
 // A child with the user's rights that asks, while systemd builds the unit.
 class GitIdentityReader {
 public:
-    // Starts it, in the working directory of `project`; nothing where the policy does not want it.
+    // Starts the child, in the working directory of `project`; does nothing where the policy does not want it.
     GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, const AgentPlaces &agents, bool wanted);
 
-    // Waits for it and writes what it found into the session's /run, where the agent cannot change it, as its git's configuration.
-    // `has_key`: commits are signed where the user's or the repository's settings say so.
+    // Waits for the child and writes what it found into the session's /run, as the configuration of its git. The agent cannot change that.
+    // `has_key`: commits are signed where the user's or the repository's settings ask for it.
     GitNotices show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config, bool has_key);
 
 private:
     FoundIdentity receive(const SessionWatch &watch);
 
     std::optional<Child> child_;
-    std::string problem_; // why there is none though it was wanted
+    std::string problem_; // why it is missing though it was wanted
     Deadline deadline_{};
 };
 

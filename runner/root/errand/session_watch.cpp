@@ -1,4 +1,4 @@
-// The receiver's end, what ends a session that is being prepared, and handing its record over.
+// The receiver's end, what ends a session that is being prepared, and the hand-over of its record.
 #include "runner/root/errand/session_watch.hpp"
 
 #include "common/base/error.hpp"
@@ -40,7 +40,7 @@ std::array<pollfd, 3> SessionWatch::waits() const noexcept
 
 void SessionWatch::obey(const pollfd *polled) const
 {
-    if (polled[0].revents != 0) hear_receiver(); // first: it tells why
+    if (polled[0].revents != 0) hear_receiver(); // first, because it tells why
     if ((polled[1].revents != 0 || polled[2].revents != 0) && defence_is_on("sync-ends-with-session"))
         throw Failure(ExitStatus::system_failure, ended_text);
 }

@@ -1,4 +1,4 @@
-// The receiver's end, what ends a session that is being prepared, and handing its record over.
+// The receiver's end, what ends a session that is being prepared, and the hand-over of its record.
 #pragma once
 
 #include "common/base/fd.hpp"
@@ -21,7 +21,7 @@ namespace pi_agent {
 
 // --- The runner's end of the caller's side (runner/as_user/project.hpp).
 
-// What the wrapper's side has to tell while a session runs.
+// What the wrapper's side can report while a session runs.
 struct StdioHandedOver {};
 struct WrapperGone {};                                                         // or it broke the protocol
 using ReceiverEvent = std::variant<StdioHandedOver, WrapperGone, std::string>; // a message's bytes, without descriptors
@@ -30,12 +30,12 @@ using ReceiverEvent = std::variant<StdioHandedOver, WrapperGone, std::string>; /
 // and of send_home (runner/wire/user_files.hpp), then start_handover() and receive().
 class Receiver {
 public:
-    // `wrapper` is borrowed; from here on nobody else may receive from it.
+    // `wrapper` is borrowed; from now on nobody else may receive from it.
     Receiver(const AsRoot &root, const Account &caller, const AccessRules &rules, const ToolchainsPolicy &toolchains, FdRef wrapper);
 
-    // Waits for the request, its standard descriptors checked. Throws what is wrong with it.
+    // Waits for the request and checks its standard descriptors. Throws what is wrong with it.
     Request request();
-    // Makes the child send its standard descriptors to pi-agent-exec over `control` and let go of them. Does not wait: an event tells.
+    // Makes the child send its standard descriptors to pi-agent-exec over `control` and let go of them. Does not wait: an event reports it.
     void start_handover(FdRef control);
     // The next event; called when channel() has input.
     ReceiverEvent receive();
@@ -48,12 +48,13 @@ private:
 
 // --- What ends a session that is still being prepared, looked at wherever preparation waits.
 
-// The user asked for the end (Ctrl-C) before there was an agent: the wrapper is to end as by this signal. No Failure: nothing went wrong.
+// The user asked for the end (Ctrl-C) before there was an agent: the wrapper must end as by this signal. Not a Failure, because nothing
+// went wrong.
 struct EndedBySignal {
     int number;
 };
 
-// Blocks the signals that end the runner, to be read in supervise. Before the sandbox exists, so that none is lost.
+// Blocks the signals that end the runner; supervise reads them. Call it before the sandbox exists, so that none is lost.
 UniqueFd watch_termination();
 
 // All descriptors are borrowed.
@@ -61,21 +62,21 @@ struct SessionWatch {
     FdRef wrapper;                                 // its socket: hung up
     FdRef termination;                             // from watch_termination: readable
     FdRef receiver = FdRef(-1);                    // its channel: readable
-    std::function<void()> hear_receiver = nullptr; // called then; throws when what it heard is the end
+    std::function<void()> hear_receiver = nullptr; // called then; throws when it heard of the end
 
-    // For poll(2), and what to do when it has returned: throws Failure, or what hear_receiver throws, when the session is to end.
+    // For poll(2), and what to do when it has returned: throws Failure, or what hear_receiver throws, when the session must end.
     [[nodiscard]] std::array<pollfd, 3> waits() const noexcept;
     void obey(const pollfd *polled) const;
-    // Both at once, without waiting.
+    // Does both at once, without waiting.
     void check() const;
 };
 
-// What the wrapper says meanwhile: what asks for the end is heeded at once, the rest waits for the agent.
+// Collects what the wrapper sends meanwhile: a request for the end counts at once, the rest waits for the agent.
 class EarlyMessages {
 public:
     explicit EarlyMessages(Receiver &receiver) : receiver_(receiver) {}
 
-    // The next one, when the receiver's channel has input. Throws EndedBySignal, or Failure when the wrapper is gone.
+    // Reads the next one, when the receiver's channel has input. Throws EndedBySignal, or Failure when the wrapper is gone.
     void hear();
     [[nodiscard]] const std::vector<WrapperMessage> &messages() const noexcept { return messages_; }
 
@@ -84,11 +85,11 @@ private:
     std::vector<WrapperMessage> messages_;
 };
 
-// --- Handing the launch record over, with the values of the policy's files of variables: they come into no process of root's but one that
-// does this alone and ends, because each child of the runner's inherits its memory.
+// --- Hands the launch record over, with the values of the policy's files of variables. Each child of the runner's inherits its memory, so
+// only one process of root's gets these values: it does this alone and then ends.
 
-// `record` is complete but for its environment where the policy has such files: that is composed anew of `environment`. `terminal` and
-// `mode_changer` as for send_launch. Throws what keeps it from being sent.
+// `record` is complete, except for its environment where the policy has such files: the environment is then composed again from
+// `environment`. `terminal` and `mode_changer` as for send_launch. Throws what keeps it from being sent.
 void hand_record_over(const AsRoot &root, const Policy &policy, const EnvironmentInput &environment, const LaunchRecord &record,
                       FdRef control, FdRef terminal, FdRef mode_changer);
 

@@ -25,7 +25,7 @@ namespace pi_agent {
 namespace {
 
 constexpr const char *ssh_inside = "run/pi-agent/ssh";
-// ssh_config(5). Nobody can be asked, no other key is tried, and a host that the user does not know is refused.
+// ssh_config(5). ssh asks no questions, tries no other key, and refuses a host that the user does not know.
 constexpr const char *config = "Host *\n"
                                "    IdentityFile /run/pi-agent/ssh/key\n"
                                "    IdentitiesOnly yes\n"
@@ -52,7 +52,7 @@ CertificateFiles ask_certificate_files(const AsRoot &root, const Account &user, 
             if (std::none_of(variables.begin(), variables.end(), [&, &wanted = name](const auto &one) { return one.name == wanted; }))
                 throw ProtocolError(CertificateFiles::not_asked_for);
         return files;
-    } catch (const Failure &failure) { // no reason to refuse a session
+    } catch (const Failure &failure) { // not a reason to refuse a session
         return {{}, {}, {std::string("files of certificates that variables name are not shown to the agent: ") + failure.what()}};
     }
 }
@@ -118,7 +118,7 @@ SshFiles ask_ssh_files(const AsRoot &root, const Account &user, const AccessRule
             fault_point("reading-ssh");
             return read_ssh_files(UserPaths(agents), rules.ssh_key, rules.signing_key, user.home);
         });
-    } catch (const Failure &failure) { // no reason to refuse a session
+    } catch (const Failure &failure) { // not a reason to refuse a session
         SshFiles none;
         if (rules.ssh_key) none.notices.push_back(notice_of_key("ssh", *rules.ssh_key, failure.what()));
         if (rules.signing_key) none.notices.push_back(notice_of_key("signing", *rules.signing_key, failure.what()));
@@ -128,7 +128,7 @@ SshFiles ask_ssh_files(const AsRoot &root, const Account &user, const AccessRule
 
 void show_ssh_files(const AsRoot & /*root*/, const SessionDirectory &session, const Account &agent, const SshFiles &files)
 {
-    // Root's, so that the agent cannot change it, and for the agent's group to read. Before there is anything in it.
+    // Root owns the file, so that the agent cannot change it, and the agent's group may read it. Set before the file has content.
     const auto write_key = [&](const std::string &path, const std::string &content) {
         const UniqueFd key = session.make_file(path);
         if (fchown(key.get(), 0, agent.gid.value()) != 0 || fchmod(key.get(), 0440) != 0) throw_errno("closing the copy of an ssh key");

@@ -1,4 +1,4 @@
-// Has a child, as the caller, read what a policy names in the caller's home; checks what it answers.
+// Has a child, as the caller, read the files that a policy names in the caller's home; checks its answers.
 #pragma once
 
 #include "common/base/request.hpp"
@@ -21,7 +21,7 @@
 
 namespace pi_agent {
 
-// --- Gives the agent copies of the files of certificates that variables name, where its view does not show them.
+// --- Gives the agent copies of the certificate files that variables name, where its view does not show them.
 
 // Read by a child that became the user, whoever set the variable: root reads nothing for the agent that its user may not.
 CertificateFiles ask_certificate_files(const AsRoot &root, const Account &user, const std::vector<CertificateVariable> &variables,
@@ -30,46 +30,47 @@ CertificateFiles ask_certificate_files(const AsRoot &root, const Account &user, 
 // Writes them into the session's /run, where the agent cannot change them.
 void show_certificate_files(const SessionDirectory &session, const CertificateFiles &files);
 
-// --- The files of environment variables that a policy names: the administrator's, which only root can read, and what the user's own say.
+// --- The files of environment variables that a policy names: the administrator's, which only root can read, and the user's own.
 
-// Every file must be there, belong to root and be readable by nobody else, with every directory above changed by root alone.
-// Throws Failure(configuration) naming file and line, never a value.
+// Every file must exist, be owned by root and be readable by nobody else, and only root may be able to change the directories above. Throws
+// Failure(configuration) that names file and line, never a value.
 std::vector<EnvAssignment> read_managed_env_files(const std::vector<PolicyPath> &files);
 
-// The same files, without what they hold in this process: names and places, for a value that is not empty another one, and values only of
-// variables that name files of certificates. What root's processes have in their memory, each child inherits.
+// The same files, without their values in this process: names and places, a stand-in for each value that is not empty, and real values only
+// of variables that name files of certificates. Each child inherits what root's processes have in their memory.
 std::vector<EnvAssignment> ask_env_names(const AsRoot &root, const std::vector<PolicyPath> &files);
 
-// Read by a child that became the user. Throws as reading them does, and when the files do not come within some seconds.
+// Read by a child that became the user. Throws what reading them throws, and when the files do not arrive within some seconds.
 HostVariables ask_host_env_files(const AsRoot &root, const Account &user, const std::vector<std::string> &files, const AgentPlaces &agents);
 
 // --- Gives the agent's git copies of the keys that the policy names, and the hosts that the user knows.
 
-// Read by a child that became the user: root gives the agent no key that its user may not read. Nothing where the policy names none.
+// Read by a child that became the user: root gives the agent no key that its user may not read. Empty where the policy names none.
 SshFiles ask_ssh_files(const AsRoot &root, const Account &user, const AccessRules &rules, const AgentPlaces &agents);
 
-// Writes them into the session's /run: keys for the agent's account alone, and nothing that the agent could change.
+// Writes them into the session's /run: keys for the agent's account alone. The agent can change none of it.
 void show_ssh_files(const AsRoot &root, const SessionDirectory &session, const Account &agent, const SshFiles &files);
 
 // GIT_SSH_COMMAND, in the lowest layer.
 void name_ssh_command(EnvironmentInput &environment);
 
-// GIT_CONFIG_COUNT and its like, in the lowest layer: settings that win over the repository's own, which names a key that is not here.
+// GIT_CONFIG_COUNT and the variables that it counts, in the lowest layer: settings that win over the repository's own, which names a key
+// that is not here.
 void name_signing_key(EnvironmentInput &environment);
 
 // --- Has the temporary directory made that a user names (--pi-agent-tmpdir).
 
-// Its path beneath the project; empty when the request names none. Throws Failure(denied) when it does not lie in what is shown, or is not
-// the caller's own directory.
+// Its path beneath the project; empty when the request names none. Throws Failure(denied) when it is outside what is shown, or is not the
+// caller's own directory.
 std::string ask_user_tmpdir(const AsRoot &root, const Account &caller, const OpenedProject &project, const Request &request);
 
 // --- Gives a session copies of single files of the host's /etc, made while systemd builds the unit.
 
 class HostFilesReader {
 public:
-    // Starts the child, which has the agent's rights; nothing in the host's own view.
+    // Starts the child, which has the agent's rights; does nothing in the host's own view.
     HostFilesReader(const AsRoot &root, const Account &agent, const HostView &view);
-    // Waits for it, and writes them, but for `left_out`. Returns what the user should know.
+    // Waits for the child, and writes the copies, except `left_out`. Returns what the user should know.
     std::vector<std::string> show(const SessionDirectory &session, const std::vector<std::string> &left_out);
 
 private:

@@ -32,16 +32,16 @@ namespace {
 
 constexpr std::string_view named_hierarchy = "/sys/fs/cgroup/systemd";
 constexpr std::string_view unified_hierarchy = "0::";
-constexpr std::size_t groups_limit = 1000; // nobody makes so many: an engine makes one for a session
+constexpr std::size_t groups_limit = 1000; // nobody makes so many: an engine makes one per session
 
-// A line of /proc/PID/cgroup, "4:memory:/a/b": which hierarchy, "4:memory:", and which group, "/a/b".
+// A line of /proc/PID/cgroup, "4:memory:/a/b", split into the hierarchy, "4:memory:", and the group, "/a/b".
 std::pair<std::string, std::string> split_line(const std::string &line)
 {
     const std::size_t path = std::min(line.find('/'), line.size());
     return {line.substr(0, path), line.substr(path)};
 }
 
-// "" where it is gone, or its group is.
+// "" where the file is gone, or its group is.
 std::string read_control_file(const std::string &path)
 {
     const UniqueFd file = UniqueFd::adopt(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -151,7 +151,7 @@ void kill_group(const ControlGroup &group)
     if (kill_all << "1" << std::flush) return;
     for (const pid_t pid : processes_in(group)) {
         const UniqueFd process = open_process(pid);
-        const std::vector<pid_t> still = processes_in(group); // else the number may be somebody else's by now
+        const std::vector<pid_t> still = processes_in(group); // otherwise the number may be another process' by now
         if (process && std::find(still.begin(), still.end(), pid) != still.end()) signal_process(process, SIGKILL, "ending the session");
     }
 }
@@ -221,7 +221,7 @@ void remove_empty_groups(const ControlGroup &group)
     const auto remove_at = [](const std::string &path) {
         const std::vector<std::string> groups = groups_below(path);
         for (auto one = groups.rbegin(); one != groups.rend(); ++one)
-            rmdir(one->c_str()); // best_effort: it is not there, or not empty
+            rmdir(one->c_str()); // best_effort: it is gone, or not empty
     };
     if (group.is_unified) return remove_at(group.path);
     std::error_code problem;

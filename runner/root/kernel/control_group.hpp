@@ -18,8 +18,8 @@ struct ControlGroup {
     bool is_unified;  // version 2
 };
 
-// The group of the unit `sibling`, from the /proc/self/cgroup of a process in `own_unit`; nothing when that process is in another unit. On
-// hosts with both versions the one that systemd names (cgroups(7)).
+// The group of the unit `sibling`, from the /proc/self/cgroup of a process in `own_unit`; empty when that process is in another unit. On
+// hosts with both versions the one that systemd names (`cgroups(7)`).
 std::optional<ControlGroup> find_sibling_group(std::istream &groups, const std::string &own_unit, const std::string &sibling);
 
 // Where systemd keeps units, in each hierarchy that it names by a line of /proc/1/cgroup: the group that its own init.scope is in.
@@ -28,50 +28,51 @@ SystemdTops read_systemd_tops(std::istream &groups_of_init);
 // The same, of this host.
 SystemdTops read_systemd_tops();
 
-// The group of the unit that systemd has at `place`, there or not; on hosts with both versions the one that systemd names.
+// The group of the unit that systemd has at `place`, whether it exists or not; on hosts with both versions the one that systemd names.
 std::optional<ControlGroup> group_of_unit(const SystemdTops &tops, const std::string &place);
 
-// Whether a process of these groups (/proc/PID/cgroup) is in the unit that systemd has at `place`, e.g. "/a.slice/b.scope". The place is
-// the whole one: users name groups as they like where one is delegated to them, and may move a process of root's into it (cgroups(7)).
+// Whether a process of these groups (/proc/PID/cgroup) is in the unit that systemd has at `place`, e.g. "/a.slice/b.scope". The whole place
+// counts: users name groups as they like where one is delegated to them, and may move a process of root's into it (`cgroups(7)`).
 bool is_in_unit(std::istream &groups, const SystemdTops &tops, const std::string &place);
 
 // The group of a session's service, for its runner.
 ControlGroup group_of_service(const std::string &session_id);
 
-// Where a controller has its files of the group: version 2 has one place for all, version 1 the same path in each hierarchy.
+// Where a controller has its files for the group: version 2 has one place for all, version 1 the same path in each hierarchy.
 std::string directory_of(const ControlGroup &group, const std::string &controller);
 
 // The group's path from the top of its hierarchy, the same in all of version 1.
 std::string place_in_hierarchy(const ControlGroup &group);
 
-// Where the hierarchies are mounted, and whether what is mounted at `path` is a file system of this type (statfs(2) f_type). Throws
-// SystemFailure where that cannot be told.
+// Where the hierarchies are mounted, and whether the mount at `path` is a file system of this type (statfs(2) f_type). Throws SystemFailure
+// where nobody can tell.
 extern const char *const control_groups;
 bool is_mounted_as(const std::string &path, unsigned long type);
 
-// Kills what is in it. In one step where the kernel can (5.14), so that no fork escapes. best_effort: whoever is left is counted again.
+// Kills what is in it, in one step where the kernel can (5.14), so that no fork escapes. best_effort: the caller counts again who is left.
 void kill_group(const ControlGroup &group);
 
-// Returns when nobody is in it any more, or it is gone. Throws Failure(system_failure) at the deadline.
+// Returns when the group is empty or gone. Throws Failure(system_failure) at the deadline.
 void empty_group(const ControlGroup &group, Deadline deadline);
 
-// Removes what an engine left, empty groups at this path and below it: in hierarchies of version 1 that systemd does not look after, and in
-// systemd's own, which systemd leaves when a group of the engine's is still in it. best_effort: one that is left keeps nobody.
+// Removes what an engine left: empty groups at this path and below it. They are in hierarchies of version 1 that systemd does not look
+// after. They are also in systemd's own, where systemd keeps a group as long as one of the engine's is in it. best_effort: an empty group
+// that is left does no harm.
 void remove_empty_groups(const ControlGroup &group);
 
-// Who is in it now, or in a group below it; one that has just ended may be among them. Nobody where the group is gone; throws SystemFailure
-// where that cannot be told.
+// The processes in it now, or in a group below it; one that has just ended may be among them. Empty where the group is gone; throws
+// SystemFailure where it cannot tell.
 std::vector<pid_t> processes_in(const ControlGroup &group);
 
-// The same for a directory of a hierarchy; and the groups below it, each after what it lies in, itself first.
+// The same for a directory of a hierarchy. And that directory with the groups below it, each after its parent.
 std::vector<pid_t> processes_below(const std::string &directory);
 std::vector<std::string> groups_below(const std::string &directory);
 
-// The names of those that lie in it; none where it has just gone. Throws SystemFailure.
+// The names of the groups directly in it; empty where it has just gone. Throws SystemFailure.
 std::vector<std::string> groups_in(const std::string &directory);
 
-// What a file of a group says: its words, none when it is not there; and the number among them at `index`. "max" and -1 are none, and
-// neither is what cannot be read.
+// The words of a file of a group, empty when it does not exist; and the number among them at `index`, empty for "max", for -1 and for a
+// word that cannot be read.
 std::vector<std::string> words_in(const std::string &path);
 std::optional<std::uint64_t> number_in(const std::vector<std::string> &words, std::size_t index = 0);
 

@@ -25,7 +25,7 @@ namespace {
                                                          "): " + reason + "; " + remedy + ", or change the policy");
 }
 
-// How many programs are attached to the group itself: what systemd attaches for it stands nowhere else.
+// How many programs are attached to the group itself: systemd attaches them for it there and nowhere else.
 std::uint32_t count_filters(FdRef group, bpf_attach_type direction, const NetworkPolicy &network)
 {
     bpf_attr attribute{};
@@ -123,12 +123,12 @@ void require_limits_in(const ControlGroup &group, const LimitsPolicy &limits, co
     };
     if (const auto &said = said_memory(limits)) {
         const std::string memory = directory_of(group, "memory");
-        // The kernel rounds to pages, systemd a share to its own count of the host's memory.
+        // The kernel rounds to pages, and systemd rounds a share to its own count of the host's memory.
         const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
         const std::uint64_t allowed = (limits.memory ? said->amount : host_memory() / 100 * said->amount + 100) + page;
         require_at_most("memory", *said, "memory",
                         number_in(words_in(memory + (group.is_unified ? "/memory.max" : "/memory.limit_in_bytes"))), allowed);
-        // A kernel without accounts of swap has no such file; version 1 has no limit of swap alone (docs/concepts/limits.md).
+        // A kernel that does not account for swap has no such file; version 1 has no limit of swap alone (docs/concepts/limits.md).
         const std::vector<std::string> swap = words_in(memory + "/memory.swap.max");
         if (!swap.empty()) require_at_most("memory", *said, "memory", number_in(swap), 0);
     }
@@ -210,7 +210,7 @@ LimitEvents read_limit_events(const ControlGroup &group)
             events.killed += counters_in(one + "/memory.oom_control")["oom_kill"];
         events.own_memory = number_in(words_in(memory + "/memory.failcnt")).value_or(0) > 0;
     }
-    // In the group of who was refused, or since Linux 6.11 in that of the limit, too.
+    // The kernel counts in the group that was refused, and since Linux 6.11 also in the group that has the limit.
     for (const auto &one : groups_below(directory_of(group, "pids")))
         events.refused_tasks = std::max(events.refused_tasks, counters_in(one + "/pids.events")["max"]);
     return events;

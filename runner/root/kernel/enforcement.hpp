@@ -15,62 +15,62 @@
 
 namespace pi_agent {
 
-// --- Asks the kernel whether it holds a session to the network that the policy gives it. Where systemd cannot attach its packet filter
-// or may not make a network namespace, it says so in its journal and starts the unit without.
+// --- Asks the kernel whether it holds a session to the policy's network. Where systemd cannot attach its packet filter or may not make a
+// network namespace, it only logs that and starts the unit without.
 
-// Both once something runs in the session and before the agent does. They throw Failure(unavailable).
-// `processes`: all of it. Before the agent that is pi-agent-exec and, for a moment, what started it.
+// Call both when something runs in the session, and before the agent does. They throw Failure(unavailable). `processes`: all of the
+// session. Before the agent these are pi-agent-exec and, for a moment, what started it.
 void require_own_network(const std::vector<pid_t> &processes, const NetworkPolicy &network);
 void require_packet_filters(const AsRoot &root, const ControlGroup &group, const NetworkPolicy &network);
 
-// --- Asks the kernel whether it holds a session's unit to the limits that the policy says. Where systemd may not use a controller, it
-// starts the unit without.
+// --- Asks the kernel whether it holds a session's unit to the policy's limits. Where systemd may not use a controller, it starts the unit
+// without.
 
-// Once something runs in the group, and before the agent does. Throws Failure(unavailable) unless each that is said is in force in the
-// group; `cause` asks what may have kept the controller from it.
+// Call it when something runs in the group, and before the agent does. Throws Failure(unavailable) unless each limit of the policy is in
+// force in the group; `cause` asks what may have kept the controller from it.
 void require_limits_in(const ControlGroup &group, const LimitsPolicy &limits, const char *cause);
 
-// --- Whether this host's control groups have what the limits of the policy need, asked before anything is made for a session.
+// --- Whether this host's control groups have what the policy's limits need, asked before anything is made for a session.
 
 struct HostControllers {
     bool is_unified;             // control groups of version 2
     std::set<std::string> names; // "memory", "pids", "cpu": those that systemd can use
 };
 
-// From the file systems at /sys/fs/cgroup; whoever asks gets the same answer.
+// From the file systems at /sys/fs/cgroup; every process gets the same answer.
 HostControllers host_controllers();
 
 // A limit that the kernel cannot hold a session to.
 struct IdleLimit {
     std::string key;               // "limits.memory"
-    std::optional<SaidLimit> said; // by the policy: no session starts; otherwise it is a default
+    std::optional<SaidLimit> said; // by the policy: then no session starts; otherwise it is a default
     std::string reason;            // with the remedy
 };
 
-// "limits.memory: 8G (FILE:LINE:COLUMN)", or whose default it is.
+// "limits.memory: 8G (FILE:LINE:COLUMN)", or the default that it is.
 std::string to_string(const IdleLimit &limit);
 
-// Pure; the time and the number of sessions need no controller.
+// Pure; the limits of time and of sessions need no controller.
 std::vector<IdleLimit> idle_limits(const LimitsPolicy &limits, const HostControllers &host);
 
-// The first limit of the policy that a control group has to hold; none when it says none of them.
+// The first limit of the policy that needs a control group; none when the policy sets no such limit.
 std::optional<IdleLimit> first_for_group(const LimitsPolicy &limits);
 
-// A share of this host's memory in which no agent starts; empty when there is none. `host_memory` in bytes.
+// Why the policy's share is one in which no agent starts on this host; empty when it is large enough. `host_memory` in bytes.
 std::string problem_of_share(const LimitsPolicy &limits, std::uint64_t host_memory);
 std::uint64_t host_memory();
 
-// Throws Failure: unavailable where a limit that the policy says would hold nobody, configuration where its share is too small here.
+// Throws Failure: unavailable where a limit of the policy would have no effect, configuration where its share is too small here.
 void require_limit_controllers(const AsRoot &root, const LimitsPolicy &limits);
 
-// --- What a session ran into, from its control group while that is there.
+// --- Which limits a session reached, from its control group while that exists.
 
-// Best effort: what cannot be read has not happened.
+// best_effort: a count that cannot be read counts as 0.
 LimitEvents read_limit_events(const ControlGroup &group);
 
 // --- What a session's unit has used, from the kernel.
 
-// What is not known there (a group that is gone, control groups of version 1, a kernel before 5.19 for the memory) is left out.
+// Values that are not known there (a group that is gone, control groups of version 1, a kernel before 5.19 for the memory) are left out.
 UnitUsage usage_of(const ControlGroup &group);
 
 } // namespace pi_agent

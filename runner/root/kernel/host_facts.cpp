@@ -1,4 +1,4 @@
-// What this machine says of itself: whose a process is, processors, and which programs are there.
+// Facts about this machine: which account a process has, processors, and which programs exist.
 #include "runner/root/kernel/host_facts.hpp"
 
 #include "common/base/error.hpp"

@@ -1,4 +1,4 @@
-// What this machine says of itself: whose a process is, processors, and which programs are there.
+// Facts about this machine: which account a process has, processors, and which programs exist.
 #pragma once
 
 #include "common/policy/policy.hpp"
@@ -14,7 +14,7 @@
 
 namespace pi_agent {
 
-// --- Whose a process is by the kernel's word: its ids, its groups and its privileges.
+// --- Which account a process has, as the kernel reports it: its ids, its groups and its privileges.
 
 struct ExpectedAccount {
     Uid user;
@@ -24,10 +24,10 @@ struct ExpectedAccount {
     bool no_capabilities = true;
 };
 
-// That of the plan's agent.
+// The account of the plan's agent.
 ExpectedAccount account_of(const SandboxPlan &plan);
 
-// What is wrong with a process whose /proc/PID/status (proc(5)) this is; none where it is as it is to be. A line that is missing, is there
+// What is wrong with a process whose /proc/PID/status (proc(5)) this is; empty where it is as expected. A line that is missing, occurs
 // twice or cannot be read is wrong, too.
 std::optional<std::string> account_problem(const std::string &status, const ExpectedAccount &expected);
 
@@ -35,27 +35,27 @@ std::optional<std::string> account_problem(const std::string &status, const Expe
 
 using AskForProcessors = std::function<int(pid_t, std::size_t, cpu_set_t *)>; // as sched_getaffinity(2)
 
-// One set after the other in memory: a single one has room for 1,024, and a kernel for more answers EINVAL to a room too small for all that
-// it could have. Throws SystemFailure.
+// The sets follow each other in memory: one has room for 1,024 processors, and a kernel for more answers EINVAL to room that is too small
+// for all that it could have. Throws SystemFailure.
 std::vector<cpu_set_t> processors_of(pid_t process, const AskForProcessors &ask = sched_getaffinity);
 
-// Whether one of these directories, which only root can change, has this name. What a link there leads to can be a user's, and is not
-// looked at.
+// Whether one of these directories, which only root can change, has this name. The target of a symlink there can belong to a user, so this
+// does not look at it.
 bool has_name(const std::vector<std::string> &directories, const std::string &name);
 
 // --- Whether the host has fd and rg where the agent looks for them.
 
-// Which of "fd" and "rg" are in none of these directories, the host's part of the agent's PATH. The agent takes fd under Debian's name,
-// fdfind, too. What the agent put into its own home is not looked for.
+// Which of "fd" and "rg" are in none of these directories, the host's part of the agent's PATH. The agent also accepts fd under Debian's
+// name, fdfind. Programs that the agent put into its own home do not count.
 std::vector<std::string> missing_search_tools(const std::vector<std::string> &directories = system_path());
 
 // --- Whether the agent's program can be run past the wrapper (wrapper.hide_direct_binary): an upgrade by npm or apt may have opened it
 // again.
 
-// By its mode and those of the directories on the way to it, links resolved. False for what is not there.
+// By its mode and the modes of the directories on the way to it, symlinks resolved. False for a file that does not exist.
 bool can_be_run_by_all(const std::string &path);
 
-// What the user is told at a start; none when it is hidden, or need not be.
+// The notice for the user at a start; none when the program is hidden, or need not be.
 std::optional<std::string> open_program_notice(const Policy &policy);
 
 } // namespace pi_agent

@@ -40,13 +40,13 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
     });
 }
 
-// Until what the session left is gone, it counts as a start.
+// The session counts as a start until everything that it left is gone.
 void become_a_start(Entered &entered, const OpenedSession &session)
 {
     try {
         entered.slot = take_start_slot(entered.root, entered.caller.uid);
         session.directory.unlock();
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): all taken: it stays counted as a session until then
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): all slots taken: it still counts as a session until then
     }
 }
 
@@ -57,11 +57,11 @@ void finish(Entered &entered, OpenedSession &session, BuiltView &view, Launched 
     for (const auto &notice : {nearly_full(session.state.home, session.state.home_path), nearly_full(view.scratch, "the session's /tmp")})
         if (notice) entered.tell({*notice});
     entered.tell(limit_notices(entered.policy.limits, reached, ended, entered.sandbox->result().result, Clock::now() - launched.begun));
-    // What concerns the user's repository is over before they hear of the end: git stops where a commondir goes while it looks.
+    // Restore the user's repository before the user hears of the end: git stops where a commondir disappears while it looks.
     release_project(entered.root, view.tree);
     placeholders.finish(in_seconds(1));
     entered.to_wrapper.tell(ended);                               // nobody waits for the removal of the rest
-    if (!session.ending.was_asked()) launched.leftovers.finish(); // else the administrator waits for the end of all of it
+    if (!session.ending.was_asked()) launched.leftovers.finish(); // otherwise the administrator waits for the end of all of it
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// Asking for the sandbox, what is done while it is built, what there is to tell, and composing the launch record.
+// Asks for the sandbox, works while it is built, collects messages for the user, and composes the launch record.
 #include "runner/root/launch/phases.hpp"
 
 #include "common/base/build_settings.hpp"
@@ -47,7 +47,7 @@ SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, c
     std::for_each(devices.groups.begin(), devices.groups.end(), add_group);
     plan.tracing = entered.policy.tracing;
     plan.devices = devices.nodes;
-    plan.late_files = {"/etc/hostname", "/etc/hosts", "/etc/resolv.conf"}; // of those, docker would put its own there
+    plan.late_files = {"/etc/hostname", "/etc/hosts", "/etc/resolv.conf"}; // docker would put its own files there
     if (entered.policy.box_notes) plan.late_files.emplace_back("/AGENTS.md");
     return plan;
 }
@@ -85,7 +85,7 @@ void show_certificates(Entered &entered, const Heard &heard, const OpenedSession
     entered.environment.certificates_inside = std::move(files.renamed);
 }
 
-// Whether there is one that signs.
+// Whether one of the keys signs.
 bool show_keys(Entered &entered, const Heard &heard, const OpenedSession &session)
 {
     const SshFiles files = ask_ssh_files(entered.root, entered.caller, entered.admission.rules, heard.agents);
@@ -140,7 +140,7 @@ Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, B
         const Account &agent = entered.admission.agent;
         GitIdentityReader git_identity(entered.root, entered.caller, heard.project, heard.agents, entered.policy.git_identity);
         HostFilesReader host_files(entered.root, entered.worker, entered.admission.view);
-        // Many look-ups, and nothing but our own programs has these groups yet.
+        // Takes many look-ups, and until now only our own programs run with these groups.
         require_harmless_groups(entered.policy, entered.admission.rules, agent);
         home = view.home_mounts.make(entered.caller, entered.worker, session.state, session.defaults, view.scratch);
         show_notes(entered, heard.guards, session, view.tree, home);
@@ -170,7 +170,7 @@ UniqueFd tell_and_give_terminal(Entered &entered, const Heard &heard, const Open
         entered.tell(untold_of(session.state, "told-keys", name, {notice}, always));
     for (const auto &notices : {name_hidden(tree, heard.project), of_home, heard.guards.notices()})
         entered.tell(notices);
-    if (has_all(heard.request.on_terminal)) // who works there may work in another window, too
+    if (has_all(heard.request.on_terminal)) // a user who works there may also work in another window
         entered.tell(untold_of(session.state, "told-git", heard.project.repository_path(), heard.guards.waiting_outside(), always));
     return give_terminal(entered.root, tree.devpts, entered.admission.agent, heard.request, entered.wrapper);
 }
@@ -191,7 +191,7 @@ std::vector<std::string> arguments_of(const Entered &entered, Heard &heard, cons
                              host_namespaces(sandbox.own_namespaces(entered.policy.network)), sandbox.confines()});
 }
 
-// What the caller's shell says, as far as it holds inside.
+// Takes over what the caller's shell sets, as far as it holds inside.
 void hear_shell(Entered &entered, const Heard &heard, const OpenedSession &session, const ShownHome &home)
 {
     std::vector<std::string> directories = system_path();
@@ -229,14 +229,14 @@ LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &sessio
     record.project = session.project_path;
     record.below = heard.project.below;
     record.cwd_inode = heard.project.cwd_inode;
-    record.umask = heard.request.umask & 077U; // one that takes its owner's rights would shut the agent out of what it makes
+    record.umask = heard.request.umask & 077U; // a umask that takes the owner's permissions would shut the agent out of its own files
     record.open_files = heard.request.open_files;
     record.on_terminal = heard.request.on_terminal;
     record.restrictions = entered.sandbox->restrictions();
     record.mount_points = places_of(tree.late);
     record.tracing = entered.policy.tracing;
     if (const auto processes = namespace_of("self", "pid")) record.hosts_processes = processes->inode;
-    record.has_mode_changer = record.restrictions != Restrictions::none; // else systemd's filter refuses the bit
+    record.has_mode_changer = record.restrictions != Restrictions::none; // otherwise systemd's filter refuses the bit
     return record;
 }
 

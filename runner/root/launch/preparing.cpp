@@ -1,5 +1,5 @@
-// Who asks, under which policy, in which control group, and what they ask for; making the session, bringing the home in line, and building
-// the view by descriptor.
+// Who asks, under which policy, in which control group, and for what. Then makes the session, brings the home in line, and builds the view
+// by descriptor.
 #include "runner/root/launch/phases.hpp"
 
 #include "common/seams/seams.hpp"
@@ -31,7 +31,7 @@ Policy read_policy(const Account &caller, SessionRecord &record)
     return policy;
 }
 
-// A signal that killed this process while it is moved would leave a scope behind, so they are blocked before.
+// Blocks signals first: one that killed this process while systemd moves it would leave a scope behind.
 UniqueFd reset_process(const AsRoot &root)
 {
     reset_process_state(root);
@@ -62,7 +62,7 @@ OpenedProject hear_project(Receiver &receiver, const Entered &entered)
     return project;
 }
 
-// Those of the notices that are not for each start, without what marks them.
+// Takes out the notices that are shown only once, without their marks.
 std::vector<std::string> take_told_once(std::vector<std::string> &notices)
 {
     std::vector<std::string> once;
@@ -77,7 +77,7 @@ StateDirectory open_state(Entered &entered, OpenedSession &session)
     require_same_conditions(entered.stamp, entered.caller, entered.admission.agent);
     sweep(entered.root, *entered.sandbox);
     require_room(entered.root, entered.caller, entered.policy.limits);
-    entered.slot.reset(); // from here it is a session, and counted as one
+    entered.slot.reset(); // from now on it counts as a session
     return open_state_directory(entered.root, entered.policy.agent.state_dir, short_name(entered.caller), entered.admission.agent, [&] {
         session.waited = true;
         session.watch.check();
@@ -161,7 +161,7 @@ Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session)
     entered.tell(notices);
     for (const auto &notice : once)
         entered.tell(untold_of(session.state, "told-config", heard.project.directory(), {notice}, heard.request.debug));
-    // Often of the same directory.
+    // Often in the same directory.
     HostVariables variables = ask_host_env_files(entered.root, entered.caller, policy.host_env_files, heard.agents);
     entered.environment.host_files = std::move(variables.assignments);
     entered.tell(untold(session.state, "told-variables", std::move(variables.notices), heard.request.debug));

@@ -87,10 +87,10 @@ int status_of(const std::string &text)
     return status;
 }
 
-// proc and dev are docker's, home and root a tmpfs, the others in the plan's binds.
+// docker fills proc and dev, a tmpfs home and root, and the plan's binds the others.
 constexpr std::array<std::string_view, 7> filled = {"proc", "sys", "dev", "run", "tmp", "home", "root"};
 
-// "usr/lib" of a link "lib" of a merged /usr; empty for any other link.
+// "usr/lib" for a symlink "lib" of a merged /usr; empty for any other symlink.
 std::string program_tree_of(FdRef top, const std::string &name)
 {
     std::string target = read_link(top, name);
@@ -99,7 +99,8 @@ std::string program_tree_of(FdRef top, const std::string &name)
     return tree ? target : "";
 }
 
-// In what is bound read-only docker can make no mount point. In what is the host's own there is one, or docker says that there is none.
+// docker cannot make a mount point in a tree that is bound read-only. In the host's own trees it already exists, or docker says that it is
+// missing.
 void make_place(FdRef top, const std::string &path)
 {
     UniqueFd current = duplicate(top);
@@ -112,8 +113,8 @@ void make_place(FdRef top, const std::string &path)
     }
 }
 
-// docker makes a mount read-only by setting all of its flags anew, and takes nosuid and nodev away: what is read-only already is left
-// alone.
+// docker makes a mount read-only by setting all of its flags again, and takes nosuid and nodev away: a mount that is already read-only is
+// left alone.
 bool must_be_made_read_only(const std::string &source)
 {
     struct statvfs facts {};

@@ -13,10 +13,10 @@
 
 namespace pi_agent {
 
-// --- Asking docker's daemon over its socket, as root and without running anything: a few questions of its API and removals, with bounds.
+// --- Asks docker's daemon over its socket, as root and without running a program: a few questions of its API and removals, with bounds.
 
-// The group that may ask the daemon, which is root's power; 0 where nobody but root may. Throws Failure(unavailable) where there is no
-// socket, Failure(configuration) where others than root and the group docker may write there.
+// The group that may ask the daemon, which is root's power; 0 where only root may. Throws Failure(unavailable) where there is no socket,
+// and Failure(configuration) where others than root and the group docker may write to it.
 gid_t require_docker_socket(const AsRoot &root);
 
 struct DockerAnswer {
@@ -27,23 +27,24 @@ struct DockerAnswer {
 // `path` is in the alphabet of URLs. Throws Failure(unavailable) when the daemon gives no answer that can be read.
 DockerAnswer ask_docker(const AsRoot &root, const std::string &path, Deadline deadline);
 
-// Removes a container, whatever its state. best_effort: one that has ended is gone already, and the daemon may be.
+// Removes a container, whatever its state. best_effort: one that has ended is gone already, and the daemon may be gone.
 void remove_container(const AsRoot &root, const std::string &name, Deadline deadline) noexcept;
 
-// Names ("/pi-agent-…") of containers that were made and do not run. Throws Failure(unavailable), also where one is not described as such.
+// Names ("/pi-agent-…") of containers that exist and do not run. Throws Failure(unavailable), also where the daemon describes one in
+// another way.
 std::vector<std::string> ended_containers(const AsRoot &root, Deadline deadline);
 std::vector<std::string> parse_ended_containers(const std::string &text);
 
-// Not one that runs by now: the daemon refuses that, and one that is gone is fine. Throws Failure(unavailable).
+// Removes none that runs by now: the daemon refuses that. One that is gone is fine. Throws Failure(unavailable).
 void remove_ended_container(const AsRoot &root, const std::string &name, Deadline deadline);
 
-// The text of an answer as the daemon sends it, a list or one thing. Throws Failure(unavailable).
+// Parses an answer as the daemon sends it, a list or an object. Throws Failure(unavailable).
 DockerAnswer parse_docker_answer(const std::string &text, bool is_list = false);
 
 // --- The session's root directory in a container whose root is an image's: what is bound over it, and the mount points for that.
 
-// Every directory at the top of the plan's tree but those that the plan's binds or docker fill, links to programs as the directories they
-// lead to, and the plan's late files, which are made empty here. Makes the places of the plan's binds in the tree.
+// Every directory at the top of the plan's tree, except those that the plan's binds or docker fill; symlinks to programs as the directories
+// that they lead to; and the plan's late files, which are made empty here. Makes the mount points for the plan's binds in the tree.
 std::vector<Bind> show_tree(const SandboxPlan &plan);
 
 } // namespace pi_agent

@@ -1,4 +1,4 @@
-// The programs that a method runs as root: whether they are there, and starting bwrap and its keeper.
+// The programs that a method runs as root: whether they exist, and starting bwrap and its keeper.
 #include "runner/root/method/method_program.hpp"
 
 #include "common/base/build_settings.hpp"
@@ -60,12 +60,12 @@ void require_method_programs(SandboxMethod method)
 
 namespace {
 
-constexpr int arguments_fd = 3; // in bwrap
+constexpr int arguments_fd = 3; // inside bwrap
 constexpr int info_fd = 4;
-constexpr int group_fd = 5; // until it has entered it
+constexpr int group_fd = 5; // until bwrap has entered it
 char *const no_environment[] = {nullptr};
 
-// To the agent's, unless the runner's is as high: in a container that is killed first among others, nobody may lower it.
+// Raises it to the agent's, unless the runner's is as high: in a container that the kernel kills before others, nobody may lower it.
 bool raise_oom_score()
 {
     const UniqueFd file = UniqueFd::adopt(open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC));
@@ -76,7 +76,7 @@ bool raise_oom_score()
     return pwrite(file.get(), score.data(), score.size(), 0) == static_cast<ssize_t>(score.size());
 }
 
-// In the forked child: all but what bwrap needs goes, and so does what it would inherit of the caller's.
+// Runs in the forked child: closes all but what bwrap needs, and drops what it would inherit from the caller.
 [[noreturn]] void become_bwrap(pid_t parent, const std::vector<int> &descriptors, bool in_group, const std::vector<char *> &arguments)
 {
     const auto fail = [](const char *step) {
@@ -101,7 +101,7 @@ bool raise_oom_score()
     _exit(static_cast<int>(ExitStatus::unavailable));
 }
 
-// Twice forked, so that nobody has to wait for it. The session's lock is among what is closed: it must end with the runner.
+// Forks twice, so that nobody has to wait for it. Also closes the session's lock, which must end with the runner.
 [[noreturn]] void become_keeper(const std::vector<char *> &arguments, int end_of_runner)
 {
     if (dup2(end_of_runner, STDIN_FILENO) < 0 || close_range(3, ~0U, 0) != 0) _exit(1);

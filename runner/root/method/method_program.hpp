@@ -19,56 +19,56 @@ namespace pi_agent {
 
 struct MethodProgram {
     const char *path;
-    const char *package; // of Debian's, that brings it
+    const char *package; // the package of Debian's that has it
 };
 
 std::vector<MethodProgram> programs_of(SandboxMethod method);
 
-// What keeps the method from this program, with the remedy; none when it is there. Throws Failure(configuration) when others than root can
+// Why the method cannot use this program, with the remedy; none when it exists. Throws Failure(configuration) when others than root can
 // change it.
 std::optional<std::string> problem_of_program(SandboxMethod method, const MethodProgram &program);
 
-// Throws Failure(unavailable) for the first that is missing.
+// Throws Failure(unavailable) for the first program that is missing.
 void require_method_programs(SandboxMethod method);
 
-// --- Starting bubblewrap: root's, with nothing of the caller's, and bound to this process.
+// --- Starting bubblewrap as root, with an environment that takes nothing from the caller, and bound to this process.
 
 // Borrowed.
 struct BwrapDescriptors {
     FdRef launcher;  // the standard input of what runs inside
     FdRef complaint; // standard error
-    FdRef info;      // where bwrap tells the number of its first process inside, as JSON
+    FdRef info;      // where bwrap writes the number of its first process inside, as JSON
 };
 
 // `group`: the control group to start in, or none. Returns the process' number; it is killed when this process ends. Throws SystemFailure.
 pid_t run_bwrap(const AsRoot &root, const SandboxPlan &plan, FdRef group, const BwrapDescriptors &descriptors);
 
-// --- Starting a process that outlives the runner where no systemd does: it removes what a session left whose runner was killed.
+// --- Starts a process that outlives the runner where no systemd does: it removes what a session left whose runner was killed.
 
-// Starts it: pi-agent-cleanup --when-runner-ends, a program of another name than the runner's, so that who kills that by its name does not
-// kill this. While the returned descriptor is open it waits; a byte written there sends it away, and the end of this process without one
-// makes it remove the session. Throws SystemFailure.
+// Starts pi-agent-cleanup --when-runner-ends. That program has another name than the runner, so that killing the runner by its name does
+// not kill it. It waits while the returned descriptor is open. A byte written there dismisses it. When this process ends without one, it
+// removes the session. Throws SystemFailure.
 UniqueFd start_session_keeper(const AsRoot &root, const std::string &session_id);
 
 // --- Whether sandbox.method bwrap can work here, asked at every launch before anything is mounted.
 
 // Throws Failure(unavailable) with the reason and the remedy.
 void require_bwrap(const AsRoot &root);
-// The same for the network of a policy.
+// The same for the policy's network.
 void require_bwrap_network(const AsRoot &root, const NetworkPolicy &network);
 
 // --- Whether sandbox.method docker can work here, asked at every launch before anything is mounted.
 
 struct DockerHost {
-    gid_t group = 0;   // that may ask the daemon, beside root
-    std::string image; // the id of the policy's
+    gid_t group = 0;   // besides root, may ask the daemon
+    std::string image; // the id of the policy's image
 };
 
 // Throws Failure with the reason and the remedy.
 DockerHost require_docker(const AsRoot &root, const SandboxPolicy &policy);
 
-// The id in the daemon's description of an image. Throws Failure(unavailable) where the image brings more than files: variables and
-// volumes would be the launcher's, and the agent's.
+// The id in the daemon's description of an image. Throws Failure(unavailable) where the image brings more than files: the launcher, and the
+// agent, would get its variables and volumes.
 std::string require_plain_image(const nlohmann::json &description, const SandboxPolicy &policy);
 
 } // namespace pi_agent

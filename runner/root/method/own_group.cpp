@@ -1,4 +1,4 @@
-// Making, entering and leaving control groups of version 2.
+// Makes, enters and leaves control groups of version 2.
 #include "runner/root/method/own_group.hpp"
 
 #include "common/base/error.hpp"
@@ -23,7 +23,7 @@ namespace pi_agent {
 namespace {
 
 constexpr const char *top_group = "/sys/fs/cgroup/pi-agent";
-constexpr const char *leaving = "/sys/fs/cgroup/pi-agent/leaving"; // of processes that remove the group which they were in
+constexpr const char *leaving = "/sys/fs/cgroup/pi-agent/leaving"; // for processes that remove the group in which they were
 
 std::string group_of(const std::string &session_id)
 {
@@ -62,7 +62,7 @@ std::vector<std::string> names_in_top()
     return directory ? names_in(directory) : std::vector<std::string>();
 }
 
-// Groups that a runner left which was killed. A live session's runner is in its group, which cannot be removed then.
+// Removes groups of killed runners. The runner of a live session is in its group, which therefore cannot be removed.
 void sweep_groups()
 {
     for (const auto &name : names_in_top()) {
@@ -83,7 +83,7 @@ void end_program_group(const std::string &path) noexcept
     rmdir(path.c_str());
 }
 
-// Groups of programs whose maker was killed.
+// Removes groups of programs whose maker was killed.
 void sweep_program_groups()
 {
     for (const auto &name : names_in_top()) {
@@ -100,11 +100,11 @@ void sweep_program_groups()
                       why + "; give this container a hierarchy that only root can write, or delegate no groups to users");
 }
 
-// Whoever may write a group, or one above it, may freeze or move what is in it.
+// Whoever may write to a group, or to one above it, may freeze or move its processes.
 void require_not_owned(const std::string &mount, std::string group, Uid user)
 {
     struct stat facts {};
-    if (!path_exists(mount)) return; // nobody writes it
+    if (!path_exists(mount)) return; // no group that anybody could write
     for (;; group.resize(group.rfind('/'))) {
         if (stat((mount + group + "/cgroup.procs").c_str(), &facts) != 0)
             refuse_to_stay(SystemFailure(errno, "looking at the group " + group).what());
@@ -113,7 +113,7 @@ void require_not_owned(const std::string &mount, std::string group, Uid user)
     }
 }
 
-// The groups in which the caller's sudo left this process: of version 2, and the one of version 1 that freezes (cgroups(7)).
+// The groups in which the caller's sudo left this process: of version 2, and the one of version 1 that freezes (`cgroups(7)`).
 void require_groups_of_others(Uid user)
 {
     std::ifstream groups("/proc/self/cgroup");
@@ -137,7 +137,7 @@ void require_groups_of_others(Uid user)
 OwnGroup::OwnGroup(const AsRoot & /*root*/, std::string session_id, Uid user) : id_(std::move(session_id))
 {
     if (!defence_is_on("own-group")) return;
-    // A user to whom this container's groups are delegated may have made it first.
+    // A user who controls this container's groups may have made it first.
     if (is_version_2() && make_group(top_group) && defence_is_on("top-group-owner")) require_not_owned(control_groups, "/pi-agent", user);
     constexpr int rounds = 10; // another start may sweep a group that nobody has entered yet
     for (int round = 0; is_version_2() && make_group(top_group) && round < rounds; ++round) {
@@ -145,7 +145,7 @@ OwnGroup::OwnGroup(const AsRoot & /*root*/, std::string session_id, Uid user) : 
         const std::string path = group_of(id_);
         const std::string agents = path + "/agent";
         const std::string runner = path + "/runner";
-        // The runner's first: once somebody is in it, no sweep takes what lies beside it.
+        // The runner's group first: once a process is in it, no sweep takes the groups beside it.
         if (!make_group(path.c_str()) || !make_group(runner.c_str())) continue;
         const UniqueFd own = open_group(runner.c_str());
         if (!own || enter_group(own) != 0 || !make_group(agents.c_str())) continue;

@@ -1,4 +1,4 @@
-// Control groups of a session on a host where systemd does not make them: one for the runner, one for what it confines (cgroups(7)).
+// Control groups of a session on a host where systemd does not make them: one for the runner, one for what it confines (`cgroups(7)`).
 #pragma once
 
 #include "common/base/channel.hpp"
@@ -14,9 +14,9 @@ namespace pi_agent {
 
 class OwnGroup {
 public:
-    // Moves this process into a group of the session's own below /sys/fs/cgroup/pi-agent. Where the hierarchy of version 2 cannot be
-    // written (a container, or a host with version 1) this process stays where it is. Throws Failure(unavailable) when `user` owns the
-    // group that it then stays in, or one above it, and so could freeze or kill it.
+    // Moves this process into a group of the session's own below /sys/fs/cgroup/pi-agent. Where root cannot write the hierarchy of version
+    // 2 (a container, or a host with version 1) this process stays where it is. Throws Failure(unavailable) when `user` owns the group in
+    // which it then stays, or one above it, and so could freeze or kill it.
     OwnGroup(const AsRoot &root, std::string session_id, Uid user);
     OwnGroup(const OwnGroup &) = delete;
     OwnGroup &operator=(const OwnGroup &) = delete;
@@ -33,31 +33,31 @@ private:
     UniqueFd agents_; // none where there are no groups
 };
 
-// A group for one program that root starts for a user, made and removed by whoever starts it. Where the hierarchy of version 2 cannot be
-// written there is none.
+// A group for one program that root starts for a user, made and removed by whoever starts it. Nothing is made where the hierarchy of
+// version 2 cannot be written.
 class ProgramGroup {
 public:
     explicit ProgramGroup(const AsRoot &root);
     ProgramGroup(const ProgramGroup &) = delete;
     ProgramGroup &operator=(const ProgramGroup &) = delete;
-    // Ends what is left in it. best_effort: what does not end in a second is left to the next such group.
+    // Ends what is left in it. best_effort: the next such group ends what does not end in a second.
     ~ProgramGroup();
 
-    // Its cgroup.procs, for the program to enter it by; empty where there is none.
+    // Its `cgroup.procs`, for the program to enter it by; empty where the group could not be made.
     [[nodiscard]] std::string entrance() const;
 
 private:
     std::string path_;
 };
 
-// The group of what a session confines; none where there are no groups, or it is gone: then the kernel has ended what it held.
+// The group of what a session confines; none where there are no groups. Also none when it is gone: then the kernel has ended its processes.
 std::optional<ControlGroup> find_own_group(const std::string &session_id);
 
 // Moves the calling process into it. async-signal-safe; returns errno, or 0.
 int enter_group(FdRef group) noexcept;
 
-// Moves the calling process into a group beside those of the sessions, and removes the groups of `session_id` if they are empty then. The
-// first alone is for who will outlive the session. Both best_effort: where there are no groups there is nothing to leave.
+// Moves the calling process into a group beside the sessions' groups, and removes the groups of `session_id` if they are empty then. The
+// first function alone is for a process that outlives the session. Both best_effort: without groups there is nothing to leave.
 void step_aside() noexcept;
 void leave_group(const std::string &session_id) noexcept;
 

@@ -1,4 +1,4 @@
-// The scope that the runner asks systemd for; the limits of a group that is ours; and what a session uses.
+// The runner's own scope; the limits of a group that we make; and what a session uses.
 #include "runner/root/method/own_scope.hpp"
 
 #include "common/base/files.hpp"
@@ -24,12 +24,12 @@ constexpr int scope_patience_seconds = 30;
 constexpr int unanswered_patience_seconds = 1;
 constexpr std::size_t scopes_at_once = 64;
 
-// For while something else has failed, which is what is told.
+// For use while another failure is under way: the user hears of that one.
 void wait_quietly(const std::string &place, int seconds) noexcept
 {
     try {
         wait_until_inside(place, in_seconds(seconds));
-    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): what came before it is told
+    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): the earlier failure is reported
     }
 }
 
@@ -40,7 +40,7 @@ void write_to(const std::string &file, const std::string &text)
     std::ofstream(file) << text << std::flush;
 }
 
-// The runner's number may be another process' by now: that one is not in the session's scope.
+// The runner's number may belong to another process by now, but that one is not in the session's scope.
 std::optional<ControlGroup> group_of_session(const std::string &session_id, pid_t runner)
 {
     std::ifstream groups("/proc/" + std::to_string(runner) + "/cgroup");
@@ -56,7 +56,7 @@ MoveIntoScope::MoveIntoScope(SystemdBus &systemd, const std::string &scope, Uid 
     const std::string place = place_in_slice(user, scope);
     try {
         systemd.request_scope(scope, scope_properties(user));
-    } catch (const std::exception &) { // the answer may be what failed, and systemd at work
+    } catch (const std::exception &) { // the answer may be what failed, while systemd is at work
         wait_quietly(place, unanswered_patience_seconds);
         throw;
     }
@@ -85,7 +85,7 @@ std::vector<std::string> find_empty_scopes(SystemdBus &systemd)
         for (const auto &scope : groups_in(path)) {
             if (!session_of_scope(scope)) continue;
             const auto is_empty = [&] { return processes_in({path + scope, slices->is_unified}).empty(); };
-            // systemd makes a group and moves a process there in one go: once it has answered, nobody is on the way.
+            // systemd makes a group and moves a process into it in one step: once it has answered, no process is on its way.
             if (is_empty() && systemd.unit_exists(scope) && is_empty()) found.push_back(scope);
             if (found.size() == scopes_at_once) return found;
         }

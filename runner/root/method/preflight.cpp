@@ -19,7 +19,7 @@ namespace pi_agent {
 
 namespace {
 
-// To build the view out of mounts, to make what is the agent's, and to become its account without any.
+// Root needs them to build the view out of mounts, to make files that the agent owns, and to become its account without any.
 constexpr std::array<std::pair<int, std::string_view>, 8> needed = {{{CAP_SYS_ADMIN, "CAP_SYS_ADMIN"},
                                                                      {CAP_CHOWN, "CAP_CHOWN"},
                                                                      {CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE"},
@@ -34,7 +34,7 @@ std::uint32_t own_capabilities()
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> data{};
     if (syscall(SYS_capget, &header, data.data()) != 0) throw_errno("reading the own capabilities");
-    return data[0].effective; // those that are asked for here are all among the first 32
+    return data[0].effective; // the capabilities in question are all among the first 32
 }
 
 bool has(std::uint32_t capabilities, int capability)

@@ -1,4 +1,4 @@
-// Picks the sandbox that the policy names, and holds what the kernel says of it against the policy.
+// Picks the sandbox that the policy names, and checks what the kernel reports about it against the policy.
 #include "runner/root/method/sandbox.hpp"
 
 #include "common/host/namespaces.hpp"
@@ -24,7 +24,7 @@ const MethodTraits &traits_of(SandboxMethod method)
     static const std::map<SandboxMethod, MethodTraits> traits = {
         {SandboxMethod::systemd, {Restrictions::beside_unit, {"mnt", "ipc", "uts", "user"}, {}}},
         {SandboxMethod::bwrap, {Restrictions::all, {"mnt", "ipc", "uts", "pid"}, {}}},
-        // podman 4.3 has no option for the name. It is the host's again.
+        // podman 4.3 cannot leave /etc/hostname out. Its file has the host's name again.
         {SandboxMethod::podman, {Restrictions::all, {"mnt", "ipc", "uts", "pid"}, {"hostname"}}},
         {SandboxMethod::docker, {Restrictions::all, {"mnt", "ipc", "uts", "pid"}, {}}},
         {SandboxMethod::none, {Restrictions::none, {"mnt"}, {}}},
@@ -117,7 +117,7 @@ void Sandbox::require_limits(const LimitsPolicy &limits)
                                           "(cgroups(7))?");
 }
 
-// Nothing where it has no control group of its own.
+// Empty where the method has no control group of its own.
 UnitUsage Sandbox::usage()
 {
     return if_it_can_be_read([&] {

@@ -1,5 +1,5 @@
-// One way to run the session's launcher (pi-agent-exec) confined: what every method offers the runner. Its life is each method's own
-// (sandbox_*.cpp); what the kernel says of it, and what is said of the method, is the same code for all.
+// One way to run the session's launcher (pi-agent-exec) confined: what every method offers the runner. Each method starts and ends it in
+// its own file (sandbox_*.cpp). The checks against the kernel, and the words for people, are the same code for all.
 #pragma once
 
 #include "common/base/channel.hpp"
@@ -23,7 +23,7 @@
 
 namespace pi_agent {
 
-// best_effort, of what is only told and recorded: a look that fails ends no session, and takes no exit status away.
+// best_effort, for notices and the record: a look that fails ends no session, and hides no exit status.
 template <typename Look>
 auto if_it_can_be_read(const Look &look) -> decltype(look())
 {
@@ -34,15 +34,15 @@ auto if_it_can_be_read(const Look &look) -> decltype(look())
     }
 }
 
-// What a program says through a pipe: the beginning of it, without newlines at its end.
+// What a program writes into a pipe: its beginning, without newlines at the end.
 class Overheard {
 public:
-    // The program's end of it; once.
+    // The program's end of the pipe; call it once.
     UniqueFd open();
-    // False once it can say no more.
+    // False once no more can come.
     explicit operator bool() const { return pipe_.is_open(); }
     [[nodiscard]] FdRef fd() const { return pipe_; }
-    // What has come until now.
+    // What has come so far.
     const std::string &text();
     void close() { pipe_.reset(); }
 
@@ -51,10 +51,10 @@ private:
     std::string text_;
 };
 
-// What all sessions of a method have.
+// What all sessions of a method share.
 struct MethodTraits {
     Restrictions restrictions;
-    std::vector<std::string> namespaces; // of its own, whatever the network
+    std::vector<std::string> namespaces; // its own ones, whatever the network
     std::vector<std::string> own_files;
 };
 
@@ -66,16 +66,16 @@ public:
 
     // --- Its life.
 
-    // Out of the caller's control group, where the caller could freeze or kill this process (design rule 8). Throws Failure(unavailable),
-    // also for a host on which the method cannot work at all. Where that takes a while, `meanwhile` is run in it: the caller may still
-    // freeze or kill this process there.
+    // Leaves the caller's control group, where the caller could freeze or kill this process (design rule 8). Throws Failure(unavailable),
+    // also for a host on which the method cannot work at all. Where that takes a while, runs `meanwhile`: the caller may still freeze or
+    // kill this process during it.
     virtual void leave_callers_group(const std::function<void()> &meanwhile) = 0;
 
     // Begins to build it; `launcher` becomes the standard input of pi-agent-exec (borrowed). Once.
     virtual void start(const SandboxPlan &plan, FdRef launcher) = 0;
     // Asks for the end of all of it, at once; a session that is gone is fine.
     virtual void stop() = 0;
-    // The same by the kernel alone, for when nobody else may answer any more. Throws.
+    // The same with the kernel alone, for when nobody else may answer any more. Throws.
     virtual void kill() = 0;
     virtual SandboxResult result() = 0;
 
@@ -84,27 +84,27 @@ public:
     [[nodiscard]] virtual Deadline next_look(Deadline otherwise) const = 0;
     virtual void process() = 0;
 
-    // Once the launcher is there, and before it has started anything. Throws Failure when there is none of its own.
+    // Call it when the launcher runs, and before it has started anything. Throws Failure when it has no mount namespace of its own.
     virtual UniqueFd mount_namespace() = 0;
     // What runs in the sandbox now; one that has just ended may be among them.
     virtual std::vector<pid_t> processes() = 0;
 
-    // Whether something of this session's may still run in it; and of another session, whose runner is gone.
+    // Whether something of this session may still run in it; and the same for another session, whose runner is gone.
     virtual bool is_there() = 0;
     virtual bool may_live(const std::string &session_id) = 0;
 
-    // --- What the kernel says of it, once the launcher is there.
+    // --- What the kernel reports, once the launcher runs.
 
-    // Before anything of the agent's is sent in. Throws Failure(unavailable) unless what runs there is in namespaces of its own, where
-    // nothing else makes sure, and the policy's network and limits are in force.
+    // Call it before anything of the agent's is sent in. Throws Failure(unavailable) unless the processes there are in namespaces of their
+    // own, where nothing else makes sure, and the policy's network and limits are in force.
     void require_enforced(const Policy &policy);
-    // What it has used until now, also after its end. What neither kernel nor method tells is left out.
+    // What it has used until now, also after its end. Leaves out what neither kernel nor method reports.
     virtual UnitUsage usage();
-    // What the kernel counted of the limits while anything of the session is there; and whether there are any, the defaults among them.
+    // What the kernel counted for the limits while any process of the session is there; and whether there are limits, defaults included.
     LimitEvents limit_events();
     [[nodiscard]] bool has_limits() const;
 
-    // --- What is said of it.
+    // --- Words and facts about the method.
 
     // What is being built ("the session's unit pi-agent-….service"), why it did not come about, and where to read more ("; see: journalctl
     // -u …", or nothing).
@@ -118,7 +118,7 @@ public:
     [[nodiscard]] virtual bool knows_other_ids(const Account & /*agent*/) const { return true; }
     // Files of the view's /etc that come from the method itself, and from nowhere else.
     [[nodiscard]] const std::vector<std::string> &own_files() const { return traits_.own_files; }
-    // What pi-agent-exec is to bring beside. None: nothing but the agent's account keeps it from the host.
+    // What pi-agent-exec must restrict besides. none: only the agent's account keeps it from the host.
     [[nodiscard]] Restrictions restrictions() const { return traits_.restrictions; }
     [[nodiscard]] bool confines() const { return restrictions() != Restrictions::none; }
 
@@ -134,7 +134,7 @@ protected:
     void watch(FdRef fd);
     void forget(FdRef fd);
 
-    // Of what it confines, there or not; none where the method has made none.
+    // The group of what it confines, whether it exists or not; none where the method has not made one.
     [[nodiscard]] virtual std::optional<ControlGroup> group() const = 0;
     virtual void require_confined() {}
     void require_own_namespaces(const std::vector<pid_t> &inside, std::initializer_list<const char *> kinds) const;
@@ -152,10 +152,10 @@ private:
 };
 
 // The one place that turns the policy's method into a sandbox, for one session. Throws Failure(unavailable) when this host cannot offer the
-// method; never another one in its place.
+// method; never chooses another one instead.
 std::unique_ptr<Sandbox> make_sandbox(const AsRoot &root, const SandboxPolicy &policy, const std::string &session_id, Uid user);
 
-// What the user is told at each start of a session that is not sandboxed.
+// The notice for the user at each start of a session without a sandbox.
 std::string unconfined_notice(const SandboxPolicy &policy, const Account &agent);
 
 } // namespace pi_agent

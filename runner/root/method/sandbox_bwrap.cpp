@@ -1,4 +1,4 @@
-// Running bubblewrap as root, and knowing when everything in it is over.
+// Runs bubblewrap as root, and knows when everything in it has ended.
 #include "runner/root/method/sandbox_methods.hpp"
 
 #include "common/base/error.hpp"
@@ -50,9 +50,9 @@ BwrapSandbox::~BwrapSandbox()
             wait_for_input(fd(), deadline);
     } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): the end of this process ends it, too
     }
-    try { // while something is left, it is the keeper's: this end is the runner's, too
+    try { // while something is left, the keeper looks after it: this end is the runner's, too
         if (keeper_ && !session_exists(root(), id())) static_cast<void>(write(keeper_.get(), "x", 1) == 1);
-    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): then the keeper looks
+    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): then the keeper does it
     }
 }
 
@@ -78,7 +78,7 @@ void BwrapSandbox::start(const SandboxPlan &plan, FdRef launcher)
 
 void BwrapSandbox::stop()
 {
-    // The first process inside waits for bwrap's word before it is bound to bwrap's life: it has to be known first.
+    // The first process inside waits for bwrap before it is bound to bwrap's life: it must be known first.
     wait_for_info(in_seconds(info_patience_seconds));
     const FdRef victim = first_ ? FdRef(first_) : FdRef(bwrap_);
     if (victim.get() >= 0) signal_process(victim, SIGKILL, "ending the session");
@@ -123,7 +123,7 @@ void BwrapSandbox::require_confined()
     require_own_namespaces({first_pid_}, {"mnt", "pid", "ipc"});
 }
 
-// Of its first process: before the agent all others are that one's children, in the same namespaces.
+// The processes around its first process: before the agent starts, all others are its children, in the same namespaces.
 std::vector<pid_t> BwrapSandbox::processes()
 {
     hear_info();
@@ -136,7 +136,7 @@ bool BwrapSandbox::is_there()
     return bwrap_ && !result().ended;
 }
 
-// The kernel ends it with its runner, which may have given up the session's lock while it removes it.
+// The kernel ends it with its runner. The runner may have given up the session's lock while it removes the session.
 bool BwrapSandbox::may_live(const std::string &session_id)
 {
     return has_living_runner(session_id) && defence_is_on("bwrap:one-remover");
@@ -154,10 +154,10 @@ std::string BwrapSandbox::explain(const SandboxResult &result)
            ")";
 }
 
-// All of it at once, as systemd does.
+// Ends all of it at once, as systemd does.
 void BwrapSandbox::look_at_the_time()
 {
-    if (reaped_) until_.reset(); // it ends already
+    if (reaped_) until_.reset(); // it is ending already
     if (!until_ || Clock::now() < *until_) return;
     until_.reset();
     timed_out_ = true;
@@ -177,7 +177,7 @@ void BwrapSandbox::hear_info()
     const auto pid = facts.is_object() ? facts.value("child-pid", 0) : 0;
     if (pid > 0 && !first_) {
         UniqueFd process = open_process(pid);
-        // bwrap reaps it: whoever has that number and bwrap as a parent, now that it is held, is the one that was meant.
+        // bwrap reaps it: if the process that is now held has that number and bwrap as its parent, it is the right one.
         if (process && parent_of(pid) == bwrap_pid_) {
             first_ = std::move(process);
             first_pid_ = pid;
@@ -195,7 +195,7 @@ void BwrapSandbox::hear_end()
     if (reaped != bwrap_pid_) return;
     reaped_ = true;
     forget(bwrap_);
-    // What bwrap's end did not end yet.
+    // Ends what did not end with bwrap.
     if (first_) signal_process(first_, SIGKILL, "ending the session");
 }
 

@@ -32,10 +32,10 @@ namespace pi_agent {
 namespace {
 
 constexpr int engine_patience_seconds = 10;
-constexpr int status_of_engine = 125; // of its own failures, which are no word about the agent's end (docker-run(1), podman-run(1))
+constexpr int status_of_engine = 125; // when the engine itself fails; says nothing about the agent's end (docker-run(1), podman-run(1))
 constexpr int sweep_patience_seconds = 2;
 
-// Who may ask the daemon is root.
+// Whoever may talk to the daemon has root's power.
 void require_no_power_over_docker(const SandboxPlan &plan, gid_t group)
 {
     if (group == 0 || !defence_is_on("docker:no-group")) return;
@@ -49,7 +49,7 @@ void require_no_power_over_docker(const SandboxPlan &plan, gid_t group)
 
 } // namespace
 
-// All of the unit that has not the host's process numbers.
+// All processes of the unit that are not in the host's PID namespace.
 std::vector<pid_t> ContainerSandbox::processes()
 {
     const auto host = namespace_of("1", "pid");
@@ -72,17 +72,17 @@ void ContainerSandbox::require_confined()
 
 void ContainerSandbox::prepare(const SandboxPlan &plan)
 {
-    // Where the unit mounts a tmpfs of its own. Left to systemd, it would be made for whoever is there first.
+    // Makes the place where the unit mounts a tmpfs of its own. If systemd made it, that would be for whoever is there first.
     const UniqueFd runtime = open_runtime_directory();
     if (mkdirat(runtime.get(), engine().c_str(), 0700) != 0 && errno != EEXIST) throw_errno("creating /run/pi-agent/" + engine());
     account_ = account_of(plan);
-    // As the engine is told (runner/plan/engine_commands.cpp).
+    // The same as the engine is told (runner/plan/engine_commands.cpp).
     account_->no_new_privileges = defence_is_on((engine() + ":no-new-privileges").c_str());
     account_->no_capabilities = defence_is_on((engine() + ":no-capabilities").c_str());
 }
 
-// An engine looks names and numbers up in files of the container's root, which may be an image's: a group there with the name "991" is what
-// it takes for the group 991.
+// An engine looks names and numbers up in files of the container's root, which may come from an image: it takes a group there with the name
+// "991" for the group 991.
 void ContainerSandbox::require_account(const std::vector<pid_t> &inside) const
 {
     if (!defence_is_on("engine-account")) return;
@@ -117,7 +117,7 @@ Deadline ContainerSandbox::next_look(Deadline otherwise) const
     return patience_ ? std::min(next, *patience_) : next;
 }
 
-// An engine that hears of no end stays, and its unit with it: a podman whose conmon was killed, a docker whose daemon hangs.
+// An engine that hears of no end stays, and its unit with it: a podman whose conmon was killed, or a docker whose daemon hangs.
 void ContainerSandbox::process()
 {
     SystemdSandbox::process();
@@ -214,7 +214,7 @@ void DockerSandbox::leave_callers_group(const std::function<void()> &meanwhile)
     if (defence_is_on("docker:sweep")) sweep_containers();
 }
 
-// A client that is killed while the daemon makes its container leaves that to nobody, when the cleanup of its session came before it.
+// Nobody else removes a container whose client was killed while the daemon made it, when the session's cleanup came before it.
 void DockerSandbox::sweep_containers()
 {
     const std::string prefix = "/" + container_name("");
@@ -244,7 +244,7 @@ void DockerSandbox::start(const SandboxPlan &plan, FdRef launcher)
     start_engine(plan, FdRef(-1), docker_command(plan, container));
 }
 
-// Who knocked may be gone by now, and nobody is let in any more.
+// The process that knocked may be gone by now, and nobody is let in any more.
 void DockerSandbox::stop()
 {
     if (door_) forget(door_->fd());
@@ -257,20 +257,20 @@ void DockerSandbox::process()
     ContainerSandbox::process();
     if (!door_ || !wait_for_input(door_->fd(), Clock::now())) return;
     const UniqueFd guest = door_->next_guest();
-    if (!guest) return;                                        // whoever knocks next finds the door
-    const std::unique_ptr<LaunchDoor> door = std::move(door_); // whoever ends the session after it must not forget the door once more
+    if (!guest) return;                                        // the next one that knocks still finds the door
+    const std::unique_ptr<LaunchDoor> door = std::move(door_); // if answer() throws, stop() must not forget the door again
     forget(door->fd());
     door->answer(guest, *agent_, processes());
 }
 
-// docker makes its groups by itself: in each hierarchy that holds a limit the container must be below the unit's.
+// docker makes its groups by itself: in each hierarchy that holds a limit the container's must be below the unit's.
 void DockerSandbox::require_limits(const LimitsPolicy &limits)
 {
     SystemdSandbox::require_limits(limits);
     const ControlGroup unit = *group();
     if (unit.is_unified) return; // processes() found it there
     for (const char *controller : {"memory", "pids", "cpu"}) {
-        // A limit of which this host has no controller was refused before, when the policy says it.
+        // A limit of the policy without a controller on this host was refused before.
         if (!is_mounted_as(std::string(control_groups) + "/" + controller, CGROUP_SUPER_MAGIC)) continue;
         const std::vector<pid_t> held = processes_below(directory_of(unit, controller));
         for (const pid_t pid : processes())

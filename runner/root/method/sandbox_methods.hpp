@@ -1,4 +1,4 @@
-// The methods: transient units of systemd, bound to a scope that holds the runner, by systemd alone and around a container of an engine's;
+// The methods: transient units of systemd, bound to a scope that holds the runner, either by themselves or around an engine's container;
 // and bubblewrap.
 #pragma once
 
@@ -17,8 +17,8 @@
 
 namespace pi_agent {
 
-// --- sandbox.method systemd: a hardened unit. And sandbox.method none, a plain one, without anything that confines what runs in it but
-// what the policy says of network and limits: what is left is what makes a session, its account, its view of files, its limits and its end.
+// --- sandbox.method systemd: a hardened unit. And sandbox.method none: a plain one, which confines its processes only by the policy's
+// network and limits. It still has what makes a session: its account, its view of files, its limits and its end.
 
 class SystemdSandbox : public Sandbox {
 public:
@@ -43,7 +43,7 @@ public:
     [[nodiscard]] bool knows_other_ids(const Account &agent) const override;
 
 protected:
-    // Starts the session's unit with these as its standard descriptors; those that are none are /dev/null.
+    // Starts the session's unit with these as its standard descriptors; an empty one becomes /dev/null.
     void start_unit(const SandboxPlan &plan, const ServiceStreams &streams);
     [[nodiscard]] std::optional<ControlGroup> group() const override;
 
@@ -56,14 +56,14 @@ private:
     bool was_taken_in_ = false; // systemd has answered that it starts the session's unit
 };
 
-// --- What the methods have in common whose container an engine makes in the session's transient unit: telling what is in it, and ending
-// what outlives it. Unit, limits, lifetime and record are those of the method systemd.
+// --- What the methods share whose container an engine makes in the session's transient unit: telling what is in it, and ending what
+// outlives it. Unit, limits, lifetime and record are as in the method systemd.
 
 class ContainerSandbox : public SystemdSandbox {
 public:
     using SystemdSandbox::SystemdSandbox;
 
-    // Those in the container: the engine itself and what watches for it are no part of it.
+    // The processes in the container: without the engine itself and what watches for it.
     std::vector<pid_t> processes() override;
     [[nodiscard]] Deadline next_look(Deadline otherwise) const override;
     void process() override;
@@ -72,12 +72,12 @@ public:
 
 protected:
     void require_confined() override;
-    // As whom the engine is to run the launcher: require_confined() asks the kernel. And the engine's place in root's own runtime
-    // directory. Before anything is started.
+    // Notes as which account the engine must run the launcher: require_confined() asks the kernel. Also makes the engine's place in root's
+    // own runtime directory. Call it before anything is started.
     void prepare(const SandboxPlan &plan);
-    // As the kernel has it.
+    // As the kernel reports it.
     static std::string host_name();
-    // `input` is its standard input, or none.
+    // `input` becomes its standard input; /dev/null without one.
     void start_engine(const SandboxPlan &plan, FdRef input, const std::vector<std::string> &command);
     [[nodiscard]] std::string engine() const { return to_string(method()); }
 
@@ -87,8 +87,8 @@ private:
     Overheard complaint_; // of the engine
     UniqueFd launcher_;   // once it is there
     std::optional<ExpectedAccount> account_;
-    std::optional<Deadline> patience_; // since the launcher's end
-    bool gave_up_ = false;             // it was over, and the engine was ended
+    std::optional<Deadline> patience_; // counts from the launcher's end
+    bool gave_up_ = false;             // that time was over, and the engine was ended
 };
 
 // --- sandbox.method podman: root's podman, which makes one container around the session's view inside of the session's transient unit.
@@ -103,10 +103,10 @@ public:
 // --- sandbox.method docker: a container of root's docker around the session's view, inside of the session's transient unit.
 
 // Hands the launcher its control socket where an engine passes no descriptor on: a socket in the session's own /run at which the launcher
-// knocks once. It is gone before anything is handed in: the agent finds none.
+// knocks once. It is gone before anything is handed in, so the agent does not find it.
 class LaunchDoor {
 public:
-    // `session`: its directory, in which nobody but root can name anything. `launcher`: what is handed out; copied.
+    // `session`: its directory, in which only root can make names. `launcher`: the socket to hand out; copied.
     LaunchDoor(const std::string &session, FdRef launcher);
     LaunchDoor(const LaunchDoor &) = delete;
     LaunchDoor &operator=(const LaunchDoor &) = delete;
@@ -114,9 +114,9 @@ public:
 
     // Readable when somebody knocks.
     [[nodiscard]] FdRef fd() const { return listener_; }
-    // Who knocks; none where whoever it was is gone again, and the door stays.
+    // The process that knocks; none where it is gone again, and the door stays.
     [[nodiscard]] UniqueFd next_guest();
-    // Who knocks first is the only one: from here on there is no door. It must be a process of the agent's account that is among
+    // The first that knocks is the only one: after that there is no door. It must be a process of the agent's account that is among
     // `inside`. Throws Failure(unavailable) when it is not.
     void answer(FdRef guest, Uid agent, const std::vector<pid_t> &inside);
 
@@ -151,8 +151,8 @@ private:
 
 // --- sandbox.method bwrap: bubblewrap, for hosts where systemd is not PID 1 (containers, WSL, chroots).
 
-// All of a session lives in a PID namespace whose first process is bwrap's: its end is the end of all of them (pid_namespaces(7)). It ends
-// with bwrap, and bwrap with this process (PR_SET_PDEATHSIG(2const)).
+// All of a session runs in a PID namespace whose first process is bwrap's: when that ends, all of them end (pid_namespaces(7)). It ends
+// with bwrap, and bwrap ends with this process (PR_SET_PDEATHSIG(2const)).
 class BwrapSandbox final : public Sandbox {
 public:
     // Throws Failure(unavailable) when this host has no usable bwrap.
@@ -196,7 +196,7 @@ private:
     std::optional<Deadline> until_; // limits.runtime
     bool timed_out_ = false;
     int status_ = 0;
-    UniqueFd keeper_; // what is left to it when this process is killed: method_program.hpp
+    UniqueFd keeper_; // does what is left to do when this process is killed: method_program.hpp
 };
 
 } // namespace pi_agent

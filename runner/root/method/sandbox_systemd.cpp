@@ -23,7 +23,7 @@ SystemdSandbox::SystemdSandbox(const AsRoot &root, SandboxMethod method, std::st
 
 void SystemdSandbox::leave_callers_group(const std::function<void()> &meanwhile)
 {
-    MoveIntoScope move(bus_, scope_name(id()), user()); // what fails meanwhile waits for it
+    MoveIntoScope move(bus_, scope_name(id()), user()); // whatever fails meanwhile, this waits for the move
     meanwhile();
     bus_.watch_service(service_);
     features_ = systemd_features(bus_.version());
@@ -54,7 +54,7 @@ std::vector<UnitProperty> SystemdSandbox::properties(const SandboxPlan &plan) co
     case SandboxMethod::none:
         return plain_service_properties(plan, features_);
     case SandboxMethod::systemd:
-    case SandboxMethod::bwrap: // has none
+    case SandboxMethod::bwrap: // has no unit
         break;
     }
     return service_properties(plan, features_);
@@ -70,7 +70,7 @@ std::optional<ControlGroup> SystemdSandbox::group() const
     return group_of_service(id());
 }
 
-// The kernel's word while there is a group: systemd's takes long where it matters (service_watch.hpp).
+// Asks the kernel while there is a group: systemd's answer takes long where it matters (service_watch.hpp).
 UnitUsage SystemdSandbox::usage()
 {
     return if_it_can_be_read([&] {
@@ -79,7 +79,7 @@ UnitUsage SystemdSandbox::usage()
     });
 }
 
-// Of the launcher, which is alone in the unit then, but for what started it and goes.
+// The namespace of the launcher, which is then alone in the unit, except for the process that started it and is about to end.
 UniqueFd SystemdSandbox::mount_namespace()
 {
     struct stat own {};
@@ -90,7 +90,7 @@ UniqueFd SystemdSandbox::mount_namespace()
         struct stat facts {};
         if (!one || fstat(one.get(), &facts) != 0 || facts.st_ino == own.st_ino) continue;
         if (found) throw Failure(ExitStatus::internal, "the session has more processes than its launcher before its agent starts");
-        const std::vector<pid_t> still = processes(); // and nobody else has its number by now
+        const std::vector<pid_t> still = processes(); // so nobody else has its number by now
         if (std::find(still.begin(), still.end(), pid) != still.end()) found = std::move(one);
     }
     if (!found) throw Failure(FailureKind::sandbox_method, "systemd made no mount namespace for the session");
@@ -107,8 +107,8 @@ bool SystemdSandbox::is_there()
     try {
         return bus_.unit_exists(service_);
     } catch (const Failure &) { // the bus is gone
-        // With this process's scope the unit ends in any case. One that systemd has taken in brings its own cleanup unit, which also knows
-        // what an engine left elsewhere; of another one the kernel knows who is in it, an engine itself counted.
+        // With this process's scope the unit ends in any case. A unit that systemd has accepted brings its own cleanup unit, which also
+        // knows what an engine left elsewhere. For any other one the kernel knows its processes, and an engine itself counts.
         return was_taken_in_ || !SystemdSandbox::processes().empty();
     }
 }
@@ -131,7 +131,7 @@ std::vector<std::string> SystemdSandbox::own_namespaces(const NetworkPolicy &net
     return kinds;
 }
 
-// None but the method systemd makes a user namespace.
+// Only the method systemd makes a user namespace.
 bool SystemdSandbox::knows_other_ids(const Account &agent) const
 {
     return method() != SandboxMethod::systemd || pi_agent::knows_other_ids(features_, agent.uid, agent.gid);

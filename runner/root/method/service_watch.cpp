@@ -1,4 +1,4 @@
-// systemd's own signals, told from those of others by their sender.
+// Tells systemd's own signals from other senders' signals.
 #include "runner/root/method/service_watch.hpp"
 
 #include "common/seams/seams.hpp"
@@ -17,7 +17,7 @@ constexpr const char *broker_path = "/org/freedesktop/DBus";
 
 using Properties = std::map<std::string, sdbus::Variant>;
 
-// Where systemd has, or will have, the unit: known before it exists, so that none of its signals is missed.
+// Where systemd has, or will have, the unit. It is known before the unit exists, so that no signal of it is missed.
 std::string path_of_unit(const std::string &name)
 {
     std::string path = "/org/freedesktop/systemd1/unit/";
@@ -52,11 +52,11 @@ ServiceWatch::ServiceWatch(sdbus::IConnection &bus, const std::string &name) : b
                                  [this](sdbus::Signal signal) { hear(signal); });
     finish(*unit_);
     process();
-    must_ask_ = false; // what came until now (the bus greets) is from before the unit
+    must_ask_ = false; // what has come so far (the bus greets) is older than the unit
 }
 
-// The bus delivers signals that any local user addresses to us: a flood of them does not keep us here, and whatever comes that is not
-// systemd's own word makes us ask systemd. So nobody can make us miss an end, by a lost signal or a restarted systemd.
+// The bus delivers signals that any local user addresses to us. A flood of them does not keep us here, and anything that does not come from
+// systemd itself makes us ask systemd. So a lost signal or a restarted systemd cannot make us miss an end.
 void ServiceWatch::process()
 {
     constexpr int at_once = 64;
@@ -75,9 +75,9 @@ void ServiceWatch::process()
 SandboxResult ServiceWatch::result()
 {
     must_ask_ = must_ask_ || has_unexplained_end();
-    if (must_ask_ && Clock::now() >= next_question_ && ask_patiently()) process(); // poll(2) knows nothing of what came with the answers
+    if (must_ask_ && Clock::now() >= next_question_ && ask_patiently()) process(); // poll(2) does not see what came with the answers
     must_ask_ = must_ask_ || has_unexplained_end();
-    if (must_ask_ && has_ended() && state_.code == 0) return SandboxResult{false, {}, 0, 0}; // not before it is asked
+    if (must_ask_ && has_ended() && state_.code == 0) return SandboxResult{false, {}, 0, 0}; // not before systemd was asked
     return SandboxResult{has_ended(), state_.result, state_.code, state_.status};
 }
 
@@ -113,11 +113,11 @@ void ServiceWatch::hear(sdbus::Signal &signal)
             take(changed, "ExecMainStatus", state_.status);
         }
         ++heard_;
-    } catch (const sdbus::Error &) { // NOLINT(bugprone-empty-catch): what is not understood is asked for
+    } catch (const sdbus::Error &) { // NOLINT(bugprone-empty-catch): systemd is asked instead
     }
 }
 
-// Whoever fills our queue on the bus makes it drop systemd's answers: that is no news of the unit, and no end of the session.
+// Whoever fills our queue on the bus makes it drop systemd's answers: a missing one does not mean that the unit or the session ended.
 bool ServiceWatch::ask_patiently()
 {
     constexpr int unanswered_limit = 30;
@@ -141,7 +141,7 @@ Deadline ServiceWatch::next_look(Deadline otherwise) const
 
 void ServiceWatch::ask()
 {
-    // In this order: no job first, and inactive then, is an end whatever happens between the two.
+    // In this order: first without a job and then inactive means an end, whatever happens between the two.
     state_.job = read_property<Job>(*unit_, unit_interface, "Job");
     state_.active = read_property<std::string>(*unit_, unit_interface, "ActiveState");
     state_.result = read_property<std::string>(*unit_, service_interface, "Result");
@@ -149,7 +149,7 @@ void ServiceWatch::ask()
     state_.status = read_property<std::int32_t>(*unit_, service_interface, "ExecMainStatus");
 }
 
-// Nothing has run in it: or the bus, with no room for more, has dropped the one signal that told of it.
+// Nothing has run in it. Or the bus, with no room for more, has dropped the one signal that reported it.
 bool ServiceWatch::has_unexplained_end() const
 {
     return has_ended() && state_.code == 0 && !was_asked_;

@@ -1,5 +1,5 @@
-// What systemd says of one service. It is asked only after something else came over the bus, because an answer takes long where it matters:
-// as a unit ends, systemd starts the cleanup before it answers (16 ms, seen on 252).
+// What systemd reports about one service. It is asked only after something else came over the bus, because an answer takes long where it
+// matters: as a unit ends, systemd starts the cleanup before it answers (16 ms, seen on 252).
 #pragma once
 
 #include "common/base/channel.hpp"
@@ -59,14 +59,14 @@ Value read_property(sdbus::IProxy &object, const char *interface, const char *na
 
 class ServiceWatch {
 public:
-    // Before the service is started, so that nothing of it is missed; somebody must have subscribed to systemd's signals. Throws
+    // Make it before the service is started, so that it misses nothing; somebody must have subscribed to systemd's signals. Throws
     // sdbus::Error.
     ServiceWatch(sdbus::IConnection &bus, const std::string &name);
 
-    // Takes what has come over the bus.
+    // Reads what has come over the bus.
     void process();
     SandboxResult result();
-    // In systemd's words, also after the end. What it does not count, or does not know yet (MemoryPeak: from 255 on), is left out.
+    // As systemd reports it, also after the end. Leaves out what it does not count, or does not know yet (MemoryPeak: from 255 on).
     UnitUsage usage();
     // When to look again though nothing comes over the bus: now or later, at the latest at `otherwise`.
     [[nodiscard]] Deadline next_look(Deadline otherwise) const;
@@ -89,7 +89,7 @@ private:
 
     sdbus::IConnection &bus_;
     std::unique_ptr<sdbus::IProxy> unit_;
-    std::string systemd_; // its name of its own on the bus, which no other connection ever gets
+    std::string systemd_; // its unique name on the bus, which no other connection ever gets
     State state_;
     int heard_ = 0;
     bool must_ask_ = false;

@@ -17,9 +17,9 @@ namespace {
 constexpr const char *manager_path = "/org/freedesktop/systemd1";
 constexpr const char *manager_interface = "org.freedesktop.systemd1.Manager";
 
-// What systemd does about a job that waits (systemctl(1), --job-mode=). A slice that its last unit has just left is about to be stopped,
-// and then the start of the next one is refused with "fail"; with "replace" the slice stays. A session's service is bound to a scope, which
-// in its slice lives: were that about to be stopped, "replace" would start it anew, with nobody in it.
+// What systemd does about a job that waits (systemctl(1), --job-mode=). When the last unit of a slice has just left, systemd is about to
+// stop the slice, and "fail" then refuses the start of the next unit. "replace" keeps the slice. A session's service is bound to a scope in
+// the runner's slice: were that scope about to stop, "replace" would start it again, with nobody in it.
 const std::string unless_in_the_way = "fail";
 const std::string though_its_slice_goes = "replace";
 
@@ -181,7 +181,7 @@ void SystemdBus::watch_service(const std::string &name)
 {
     asking("watching the session's unit", [&] {
         safe(name);
-        // systemd sends PropertiesChanged only while somebody has subscribed. It takes what we send in order, so no answer is waited for.
+        // systemd sends PropertiesChanged only while somebody has subscribed. It handles our calls in order, so this waits for no answer.
         connection_->manager->callMethod("Subscribe").onInterface(manager_interface).dontExpectReply();
         connection_->service = std::make_unique<ServiceWatch>(*connection_->bus, name);
     });

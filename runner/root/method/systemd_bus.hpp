@@ -1,5 +1,5 @@
-// The one seam towards systemd (org.freedesktop.systemd1(5)); beside service_watch.cpp, which listens to it, the one home of sdbus-c++.
-// Every text that leaves here is in the property alphabet.
+// The one seam towards systemd (org.freedesktop.systemd1(5)). Only this file and service_watch.cpp, which listens, use sdbus-c++. Every
+// text that leaves here is in the property alphabet.
 #pragma once
 
 #include "common/base/channel.hpp"
@@ -19,7 +19,7 @@ struct CompanionUnit {
     std::vector<UnitProperty> properties;
 };
 
-// Borrowed, copied by systemd. One that is none is what the service's properties say.
+// Borrowed, copied by systemd. An empty one is what the service's properties say.
 struct ServiceStreams {
     FdRef input;
     FdRef output;
@@ -36,10 +36,10 @@ public:
 
     // Makes systemd move this process into a scope of its own. Does not wait: wait_until_inside() (process_state.hpp) does.
     void request_scope(const std::string &name, const std::vector<UnitProperty> &properties);
-    // In systemd's own words, for systemd_features(); and the same for whoever asks, not only for root.
+    // In systemd's own words, for systemd_features(); the second is for any account, not only for root.
     std::string version();
     static std::string version_for_anybody();
-    // From here on service_result() is about this service. Before start_service(), so that nothing of it is missed.
+    // From here on service_result() is about this service. Call it before start_service(), so that it misses nothing.
     void watch_service(const std::string &name);
     // Queues the start, with another unit that it needs.
     void start_service(const std::string &name, const std::vector<UnitProperty> &properties, const CompanionUnit &cleanup,
@@ -49,7 +49,7 @@ public:
     // Queues the stop; a unit that is gone is fine.
     void stop_unit(const std::string &name);
     bool unit_exists(const std::string &name);
-    // Of the service that is watched (service_watch.hpp).
+    // The result of the service that is watched (service_watch.hpp).
     SandboxResult service_result();
     UnitUsage service_usage();
 

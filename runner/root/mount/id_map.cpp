@@ -36,8 +36,8 @@ void write_map(const std::string &path, const std::string &text)
     if (!file || write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) throw_errno("writing " + path);
 }
 
-// A process that only holds a new user namespace open until it is killed. It opens that itself: for anybody else it takes CAP_SYS_PTRACE,
-// which root of a container has not, since a copy of root's memory is not dumpable.
+// A process that only holds a new user namespace open until it is killed. It opens that namespace itself: anybody else would need
+// CAP_SYS_PTRACE, because a copy of root's memory is not dumpable, and root of a container lacks that capability.
 class Holder {
 public:
     Holder()
@@ -46,7 +46,7 @@ public:
         const pid_t runner = getpid();
         pid_ = static_cast<pid_t>(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
         if (pid_ == 0) {
-            // Nothing of root's stays open here, and it does not outlive root.
+            // The child keeps no descriptor of root's, and it does not outlive root.
             if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != runner || !send_own_namespace(theirs) ||
                 close_range(3, ~0U, 0) != 0)
                 _exit(1);
@@ -66,7 +66,7 @@ public:
     Holder &operator=(const Holder &) = delete;
     ~Holder()
     {
-        if (kill(pid_, SIGKILL) != 0) return; // then it goes with this process, which waits for nobody
+        if (kill(pid_, SIGKILL) != 0) return; // then it ends with this process, which waits for nobody
         int status = 0;
         while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
         }
@@ -113,7 +113,7 @@ UniqueFd make_id_map(const AsRoot & /*root*/, const Account &user, const Account
 {
     const Holder holder;
     fault_point("holding-id-map");
-    const bool own = defence_is_on("own-ids-only"); // else root takes the user's place
+    const bool own = defence_is_on("own-ids-only"); // otherwise root takes the user's place
     const bool alone = others == Others::unmapped && defence_is_on("others-unmapped");
     write_map(holder.proc() + "/uid_map",
               alone ? line(user.uid.value(), agent.uid.value(), 1) : swap_map(own ? user.uid.value() : 0, agent.uid.value()));

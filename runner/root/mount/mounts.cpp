@@ -150,7 +150,7 @@ std::vector<std::string> places_of(const std::vector<LateMount> &mounts)
     return places;
 }
 
-// Questions that the kernel answers with "wrong argument", and a filter with "not permitted" or "no such call".
+// Questions that the kernel answers with EINVAL, and a filter with EPERM or ENOSYS.
 std::vector<std::string> refused_mount_calls(const AsRoot & /*root*/)
 {
     struct Question {
@@ -160,7 +160,7 @@ std::vector<std::string> refused_mount_calls(const AsRoot & /*root*/)
     };
     constexpr long wrong = -1; // as a descriptor, and as flags
     static const char nowhere[] = "";
-    const auto empty = reinterpret_cast<long>(nowhere); // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast): an argument of syscall(2)
+    const auto empty = reinterpret_cast<long>(nowhere); // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast): of a system call
     const std::array<Question, 11> questions = {{{"pivot_root", SYS_pivot_root, {empty, empty}},
                                                  {"mount", SYS_mount, {empty, empty, empty, 0, 0}},
                                                  {"umount2", SYS_umount2, {empty, wrong}},

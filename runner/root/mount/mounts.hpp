@@ -40,48 +40,49 @@ enum class Execution { denied, allowed };
 DetachedMount new_filesystem(const AsRoot &root, const char *type, const std::vector<MountOption> &options, bool read_only,
                              Execution execution = Execution::denied);
 
-// For good, also for who has its directory open. Throws SystemFailure; EBUSY: somebody is writing there.
+// For good, also for whoever has its directory open. Throws SystemFailure; EBUSY: somebody is writing there.
 void make_read_only(const AsRoot &root, const DetachedMount &mount);
 
 // Puts it on the directory or file behind `target`.
 void attach(const AsRoot &root, const DetachedMount &mount, FdRef target);
 
-// Takes away whatever is mounted exactly at `path` (all of it, lazily, following no link). False when nothing was.
+// Takes away whatever is mounted exactly at `path` (all of it, lazily, following no symlink). False when nothing was.
 bool detach_at(const AsRoot &root, const std::string &path);
 
-// Runs `task` in a thread with a mount table of its own: what it attaches, no other process sees, and it goes when `task` ends. systemd
-// looks at the whole table after each change of the host's. `task` finds the same paths, by new descriptors. Throws what `task` throws.
+// Runs `task` in a thread with a mount table of its own: no other process sees what it attaches, and that goes when `task` ends. (In the
+// host's table systemd would look at everything after each change.) `task` finds the same paths, by new descriptors. Throws what `task`
+// throws.
 void with_own_mounts(const AsRoot &root, const std::function<void()> &task);
 
-// The same with the mount table of others, a mount namespace: what it attaches is there, and on no other table.
+// The same with the mount table of other processes, a mount namespace: what it attaches is there, and in no other table.
 void with_mounts_of(const AsRoot &root, FdRef mount_namespace, const std::function<void()> &task);
 
-// Makes the mount behind `path` shared, so that what is unmounted below it goes everywhere at once.
+// Makes the mount behind `path` shared, so that an unmount below it takes effect everywhere at once.
 void make_shared(const AsRoot &root, const std::string &path);
 
-// --- Mounts that a session's view gets when it is there, in its own mount table alone.
+// --- Mounts that a session's view gets after systemd has made it, in its own mount table alone.
 
-// In the host's table, systemd would visit each mount several times: as a part of the unit, and as one of the host's. Not for what the
-// user could rename meanwhile: only a mount among the host's keeps a directory where it is.
+// In the host's table, systemd would visit each mount several times: as a part of the unit, and as one of the host's. Not for directories
+// that the user could rename meanwhile: only a mount in the host's table keeps one where it is.
 struct LateMount {
     DetachedMount mount;
     std::string path; // as the agent sees it; any bytes
 };
 
-// In the mount namespace of the launcher, once that is there, and before it has started anything. Lets go of them. Throws where one cannot
-// be attached.
+// Attaches them in the mount namespace of the launcher, once it runs, and before it has started anything. Lets go of them. Throws where one
+// cannot be attached.
 void attach_late(const AsRoot &root, FdRef mount_namespace, std::vector<LateMount> &mounts);
 
-// Where the launcher is to find mounts before it starts the agent.
+// Where the launcher must find mounts before it starts the agent.
 std::vector<std::string> places_of(const std::vector<LateMount> &mounts);
 
-// --- Which of the calls that mount something a system-call filter around this host keeps from root.
+// --- Which mount calls a system-call filter around this host withholds from root.
 
-// Names, in no order that matters; empty where all can be made. Each is asked with arguments with which it does nothing. For root with
-// CAP_SYS_ADMIN: without that the kernel itself refuses them.
+// Names, in no particular order; empty where root can make all of them. Each is tried with arguments with which it does nothing. For root
+// with CAP_SYS_ADMIN: without that the kernel itself refuses them.
 std::vector<std::string> refused_mount_calls(const AsRoot &root);
 
-// --- The id map of a project mount: the identity, with the user's and the agent's ids exchanged (design, launch step 6).
+// --- The id map of a project mount: each id maps to itself, but the user's and the agent's ids are exchanged (design, launch step 6).
 
 // Lines for /proc/PID/uid_map or gid_map (user_namespaces(7)): every id maps to itself, `first` to `second` and back. A map of one id would
 // make every file of another owner unusable.

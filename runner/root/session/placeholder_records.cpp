@@ -1,4 +1,4 @@
-// Which session uses which placeholder in a project: a session of the same repository takes what it finds there for its own.
+// Records which session uses which placeholder in a project: a session of the same repository takes an existing one for its own.
 #include "runner/root/session/session_directory.hpp"
 
 #include "common/base/files.hpp"

@@ -42,7 +42,7 @@ void record_problem(const std::string &id, const std::string &text) noexcept
         RecordSubject subject;
         subject.session = id;
         record_event(subject, ProblemEvent{text});
-    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): there is nobody else to tell
+    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): nobody else can be informed
     }
 }
 
@@ -51,9 +51,9 @@ namespace {
 constexpr const char *parent_path = "/var/log";
 constexpr const char *directory_path = "/var/log/pi-agent";
 constexpr const char *file_name = "record.jsonl";
-constexpr off_t full_size = 16 << 20; // bytes of one file; the one before it is kept, too
+constexpr off_t full_size = 16 << 20; // bytes of one file; the previous one is kept, too
 
-// Whoever could write there could have written the past, too.
+// Anybody else who may write there could have written the past, too.
 void require_roots_alone(const struct stat &status, const std::string &path)
 {
     const bool roots = status.st_uid == 0 && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
@@ -70,7 +70,7 @@ UniqueFd open_directory()
     return directory;
 }
 
-// Opened anew for each event, so that it can be moved away at any time.
+// Opened for each event, so that the administrator can move the file away at any time.
 UniqueFd open_file(FdRef directory)
 {
     return open_or_throw(std::string("opening ") + record_file_path, directory, file_name,
@@ -85,16 +85,16 @@ struct stat examine_file(FdRef file)
     return facts;
 }
 
-constexpr std::string_view kept_prefix = "record.full-"; // and the number of its inode
+constexpr std::string_view kept_prefix = "record.full-"; // followed by the number of its inode
 
-// The full file makes room, and the one that did so before it goes. Without a lock, as below: of those who find it full, one moves it, and
-// the others find its name taken. No other file can have its number meanwhile. One that comes so late that the next file is full, too,
-// moves the file after that early: entries are pushed out sooner, and none is lost on its way.
+// The full file moves away, and the one that was moved before it is removed. This takes no lock, as below: of the processes that find it
+// full, one moves it, and the others find its name taken. No other file can have its number meanwhile. A process may come so late that the
+// next file is full, too. It then moves that file early: old entries go sooner, and none is lost on its way.
 void make_room(FdRef directory, ino_t number)
 {
     const std::string kept = std::string(kept_prefix) + std::to_string(number);
     if (renameat2(directory.get(), file_name, directory.get(), kept.c_str(), RENAME_NOREPLACE) != 0) {
-        // EINVAL: on a file system that has no such rename the file grows on.
+        // EINVAL: a file system without such a rename. The file then keeps growing.
         if (errno != EEXIST && errno != ENOENT && errno != EINVAL) throw_errno(std::string("moving the full ") + record_file_path);
         return;
     }
@@ -113,7 +113,7 @@ std::string to_line(const std::vector<JournalField> &fields)
     return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-// Where half a line was left, by a death in the middle of a write, this one does not go on with it.
+// A death in the middle of a write left half a line: the next entry must not continue it.
 bool ends_within_a_line(FdRef file, off_t size)
 {
     char last = '\n';
@@ -142,8 +142,8 @@ void read_lines(const std::string &path, const std::function<void(const std::str
 
 } // namespace
 
-// Without a lock: who holds one can be stopped, by a terminal's ^Z or a frozen control group, and then nobody could record anything. One
-// write to the end of a file is whole as it is, whoever else writes (write(2), O_APPEND).
+// Takes no lock: a holder can be stopped, by a terminal's ^Z or a frozen control group, and then nobody could record anything. One write to
+// the end of a file stays whole, whoever else writes (write(2), O_APPEND).
 void append_to_record_file(const std::vector<JournalField> &fields)
 {
     const UniqueFd directory = open_directory();
@@ -160,7 +160,8 @@ void append_to_record_file(const std::vector<JournalField> &fields)
     const ssize_t written = write(file.get(), line.data(), line.size());
     if (written == static_cast<ssize_t>(line.size())) return;
     const int reason = written < 0 ? errno : ENOSPC;
-    // The beginning of a line stays, and the next entry begins a new one: to cut it off could cut off what somebody else has written since.
+    // The beginning of a line stays, and the next entry begins a new line: cutting it off could remove what somebody else has written
+    // since.
     throw SystemFailure(reason, std::string("writing to ") + record_file_path);
 }
 

@@ -1,4 +1,4 @@
-// The record: where the runner's events go, how their file is kept, and what is recorded of one start.
+// The record: where the runner's events go, how their file is kept, and what is recorded about one start.
 #pragma once
 
 #include "common/base/channel.hpp"
@@ -17,16 +17,16 @@
 
 namespace pi_agent {
 
-// --- Where the runner's events go: the journal, or where there is none a file of root's. No prompts, no values, every foreign byte
-// escaped.
+// --- Where the runner's events go: the journal, or on a host without one a file that root owns. They hold no prompts and no values, and
+// every foreign byte is escaped.
 
-// Throws Failure(system_failure) when neither takes it. `identifier` is the program that says so.
+// Throws Failure(system_failure) when neither takes it. `identifier` is the program that reports the event.
 void record_event(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier = "pi-agent-runner");
 
-// best_effort: what went wrong beside a session. `id` is the session's, or names what else it is about.
+// best_effort: a problem beside a session. `id` is the session's, or names what else it is about.
 void record_problem(const std::string &id, const std::string &text) noexcept;
 
-// best_effort: does `step`. What it throws is recorded as such a problem, after `words`; false then.
+// best_effort: runs `step`. Records an exception from it as such a problem, after `words`, and returns false.
 template <typename Step>
 bool attempt_recorded(const std::string &id, const Step &step, const char *words = "")
 {
@@ -39,20 +39,20 @@ bool attempt_recorded(const std::string &id, const Step &step, const char *words
     }
 }
 
-// --- The record where there is no journal: one JSON line an event, in a file that only root can read.
+// --- The record on a host without a journal: one JSON line per event, in a file that only root can read.
 
 constexpr const char *record_file_path = "/var/log/pi-agent/record.jsonl";
 
-// Appends one event. Throws Failure when it is not there as a whole afterwards.
+// Appends one event. Throws Failure unless the whole event is in the file afterwards.
 void append_to_record_file(const std::vector<JournalField> &fields);
 
 // Every line, oldest first, without its end; none where there is no such file. Throws Failure(configuration) when others could have written
-// it. For root: nobody else can look.
+// it. Only root can read it.
 void read_record_file(const std::function<void(const std::string &line)> &visit);
 
-// --- What is recorded of one start: that it was refused, or that a session started and, once, that it ended.
+// --- What is recorded about one start: that it was refused, or that a session started and, once, that it ended.
 
-// Of the runner. What it has begun and cannot end, because it was killed, record_end_of_killed() ends.
+// For the runner. If the runner is killed before it records the end, record_end_of_killed() does.
 class SessionRecord {
 public:
     SessionRecord() = default;
@@ -60,8 +60,8 @@ public:
     SessionRecord &operator=(const SessionRecord &) = delete;
     ~SessionRecord() = default;
 
-    // Known as it goes on; what is not known yet when a start is refused is not in the entry.
-    void concerns(std::optional<Uid> uid) { subject_.uid = uid; } // sudo's word alone
+    // Filled in as facts become known. An entry about a refused start lacks those that are not known yet.
+    void concerns(std::optional<Uid> uid) { subject_.uid = uid; } // SUDO_UID alone says so
     void concerns(const Account &caller)
     {
         subject_.user = caller.name;
@@ -70,7 +70,7 @@ public:
     void names(const std::string &session_id) { subject_.session = session_id; }
     void runs_in(SandboxMethod method);
     void runs(Program program) { subject_.program = to_string(program); }
-    // Paths of any bytes; no repository is empty.
+    // Paths of any bytes; `repository` is empty where the session has no repository.
     void works_in(const std::string &directory, const std::string &repository)
     {
         subject_.directory = directory;
@@ -78,18 +78,18 @@ public:
     }
     // Its git does not sign, though the user's settings or the repository's ask for it.
     void commits_are_unsigned() { commits_unsigned_ = true; }
-    // Why it ends, where somebody asked for that; said instead of what came of it.
+    // Why it ends, where somebody asked for that; recorded instead of how it ended.
     void because(const std::string &reason) { asked_ = reason; }
 
-    // Right before the agent starts. Throws Failure when that can be recorded nowhere: then it must not start.
+    // Call it right before the agent starts. Throws Failure when no record takes it: then the agent must not start.
     void started(const SessionDirectory &session, const Account &agent, const std::string &project, Program program);
-    // What the sandbox has used until now. What its launcher says of the agent's end is a hostile peer's hint: a look that it brought about
+    // What the sandbox has used until now. The launcher's report of the agent's end is a hostile peer's hint: usage taken because of it
     // counts only where the end has followed at once.
     void take_usage(const UnitUsage &usage);
     [[nodiscard]] bool knows_usage() const { return usage_.cpu_usec && Clock::now() < usage_counts_until_; }
-    // How the session ended. Throws Failure when that can be recorded nowhere.
+    // How the session ended. Throws Failure when no record takes it.
     void ended(const AgentEnded &how) { end({how, asked_, {}, {}, {}}); }
-    // Why there was no session, or why the one that started is over; the same reason once. Throws as above.
+    // Why there was no session, or why the one that started is over; records the same reason once. Throws as above.
     void failed(ExitStatus status, const std::string &reason, FailureKind kind = FailureKind::other);
 
 private:
@@ -101,13 +101,13 @@ private:
     UnitUsage usage_;
     Deadline usage_counts_until_{};
     UniqueFd directory_; // of the session
-    UniqueFd open_end_;  // locked as long as `ended` is ours to record
+    UniqueFd open_end_;  // locked as long as we must record `ended`
     bool started_ = false;
     bool commits_unsigned_ = false;
     std::uint64_t started_usec_ = 0;
 };
 
-// What is known of a session that has started and whose end is not recorded yet: whose it is, and for how long it has been running.
+// A session that has started and whose end is not recorded yet: who owns it, and for how long it has been running.
 struct OpenRecord {
     RecordSubject subject;
     std::uint64_t running_usec{};
@@ -115,11 +115,11 @@ struct OpenRecord {
 // None before the agent starts, and when the end is recorded.
 std::optional<OpenRecord> read_open_record(FdRef session);
 
-// Whether the end of a session is still to be recorded.
+// Whether the end of a session is not recorded yet.
 bool has_open_end(FdRef session);
 
-// Records the end of a session whose runner is gone, unless that is recorded already. A runner that lives is waited for, since it knows
-// more; false when it does not get to it by then.
+// Records the end of a session whose runner is gone, unless it is recorded already. Waits for a runner that lives, because it knows more;
+// false when that one does not record it by the deadline.
 [[nodiscard]] bool record_end_of_killed(const AsRoot &root, const std::string &session_id, Deadline deadline);
 
 } // namespace pi_agent

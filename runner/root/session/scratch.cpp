@@ -26,7 +26,7 @@ constexpr unsigned long long nearly_nothing = 16ULL << 20U; // bytes
 
 UniqueFd make_directory(FdRef parent, const std::string &name, const std::string &path)
 {
-    // It must be new: what is there already is somebody else's.
+    // The directory must be new: one that already exists belongs to somebody else.
     const bool fixed = !defence_is_on("unique-scratch");
     if (mkdirat(parent.get(), name.c_str(), 0700) != 0 && !(fixed && errno == EEXIST)) throw_errno("creating " + path);
     return open_or_throw("opening " + path, parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
@@ -37,20 +37,20 @@ void give_away(FdRef directory, const Account &agent, const std::string &path)
     if (fchown(directory.get(), agent.uid.value(), agent.gid.value()) != 0) throw_errno("giving " + path + " to the agent");
 }
 
-// Until a directory is given away, nobody but root can reach what is in it.
+// Until root gives a directory away, only root can reach what is in it.
 void fill(FdRef top, const std::string &id, const Account &agent, const std::string &path)
 {
     const UniqueFd tmp = make_directory(top, "tmp", path + "/tmp");
     give_away(make_directory(tmp, tmpdir_of(id).substr(5), path + "/tmp"), agent, path + "/tmp");
     give_away(tmp, agent, path + "/tmp");
     give_away(make_directory(top, "var-tmp", path + "/var-tmp"), agent, path + "/var-tmp");
-    // Whoever could walk in would find files of the agent's that run as the agent (setuid), outside of every sandbox: what a session gets
-    // there is shown to it by mounts.
+    // Anybody who could enter would find files of the agent's that run as the agent (setuid), outside every sandbox. Sessions get these
+    // directories by mounts.
     const mode_t mode = defence_is_on("closed-scratch") ? 0700 : 0711;
     if (fchmodat(top.get(), ".", mode, 0) != 0) throw_errno("setting the mode of " + path);
 }
 
-// Root may use what a file system keeps back for it; the agent may not.
+// Root may use the space that a file system reserves for it; the agent may not.
 void require_space(FdRef top, const std::string &path)
 {
     struct statvfs facts {};
@@ -69,7 +69,8 @@ UniqueFd make_on_disk(const SessionDirectory &session, const std::string &state_
     require_own_file_system(parent, scratch_path, "agent.state_dir");
     session.make_link(scratch_link, scratch_path + "/" + name);
     UniqueFd top = make_directory(parent, name, scratch_path + "/" + name);
-    // Whose session lives is said by this lock, which ends with the runner: no sweep removes it, whatever it finds elsewhere.
+    // This lock shows that the session lives, and ends with the runner: no sweep removes the directory while it is held, whatever it finds
+    // elsewhere.
     if (defence_is_on("scratch-lock") && flock(top.get(), LOCK_SH | LOCK_NB) != 0) throw_errno("locking " + scratch_path + "/" + name);
     require_space(top, scratch_path);
     fill(top, id, agent, scratch_path + "/" + name);

@@ -28,7 +28,7 @@ namespace {
 constexpr const char *parent_directory = "/run/pi-agent";
 constexpr int directory_patience_seconds = 10;
 
-// Whoever holds a lock of all starts may have been stopped by its user, or wait for something that does not come.
+// The holder of a lock of all starts may have been stopped by its user, or wait for something that does not come.
 [[noreturn]] void refuse_to_wait(const std::string &what)
 {
     throw Failure(FailureKind::busy, "another start has been " + what + " for more than " + std::to_string(directory_patience_seconds) +
@@ -46,7 +46,7 @@ bool is_tmpfs_of_its_own(FdRef sessions)
     return own.stx_mnt_id != above.stx_mnt_id && facts.f_type == TMPFS_MAGIC;
 }
 
-// The first session after boot mounts the tmpfs that all share. The lock is root's own and held for this alone.
+// The first session after boot mounts the tmpfs that all share. The lock belongs to root and is held only for this.
 void mount_sessions(const AsRoot &root)
 {
     const UniqueFd parent = open_runtime_directory();
@@ -61,7 +61,7 @@ void mount_sessions(const AsRoot &root)
     make_shared(root, sessions_directory);
 }
 
-// The directory that was just made, locked; none where it is gone. Another start's sweep may hold it for the moment that it takes to look
+// The directory that was just made, locked; none where it is gone. Another start's sweep may hold it for the moment that it needs to look
 // at it, or to remove it.
 UniqueFd lock_if_kept(FdRef sessions, const std::string &id)
 {
@@ -73,7 +73,7 @@ UniqueFd lock_if_kept(FdRef sessions, const std::string &id)
     return directory;
 }
 
-// Never through a link, nor into what is mounted there: openat2 refuses to cross. None when it cannot be opened (errno).
+// Never through a symlink, nor into a mount there: openat2 refuses to cross. None when it cannot be opened (errno).
 UniqueFd try_enter(FdRef directory, const std::string &name)
 {
     open_how how{};
@@ -82,8 +82,8 @@ UniqueFd try_enter(FdRef directory, const std::string &name)
     return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, directory.get(), name.c_str(), &how, sizeof how)));
 }
 
-// Removes `name` and what is beneath it: directories, and the links and small files that stand for mount points, without ever leaving this
-// tmpfs: a project that could not be unmounted is out of reach. Missing is fine: the unit's own cleanup may be at work too.
+// Removes `name` and what is beneath it: directories, symlinks, and small files that serve as mount points. It never leaves this tmpfs, so
+// a project that could not be unmounted is out of reach. Missing is fine: the unit's own cleanup may be at work too.
 void remove_directory(FdRef directory, const std::string &name)
 {
     const UniqueFd child = try_enter(directory, name);
@@ -96,11 +96,11 @@ void remove_directory(FdRef directory, const std::string &name)
         throw_errno("removing a session's mount points");
 }
 
-// Only mounts directly on our own mount points, whose paths nobody else can change. What is mounted below one of them lies on paths that a
-// user or the agent chooses: it goes with it (MNT_DETACH), and no such path is ever resolved here.
+// Only mounts directly on our own mount points, whose paths nobody else can change. Mounts below one of them are on paths that a user or
+// the agent chooses: they go with it (MNT_DETACH), and no such path is ever resolved here.
 void unmount_all(const AsRoot &root, const std::string &path)
 {
-    constexpr int rounds = 8; // several mounts can lie on one point
+    constexpr int rounds = 8; // one point can have several mounts
     for (int round = 0; round < rounds; ++round) {
         const std::vector<std::string> points = topmost_mounts_below(list_mounts(), path);
         if (points.empty()) return;
@@ -142,7 +142,7 @@ SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string 
     const UniqueFd sessions = open_sessions();
     SessionDirectory session;
     session.path_ = std::string(sessions_directory) + "/" + id;
-    constexpr int rounds = 10; // until it is locked, another start's sweep may take it for one that is over
+    constexpr int rounds = 10; // until it is locked, another start's sweep may take it for a session that is over
     for (int round = 0; !session.fd_ && round < rounds; ++round) {
         if (mkdirat(sessions.get(), id.c_str(), 0700) != 0) throw_errno("creating the session directory");
         fault_point("half-made");
@@ -157,7 +157,7 @@ SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string 
 
 UniqueFd SessionDirectory::make_directory(const std::string &relative) const
 {
-    UniqueFd made = try_enter(fd_, relative.empty() ? "." : relative); // most of a path is there already
+    UniqueFd made = try_enter(fd_, relative.empty() ? "." : relative); // most of a path already exists
     if (made) return made;
     if (errno != ENOENT) throw_errno("opening a mount point");
     const auto [above, name] = split_last(relative);
@@ -167,7 +167,7 @@ UniqueFd SessionDirectory::make_directory(const std::string &relative) const
     } else if (errno != EEXIST) {
         throw_errno("creating a mount point");
     }
-    made = try_enter(parent, name); // nothing of ours is made on the host
+    made = try_enter(parent, name); // we make nothing on the host
     if (!made) throw_errno("opening a mount point");
     return made;
 }
@@ -216,7 +216,7 @@ std::string read_session_link(FdRef session, const char *name)
 
 bool session_exists(const AsRoot & /*root*/, const std::string &id)
 {
-    return if_there([&] { return has_name(open_sessions(), id, "looking for the session " + id); }); // else no session since boot
+    return if_there([&] { return has_name(open_sessions(), id, "looking for the session " + id); }); // otherwise no session since boot
 }
 
 void remove_session(const AsRoot &root, const std::string &id, const RemoveRest &rest, Leave leave)
@@ -229,7 +229,7 @@ void remove_session(const AsRoot &root, const std::string &id, const RemoveRest 
         fault_point("removing");
         unmount_all(root, std::string(sessions_directory) + "/" + id);
         fault_point("unmounted");
-        for (const char *name : {"root", "run"}) // copies of files lie there, and what comes next can take its time
+        for (const char *name : {"root", "run"}) // copies of files are there, and the next step can take its time
             remove_directory(session, name);
         if ((rest && !rest(session)) || leave == Leave::directory) return;
         for (const auto &name : names_in(session))

@@ -1,4 +1,4 @@
-// Sessions' directories below /run/pi-agent/sessions: mount points only, on a small tmpfs that all share. Whose they are, who runs them.
+// Sessions' directories below /run/pi-agent/sessions: mount points only, on a small tmpfs that all share. Also who owns and who runs them.
 #pragma once
 
 #include "common/base/channel.hpp"
@@ -19,31 +19,31 @@ namespace pi_agent {
 // An id that nobody can guess (runner/wire/answer.hpp).
 std::string make_session_id();
 
-// /run/pi-agent, root's alone; made when it is missing.
+// /run/pi-agent, for root alone; made when it is missing.
 UniqueFd open_runtime_directory();
 
 constexpr const char *sessions_directory = "/run/pi-agent/sessions";
-// Nobody removes placeholders of this user's sessions meanwhile; none where somebody still does at the deadline. Who has written down
-// its own and then had this for a moment knows that whoever removes some has seen that.
+// While this is held, nobody removes placeholders of this user's sessions; none where somebody still does at the deadline. A session first
+// writes its own placeholders down and then takes this for a moment: after that it knows that every remover has seen them.
 UniqueFd lock_placeholders(Uid user, Deadline deadline);
-// The paths of the placeholders of all sessions but one.
+// The paths of the placeholders of all other sessions.
 std::set<std::string> placeholders_of_others(const std::string &id);
-// Those of one.
+// The placeholders of one session.
 std::vector<std::string> recorded_placeholders(FdRef session);
 
-// Links of a session's directory that lead nowhere: their texts are the uid whose session it is, and the process id of its runner.
+// Symlinks of a session's directory that lead nowhere: their texts are the uid of the session's user, and the process id of its runner.
 constexpr const char *user_link = "user";
 constexpr const char *runner_link = "runner";
 
-// In a session's directory: links whose texts are the paths of its placeholders, above before below.
+// In a session's directory: symlinks whose texts are the paths of its placeholders, parents first.
 constexpr const char *placeholders_directory = "placeholders";
 
 // The directory of all sessions, on the tmpfs that they share and nowhere else; ENOENT before the first one since boot.
 UniqueFd open_sessions();
-// That of one; none when there is none. Throws SystemFailure where it cannot be opened for another reason.
+// The directory of one session; none when it does not exist. Throws SystemFailure where it cannot be opened for another reason.
 UniqueFd try_open_session(FdRef sessions, const std::string &id);
 
-// The directory of one session. Locked until unlock() or this one's end, so that a sweep can tell it from an orphan's.
+// The directory of one session. Locked until unlock() or the end of this object, so that a sweep can tell it from an orphan's.
 class SessionDirectory {
 public:
     static SessionDirectory create(const AsRoot &root, const std::string &id, Uid user);
@@ -53,13 +53,13 @@ public:
     UniqueFd make_directory(const std::string &relative) const; // NOLINT(modernize-use-nodiscard): often only the directory is wanted
     // A new, empty file, readable by all; O_RDWR.
     [[nodiscard]] UniqueFd make_file(const std::string &name) const;
-    // One with this content.
+    // A new file with this content.
     void write_file(const std::string &name, const std::string &content) const;
-    // The same where it may be there already, empty, because what builds the sandbox shows each file by itself.
+    // The same where the file may already exist, empty, because the program that builds the sandbox shows each file by itself.
     [[nodiscard]] UniqueFd make_late_file(const std::string &name) const;
     [[nodiscard]] bool has(const std::string &name) const;
     void make_link(const std::string &relative, const std::string &target) const;
-    // The session is over: it is not counted any more, and whoever removes it need not wait.
+    // The session is over: it does not count any more, and whoever removes it need not wait.
     void unlock() const;
 
 private:
@@ -67,36 +67,37 @@ private:
     UniqueFd fd_;
 };
 
-// What else a session left, found by the links of its directory. False when some of that stays, for whoever comes next and finds the links.
+// Removes what else a session left, found by the symlinks of its directory. False when some of that stays, for the next one that finds the
+// symlinks.
 using RemoveRest = std::function<bool(FdRef session)>;
 
-enum class Leave { nothing, directory }; // the directory with its links and its record
+enum class Leave { nothing, directory }; // the directory with its symlinks and its record
 
-// Unmounts and removes what a session left; finding nothing is fine. It never deletes a file: directories, links it made, mount points.
-// `rest` is called when nothing is mounted any more and the links are still there; they stay where it says so.
+// Unmounts and removes what a session left; finding nothing is fine. It removes only directories, symlinks that it made, and mount points.
+// Calls `rest` when nothing is mounted any more and the symlinks still exist; they stay where it says so.
 void remove_session(const AsRoot &root, const std::string &id, const RemoveRest &rest = {}, Leave leave = Leave::nothing);
 
-// Whether there is a directory of this session. Throws SystemFailure where that cannot be told.
+// Whether this session has a directory. Throws SystemFailure where nobody can tell.
 bool session_exists(const AsRoot &root, const std::string &id);
 
-// The text of a link that make_link made in a session's directory; empty when there is none. Throws SystemFailure as above.
+// The text of a symlink that make_link made in a session's directory; empty when it does not exist. Throws SystemFailure as above.
 std::string read_session_link(FdRef session, const char *name);
 
 // --- Which sessions there are. A live runner holds the lock of its session's directory.
 
-// Whose session it is, and the process that runs it, or did. Nothing where that is not written down yet, or not any more.
+// The user of the session, and the process that runs it, or did. Empty where that is not recorded yet, or no longer.
 std::optional<Uid> session_user(FdRef session);
 std::optional<pid_t> session_runner(FdRef session);
-// Whether that process is a runner, of this or of another session: its number may be anybody's by now.
+// Whether that process is a runner, of this or of another session: any process may have its number by now.
 bool is_runner(pid_t process);
 bool has_living_runner(const std::string &session_id);
 
 // Sessions of a user whose runners live, the caller's own included. Takes no lock that anybody waits for: each start makes its directory
-// and then counts, so of those that start at once the last to come sees all the others.
+// and then counts. So of starts at the same time the last one sees all the others.
 std::size_t count_sessions(const AsRoot &root, Uid user);
 
-// True when a session of `user` other than `id` is prepared, or runs, without settings of its own that are locked (make_file
-// "settings.json"). Under the lock of the user's state, in which sessions are prepared.
+// True when a session of `user` other than `id` is prepared, or runs, without locked settings of its own (make_file "settings.json"). Call
+// it under the lock of the user's state, in which sessions are prepared.
 bool has_unlocked_session(const AsRoot &root, Uid user, const std::string &id);
 
 // Sessions whose runner is gone (their lock is free).
@@ -109,11 +110,11 @@ struct LiveSession {
 };
 std::vector<LiveSession> live_sessions(const AsRoot &root);
 
-// --- What `pi-agentctl apply` and `remove` did to this host, as far as a start that is under way has to know: that it was something.
+// --- Tells a start that is under way that `pi-agentctl apply` or `remove` changed this host.
 
-// Differs from an earlier one when mark_host_changed() was called meanwhile. Throws SystemFailure where that cannot be told.
+// Differs from an earlier one when mark_host_changed() was called meanwhile. Throws SystemFailure where nobody can tell.
 std::string host_stamp();
-// Whoever began a start before this ends it, or is seen as a session already: made first, the session's directory is looked for afterwards.
+// A start that began before this ends, or already shows as a session: call this first, and look for session directories afterwards.
 void mark_host_changed(const AsRoot &root);
 
 } // namespace pi_agent

@@ -1,4 +1,4 @@
-// Looking at the directories of sessions, and at what changed the host.
+// Looks at the directories of sessions, and at what changed the host.
 #include "runner/root/session/session_directory.hpp"
 
 #include "common/base/build_settings.hpp"
@@ -27,8 +27,8 @@ std::optional<Number> read_number(FdRef session, const char *name)
     return number && *number > 0 ? number : std::nullopt;
 }
 
-// Root of a container without CAP_SYS_PTRACE may not look at the program of a process that is not dumpable, but at its name and ids. A name
-// can be chosen, root's ids cannot.
+// Root of a container without CAP_SYS_PTRACE may not see the program of a process that is not dumpable, but may see its name and ids. A
+// process can choose its name, but not root's ids.
 bool is_named_as_runner(pid_t process)
 {
     constexpr std::size_t longest = 15; // TASK_COMM_LEN, without its NUL
@@ -44,7 +44,7 @@ bool is_named_as_runner(pid_t process)
     return has_name && is_roots;
 }
 
-// Whether somebody holds the session's lock: its runner, who has it for as long as it lives. Another start that looks takes a shared one.
+// Whether somebody holds the session's lock: its runner holds it for as long as it lives. Another start that looks takes a shared lock.
 bool is_held(FdRef session)
 {
     if (flock(session.get(), LOCK_SH | LOCK_NB) == 0) return false;
@@ -54,7 +54,7 @@ bool is_held(FdRef session)
 
 using Visit = std::function<void(const std::string &id, FdRef session)>;
 
-// Of all users, those whose runners live, or those whose runners do not.
+// Visits sessions of all users: those whose runners live, or those whose runners do not.
 void for_each_session(bool lives, const Visit &visit)
 {
     const UniqueFd sessions = open_sessions();
@@ -128,10 +128,10 @@ std::vector<std::string> find_orphans(const AsRoot & /*root*/)
 
 std::vector<LiveSession> live_sessions(const AsRoot & /*root*/)
 {
-    return if_there([&] { // else no session since boot
+    return if_there([&] { // otherwise no session since boot
         std::vector<LiveSession> found;
         for_each_session(true, [&](const std::string &id, FdRef session) {
-            // One that has not come to writing this down will compare the policy after it (require_same_conditions).
+            // A session that has not recorded its user yet will compare the policy after it does (require_same_conditions).
             if (const auto user = session_user(session))
                 found.push_back({id, *user});
             else if (!defence_is_on("half-made-sessions"))

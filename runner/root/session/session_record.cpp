@@ -1,5 +1,5 @@
-// A session's own file, locked by its runner, stands for the `ended` that is still to be recorded. The kernel gives the lock away when the
-// runner dies, however it does: who gets it then, and finds the file still there, records it.
+// A session's own file, locked by its runner, stands for the `ended` that is not recorded yet. The kernel releases the lock when the runner
+// dies, in whatever way: the process that gets it then, and finds the file still there, records the end.
 #include "runner/root/session/record.hpp"
 
 #include "common/base/files.hpp"
@@ -33,11 +33,11 @@ std::uint64_t now_usec()
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
 }
 
-// The texts of a note, in their order.
+// The texts of a note, in order.
 constexpr std::array noted = {&RecordSubject::session, &RecordSubject::user,      &RecordSubject::account,
                               &RecordSubject::project, &RecordSubject::method,    &RecordSubject::unit,
                               &RecordSubject::program, &RecordSubject::directory, &RecordSubject::repository};
-constexpr std::size_t noted_before = 7; // by an older version, which may have begun a session
+constexpr std::size_t noted_before = 7; // from an older version, which may have begun a session
 
 std::string encode(const RecordSubject &subject, std::uint64_t started_usec)
 {
@@ -61,7 +61,7 @@ std::pair<RecordSubject, std::uint64_t> read_note(FdRef note)
     return known;
 }
 
-// Under its name only once it is complete and locked.
+// Gets its name only once it is complete and locked.
 UniqueFd make_file(FdRef session, const std::string &content)
 {
     const std::string action = "noting that the session's end is to be recorded";
@@ -73,7 +73,7 @@ UniqueFd make_file(FdRef session, const std::string &content)
     return file;
 }
 
-// None when there is none any more.
+// None when the note is gone.
 UniqueFd open_note(FdRef session, int flags)
 {
     return open_if_there("opening the note of the session's end", session, record_name, flags | O_NOFOLLOW);
@@ -85,7 +85,7 @@ bool is_recorded(FdRef file)
     return status.st_nlink == 0 || status.st_size == 0;
 }
 
-// A note that cannot be removed says nothing any more: else whoever cleans up would record a second end.
+// Empties a note that cannot be removed: otherwise whoever cleans up would record a second end.
 void forget(FdRef session, FdRef note)
 {
     if (unlinkat(session.get(), record_name, 0) != 0) static_cast<void>(ftruncate(note.get(), 0) == 0); // best_effort
@@ -111,12 +111,12 @@ void SessionRecord::started(const SessionDirectory &session, const Account &agen
     subject_.project = project;
     runs(program);
     started_usec_ = now_usec();
-    // Opened anew: a copy of the session's own descriptor would keep the session's lock.
+    // Opened again: a copy of the session's own descriptor would keep the session's lock.
     directory_ = open_or_throw("opening the session directory", session.fd(), ".", O_PATH | O_DIRECTORY);
     open_end_ = make_file(directory_, encode(subject_, started_usec_));
     try {
         record_event(subject_, StartedEvent{commits_unsigned_});
-    } catch (const Failure &) { // then it does not start, and is a refusal
+    } catch (const Failure &) { // then the session does not start, and this counts as a refusal
         forget(directory_, open_end_);
         open_end_.reset();
         throw;
@@ -127,15 +127,15 @@ void SessionRecord::started(const SessionDirectory &session, const Account &agen
 
 void SessionRecord::end(EndedEvent event)
 {
-    if (!open_end_) return; // recorded, or in other hands
+    if (!open_end_) return; // recorded, or left to another process
     const UniqueFd ours = std::move(open_end_);
     event.duration_usec = now_usec() - started_usec_;
     event.memory_peak = usage_.memory_peak;
     event.cpu_usec = usage_.cpu_usec;
     fault_point("end-unrecorded");
-    record_event(subject_, event); // where that fails, the note stays for who cleans up: it may have more luck
+    record_event(subject_, event); // where that fails, the note stays for whoever cleans up, who may have more luck
     forget(directory_, ours);
-    flock(ours.get(), LOCK_UN); // whatever child still has a copy of it
+    flock(ours.get(), LOCK_UN); // also for a child that still has a copy of it
 }
 
 void SessionRecord::failed(ExitStatus status, const std::string &reason, FailureKind kind)

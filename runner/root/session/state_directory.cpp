@@ -1,4 +1,4 @@
-// A user's state directory, and the locks on what lies there.
+// A user's state directory, and the locks on its files.
 #include "runner/root/session/state_directory.hpp"
 
 #include "common/base/error.hpp"
@@ -31,7 +31,7 @@ bool is_empty(FdRef directory)
     return stream.next() == nullptr && errno == 0;
 }
 
-// What a start left that ended between making a directory and giving it away. Nobody but root can have put anything there since.
+// A start may end between making a directory and giving it away, and leave this. Only root can have put anything there since.
 bool is_half_made(FdRef directory, const struct stat &facts)
 {
     return facts.st_uid == 0 && facts.st_gid == 0 && (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0 && is_empty(directory);
@@ -46,7 +46,7 @@ UniqueFd take_lock(FdRef meta, const std::string &user, const std::function<void
     return lock;
 }
 
-// Every level may be a mount of its own. Looked at before a lock, an owner or a mode is asked of it.
+// Every level may be a mount of its own. Look at it before asking it for a lock, an owner or a mode.
 UniqueFd ensure_own_directory(FdRef parent, const char *name, mode_t mode, uid_t uid, gid_t gid, const std::string &path)
 {
     const UniqueFd there = open_at(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);

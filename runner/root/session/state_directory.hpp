@@ -1,4 +1,4 @@
-// The persistent state of one user: HOME of their agent, what only root knows of it, and the locks and file systems that it needs.
+// The persistent state of one user: HOME of their agent, what only root knows about it, and its locks and file systems.
 #pragma once
 
 #include "common/base/channel.hpp"
@@ -14,28 +14,28 @@
 
 namespace pi_agent {
 
-// --- Waiting for a lock that another process holds, and not for ever.
+// --- Waits for a lock that another process holds, with a deadline.
 
 // Locks a file for this description alone (flock(2), LOCK_EX). False when somebody else holds it until the deadline. `waiting` is called
 // between two tries. Throws SystemFailure, in which `what` names the file, when it cannot be locked.
 bool lock_until(FdRef file, Deadline deadline, const std::string &what, const std::function<void()> &waiting = {});
 
-// --- File systems that are another host's: locks there and the owners of files are whatever that host and the network make of them.
+// --- File systems of another host: that host and the network decide what locks and owners of files mean there.
 
-// "NFS", …; empty for what is of this host. `type` is statfs(2)'s.
+// "NFS", …; empty for a file system of this host. `type` as in statfs(2).
 std::string network_file_system(unsigned long type);
 
-// Throws Failure(configuration) where `directory` lies on one; `path` names it, and `key` what of the policy says so.
+// Throws Failure(configuration) where `directory` is on one; `path` names it, and `key` is the key of the policy that says so.
 void require_own_file_system(FdRef directory, const std::string &path, const std::string &key);
 
 // --- The state of one user.
 
-// Every component of these paths but the last of `home` belongs to root, so the agent cannot exchange them.
+// Root owns every component of these paths except the last one of `home`, so the agent cannot exchange them.
 struct StateDirectory {
     std::string home_path; // <state_dir>/users/USER/home
     UniqueFd home;         // O_RDONLY directory
-    UniqueFd staging;      // the agent's too, but shown to no agent: files that are being made
-    UniqueFd meta;         // root's alone
+    UniqueFd staging;      // of the agent's account too, but no agent sees it: files that are being made
+    UniqueFd meta;         // for root alone
     UniqueFd lock;         // held while state is touched; release by reset()
 };
 
@@ -45,29 +45,29 @@ struct StateDirectory {
 StateDirectory open_state_directory(const AsRoot &root, const std::string &state_dir, const std::string &user, const Account &agent,
                                     const std::function<void()> &wait);
 
-// Opens `name` beneath a directory that only root can write, creating it first if need be. Ownership is given only to what was just made,
-// or half made.
+// Opens `name` beneath a directory that only root can write, creating it first if need be. Changes the owner only of a directory that was
+// just made, or was left half made.
 UniqueFd ensure_state_directory(FdRef parent, const char *name, mode_t mode, uid_t uid, gid_t gid, const std::string &path);
 
-// A file in `meta`; `name` is a constant of ours. None when it is not there and `flags` create none.
+// A file in `meta`; `name` is a constant of our code. None when it does not exist and `flags` create none.
 UniqueFd open_meta_file(const StateDirectory &state, const char *name, int flags = O_RDWR | O_CREAT);
 // Its content, at most `limit` bytes; none when there is no such file.
 std::optional<std::string> read_meta_file(const StateDirectory &state, const char *name, std::size_t limit);
-// It has the old content or the new one, whatever ends the host meanwhile.
+// The file has the old content or the new one, even if the host stops meanwhile.
 void write_meta_file(const StateDirectory &state, const char *name, const std::string &content);
-// Puts `fresh` in the place of `name`.
+// Replaces `name` by `fresh`.
 void replace_meta_file(const StateDirectory &state, const char *fresh, const char *name);
 
-// --- Which pi-agent used a home last. Root's stamp, beside the home, decides; the agent has a copy in it.
+// --- Which pi-agent used a home last. Root's stamp, beside the home, decides; the agent has a copy in its home.
 
-// None for a home that was never used. Throws Failure(configuration) when what is there is no version: it is not guessed which migrations a
-// home has seen.
+// None for a home that was never used. Throws Failure(configuration) when the stamp does not hold a version: nobody guesses which
+// migrations a home has seen.
 std::optional<Version> read_stamp(const StateDirectory &state);
 
 void write_stamp(const StateDirectory &state, const Version &version);
 
-// $XDG_STATE_HOME/.pi-agent-version, as the agent; restored when it is anything else. Left out where the agent has a link or a file in the
-// place of a directory above it.
+// $XDG_STATE_HOME/.pi-agent-version, as the agent; restored when it is anything else. Left out where the agent has a symlink or a file
+// instead of a directory above it.
 void copy_version(const AsUser &agent, FdRef home, FdRef staging, const Version &version);
 
 } // namespace pi_agent

@@ -1,4 +1,4 @@
-// What is told to the wrapper, and what is told once.
+// Messages to the wrapper, and notices that are sent only once.
 #include "runner/root/session/to_wrapper.hpp"
 
 #include "common/base/channel.hpp"
@@ -21,7 +21,7 @@ bool send(FdRef wrapper, const RunnerMessage &message, Deadline deadline) noexce
     try {
         send_packet(wrapper, encode(message), {}, deadline);
         return true;
-    } catch (const std::exception &) { // best_effort: said in the header
+    } catch (const std::exception &) { // best_effort: see the header
         return false;
     }
 }
@@ -36,7 +36,8 @@ std::string mark_of(const std::vector<std::string> &notices)
     return std::to_string(std::hash<std::string>()(all));
 }
 
-// A file of root's own, in a directory of root's alone. Nobody locks it: of two starts at once each may tell the same, and neither waits.
+// A file that root owns, in a directory for root alone. It has no lock: two starts at the same time may both send a notice, and neither
+// waits.
 void rewrite(FdRef file, const std::string &name, const std::string &marks)
 {
     if (lseek(file.get(), 0, SEEK_SET) != 0 || ftruncate(file.get(), 0) != 0) throw_errno("emptying " + name);
@@ -65,7 +66,7 @@ bool ToWrapper::tell_at_once(const RunnerMessage &message) noexcept
 std::vector<std::string> untold(const StateDirectory &state, const char *about, std::vector<std::string> notices, bool always)
 {
     const std::string name = std::string("meta/") + about;
-    // Who never had anything to be told has no such file.
+    // A user who never had a notice has no such file.
     const UniqueFd file = open_meta_file(state, about, O_RDWR | (notices.empty() ? 0 : O_CREAT));
     if (!file) return notices;
     const std::string mark = mark_of(notices);
@@ -88,7 +89,7 @@ std::vector<std::string> untold_of(const StateDirectory &state, const char *abou
     if (found != std::string::npos && (found == 0 || marks[found - 1] == '\n')) return always ? notices : std::vector<std::string>();
     marks += mark;
     while (marks.size() > marks_limit)
-        marks.erase(0, marks.find('\n') + 1); // the place that was told of first
+        marks.erase(0, marks.find('\n') + 1); // the oldest place
     rewrite(file, name, marks);
     return notices;
 }

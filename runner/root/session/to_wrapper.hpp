@@ -1,4 +1,4 @@
-// What is told to the wrapper, and what is told once.
+// Messages to the wrapper, and notices that are sent only once.
 #pragma once
 
 #include "common/base/fd.hpp"
@@ -10,17 +10,17 @@
 
 namespace pi_agent {
 
-// --- What root tells the wrapper. That is the user's to stop and need not read: so it is waited for once, and not again until it has taken
+// --- Sends messages to the wrapper. Its user can stop it, and it need not read. So root waits for it once, and not again until it has read
 // something.
 
 class ToWrapper {
 public:
     explicit ToWrapper(FdRef wrapper) noexcept : wrapper_(wrapper) {}
 
-    // best_effort: a wrapper that is gone ends the session by itself, and one that does not read does not hear.
+    // best_effort: a wrapper that is gone ends the session by itself, and one that does not read misses the message.
     void tell(const RunnerMessage &message) noexcept;
     void tell_all(const std::vector<std::string> &notices) noexcept;
-    // Without waiting, whatever came before. False when it did not get there.
+    // Sends without waiting, whatever came before. False when the message did not get there.
     bool tell_at_once(const RunnerMessage &message) noexcept;
 
 private:
@@ -28,13 +28,13 @@ private:
     bool reads_ = true;
 };
 
-// --- Notices that would be the same at every start: told once, or once for each place, and again when they change.
+// --- Notices that would be the same at every start: sent once, or once for each place, and again when they change.
 
-// What of `notices` is to be told now: all of them, or nothing where the last start had just these about `about` (a file of the user's
-// meta). What was away at a start and is back is told again: somebody had mended it. With `always`, all of them.
+// Which of `notices` to send now: all of them, or nothing where the last start had the same ones about `about` (a file of the user's meta).
+// A notice that was absent at a start and is back is sent again: somebody had fixed its cause. With `always`, all of them.
 std::vector<std::string> untold(const StateDirectory &state, const char *about, std::vector<std::string> notices, bool always);
 
-// The same, once for each `place`: all of them, or nothing where any start said just that of this place.
+// The same, once for each `place`: all of them, or nothing where any earlier start sent exactly these about this place.
 std::vector<std::string> untold_of(const StateDirectory &state, const char *about, const std::string &place,
                                    std::vector<std::string> notices, bool always);
 

@@ -1,4 +1,4 @@
-// Which version a home was last used by.
+// Which version used a home last.
 #include "runner/root/session/state_directory.hpp"
 
 #include "common/base/error.hpp"
@@ -26,7 +26,7 @@ std::optional<std::string> stamp_text(const StateDirectory &state)
     return copy ? std::optional(read_whole(copy, stamp_limit, copy_name)) : std::nullopt;
 }
 
-// .local/state; none where the agent has something else in the place of one of them.
+// Opens or makes .local/state; none where the agent has something else instead of one of these directories.
 UniqueFd make_state_home(FdRef home)
 {
     UniqueFd current = open_beneath(home, "", O_RDONLY | O_DIRECTORY);

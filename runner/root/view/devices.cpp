@@ -25,7 +25,8 @@ constexpr std::size_t nodes_limit = 200; // each is a mount and a rule of the un
 constexpr mode_t all_may = S_IROTH | S_IWOTH;
 constexpr mode_t group_may = S_IRGRP | S_IWGRP;
 
-// Of those that open the host, these open devices alone, which a session's view and control group keep from it but for the nodes named.
+// Of the groups that open the host, these open only devices. A session's view and control group keep those devices from it, except the
+// nodes that the policy names.
 constexpr std::string_view groups_of_devices = "audio cdrom dialout kvm plugdev render vboxusers video";
 
 bool may_be_sessions(Gid group)
@@ -62,7 +63,7 @@ private:
         return names;
     }
 
-    // A directory stands for the nodes in it; `is_one_of_many`: what else lies there is passed over.
+    // A directory stands for the nodes in it; `is_one_of_many`: anything else there is passed over.
     void look_at(const std::string &below, const PolicyPath &entry, bool is_one_of_many)
     {
         const UniqueFd found = look_beneath(top_, below, O_PATH | O_NOFOLLOW);

@@ -11,13 +11,13 @@
 namespace pi_agent {
 
 struct ShownDevices {
-    std::vector<std::string> nodes;   // absolute; what appears later is not among them
+    std::vector<std::string> nodes;   // absolute; a node that appears later is not among them
     std::vector<Gid> groups;          // that may open them, where not everybody may
     std::vector<std::string> notices; // what the user should know, one text each
 };
 
-// Looks at the nodes below the host's /dev, which root alone can change, and opens none. Throws Failure(configuration) for what is no
-// device of characters.
+// Looks at the nodes below the host's /dev, which root alone can change, and opens none. Throws Failure(configuration) for anything that is
+// not a character device.
 ShownDevices find_devices(const AsRoot &root, const std::vector<PolicyPath> &devices);
 
 } // namespace pi_agent

@@ -1,4 +1,4 @@
-// Mounts of what a session sees of its user's home.
+// Mounts what a session sees of its user's home.
 #include "runner/root/view/root_tree.hpp"
 
 #include "common/base/error.hpp"
@@ -21,20 +21,20 @@ namespace {
 constexpr const char *frame_name = "user-home";
 constexpr const char *lower_name = "lower"; // in the session's directory: where an overlay finds its lower layer
 
-// What a kernel or file system says when it cannot: no id map, no overlay over or upon it.
+// The errors of a kernel or file system that cannot do it: no id map, no overlay over or upon it.
 bool is_inability(int error)
 {
     return error == EINVAL || error == EPERM || error == EOPNOTSUPP || error == ENODEV || error == ENOSYS;
 }
 
-// What `make` returns, or throws. Meanwhile the mount is attached at a path that nobody but root can change.
+// Returns or throws what `make` does. Meanwhile the mount is attached at a path that only root can change.
 DetachedMount make_upon(const AsRoot &root, const DetachedMount &mount, const std::string &path, const std::function<DetachedMount()> &make)
 {
     attach(root, mount, open_trusted(path, O_PATH | O_DIRECTORY, "place of a lower layer"));
     const auto detach = [&] {
         try {
             detach_at(root, path);
-        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): it goes with this mount table, and the next one finds the place taken
+        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): it goes with this mount table, and the next mount finds the place taken
         }
     };
     try {
@@ -80,7 +80,7 @@ bool HomeMounts::can_be_shown(const HomeDirectory &directory)
     else if (kernel_path(directory.directory) != join_path(home_.path, directory.path) && defence_is_on("same-place"))
         leave_out(directory, "it was moved while the session was being prepared");
     else if (!topmost_mounts_below(mounts_, join_path(home_.path, directory.path)).empty() && defence_is_on("cover-submounts"))
-        leave_out(directory, "something is mounted inside it"); // a clone would uncover what lies below that
+        leave_out(directory, "something is mounted inside it"); // a clone would uncover what is below that mount
     else if (const auto *mount = mount_that_holds(mounts_, directory.directory); mount != nullptr && mount->type.compare(0, 4, "fuse") == 0)
         leave_out(directory,
                   "a program answers for its file system (" + escape_for_display(mount->type) + "), and root does not wait for that");
@@ -89,10 +89,10 @@ bool HomeMounts::can_be_shown(const HomeDirectory &directory)
     return false;
 }
 
-// For what scripts of a toolchain name by its own path. Whatever else is shown below the home gets its place in the frame, too.
+// For scripts of a toolchain that name it by its own path. Everything else that is shown below the home gets its place in the frame, too.
 void HomeMounts::make_own_places(const HostView &view)
 {
-    if (policy_.projects.paths == ProjectPaths::alias) return; // which shows no home of the host's
+    if (policy_.projects.paths == ProjectPaths::alias) return; // which shows no home of the host
     const auto is_shown_writable = [&](const std::string &path) {
         return std::any_of(tree_.writable_roots.begin(), tree_.writable_roots.end(),
                            [&](const std::string &shown) { return is_within(path, shown); });
@@ -101,7 +101,7 @@ void HomeMounts::make_own_places(const HostView &view)
         if (is_at_own_path(directory->path, directory->is_cache) && !is_shown_writable(join_path(home_.path, directory->path)))
             own_places_.insert(directory->path);
     if (own_places_.empty()) return;
-    // The unit names it, and what is around it must not be what the view shows: there the user may be able to exchange directories.
+    // The unit names the path, and the view must not show the directories around it: there the user may be able to exchange directories.
     if (problem_of_root_in_unit(home_.path) || home_.path.find(':') != std::string::npos || problem_of_place(home_.path) ||
         is_shown(view, home_.path)) {
         shown_.notices.push_back("toolchains appear only in the agent's home, and not below " + escape_for_display(home_.path) +
@@ -123,7 +123,7 @@ void HomeMounts::make_own_places(const HostView &view)
     tree_.binds.push_back(Bind{session_.path() + "/" + frame_name, home_.path, false});
 }
 
-// Nobody may have moved one of them out of the sight of the first reading of the mount table: what is mounted inside would be uncovered.
+// Checks that nobody moved a directory out of sight of the first reading of the mount table: what is mounted inside would be uncovered.
 void HomeMounts::require_same_places() const
 {
     const std::vector<MountEntry> mounts = list_mounts();
@@ -141,9 +141,9 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
 {
     if (directories_.empty()) return std::move(shown_);
     const auto toolchains = static_cast<std::size_t>(
-        std::count_if(directories_.begin(), directories_.end(), [](const auto *one) { return !one->is_cache; })); // they come first
+        std::count_if(directories_.begin(), directories_.end(), [](const auto *one) { return !one->is_cache; })); // toolchains come first
     std::vector<std::string> places;
-    std::size_t looked_at = 0; // of the toolchains' places, which come first as well
+    std::size_t looked_at = 0; // places of toolchains, which come first as well
     for (std::size_t index = 0; index < places_.size(); ++index) {
         if (places_[index].empty()) continue;
         places.push_back(places_[index]);
@@ -158,7 +158,7 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
         [&](std::string_view bytes) { return decode_texts(bytes, places.size()); });
     const UniqueFd cache_map = toolchains < directories_.size() ? make_id_map(root_, user, agent, Others::unmapped) : UniqueFd();
     std::vector<Cache> caches;
-    std::size_t layers = 0; // a cache that is left out can have begun one
+    std::size_t layers = 0; // a cache that is left out may have begun one
     for (std::size_t index = 0; index < directories_.size(); ++index) {
         const HomeDirectory &directory = *directories_[index];
         show_or_leave_out(directory, [&] {
@@ -180,7 +180,7 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
     if (!caches.empty()) {
         session_.make_directory(lower_name);
         with_own_mounts(root_, [&] {
-            // What an overlay does, it does as who made it: root would be let into what file systems keep back for root.
+            // An overlay acts as its maker: root would get into what file systems reserve for root.
             if (defence_is_on("overlay-identity")) act_on_files_as(root_, agent);
             for (const auto &cache : caches)
                 show_or_leave_out(*directories_[cache.index], [&] {
@@ -201,7 +201,7 @@ void HomeMounts::show_later(std::size_t index, const std::string &agent_home, De
     const std::string own_place = join_path(home_.path, directory.path);
     const bool in_own_place = static_cast<bool>(own.fd);
     const bool has_place = !places_[index].empty();
-    if (!in_own_place && !has_place) return; // no home of the host's is shown
+    if (!in_own_place && !has_place) return; // no home of the host is shown
     const std::string place = has_place ? join_path(agent_home, places_[index]) : own_place;
     shown_.places.emplace_back(own_place, in_own_place ? own_place : place);
     if (in_own_place) tree_.late.push_back({std::move(own), own_place});
@@ -210,7 +210,7 @@ void HomeMounts::show_later(std::size_t index, const std::string &agent_home, De
 }
 
 // An overlay takes its layers by path alone, and the lower one only from a mount that is attached (kernel, overlayfs). Never with
-// userxattr: the agent could write what it takes for its own notes. `own`: a copy for its own path, where it has one.
+// userxattr: the agent could write attributes that the overlay takes for its own notes. `own`: a copy for its own path, where it has one.
 DetachedMount HomeMounts::make_overlay(const Cache &cache, DetachedMount &own) const
 {
     const std::string lower = session_.path() + "/" + lower_name;

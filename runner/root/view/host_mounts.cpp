@@ -1,4 +1,4 @@
-// The host's directories as a session sees them.
+// Shows the host's directories to a session.
 #include "runner/root/view/root_tree.hpp"
 
 #include "common/base/build_settings.hpp"
@@ -39,13 +39,13 @@ void show_read_only(const AsRoot &root, const SessionDirectory &session, const s
     attach(root, clone_read_only(root, source), target);
 }
 
-// Adds the links that the host has in their place to `links`.
+// Adds the symlinks among the host's trees to `links`.
 void show_program_trees(const AsRoot &root, const SessionDirectory &session, std::map<std::string, std::string> &links)
 {
     for (const std::string_view name : program_trees) {
         const std::string tree(name);
         struct stat facts {};
-        if (lstat(tree.c_str(), &facts) != 0) continue; // this host has none
+        if (lstat(tree.c_str(), &facts) != 0) continue; // this host does not have it
         if (S_ISLNK(facts.st_mode)) {
             const ResolvedPath end = resolve_trusted(tree, "host's");
             links.insert(end.links.begin(), end.links.end());
@@ -55,13 +55,13 @@ void show_program_trees(const AsRoot &root, const SessionDirectory &session, std
     }
 }
 
-// In the session's directory, where what is to be /run lies beside the root (root_tree.cpp).
+// In the session's directory, where the future /run is beside the root (root_tree.cpp).
 std::string place_of_link(const std::string &path)
 {
     return is_within(path, "/run") ? path.substr(1) : "root" + path;
 }
 
-// Late: nothing that the unit needs is in there, and nothing else is ever mounted there.
+// Late: the unit needs nothing in there, and nothing else is ever mounted there.
 std::vector<LateMount> show_part_of_etc(const AsRoot &root, const SessionDirectory &session)
 {
     std::vector<LateMount> late;
@@ -69,7 +69,7 @@ std::vector<LateMount> show_part_of_etc(const AsRoot &root, const SessionDirecto
     for (const auto &name : names_in(open_trusted("/etc", O_RDONLY | O_DIRECTORY, "host's"))) {
         struct stat facts {};
         const std::string path = "/etc/" + name;
-        if (!is_shown_in_etc(name) || stat(path.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode)) continue; // or a link that leads nowhere
+        if (!is_shown_in_etc(name) || stat(path.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode)) continue; // or a symlink to nothing
         if (has_test_seams && name == "pi-agent") { // common/seams/seams.cpp: the launcher asks there before anything comes late
             show_read_only(root, session, path, "root" + path);
             continue;
@@ -80,7 +80,7 @@ std::vector<LateMount> show_part_of_etc(const AsRoot &root, const SessionDirecto
     return late;
 }
 
-// apt reads what dpkg says without them, too, and complains. What the host has there can hold passwords of sources and proxies.
+// apt reads what dpkg knows without these files, too, but complains. The host's files can hold passwords of sources and proxies.
 void stand_in_for_apt(const SessionDirectory &session, const HostView &view)
 {
     const auto is_of_apt = [](const std::string &path) { return is_within(path, "/etc/apt"); };
@@ -98,14 +98,14 @@ void stand_in_for_apt(const SessionDirectory &session, const HostView &view)
 void explain_sudo(const AsRoot &root, std::vector<LateMount> &late)
 {
     struct stat facts {};
-    if (stat(build::sudo_path, &facts) != 0) return; // who brings another one may leave this path empty
+    if (stat(build::sudo_path, &facts) != 0) return; // an administrator who uses another one may leave this path empty
     const std::string path = resolve_trusted(build::sudo_path, "host's sudo").canonical;
     if (is_shown(HostView{}, path))
         late.push_back(
             {clone_read_only(root, open_trusted(std::string(build::shim_directory) + "/sudo", O_PATH, "explanation of sudo")), path});
 }
 
-// Where the libraries of the distributions look for certificates; they can be links to anywhere.
+// Where the libraries of the distributions look for certificates; symlinks may lead anywhere from there.
 constexpr std::array<const char *, 6> certificate_places = {"/etc/ssl/certs",
                                                             "/etc/ssl/cert.pem",
                                                             "/etc/ssl/ca-bundle.pem",
@@ -113,7 +113,7 @@ constexpr std::array<const char *, 6> certificate_places = {"/etc/ssl/certs",
                                                             "/etc/pki/tls/certs/ca-bundle.crt",
                                                             "/etc/ssl/openssl.cnf"};
 
-// A session's own directories, where the host may have links.
+// A session's own directories, where the host may have symlinks.
 constexpr std::array own_directories = {"/home"sv, "/root"sv, "/srv"sv, "/mnt"sv, "/media"sv, "/var"sv, "/run"sv, "/tmp"sv};
 
 constexpr std::size_t first_line_limit = 256; // as much as the kernel reads of it (execve(2))
@@ -127,14 +127,15 @@ std::string first_bytes_of(const std::string &program)
     return {bytes.data(), static_cast<std::size_t>(length)};
 }
 
-// Collects trees and links for the paths that a session needs.
+// Collects trees and symlinks for the paths that a session needs.
 class Planner {
 public:
     Planner(View view, const std::vector<UserEntry> &users) : users_(users) { view_.view = view; }
 
     void add(const std::string &path, const std::string &what) { show(resolve(path, what).canonical, what); }
 
-    // Its own tree by both names: beside the link that the policy names lies what the program may look for, such as its node.
+    // Shows the program's tree under both names: the symlink that the policy names may have files beside it that the program looks for,
+    // such as its node.
     void add_program(const std::string &path, const std::string &what)
     {
         const std::string end = resolve(path, what).canonical;
@@ -145,7 +146,7 @@ public:
     HostView finish()
     {
         std::set<std::string> trees;
-        for (const auto &tree : view_.trees) // sorted: what holds others comes before them
+        for (const auto &tree : view_.trees) // sorted: parents come before what is in them
             if (std::none_of(trees.begin(), trees.end(), [&](const std::string &holder) { return is_within(tree, holder); }))
                 trees.insert(tree);
         view_.trees = std::move(trees);
@@ -168,7 +169,7 @@ private:
         return end;
     }
 
-    // Nobody named this tree, so it must not bring anybody's project along.
+    // Nobody named this tree, so it must not bring a user's project along.
     void show_program(const std::string &path, const std::string &what)
     {
         const std::string tree = tree_of_program(path);
@@ -199,7 +200,7 @@ void add_path(Planner &planner, const PolicyPath &shown)
     planner.add(shown.path, "path that view_paths (" + to_string(shown.where) + ") shows,");
 }
 
-// By the name that the policy gives it: what sessions have at that place is the same.
+// By the name in the policy: sessions have the same file at that place.
 void require_on_path(const HostView &view, const PolicyPath &directory)
 {
     const std::string what = "directory that path (" + to_string(directory.where) + ") names,";
@@ -242,7 +243,7 @@ std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &ses
     else
         late = show_part_of_etc(root, session);
     if (view.view == View::minimal) stand_in_for_apt(session, view);
-    const std::string devices = "/sys/devices/system"; // processors and memory: what tools size themselves by
+    const std::string devices = "/sys/devices/system"; // processors and memory: tools choose their size by them
     session.make_directory(devices.substr(1));
     late.push_back({clone_read_only(root, open_trusted(devices, O_PATH | O_DIRECTORY, "host directory")), devices});
     explain_sudo(root, late);
@@ -250,7 +251,7 @@ std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &ses
         late.push_back(std::move(file));
     for (const auto &tree : view.trees)
         show_read_only(root, session, tree, "root" + tree);
-    // Once each, and none that lies inside what is shown: a link of a merged /usr can lead through one in /usr.
+    // Each once, and none inside what is shown: a symlink of a merged /usr can lead through one in /usr.
     for (const auto &link : links)
         if (std::none_of(program_trees.begin(), program_trees.end(),
                          [&](std::string_view tree) { return link.first != tree && is_within(link.first, tree); }))
@@ -273,7 +274,7 @@ HostView plan_host_view(const Policy &policy)
     for (const char *own : {build::exec_path, build::bash_env_path}) // where pi-agent was built for another prefix
         if (!is_shown_by(policy.view, own)) planner.add(parent_of(own), "directory of pi-agent");
     struct stat facts {};
-    for (const std::string &directory : system_path()) // on NixOS by links in /run
+    for (const std::string &directory : system_path()) // on NixOS by symlinks in /run
         if (!is_shown_by(policy.view, directory) && stat(directory.c_str(), &facts) == 0) planner.add(directory, "host's programs");
     for (const char *place : certificate_places)
         if (stat(place, &facts) == 0) planner.add(place, "host's certificates");

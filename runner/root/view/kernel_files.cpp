@@ -1,4 +1,4 @@
-// What is a session's own: its view of /proc, small files, frames for what is mounted, and its terminal.
+// Files of a session's own: its view of /proc, small files, frames for mounts, and its terminal.
 #include "runner/root/view/root_tree.hpp"
 
 #include "common/base/error.hpp"
@@ -14,14 +14,15 @@ namespace pi_agent {
 
 namespace {
 
-// As systemd 257 has them (src/core/namespace.c, protect_kernel_tunables_proc_table). Not all of /proc: a process has switches of its own.
+// The list of systemd 257 (src/core/namespace.c, protect_kernel_tunables_proc_table). Not all of /proc: a process has settings of its own
+// there.
 constexpr std::array<const char *, 12> read_only = {
     "/proc/acpi",          "/proc/apm",  "/proc/asound", "/proc/bus",           "/proc/fs",          "/proc/irq", "/proc/mtrr",
     "/proc/latency_stats", "/proc/scsi", "/proc/sys",    "/proc/sysrq-trigger", "/proc/timer_stats",
 };
 constexpr std::array<const char *, 2> unreadable = {"/proc/kallsyms", "/proc/kcore"};
 
-// Only the kernel makes names in /proc. None where this kernel has no such file.
+// Only the kernel makes names in /proc. None where this kernel does not have the file.
 UniqueFd find_kernel_file(const char *path)
 {
     return if_there([&] { return open_or_throw(std::string("opening ") + path, path, O_PATH | O_NOFOLLOW); });
@@ -37,7 +38,7 @@ std::vector<LateMount> protect_kernel_files(const AsRoot &root)
     for (const char *path : read_only)
         if (const UniqueFd file = find_kernel_file(path)) late.push_back({clone_mount(root, file, Submounts::leave_out, attributes), path});
     const UniqueFd device = open_or_throw("opening /dev/null", "/dev/null", O_PATH | O_NOFOLLOW);
-    for (const char *path : unreadable) // a device in a mount that has none: opening it is EACCES (mount(8), nodev)
+    for (const char *path : unreadable) // a device node in a mount with nodev: opening it is EACCES (mount(8))
         if (find_kernel_file(path)) late.push_back({clone_mount(root, device, Submounts::leave_out, attributes), path});
     return late;
 }
@@ -88,7 +89,7 @@ UniqueFd give_terminal(const AsRoot & /*root*/, FdRef devpts, const Account &age
     const UniqueFd master = open_or_throw("opening the session's terminal", devpts, "ptmx", O_RDWR | O_NOCTTY);
     const int unlocked = 0;
     if (ioctl(master.get(), TIOCSPTLCK, &unlocked) != 0) throw_errno("unlocking the session's terminal");
-    // By descriptor, not by name (ioctl_tty(2), TIOCGPTPEER).
+    // Opens it by descriptor, not by name (ioctl_tty(2), TIOCGPTPEER).
     UniqueFd slave = UniqueFd::adopt(ioctl(master.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
     if (!slave) throw_errno("opening the agent's end of the session's terminal");
     if (fchown(slave.get(), agent.uid.value(), agent.gid.value()) != 0) throw_errno("giving the session's terminal to the agent");

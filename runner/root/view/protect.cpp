@@ -1,4 +1,4 @@
-// Mounting over protected and masked paths, by descriptor, beneath the id-mapped clone of the project.
+// Mounts over protected and masked paths, by descriptor, beneath the id-mapped clone of the project.
 #include "runner/root/view/protect.hpp"
 
 #include "common/base/error.hpp"
@@ -23,11 +23,11 @@ namespace {
 
 constexpr int search_patience_seconds = mask_search_seconds + child_patience_seconds;
 constexpr int placing_attempts = 5;
-constexpr int removal_patience_seconds = 5; // with the placeholders of another session
+constexpr int removal_patience_seconds = 5; // with another session's placeholders
 constexpr const char *masked_file = "masked-file";
 constexpr const char *masked_directory = "masked-directory";
 
-// Something else lies at a path than the search has seen.
+// Whether the error says that a path now leads to something else than what the search saw.
 bool is_of_a_change(int error)
 {
     return error == ENOENT || error == ENOTDIR || error == ELOOP || error == EXDEV || error == EINVAL;
@@ -44,7 +44,7 @@ class Mounted {
 public:
     Mounted(const AsRoot &root, std::string place, FdRef top) : root_(root), place_(std::move(place)), top_(top) {}
 
-    // Each path on itself, with what is mounted in it: the stand-ins that hide submounts. Those of an earlier attempt stay.
+    // Mounts each path on itself, with what is mounted in it: the stand-ins that hide submounts. Mounts of an earlier attempt stay.
     void protect(const std::map<std::string, PointKind> &points)
     {
         for (const auto &[path, kind] : points) {
@@ -55,7 +55,7 @@ public:
         }
     }
 
-    // Empty, and without any rights.
+    // Mounts something empty, with mode 0, over each path.
     void mask(const SessionDirectory &session, const std::vector<std::string> &paths)
     {
         if (paths.empty() || !defence_is_on("mask")) return;
@@ -71,8 +71,8 @@ public:
         }
     }
 
-    // The user, or a session in another repository of the root, may rename directories meanwhile. What is mounted now can be moved no more
-    // by anybody among the host's mounts, so one look is enough.
+    // The user, or a session in another repository of the root, may rename directories meanwhile. Among the host's mounts nobody can move a
+    // mount point any more, so one look is enough.
     void require_in_place() const
     {
         for (const auto &[path, id] : ids_) {
@@ -88,7 +88,7 @@ private:
         ids_[path] = mount_id(mount.fd);
     }
 
-    // It is seen no more once something lies over the directory.
+    // Nobody sees these any more once something covers the directory.
     void forget_below(const std::string &path)
     {
         for (auto next = ids_.lower_bound(path + "/"); next != ids_.end() && next->first.compare(0, path.size() + 1, path + "/") == 0;)
@@ -103,7 +103,7 @@ private:
 
 using Points = std::map<std::string, PointKind>;
 
-// Mounts them in one tree, whose `top` is open in the mount table that they go to.
+// Mounts them in one tree, whose `top` is open in the mount table where they belong.
 void protect_in_place(const AsRoot &root, const std::string &place, FdRef top, const Points &points)
 {
     Mounted mounted(root, place, top);
@@ -116,7 +116,7 @@ void protect_in_place(const AsRoot &root, const std::string &place, FdRef top, c
     mounted.require_in_place();
 }
 
-// What git writes anew, by renaming, in everyday work outside: among the host's mounts it stays where it is.
+// What git replaces, by renaming, in everyday work outside. Among the host's mounts such a file stays where it is.
 Points held_outside(const Points &points)
 {
     Points held;
@@ -159,7 +159,7 @@ void ProjectGuards::wait_for_search(const std::function<void()> &meanwhile)
     try {
         while (found_.size() < paths_.size())
             found_.push_back(decode_guarded_paths(child_->receive_long(search_patience_seconds, meanwhile)));
-    } catch (const Failure &) { // its user can kill it
+    } catch (const Failure &) { // its user can kill the child
         if (defence_is_on("finder-required")) throw;
         found_.resize(paths_.size());
     }
@@ -175,15 +175,15 @@ void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, c
     const auto index = static_cast<std::size_t>(std::find(paths_.begin(), paths_.end(), tree.path()) - paths_.begin());
     if (index == paths_.size()) throw Failure(ExitStatus::internal, "a tree of the project was not searched for what is protected");
     const GuardedPaths &found = found_[index];
-    // Before they are made: whatever is killed then, somebody knows of them.
+    // Records them before they are made: whatever is killed then, somebody knows of them.
     for (const auto &path : found.placeholders)
         session.make_link(placeholders_directory + ("/" + std::to_string(recorded_++)), tree.path() + "/" + path);
-    // The end of another session removes none that is recorded here. One that looked for records before is over now.
+    // The end of another session removes no placeholder that is recorded here. A removal that looked for records before is over now.
     if (!found.placeholders.empty() && defence_is_on("placeholder-records") &&
         !lock_placeholders(user_, in_seconds(removal_patience_seconds)))
         throw Failure(FailureKind::busy, "another session of yours is ending and has been removing its placeholders for more than " +
                                              std::to_string(removal_patience_seconds) + " seconds; try again");
-    // A directory above a masked path could be renamed, and would not match any more at the next start.
+    // A directory above a masked path could be renamed, and then the pattern would not match at the next start.
     std::vector<std::string> kept = found.kept;
     for (const auto &path : found.masked)
         kept.push_back(split_last(path).first);
@@ -231,7 +231,7 @@ void ProjectGuards::keep_for_later(const ShownTree &tree, const DetachedMount &m
 
 void ProjectGuards::apply_inside(const AsRoot &root, FdRef mount_namespace, const std::string &project_path)
 {
-    // First what keeps the user from uncovering it inside, then what keeps the agent from it.
+    // First mount what keeps the user from uncovering it inside, then what keeps the agent from it.
     for (const auto &[tree, top, points] : inner_)
         if (defence_is_on("protect-inner-held")) protect_in_place(root, tree->path(), top, held_outside(points));
     with_mounts_of(root, mount_namespace, [&] {

@@ -1,4 +1,4 @@
-// Root's half of `protect` and `mask`: the mounts that keep the agent from what git executes, and from what it may not read.
+// Root's half of `protect` and `mask`: the mounts that keep the agent from changing what git executes, and from what it may not read.
 #pragma once
 
 #include "common/host/account.hpp"
@@ -20,29 +20,29 @@ namespace pi_agent {
 
 class ProjectGuards {
 public:
-    // Starts the search. Nothing is waited for until wait_for_search() or apply().
+    // Starts the search, and does not wait for it before wait_for_search() or apply().
     ProjectGuards(const AsRoot &root, const Account &user, const OpenedProject &project, const ProjectsPolicy &policy);
 
-    // Mounts over what is protected and masked in one tree of the project. `mount` shows it somewhere already, with what hides its
+    // Mounts over what is protected and masked in one tree of the project. `mount` is already attached there, with what hides its
     // submounts. Throws what the search found wrong, and Failure(system_failure) when the tree changes meanwhile.
     void apply(const AsRoot &root, const SessionDirectory &session, const ShownTree &tree, const DetachedMount &mount);
-    // In the launcher's mount table, before the agent starts: what is protected of submodules and worktrees. They may be thousands, and
-    // systemd makes a unit of each mount of the host. Among the host's mounts are of these only what git replaces in everyday work.
+    // Mounts in the launcher's mount table, before the agent starts: protected paths of submodules and worktrees. There may be thousands,
+    // and systemd makes a unit for each mount of the host. Of these only what git replaces in everyday work is among the host's mounts.
     void apply_inside(const AsRoot &root, FdRef mount_namespace, const std::string &project_path);
-    // Whether there is any.
+    // Whether there are such paths.
     [[nodiscard]] bool has_inner() const noexcept { return !inner_.empty(); }
-    // Waits for the search, which apply() does as well, and throws what it found wrong. `meanwhile` is called now and then.
+    // Waits for the search, as apply() does, and throws what it found wrong. Calls `meanwhile` now and then.
     void wait_for_search(const std::function<void()> &meanwhile);
 
-    // When all trees are mounted over: ends the child, which takes a moment.
+    // Call it when everything is mounted over: ends the child, which takes a moment.
     void end_search() noexcept { child_.reset(); }
 
-    // Once applied: what is read-only (without what is above it), and what the user should know.
+    // After apply(): what is read-only (without the directories above it), and what the user should know.
     [[nodiscard]] const std::vector<std::string> &read_only() const noexcept { return read_only_; }
     [[nodiscard]] bool has_masks() const noexcept { return has_masks_; }
     [[nodiscard]] RepositoryConfig repository_config() const;
     [[nodiscard]] const std::vector<std::string> &notices() const noexcept { return notices_; }
-    // What of git's commands the user can do outside only when the session is over.
+    // Which git commands the user can run outside only when the session is over.
     [[nodiscard]] std::vector<std::string> waiting_outside() const;
 
 private:

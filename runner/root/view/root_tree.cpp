@@ -42,7 +42,7 @@ DetachedMount clone_project(const AsRoot &root, const ShownTree &tree, const Uni
     }
 }
 
-// A clone that leaves submounts out would show what they cover, so each gets an empty read-only stand-in.
+// A clone without submounts would show what they cover, so each gets an empty read-only stand-in.
 void cover(const AsRoot &root, const SessionDirectory &session, const DetachedMount &project, const std::string &path)
 {
     const UniqueFd target = open_beneath(project.fd, path, O_PATH);
@@ -54,8 +54,8 @@ void cover(const AsRoot &root, const SessionDirectory &session, const DetachedMo
     attach(root, clone_mount(root, empty, Submounts::leave_out, MountAttributes{true, nullptr}), target);
 }
 
-// Where a program of the user's answers for the file system, root's look-ups would wait for it, beyond SIGKILL. A clone looks nothing up,
-// and a mount that is no longer in the table was taken away after that.
+// Where a program of the user's serves the file system, root's look-ups would wait for it, beyond SIGKILL. A clone looks nothing up, and a
+// mount that is no longer in the table was removed after that.
 void refuse_fuse(const std::vector<MountEntry> &mounts, const ShownTree &tree)
 {
     if (!defence_is_on("fuse-projects")) return;
@@ -66,9 +66,9 @@ void refuse_fuse(const std::vector<MountEntry> &mounts, const ShownTree &tree)
     if (const auto problem = problem_of_file_system(tree.path(), mount->type)) throw Failure(ExitStatus::unavailable, *problem);
 }
 
-// The user may rename directories meanwhile: afterwards the host's mount points and our stand-ins must be at the same places, else a
-// stand-in sits beside what it should hide. Both are taken from one reading, and two readings must agree: a directory that changes places
-// between two readings would pass with each.
+// The user may rename directories meanwhile. So the host's mount points and our stand-ins must be at the same places afterwards, or a
+// stand-in is beside what it should hide. Both come from one reading of the table, and two readings must agree: a directory that changes
+// places between two readings would pass with each.
 void require_same_places(const std::vector<std::string> &covered, const ShownTree &tree, const std::string &shown_at)
 {
     const std::string host_path = tree.path();
@@ -101,8 +101,8 @@ std::vector<std::string> cover_submounts(const AsRoot &root, const SessionDirect
     return covered;
 }
 
-// The writable trees at their places below allowed roots, each root's in a frame of its own, which is the tree where that is the root.
-// Returns what is hidden in the project itself.
+// Shows the writable trees at their places below allowed roots. Each root's trees are in a frame of its own, or without one where the tree
+// is the root. Returns what is hidden in the project itself.
 std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project,
                                             const UniqueFd &map, std::vector<Frame> &frames, ProjectGuards &guards)
 {
@@ -113,7 +113,7 @@ std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDir
     for (const auto &[root_path, trees] : by_root) {
         const Frame frame{"project" + (frames.empty() ? "" : std::to_string(frames.size())), root_path};
         const bool whole = trees.front()->inside.empty();
-        std::vector<std::string> places; // of an allowed root of which not all is shown
+        std::vector<std::string> places; // of an allowed root that is not shown completely
         for (const ShownTree *tree : trees)
             places.push_back(tree->inside);
         const UniqueFd top = whole ? UniqueFd() : make_frame(root, session, frame.name, places);
@@ -122,7 +122,7 @@ std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDir
             attach(root, mount, whole ? session.make_directory(frame.name) : open_beneath(top, tree->inside, O_PATH | O_DIRECTORY));
             const std::string shown_at = session.path() + "/" + frame.name + (whole ? "" : "/" + tree->inside);
             std::vector<std::string> hidden = cover_submounts(root, session, mount, *tree, shown_at);
-            guards.apply(root, session, *tree, mount); // when all that hides submounts is there: it is taken along
+            guards.apply(root, session, *tree, mount); // after everything that hides submounts: the mounts take it along
             if (tree == &project.shown) covered = std::move(hidden);
         }
         frames.push_back(frame);
@@ -130,7 +130,7 @@ std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDir
     return covered;
 }
 
-// The project in the agent's home, on a directory that is there. Where the agent exchanged it meanwhile, nothing is mounted.
+// The project in the agent's home, on an existing directory. Mounts nothing where the agent exchanged it meanwhile.
 std::vector<std::string> show_in_home(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project,
                                       const DetachedMount &home, const UniqueFd &map, ProjectGuards &guards)
 {
@@ -142,7 +142,7 @@ std::vector<std::string> show_in_home(const AsRoot &root, const SessionDirectory
     return covered;
 }
 
-// Where no home is in the way, the project's own path leads to it.
+// Makes the project's own path lead to it, where no home is in the way.
 void link_host_path(const SessionDirectory &session, const HostView &view, const OpenedProject &project, const std::string &place)
 {
     const std::string path = project.shown.path();
@@ -152,7 +152,7 @@ void link_host_path(const SessionDirectory &session, const HostView &view, const
     if (!hidden && !holds_shown && !is_shown(view, path)) session.make_link("root" + path, place);
 }
 
-// The session's terminals: an instance of its own, because in the host's lie those of everybody (design rule 5). Returns where to open a
+// The session's terminals: an instance of its own, because the host's has everybody's terminals (design rule 5). Returns where to open a
 // new one.
 UniqueFd make_terminals(const AsRoot &root, std::vector<LateMount> &late)
 {
@@ -168,8 +168,7 @@ UniqueFd make_terminals(const AsRoot &root, std::vector<LateMount> &late)
     return top;
 }
 
-// Puts the file on the settings inside, read-only. Every directory above becomes a mount point: what is none can be renamed, and another
-// put in its place.
+// Puts the file on the settings inside, read-only. Every directory above becomes a mount point: otherwise it could be renamed and replaced.
 void lock_settings(const AsRoot &root, const DetachedMount &home, const UniqueFd &locked)
 {
     std::string path;
@@ -226,7 +225,7 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
     RootTree tree;
     tree.path = session.path() + "/root";
     tree.project_path = place_of_project(project.shown, paths, state.home_path);
-    // Every mount point first: once clones are attached, nothing of ours is created any more.
+    // Every mount point first: once clones are attached, we create nothing any more.
     for (const char *path : empty_directories)
         session.make_directory(path);
     if (paths == ProjectPaths::alias) link_host_path(session, view, project, tree.project_path);
@@ -236,7 +235,7 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
     attach(root, home, session.make_directory("home"));
     if (locked_settings) lock_settings(root, home, locked_settings);
     tree.devpts = make_terminals(root, tree.late);
-    if (!defence_is_on("late-mounts")) tree.late.clear(); // who has some must find the session's own mount table
+    if (!defence_is_on("late-mounts")) tree.late.clear(); // a session with late mounts must find its own mount table
 
     tree.id_map = make_id_map(root, user, agent);
     std::vector<Frame> frames;

@@ -25,9 +25,9 @@
 
 namespace pi_agent {
 
-// --- Empty directories that nobody can write, down to the places where something is mounted.
+// --- Empty directories that nobody can write, down to the mount points in them.
 
-// Something of the session directory that takes the place of one of the host's directories.
+// A part of the session directory that replaces one of the host's directories.
 struct Frame {
     std::string name; // in the session directory
     std::string root_path;
@@ -43,72 +43,72 @@ struct RootTree {
     std::vector<Bind> binds;                 // the unit's BindPaths= and BindReadOnlyPaths=
     std::vector<std::string> covered;        // mounts inside the project that are hidden, relative to it; any bytes
     std::string project_path;                // where the agent sees the project; any bytes
-    std::vector<std::string> writable_roots; // that the unit names; none where the project lies in the agent's home
-    std::vector<std::string> project_points; // where the project is mounted among the host's mounts, or what holds it
-    std::vector<LateMount> late;             // what is put into the view when systemd has made it
+    std::vector<std::string> writable_roots; // that the unit names; none where the project is in the agent's home
+    std::vector<std::string> project_points; // where the project, or what holds it, is mounted among the host's mounts
+    std::vector<LateMount> late;             // attached when systemd has made the view
     UniqueFd devpts;                         // root of the session's own devpts
     UniqueFd id_map;                         // of the user's directories
 };
 
-// What of the session directory (and what of ours) the unit shows where.
+// Which parts of the session directory, and which files of the product, the unit shows where.
 std::vector<Bind> tree_binds(const std::string &session_path, const std::string &home_path, const std::vector<Frame> &frames);
 
 // Where the agent sees the project.
 std::string place_of_project(const ShownTree &shown, ProjectPaths paths, const std::string &home_path);
 
-// Why a project at `path` cannot be shown: a file system of this type; one that the kernel does not map, with its name_mount().
+// Why a project at `path` cannot be shown: its file system has this type, or the kernel cannot map it (with its name_mount()).
 std::optional<std::string> problem_of_file_system(const std::string &path, const std::string &type);
 std::string problem_of_mapping(const std::string &path, const std::string &mount_name);
 
-// `guards`: of the project; what they find is mounted over, and what they know of it is there afterwards.
-// `locked_settings`: what the agent gets as its settings.json and cannot change, or none; the home has such a file then.
+// `guards`: of the project. What they find is mounted over, and their results are known afterwards. `locked_settings`: what the agent gets
+// as its settings.json and cannot change, or none; the home must then have such a file.
 RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedProject &project,
                          ProjectPaths paths, const StateDirectory &state, const Account &user, const Account &agent,
                          const UniqueFd &locked_settings, ProjectGuards &guards);
 
-// Once the unit has ended: takes the project's mounts off the host. What is protected is a mount point there, which nobody can rename or
-// replace, and whoever waited for the session may want to at once. best_effort: the session's removal does it as well.
+// Call it when the unit has ended: takes the project's mounts off the host. Protected paths are mount points there, which nobody can rename
+// or replace, and a user who waited for the session may want to at once. best_effort: the session's removal does it as well.
 void release_project(const AsRoot &root, const RootTree &tree) noexcept;
 
 // What the user should know of it: the covered mounts, one text each.
 std::vector<std::string> name_hidden(const RootTree &tree, const OpenedProject &project);
 
-// --- Mounts of what a session sees of the host, as its view was planned (runner/plan/host_view.hpp).
+// --- Mounts what a session sees of the host, as its view was planned (runner/plan/host_view.hpp).
 
-// Puts it into the session's root tree, and returns what is to be put there late. To be done before anything else is mounted there: mount
-// points are made on the way.
+// Puts the host's trees into the session's root tree, and returns what must follow late. Call it before anything else is mounted there: it
+// makes mount points on the way.
 std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &session, const HostView &view);
 
-// --- Chooses what of the host sessions see, from the policy and from where links lead.
+// --- Chooses what sessions see of the host, from the policy and from where symlinks lead.
 
-// Opens trusted paths only. Throws Failure(configuration) for one that others than root can change, that is not there, or that leads where
-// no session looks.
+// Opens trusted paths only. Throws Failure(configuration) for a path that others than root can change, that does not exist, or that leads
+// where no session looks.
 HostView plan_host_view(const Policy &policy);
 
-// The same of one of view_paths alone.
+// The same for one of view_paths alone.
 void require_can_be_shown(const Policy &policy, const PolicyPath &path);
 
-// --- Mounts of what a session sees of its user's home (policy: toolchains).
+// --- Mounts what a session sees of its user's home (policy: toolchains).
 
 struct ShownHome {
     std::vector<std::string> notices;  // what the user should know, one text each
     std::vector<std::string> readable; // where the agent sees them; any bytes
     std::vector<std::string> caches;
-    std::vector<ShownAs> places = {}; // of what is readable
+    std::vector<ShownAs> places = {}; // for what is readable
 };
 
 // Toolchains as read-only clones, caches each below an overlay of this session: where the tools inside look for them in the agent's home,
-// at their own path, or both (common/policy/toolchains.hpp). In two steps, since systemd can build the unit during the second.
+// at their own path, or both (common/policy/toolchains.hpp). Works in two steps, because systemd can build the unit during the second.
 class HomeMounts {
 public:
-    // Borrows all of it but `home`. Adds to `tree` what the unit shows besides: a frame in the place of the home, and late mounts.
+    // Borrows all of it except `home`. Adds to `tree` what the unit shows besides: a frame instead of the home, and late mounts.
     HomeMounts(const AsRoot &root, const SessionDirectory &session, const HostView &view, OpenedHome home, const Policy &policy,
                RootTree &tree);
 
-    // Makes the mount points in the agent's home, by a child that is the agent, and the mounts. What `defaults` puts there is not the
-    // agent's own. An overlay's changes lie in `scratch` (of make_scratch). Lets go of the user's directories: what a session holds open
-    // could not be unmounted outside. Once.
-    // Throws Failure(unavailable) for what the kernel or the file system cannot do, unless the policy says best_effort.
+    // Makes the mount points in the agent's home, by a child that is the agent, and the mounts. Files that `defaults` puts there do not
+    // count as the agent's own. An overlay's changes are in `scratch` (of make_scratch). Lets go of the user's directories: what a session
+    // holds open could not be unmounted outside. Call it once. Throws Failure(unavailable) for what the kernel or the file system cannot
+    // do, unless the policy says best_effort.
     ShownHome make(const Account &user, const Account &agent, const StateDirectory &state, FdRef defaults, FdRef scratch);
 
 private:
@@ -132,23 +132,23 @@ private:
     RootTree &tree_;
     OpenedHome home_;
     std::vector<MountEntry> mounts_;
-    std::vector<const HomeDirectory *> directories_; // that are shown
-    std::vector<std::string> places_;                // of the same, in the agent's home
+    std::vector<const HomeDirectory *> directories_; // the shown ones
+    std::vector<std::string> places_;                // their places in the agent's home
     std::set<std::string> own_places_;               // of toolchains and environments, relative to the home
     ShownHome shown_;
 };
 
-// --- The kernel's switches below /proc, which a session may not turn: what ProtectKernelTunables= (systemd.exec(5)) does there.
+// --- The kernel's settings below /proc, which a session may not change: what ProtectKernelTunables= (systemd.exec(5)) does there.
 
-// To be mounted over those that this kernel has: read-only copies, and something that nobody can open over what tells of the kernel's
-// memory. Not by the unit's property, for which systemd 252 and 257 read the whole mount table once more for each of them. Throws.
+// Mounts for the files that this kernel has: read-only copies, and something that nobody can open over files about the kernel's memory. The
+// unit's property would do it, but systemd 252 and 257 then read the whole mount table once more for each file. Throws.
 std::vector<LateMount> protect_kernel_files(const AsRoot &root);
 
-// --- Files that root writes into a session's view: nobody's, and nothing is read for them.
+// --- Files that root writes into a session's view: they belong to nobody else, and root reads nothing for them.
 
-// Puts them where the agent looks for instructions, above every project, and cannot write. Arguments would not do: --append-system-prompt
-// takes the place of the user's own APPEND_SYSTEM.md, and breaks `pi install` and its like. The agent's home would not do either, as it
-// shares that with other sessions.
+// Puts the notes where the agent looks for instructions, above every project, and cannot write. Arguments would not do:
+// --append-system-prompt replaces the user's own APPEND_SYSTEM.md, and breaks `pi install` and similar commands. The agent's home would not
+// do either, because other sessions share it.
 void show_box_notes(const SessionDirectory &session, const BoxFacts &facts);
 
 // passwd and group of the session: root, nobody, the agent and its user, and the groups of these and of `by_group`. Not in the host's view.
@@ -157,7 +157,7 @@ void show_accounts(const SessionDirectory &session, const HostView &view, const 
 
 // --- The session's pty, in a devpts instance of its own: the master is for the user's wrapper, the slave for the agent (design rule 5).
 
-// The agent's end, which is the agent's with mode 0600, where the request wants a terminal; the other end goes to the wrapper, which sets
+// The agent's end, which the agent owns with mode 0600, where the request wants a terminal. The other end goes to the wrapper, which sets
 // it up while the sandbox is built. `devpts` is the root of the session's devpts mount. Root opens both ends there and forwards no byte.
 UniqueFd give_terminal(const AsRoot &root, FdRef devpts, const Account &agent, const Request &request, FdRef wrapper);
 
