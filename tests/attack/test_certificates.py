@@ -59,4 +59,4 @@ def test_a_users_own_notes_are_not_copied_by_mistake(prove):
 def test_a_file_that_never_answers_is_told_and_the_session_starts(product):
     product.machine.run(["mkfifo", "/home/alice/notes"], check=True)
     done = get(product, "/home/alice/notes")
-    assert b"SSL_CERT_FILE" in done.stderr and b"no regular file" in done.stderr, done
+    assert b"SSL_CERT_FILE" in done.stderr and b"not a regular file" in done.stderr, done

@@ -122,7 +122,7 @@ def test_the_key_is_on_no_disk_and_in_no_log(machine, forge, project, playing_po
     ("arrange", "words"),
     [
         ("rm {0}", "No such file"),
-        ("rm {0}; mkfifo {0}", "no regular file"),
+        ("rm {0}; mkfifo {0}", "not a regular file"),
         ("rm {0}; ln -s /etc/shadow {0}", "Permission denied"),
         ("ssh-keygen -q -p -N secret -f {0}", "has a passphrase"),
         ("rm {0}; openssl genrsa -aes128 -passout pass:secret -out {0} 2>/dev/null", "has a passphrase"),

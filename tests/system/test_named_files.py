@@ -67,9 +67,9 @@ def test_debugging_says_what_became_of_them(notes):
 # What alice makes, what she names, and what `pi` says.
 REFUSED = {
     "a directory": ("mkdir d", f"@{NOTES}/d", ["it is a directory"]),
-    "a pipe": ("mkfifo p", f"@{NOTES}/p", ["no regular file"]),
-    "a device": ("true", "@/var/lib/device", ["no regular file"]),
-    "a socket": ("python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"s\")'", f"@{NOTES}/s", ["no regular file"]),
+    "a pipe": ("mkfifo p", f"@{NOTES}/p", ["not a regular file"]),
+    "a device": ("true", "@/var/lib/device", ["not a regular file"]),
+    "a socket": ("python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"s\")'", f"@{NOTES}/s", ["not a regular file"]),
     "a file of others": ("true", "@/etc/shadow-", ["Permission denied"]),
     "too large a file": ("truncate -s 40M big", f"@{NOTES}/big", ["more than 32 MiB", "move it into the project"]),
     "a shell's own descriptor": ("true", "@/dev/fd/63", ["to a process outside", "standard input"]),

@@ -83,7 +83,7 @@ TEST_CASE("a table fits the columns of a terminal: its last column loses its beg
 {
     const std::vector<Row> rows = {{"0123abcd", "~/projects/a-long-name-of-a-directory/äöü"}, {"4567", "~/a"}};
     const Row header = {"SESSION", "DIRECTORY"};
-    CHECK(to_table(header, rows, 30, Cut::beginning) == "SESSION   DIRECTORY\n0123abcd  …e-of-a-directory/äöü\n4567      ~/a\n");
+    CHECK(to_table(header, rows, 30, Cut::beginning) == "SESSION   DIRECTORY\n0123abcd  …-of-a-directory/äöü\n4567      ~/a\n");
     CHECK(to_table(header, rows, 30, Cut::end) == "SESSION   DIRECTORY\n0123abcd  ~/projects/a-long-n…\n4567      ~/a\n");
     CHECK(to_table(header, rows, 100, Cut::end) == to_table(header, rows));
     CHECK(to_table(header, rows, 1, Cut::end) == "SESSION   DIRECTORY\n0123abcd  ~/projects/…\n4567      ~/a\n"); // never less than 12

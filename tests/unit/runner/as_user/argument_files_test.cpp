@@ -90,8 +90,8 @@ TEST_CASE("what is no file, or would be written, is refused with the reason")
     place.home.write("s.jsonl", "{}");
     place.home.link("loop", "loop");
     CHECK(has(place.refusal(place.home / "d"), "it is a directory"));
-    CHECK(has(place.refusal(place.home / "fifo"), "no regular file"));
-    CHECK(has(place.refusal(place.home / "fifo", NamedAs::tree), "no regular file"));
+    CHECK(has(place.refusal(place.home / "fifo"), "not a regular file"));
+    CHECK(has(place.refusal(place.home / "fifo", NamedAs::tree), "not a regular file"));
     CHECK(has(place.refusal(place.home / "loop"), "Too many levels"));
     CHECK(has(place.refusal("/dev/fd/0"), "a process outside"));
     CHECK(has(place.refusal("/proc/self/environ"), "a process outside"));

@@ -95,12 +95,12 @@ TEST_CASE("what is no file of certificates is not copied, and told with variable
     CHECK(notice_of(place / "missing") ==
           "SSL_CERT_FILE (env): " + (place / "missing") + " is not shown to the agent: looking for it: No such file or directory");
     CHECK(has(notice_of(place / "directory"), "it is a directory"));
-    CHECK(has(notice_of(place / "fifo"), "no regular file"));
+    CHECK(has(notice_of(place / "fifo"), "not a regular file"));
     CHECK(has(notice_of(place / "key.pem"), "it holds a private key"));
     CHECK(has(notice_of(place / "notes"), "no certificate"));
     CHECK(has(notice_of(place / "large"), "larger than 512 KiB"));
     CHECK(has(notice_of("corp.pem"), "not an absolute path"));
-    CHECK(has(notice_of("/proc/self/environ"), "kernel's"));
+    CHECK(has(notice_of("/proc/self/environ"), "the kernel makes that file"));
     CHECK_FALSE(has(notice_of(place / "key.pem") + notice_of(place / "notes"), "secret"));
 }
 

@@ -57,9 +57,9 @@ TEST_CASE("what is no regular file of a real file system is named and not opened
     struct Row {
         std::string path, problem;
     };
-    for (const Row &row : {Row{"fifo", "no regular file"},
-                           {"directory", "no regular file"},
-                           {"null", "no regular file"},
+    for (const Row &row : {Row{"fifo", "not a regular file"},
+                           {"directory", "not a regular file"},
+                           {"null", "not a regular file"},
                            {"loop", "opening"},
                            {"dangling", "No such file"},
                            {"missing", "No such file"},

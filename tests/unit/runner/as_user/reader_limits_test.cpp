@@ -108,7 +108,7 @@ TEST_CASE("a file that vanishes or changes its kind between the listing and the 
     CHECK(reading.contents.size() == 1);
     CHECK(reading.content("kept") == "longer");
     CHECK(reading.was_skipped(host.config + "/gone", "No such file"));
-    CHECK(reading.was_skipped(host.config + "/pipe", "no regular file"));
+    CHECK(reading.was_skipped(host.config + "/pipe", "not a regular file"));
     CHECK(reading.was_skipped(host.config + "/shadow", "Permission denied"));
     CHECK(reading.was_skipped(host.config + "/kernels", "the kernel makes that file"));
 }

@@ -75,8 +75,8 @@ TEST_CASE("what is no key that the agent could use is told by its name")
     CHECK(problem_of(home, "old").find("has a passphrase") != std::string::npos);
     CHECK(problem_of(home, "public").find("no private key") != std::string::npos);
     CHECK(problem_of(home, "long").find("larger than 16384") != std::string::npos);
-    CHECK(problem_of(home, "directory").find("no regular file") != std::string::npos);
-    CHECK(problem_of(home, "pipe").find("no regular file") != std::string::npos);
+    CHECK(problem_of(home, "directory").find("not a regular file") != std::string::npos);
+    CHECK(problem_of(home, "pipe").find("not a regular file") != std::string::npos);
     CHECK(problem_of(home, "missing").find(home / "missing: ") != std::string::npos);
 }
 

@@ -112,7 +112,7 @@ TEST_CASE("links, files and other people's directories are refused, each in word
     CHECK(has(named.make("out"), "is a symbolic link"));
     CHECK(has(named.make("loop/x"), "is a symbolic link"));
     CHECK(has(named.make("file"), "77 denied: --pi-agent-tmpdir: demo/file is not a directory"));
-    CHECK(has(named.make("of-root"), "77 denied: --pi-agent-tmpdir: demo/of-root belongs to somebody else"));
+    CHECK(has(named.make("of-root"), "77 denied: --pi-agent-tmpdir: demo/of-root belongs to another user"));
     CHECK(has(named.make("of-root/x"), "you may not enter or write demo/of-root/x"));
     CHECK(has(named.make("shut/x"), "you may not enter or write demo/shut"));
     CHECK(fs::is_empty(named.directory / "outside"));

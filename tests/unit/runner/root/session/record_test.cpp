@@ -135,11 +135,11 @@ TEST_CASE("what others could have made or written is not written to" * doctest::
 {
     const std::map<std::string, std::function<void()>> traps = {
         {"can write", [] { std::filesystem::create_directory(directory), ::chmod(directory, 0777); }},
-        {"somebody else", [] { std::filesystem::create_directory(directory), ::chown(directory, 65534, 65534); }},
+        {"does not belong to root", [] { std::filesystem::create_directory(directory), ::chown(directory, 65534, 65534); }},
         {"opening /var/log/pi-agent", [] { std::filesystem::create_directory_symlink("/run", directory); }},
         {"opening /var/log/pi-agent/record.jsonl",
          [] { std::filesystem::create_directory(directory), std::filesystem::create_symlink("/run/elsewhere", record_file_path); }},
-        {"no regular file", [] { std::filesystem::create_directory(directory), ::mkfifo(record_file_path, 0600); }},
+        {"is not a regular file", [] { std::filesystem::create_directory(directory), ::mkfifo(record_file_path, 0600); }},
         {"cannot be trusted", [] { ::chmod("/var/log", 0777); }},
     };
     for (const auto &trap : traps)
