@@ -221,7 +221,7 @@ def test_a_directory_of_somebody_else_is_no_temporary_directory(prove, product, 
         return Outcome(done.returncode == 0, done)
 
     on, _ = prove(attack, "tmpdir-owner")
-    assert on.seen.returncode == 77 and b"tmp belongs to somebody else" in on.seen.stderr, on
+    assert on.seen.returncode == 77 and b"tmp belongs to another user" in on.seen.stderr, on
     for target in (product, weak):
         target.machine.root("rm -r /srv/devs/tmp", check=True)
 

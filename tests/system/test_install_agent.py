@@ -223,6 +223,6 @@ def test_a_second_run_waits_for_nobody(host):
 
 def test_only_root_installs(host):
     done = host.run(["pi-agentctl", "install-agent"])
-    assert done.returncode == 77 and b"only root can run it; try 'sudo pi-agentctl install-agent'" in done.stderr, done
+    assert done.returncode == 77 and b"only root can run it" in done.stderr, done
     done = host.run(["/usr/libexec/pi-agent/pi-agent-fetch"], stdin=subprocess.DEVNULL)
     assert done.returncode == 70, done
