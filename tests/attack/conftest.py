@@ -113,7 +113,7 @@ def figures(request):
 
 @pytest.fixture(scope="module")
 def right_calls(product):
-    """Runs an agent by the calls of inside/client.py that wrong ones differ from: through sudo, and as root in the place of sudo."""
+    """Runs an agent by the calls of inside/client.py, which wrong calls are compared with: through sudo, and as root instead of sudo."""
     directly = ", argv=DIRECT, pair=socket_made_by(1000), env={'SUDO_UID': '1000'}"
     for user, how in (("alice", ""), ("root", directly)):
         answer = product.play(f"tell(call(lambda c, s: ask(c, s, ['true']){how}))", user=user)

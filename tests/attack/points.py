@@ -50,7 +50,7 @@ POINTS = (*WRAPPER, *BESIDE_THE_WRAPPER, *RUNNER, *CHILDREN, *LAUNCHER, *AFTER_A
 # yet, or who removes what a runner left. That nothing runs any more is everybody's.
 REMOVED_BY_THE_NEXT_START = ("half-made", "directory-made", "state-locked", "holding-id-map", "tree-built", *AFTER_A_KILLED_RUNNER)
 
-# What is said of a point that is come to under a policy of its own, or from a terminal.
+# What we expect of a point that is reached under a policy of its own, or from a terminal.
 WITH_TERMINAL = " with a terminal"
 # Not script(1): it types the end of its input, and sometimes it has no status of its command.
 ON_TERMINAL = ["python3", "-c", "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"]
@@ -121,7 +121,7 @@ def an_ssh_key(target):
 
 @contextlib.contextmanager
 def a_cache(target):
-    """Other tests have none: of a home with a cache more is made, and by more processes."""
+    """Other tests do not have these: they come from a home with one more cache, and more processes make them."""
     target.machine.run(["mkdir", "-p", ".cache/pip"], check=True)
     try:
         with target.policy_with(UNDER[" with a cache"]):

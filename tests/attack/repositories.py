@@ -1,4 +1,4 @@
-"""Repositories for attacks on what git executes: made anew for each attack, with what shows that something ran outside."""
+"""Repositories for attacks on what git executes: made again for each attack, with something that shows when a program ran outside."""
 
 import contextlib
 
@@ -6,7 +6,7 @@ PLACE = "/home/alice/projects/guarded"
 RAN = "/home/alice/ran"
 PLANT = "/home/alice/plant"
 IDENTITY = "-c user.name=A -c user.email=a@example.org -c protocol.file.allow=always"
-# A repository with a submodule, a worktree beside it and a program that agent and user can both run, but for the mark that it leaves.
+# A repository with a submodule, a worktree beside it and a program that agent and user can both run, except for the mark that it leaves.
 MAKE = f"""
 set -e
 rm -rf {PLACE} {PLACE}-side {PLACE}-library {RAN}

@@ -74,7 +74,7 @@ class Session:
 
 
 def pids_in(machine, unit):
-    """The processes of a unit, in no order (cgroups(7))."""
+    """The processes of a unit, in no order (`cgroups(7)`)."""
     group = machine.root(["systemctl", "show", "--property=ControlGroup", "--value", unit]).stdout.decode().strip()
     if not group:
         return []

@@ -1,4 +1,4 @@
-"""A failing call of one start is no absence: the sweep of who is short of memory or descriptors touches nothing of another user's session."""
+"""A failing call of one start does not mean absence: a sweep that is short of memory or descriptors leaves other users' sessions alone."""
 
 import os
 import random
@@ -22,7 +22,7 @@ cd /; for place in /tmp $TMPDIR /var/tmp; do mkdir $place/kept && echo x >$place
 echo $PI_AGENT_SESSION; while test ! -e {work}/enough; do
 for place in /tmp $TMPDIR /var/tmp; do test -e $place/kept/file || {{ echo lost $place; exit 9; }}; done; sleep 0.02; done; exit 7
 """
-# As root in the place of sudo: nothing but alice's runner is traced.
+# As root instead of sudo: only alice's runner is traced.
 STARTING = """
 strace = ["/usr/bin/strace", "-qq", "-y", "-o", {trace!r}, *{injection!r}, RUNNER]
 tell(call(lambda c, s: ask(c, s, ["echo", "ran"]), argv=strace, pair=socket_made_by(1000), env={{"SUDO_UID": "1000"}}))

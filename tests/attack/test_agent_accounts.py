@@ -8,7 +8,7 @@ pytestmark = pytest.mark.position("host")
 STATE = "/var/lib/pi-agent/users"
 TWIN = ATTACK_POLICY.read_text().replace("roots: [/srv/devs]", "roots: [/srv/devs]\n    run_as: twin")
 POLICY = "/etc/pi-agent/policy.yaml"
-# How the account is changed, how that is taken back, who starts pi where, and what is said of it.
+# How the account is changed, how that is undone, who starts pi where, and the message.
 CHANGES = {
     "the caller's primary group": (
         f"usermod -g alice -a -G pi-agent pi-agent; chgrp alice {STATE}/alice/home {STATE}/alice/staging",

@@ -140,7 +140,7 @@ def test_no_agent_starts_where_systemd_leaves_a_limit_out(limits, controller, na
 
 @pytest.mark.position("host")
 def test_no_agent_starts_where_the_kernel_has_no_such_controller(prove, product):
-    """The usual machines have none at all."""
+    """The usual machines have no such controller at all."""
     if b"memory" in product.machine.read("/sys/fs/cgroup/cgroup.controllers"):
         pytest.skip("this host's unified hierarchy has controllers, so the machine lacks none")
 

@@ -71,7 +71,7 @@ def test_what_a_killed_runner_leaves_is_removed_without_another_start(prove):
 
 
 def test_a_group_that_its_user_made_first_is_none_of_roots(prove):
-    """Who may write a group freezes and kills what is below it (cgroups(7)): in a container whose groups are delegated to alice, say."""
+    """Whoever may write to a group freezes and kills what is below it (`cgroups(7)`): alice, in a container that delegates its groups."""
     group = "/sys/fs/cgroup/pi-agent"
 
     def attack(target):

@@ -153,7 +153,7 @@ def test_what_another_mount_hides_in_a_cache_is_not_uncovered(prove):
 
 
 def test_a_cache_that_a_session_exchanged_for_a_link_shows_the_next_one_nothing(prove):
-    """One that lies in a project, where an agent can write."""
+    """A cache in a project, where an agent can write."""
 
     def attack(target):
         with target.policy_with("toolchains: {caches: [~/projects/cache]}"):
@@ -167,8 +167,8 @@ def test_a_cache_that_a_session_exchanged_for_a_link_shows_the_next_one_nothing(
 
 @pytest.mark.parametrize("place", [".npm", ".nvm"])
 def test_a_link_in_the_place_of_a_mount_point_puts_nothing_onto_the_host(place, product, control_seen):
-    """The mount points lie in the agent's home. What is mounted there is so in the session's own mount table, so that not even root that
-    followed the link could put it elsewhere: no defence of ours can be taken out to show that."""
+    """The mount points are in the agent's home. They are mounted over in the session's own mount table, so that not even root that followed
+    the symlink could mount elsewhere: there is no defence to take out to show that."""
     machine = product.machine
     machine.root(["mkdir", "-p", TRAP], check=True)
     # What the agent does in a session of a user who has no such directory.

@@ -100,7 +100,7 @@ def test_nothing_is_left_of_starts_whose_callers_control_group_is_killed_before_
 
 
 # She calls a group of hers as systemd calls the runner's scope, and moves the runner there: that needs the right to write to the groups above
-# both (cgroups(7)), and no right over the process. The name is everybody's to ask systemd for; here the bus tells it at once.
+# both (`cgroups(7)`), and no right over the process. The name is everybody's to ask systemd for; here the bus tells it at once.
 NAMING = IN_A_GROUP + """
 import re, select
 monitor = subprocess.Popen(["dbus-monitor", "--system", "member='StartTransientUnit'"], stdout=subprocess.PIPE, bufsize=0)

@@ -75,7 +75,7 @@ OF_DOCKER = (
     ("", ("seccomp-filter",), "a setuid file in the project"),
 )
 HAS_TERMINAL = "holds the terminal"
-# In the place of `pi`: what its user could have it do by tracing it.
+# Replaces `pi`: does what its user could make it do by tracing it.
 STAND_IN = f"""#!/usr/bin/python3
 {READ_KEY}
 try:

@@ -93,7 +93,7 @@ def large_configuration(product, weak):
 
 def attacking(during, success, cwd=DEMO):
     def attack(target):
-        target.machine.root(["rm", "-rf", f"{STATE}/.pi/agent/skills"], check=True)  # all is to be copied again
+        target.machine.root(["rm", "-rf", f"{STATE}/.pi/agent/skills"], check=True)  # everything must be copied again
         answer = target.play(catching_the_reader(during, cwd))
         assert answer["victim"], f"no child was caught: {answer}"
         return Outcome(bool(success(answer)), answer)

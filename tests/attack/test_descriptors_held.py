@@ -123,7 +123,7 @@ def wait_until_it_waits(target, process):
 
 @pytest.mark.position("outsider")
 def test_a_session_is_ended_though_its_runner_cannot_be(prove):
-    """It waits in close(2), beyond SIGKILL (docs/security/known-weaknesses.md). What the administrator ends has ended all the same."""
+    """It waits in close(2), beyond SIGKILL (docs/security/known-weaknesses.md). What the administrator ends has still ended."""
 
     def attack(target):
         session = target.session(*STAYING)

@@ -13,7 +13,7 @@ STATE = "/var/lib/pi-agent/users/alice/home/.pi/agent"
 MARKER = b"quokka-settings-3307"
 INVALID = 78
 SECONDS = 20  # for a whole start, on a busy machine; the writer's own bound is five seconds without progress
-# What is no document: each as Python that the test, or the agent, evaluates to bytes.
+# Files that are not documents: each as Python that the test, or the agent, evaluates to bytes.
 BROKEN = {
     "a list a hundred thousand deep": "b'{\"a\":' + b'[' * 100000 + b']' * 100000 + b'}'",
     "an object a hundred thousand deep": "b'{\"a\":' * 100000 + b'1' + b'}' * 100000",
@@ -121,7 +121,7 @@ def explosion():
     return "\n".join(["a0: &a0 [x]", *levels]) + "\n"
 
 
-# In the place of the whole policy, or after it.
+# Replaces the whole policy, or follows it.
 POLICIES = {
     "anchors that explode": (explosion(), "anchors and aliases"),
     "an anchor that holds itself": (ATTACK_POLICY.read_text() + "x: &x [*x]\n", "anchors and aliases"),

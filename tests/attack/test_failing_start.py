@@ -22,7 +22,7 @@ RECORDED = {"close_range": b"closing inherited descriptors"}
 SAME = {"fstat": "newfstatat"}  # which of them it is, is the C library's choice
 FIRST = "prctl(PR_SET_TIMERSLACK"  # what is called earlier is of the loader and of libraries
 KNOWN = "/etc/pi-agent/test-wait-at"  # the point `authenticated`
-# As root in the place of sudo: nothing but the runner is traced.
+# As root instead of sudo: only the runner is traced.
 STARTING = """
 strace = ["/usr/bin/strace", "-qq", "-y", "-o", {trace!r}, *{injection!r}, RUNNER]
 tell(call(lambda c, s: ask(c, s, ["echo", "ran"]), argv=strace, pair=socket_made_by(1000), env={{"SUDO_UID": "1000"}}))

@@ -1,4 +1,4 @@
-"""Faults at every named point of a session: kill -9, a process that stands still, systemd executed anew, a bus that is restarted."""
+"""Faults at every named point of a session: kill -9, a stopped process, systemd executed again, a bus that is restarted."""
 
 import pytest
 from engine import engine_of

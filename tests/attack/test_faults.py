@@ -1,4 +1,4 @@
-"""Faults under a start and a session: directories that are full, without inodes or read-only; systemd executed anew; names of units that are taken; a bus that dies."""
+"""Faults under a start and a session: directories that are full, without inodes or read-only; systemd executed again; unit names that are taken; a bus that dies."""
 
 import json
 
@@ -65,7 +65,7 @@ def small_state(product):
     machine.root(f"umount {STATE}; rm -rf {STATE} /root/state {CONFIG}/many", check=True)
 
 
-# What leaves no room for the second version, what makes room again, and what is told.
+# What leaves no room for the second version, what makes room again, and the message.
 FULL = {
     "full": ("size=$(($(df --output=used -k {0} | tail -1) + 2000))k", "size=64m", b"No space left on device"),
     "without inodes": ("nr_inodes=$(($(df --output=iused {0} | tail -1) + 50))", "nr_inodes=5000", b"No space left on device"),
@@ -148,7 +148,7 @@ def test_a_session_lives_through_a_systemd_that_is_executed_anew_and_ends_in_ord
 
 @pytest.mark.position("outsider")
 def test_nobody_takes_the_name_that_the_unit_of_the_next_session_will_have(prove):
-    """Nobody knows it before. Were it known, that start would end in words, and what is there already would not be used."""
+    """Nobody knows it before. If somebody did, that start would end with a message, and would not use what already exists."""
     taken = f"pi-agent-{'a' * 32}.service"
 
     def attack(target):

@@ -24,7 +24,7 @@ FILES = {
     ".git/worktrees/guarded-side/commondir": ("true", MINE),
     # What a session left of its placeholders, or another one has just now.
     ".git/commondir": ("printf '././.\\n' >.git/commondir", MINE),
-    # The copy is made by another call where nobody may list what holds it; git runs the hook all the same.
+    # The copy is made by another call where nobody may list the directory that holds it; git still runs the hook.
     ".git/hooks/pre-push": ("cp .git/hooks/pre-push.sample .git/hooks/pre-push; chmod 755 .git/hooks/pre-push", HOOK),
 }
 USE = {".git/hooks/pre-push": f"git init -q --bare ../guarded-library/to; git push -q {PLACE}-library/to main"}

@@ -1,4 +1,4 @@
-"""Attacks on what a start makes in the agent's home: links in the place of what it seeds, and a forged version stamp."""
+"""Attacks on what a start makes in the agent's home: symlinks instead of what it seeds, and a forged version stamp."""
 
 import pytest
 from target import Outcome

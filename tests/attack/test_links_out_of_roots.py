@@ -1,4 +1,4 @@
-"""A session plants links where its user keeps configuration in a root; what lies outside must not reach a later session by them."""
+"""A session plants symlinks where its user keeps configuration in a root: they bring nothing from outside into a later session."""
 
 import os
 import time
@@ -268,7 +268,7 @@ def test_git_is_led_to_no_other_file_of_the_users(what, prove):
     assert b"pi: git: " in on.seen.stderr and b"is left out: " in on.seen.stderr, on
 
 
-# Settings that a session plants, which name a file of the user's; and links in the place of git's own files.
+# Settings that a session plants, which name a file of the user's; and symlinks instead of git's own files.
 GIT_FILES = {
     "excludes": (f"ln -s {ROOT}/cfg/git .gitconfig", f"printf '[core]\n\texcludesFile = {SECRET}\n' >{ROOT}/cfg/git", "git-files-of-agents"),
     "attributes": (f"ln -s {ROOT}/cfg/git .gitconfig", f"printf '[core]\n\tattributesFile = ~/.private/key\n' >{ROOT}/cfg/git", "git-files-of-agents"),

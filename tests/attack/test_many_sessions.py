@@ -48,7 +48,7 @@ def census(target):
 
 
 def settled_census(target):
-    """Once nothing of an earlier test goes away any more, which would hide what comes."""
+    """Waits until an earlier test leaves nothing more behind: its leftovers would hide what comes."""
     until = time.monotonic() + SETTLE_SECONDS
     before = census(target)
     while True:

@@ -13,12 +13,12 @@ DEVS = 1500  # the group through which the policy and sudo's rule let all of the
 FIRST_UID = 3000
 RUNNER = "/usr/libexec/pi-agent/pi-agent-runner"
 RULE = "/etc/sudoers.d/pi-agent"
-# A number to some programs, root to others, a pattern, a path, an option, another user's name but for what nobody sees.
+# A number to some programs, root to others, a pattern, a path, an option, another user's name with an invisible difference.
 NAMES = [
     "0", "0day", "0x0", "1000", "-1", "4294967295", "#0", "%devs", "!alice", "a.b/c", ".", "..", "../../../../tmp/x", "alice ",
     "a%n", "$HOME", "x\x1b[2J", "a\tb", "a,eve", "!alice,ALL",
 ]  # fmt: skip
-# As directory services call people, and what no path, unit and line of sudoers of ours may hold as it is.
+# Names as directory services give them, which no path, unit and sudoers line of the product may hold unchanged.
 LARGE_NAMES = ["ALL", "Alice", "Alice.Smith", "a b", "CORP\\alice", "alice@example.org", "o'brien", "\u00fcn\u00ef", "x" * 33]
 # A line of its own in /etc/passwd is what a newline in a name comes to.
 WITH_A_NEWLINE = "evil\n0::0:0::/root:/bin/bash"
@@ -164,7 +164,7 @@ def test_an_agent_never_runs_as(name, product):
 
 
 def test_the_uid_of_a_user_under_a_second_name_is_that_user(product):
-    """Which of two names for one number counts is the database's choice; what is granted is that of the number's name, never of the other."""
+    """The database chooses which of two names for one number counts. The grants of the number's name count, never those of the other name."""
     product.machine.root("useradd -o -u 1002 -g devs -M -d /home/eve second", check=True)
     try:
         answer = product.play(CALLING.replace("UID", "1002").replace("DEVS", str(DEVS)), user="root")

@@ -40,7 +40,7 @@ ATTEMPTS = {
     "its shared memory": ("unit:PrivateIPC",),
     "its System V queue": ("unit:PrivateIPC",),
     "its semaphores": ("unit:PrivateIPC",),
-    # Landlock lets no queue be opened at all: they lie in no directory of the view.
+    # Landlock lets no queue be opened at all: queues are in no directory of the view.
     "its POSIX queue": ("unit:PrivateIPC", "landlock"),
     "its user's state by its path": FILES,
     "its session's directory": None,  # root's, 0700: the host's file permissions, nothing to take out

@@ -64,7 +64,7 @@ def answers(product, weak):
 def test_nothing_is_changed_by_netlink(message, network, product, weak, answers, seen_to_work):
     assert answers(product, network)[message] == "EPERM"
     assert answers(weak, network)[message] == "EPERM"
-    # In a network of its own nothing of the machine's is lost: as root of it, the agent gets the kernel's own answer.
+    # In a network of its own the machine loses nothing: as root of that network, the agent gets the kernel's own answer.
     off = answers(weak, "none", AS_ROOT)[message]
     assert off != "EPERM", off
     seen_to_work(AS_ROOT)

@@ -116,7 +116,7 @@ def test_no_agent_starts_where_the_host_does_not_enforce_it(value, missing, said
 
 @pytest.mark.position("host")
 def test_an_administrators_own_filter_does_not_pass_for_the_policys(network, weak, seen_to_work):
-    """Programs on the slice above a session are no proof that the session has its own."""
+    """Programs on the slice above a session do not prove that the session has its own."""
     network("loopback")
     drop_in = "/etc/systemd/system/pi-agent-.slice.d/60-accounting.conf"
     weak.machine.write(drop_in, "[Slice]\nIPAccounting=yes\n")

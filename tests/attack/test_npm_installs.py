@@ -1,4 +1,4 @@
-"""The agent that npm installed for everybody is no way around the wrapper: neither its command nor its files."""
+"""An agent that npm installed for everybody does not lead around the wrapper: neither its command nor its files."""
 
 import json
 

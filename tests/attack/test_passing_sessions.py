@@ -84,7 +84,7 @@ MANY_STARTS = "n=0; while test $n -lt 25; do pi true </dev/null || exit; n=$((n 
 
 
 def test_a_session_in_the_middle_of_its_end_takes_the_place_of_no_other(product):
-    """Each start looks whether something was left of it, and holds nothing of it while it asks systemd."""
+    """Each start looks for leftovers of the session, and holds none of them while it asks systemd."""
     begin = f"systemd-run -q --collect --unit=pi-agent-{ENDING} sleep 600; mkdir -m 700 {SESSIONS}/{ENDING}; ln -s $(id -u alice) {SESSIONS}/{ENDING}/user"
     with product.policy_with("limits: {sessions: 1}"):
         product.machine.run("pi true", cwd="/home/alice/projects/demo", check=True)

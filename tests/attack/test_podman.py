@@ -52,7 +52,7 @@ def wait_for(look):
 
 @contextlib.contextmanager
 def a_file(target, path, text):
-    """A file of the host's that is not there otherwise."""
+    """A file of the host's that does not exist otherwise."""
     directory = path.rsplit("/", 1)[0]
     target.machine.root(["mkdir", "-p", directory], check=True)
     target.machine.write(path, text)

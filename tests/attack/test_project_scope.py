@@ -76,7 +76,7 @@ while True:  # RENAME_EXCHANGE: there is always something of that name
 
 
 def test_a_link_in_the_place_of_an_alias_puts_no_project_onto_the_host(prove):
-    """What the alias is mounted on lies in the agent's home: root that followed a link there would mount it anywhere on the host."""
+    """The mount point of the alias is in the agent's home: root that followed a symlink there would mount it anywhere on the host."""
 
     def mounted_after_a_start(target):
         with projects(target, "{paths: alias}"):
@@ -173,7 +173,7 @@ CLOSED = {
 
 @pytest.mark.parametrize("left", CLOSED)
 def test_what_the_agent_closes_before_a_start_is_masked_all_the_same(left, prove, two_repositories):
-    """The search is the user's, and cannot look into it; the agent opens it again once the search is over."""
+    """The search runs as the user, and cannot look into it; the agent opens it again once the search is over."""
 
     def attack(target):
         script = f"cd {ROOT}/open; [ ! -e top ] || chmod -R u+rwX top; rm -rf top; mkdir -p top/sub/deep; echo masked-secret | tee top/sub/.env >top/sub/deep/.env"

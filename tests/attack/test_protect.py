@@ -189,7 +189,7 @@ def test_a_repository_that_never_stops_changing_is_refused_or_protected(product,
 
 
 def test_nothing_stays_in_the_project_of_what_stood_for_missing_paths(prove):
-    """Peers leave empty files where they protect what is not there."""
+    """Other sandboxes leave empty files where they protect missing paths."""
 
     def attack(target):
         with repository(target):

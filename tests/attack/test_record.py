@@ -17,7 +17,7 @@ assert "bob" not in WITHOUT_BOB and "devs" not in WITHOUT_BOB
 
 @contextlib.contextmanager
 def without_journal(target, prepare):
-    """The journal takes nothing, and what stands in the place of the file's directory is what `prepare` makes."""
+    """The journal takes nothing, and `prepare` makes something that replaces the file's directory."""
     keep = f"rm -rf {LOGS}-kept; test ! -e {LOGS} || mv {LOGS} {LOGS}-kept"
     target.machine.root(f"mv {JOURNAL} {JOURNAL}-away && {keep} && {prepare}", check=True)
     try:

@@ -46,7 +46,7 @@ def next_group(machine, number):
         machine.root(["groupdel", STRANGERS], check=True)
 
 
-# What becomes of a program that apply has hidden, and what keeps it from the next group: it gets its group back, or the agents' group stays.
+# What happens to a program that apply has hidden, and why the next group cannot have it: it gets its group back, or the agents' group stays.
 LEFT = {
     "an earlier policy named": ("true", True, ("hidden-given-back", "group-left-empty")),
     "an earlier policy named and somebody opened": (f"chmod 0751 {ONCE}", True, ("group-left-empty",)),

@@ -207,7 +207,7 @@ IN_OWN_NAMESPACE = {
 
 @pytest.mark.parametrize("kind", IN_OWN_NAMESPACE)
 def test_the_working_directory_is_what_a_user_mounted_in_a_namespace_of_their_own(kind, prove):
-    # Its link text is that of an allowed directory; what is behind it is not.
+    # Its link text names an allowed directory; the directory behind it is another one.
     attack = saying(f"ask(c, s, cwd=directory_in_own_namespace({IN_OWN_NAMESPACE[kind]}, DEMO))")
     on, _ = prove(attack, "cwd-identity")
     assert on.seen["status"] == DENIED and "is not the one that /home/alice/projects/demo names" in on.seen["said"]

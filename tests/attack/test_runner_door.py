@@ -184,7 +184,7 @@ def test_a_user_becomes_another_one_first(prove, product, weak):
         ("net", "CLONE_NEWNET", []),
         ("ipc", "CLONE_NEWIPC", []),
         ("uts", "CLONE_NEWUTS", []),
-        ("time", "CLONE_NEWTIME", []),  # that of the caller's children: sudo's, and so the runner's
+        ("time", "CLONE_NEWTIME", []),  # the namespace of the caller's children: sudo's, and so the runner's
     ],
     ids=["mnt", "cgroup", "net", "ipc", "uts", "time"],
 )

@@ -1,4 +1,4 @@
-"""A root that holds keys is none, whoever wrote it into the policy and by whatever name it is reached."""
+"""A root that holds keys does not count as a root, whoever wrote it into the policy and whatever name leads to it."""
 
 import contextlib
 

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.position("agent")
 
 PLACE = "/srv/sent"
 VICTIM = f"{PLACE}/victim"
-# Each is told as "done" or its errno; the directory is descriptor `fd`.
+# Each call answers "done" or its errno; the directory is descriptor `fd`.
 CALLS = {
     "truncate": "os.truncate(f'/proc/self/fd/{fd}/victim', 0)",
     "opening to truncate": "os.close(os.open('victim', os.O_WRONLY | os.O_TRUNC, dir_fd=fd))",

@@ -124,7 +124,7 @@ def test_no_file_gets_the_bit_though_something_changes_between_look_and_change(w
         return Outcome(seen["bit"], seen)
 
     on, _ = prove(attack, ALONE, quick=True)
-    assert len(on.seen["answers"]) > 1, f"nothing changed meanwhile: {on}"  # directories get it, and what is none does not
+    assert len(on.seen["answers"]) > 1, f"nothing changed meanwhile: {on}"  # directories get it, and nothing else does
 
 
 KINDS = """

@@ -14,7 +14,7 @@ LEVELS = [STATE, f"{STATE}/users", ALICES, f"{ALICES}/meta", f"{ALICES}/home"]
 
 @contextlib.contextmanager
 def served(target, place):
-    """What is there already, by a program that stands for another host: it holds files as any file system does."""
+    """Existing files, served by a program that stands for another host: it holds files as any file system does."""
     target.machine.root(["bindfs", "-o", "allow_other", place, place], check=True)
     try:
         yield

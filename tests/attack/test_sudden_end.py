@@ -1,4 +1,4 @@
-"""kill -9 of each process of a session whose agent refuses to die: within five seconds nothing of it is left."""
+"""kill -9 of each process of a session whose agent refuses to die: within five seconds nothing is left of the session."""
 
 import contextlib
 import time
@@ -58,7 +58,7 @@ CAUGHT_BY = {
     ("runner",): ["unit:BindsTo", "runner-eof"],
     ("runner", "wrapper"): ["unit:BindsTo", "runner-eof"],
     # With TERM as the signal, systemd is done with the unit as soon as the launcher is gone, whoever is left in it.
-    # As the first of a PID namespace, its death is that of all in it.
+    # The launcher is the first process of a PID namespace: when it dies, all in the namespace die.
     ("runner", "exec"): ["cleanup-kills", "unit:KillSignal", "unit:TimeoutStopUSec", "unit:PrivatePIDs"],
 }
 

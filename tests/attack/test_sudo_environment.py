@@ -15,7 +15,7 @@ def load_with(machine, assignment):
 
 
 def prove_kept_out(machine, keep, line, weaker, seen_to_work):
-    """A site keeps the loader's variables: with our rule as it is the loader does not get them, with `weaker` in the place of `line` it does."""
+    """A site keeps the loader's variables: with our rule unchanged the loader does not get them, with `weaker` instead of `line` it does."""
     machine.write(SITE, f'Defaults {keep} += "LD_DEBUG LD_PRELOAD LD_LIBRARY_PATH"\n', mode=0o440)
     before = machine.read(RULE).decode()
     assert line in before
@@ -39,6 +39,6 @@ def test_a_variable_that_the_site_keeps_does_not_reach_the_runner(machine, polic
 
 @pytest.mark.parametrize("keep", ["env_keep", "env_check"])
 def test_nor_through_sudo_rs(sudo_rs, keep, seen_to_work):
-    """sudo-rs leaves a line out that has one word it does not know: the one that it is given has none."""
+    """sudo-rs ignores a line with a word that it does not know: its line has no such word."""
     line = "env_reset, !env_keep, !env_check, !use_pty"
     prove_kept_out(sudo_rs, keep, line, line + ", !requiretty", seen_to_work)

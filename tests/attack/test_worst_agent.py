@@ -1,4 +1,4 @@
-"""An agent that does its worst against its end, and a wrapper that stands still: the administrator's commands end it all the same, and soon."""
+"""An agent that does its worst against its end, and a wrapper that is stopped: the administrator's commands still end it, and soon."""
 
 import json
 import os

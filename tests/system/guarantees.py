@@ -34,7 +34,7 @@ def generalised(question, project, agent_home, user_home):
 
 
 def read_table():
-    """{question: {column: answer}} of the file; empty where there is none."""
+    """{question: {column: answer}} of the file; empty without the file."""
     if not FILE.exists():
         return {}
     rows = [[cell.strip() for cell in line.strip("| \n").split("|")] for line in FILE.read_text().splitlines() if line.startswith("| ")]

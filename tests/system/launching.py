@@ -27,7 +27,7 @@ ps -eo args= | grep '^/usr/libexec/pi-agent/' | sed 's/^/process /'
 true
 """
 
-# Who of ours can be killed beside the agent.
+# Which of our processes can be killed besides the agent.
 KILLS_OF_OURS = {
     "launcher": "pkill -9 -x pi-agent-exec",
     "runner": "pkill -9 -f ^/usr/libexec/pi-agent/pi-agent-runner",

@@ -11,7 +11,7 @@ NEWER = "1000.0.0"  # than any release
 
 
 class PackagedMachine:
-    """A machine without the product, and the package of it in root's home; `newer` is an upgrade of `package`, the same but for its number."""
+    """A machine without the product, and the package of it in root's home; `newer` is an upgrade of `package` with another number only."""
 
     def __init__(self, machine, build):
         self.machine = machine
@@ -39,6 +39,6 @@ def packaged_machine(machine_name):
         machine.create()
         packaged = PackagedMachine(machine, Build(machine_name))
         for file in (machine.filesystem / "etc/dpkg/dpkg.cfg.d").iterdir():
-            file.unlink()  # these roots are made without manuals; this package is to be whole
+            file.unlink()  # these roots are made without manuals; this package must be complete
         machine.boot()
         yield packaged

@@ -19,7 +19,7 @@ echo v >~/.nvm/file; echo c >~/.npm/file; echo r >closed; chmod 000 closed; echo
 """
 REMOVE = f"rm -rf /srv/tools {DEMO}/.env {DEMO}/.git {DEMO}/sub {DEMO}/closed /home/alice/.nvm /home/alice/.npm /home/alice/.ssh /home/alice/.tools /home/alice/other {DEMO}/outward"
 
-# What a process itself says, without anything of ours around it but the session.
+# What a process itself reports, with only the session around it.
 PROBE = """
 import json, os, sys
 paths = json.load(sys.stdin)

@@ -1,4 +1,4 @@
-"""Users whose names are no plain ones, as directory services have them: CORP\\dana, Dana.Smith, dana@example.org."""
+"""Users whose names are not plain ones, as directory services have them: CORP\\dana, Dana.Smith, dana@example.org."""
 
 import json
 

@@ -119,7 +119,7 @@ def test_a_damaged_rule_is_made_again(applied):
 
 @pytest.mark.parametrize("installed", [True, False], ids=["with a rule", "without one"])
 def test_where_sudo_cannot_read_its_rules_no_new_one_is_installed(applied, installed):
-    """sudo stops working for everybody when one file is wrong: a rule of ours must not be part of that."""
+    """sudo stops working for everybody when one file is wrong: our rule must not be part of that."""
     machine = applied
     before = machine.read(RULE) + b"# as it was\n"
     if installed:

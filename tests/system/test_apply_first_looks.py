@@ -65,7 +65,7 @@ def test_a_homes_owner_that_is_not_the_agents_is_told_before_anything_changes(ho
     assert owner_and_mode(host, f"{STATE}/alice/home").startswith("pi-agent-alice:")
 
 
-# Every session comes about, and none is what it is to be: the canary is another program.
+# Every session starts, and not one is correct: the canary is another program.
 BROKEN = "#!/bin/sh\necho '{\"findings\": [{\"what\": \"a probe\", \"expected\": \"refused\", \"seen\": \"done\", \"right\": false}]}'; exit 1\n"
 CANARY = "/usr/libexec/pi-agent/pi-agent-canary"
 

@@ -72,6 +72,6 @@ def test_works_on_both_sides(tree, kind, first, second):
     first(tree, make)
     for side in (second, first):
         assert side(tree, use).decode().splitlines()[-1] == expected
-    # Nothing of another owner, and nothing that only one side may change.
+    # No file of another owner, and no file that only one side may change.
     assert outside(tree, "find . ! -user alice -o ! -group alice") == b""
     outside(tree, "rm -rf venv build node_modules package-lock.json")

@@ -7,7 +7,7 @@ import pytest
 from launching import DEMO, PLAYING_POLICY, assert_refused, pi
 
 UNAVAILABLE = 69
-# A container: process 1 is no systemd, and there is none of its sockets. What follows is run as root in it.
+# A container: process 1 is not systemd, and its sockets do not exist. What follows is run as root in it.
 CONTAINER = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
@@ -48,7 +48,7 @@ def in_container(machine, script, prepare="", capabilities=(), user="alice"):
 
 
 def replaced(machine, path, text=None, mode="0755", cwd=DEMO):
-    """pi as alice while another file is in the place of `path`, or none; in one go, since the tests' own commands may need that file."""
+    """pi as alice while another file replaces `path`, or none does; in one go, since the tests' own commands may need that file."""
     other = f"printf %s {shlex.quote(text)} >{path} && chmod {mode} {path}" if text is not None else "true"
     run = f"runuser -u alice -- sh -c 'cd {cwd} && exec pi sh \"echo ran\"'; status=$?"
     return machine.root(f"mv {path} {path}.away; {other}; {run}; rm -f {path}; mv {path}.away {path}; exit $status")

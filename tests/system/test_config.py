@@ -58,7 +58,7 @@ def test_the_users_own_files_are_left_as_they_are_whatever_the_agent_does(machin
     """)  # fmt: skip
     before = picture(machine, "/home/alice/.pi")
     shown(machine, "for f in settings.json auth.json skills/a link; do echo changed >$f; done; rm -r skills")
-    pi(machine, "sh", "true", check=True)  # which says that it mends auth.json
+    pi(machine, "sh", "true", check=True)  # which says that it repairs auth.json
     assert picture(machine, "/home/alice/.pi") == before
 
 

@@ -33,7 +33,7 @@ def inside(machine, script, cwd=DEMO):
 
 
 def test_the_links_of_home_manager_into_a_store_are_followed(machine):
-    """Each generation is a tree of links into others; the files themselves are root's, far away from any root."""
+    """Each generation is a tree of symlinks into others; root owns the files themselves, far away from any root of the policy."""
     generation = f"{STORE}/abc-home-manager-files/.pi/agent"
     machine.root(
         f"""mkdir -p {generation}/skills {STORE}/def-skill {STORE}/ghi-agents; echo words >{STORE}/ghi-agents/AGENTS.md; echo skill >{STORE}/def-skill/SKILL.md

@@ -1,4 +1,4 @@
-"""Devices that the policy names: opened by a group that the session has, told where they are not there, refused where they cannot be."""
+"""Devices that the policy names: opened by a group that the session has; a notice where one is missing; refused where one cannot be."""
 
 import json
 

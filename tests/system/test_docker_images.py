@@ -1,4 +1,4 @@
-"""An image that is a Debian of its own, as people have them: a session takes its top alone, and everything else is the host's."""
+"""An image that is a Debian of its own, as people have them: a session takes its top alone, and everything else from the host."""
 
 import pytest
 from engine import engine_of

@@ -60,7 +60,7 @@ def blocks_of(page):
 
 
 def commands_of(page):
-    """Each line of these blocks that begins with a program. A block with a synopsis, which has brackets or bars, has none."""
+    """Each line of these blocks that begins with a program. Blocks with a synopsis, which has brackets or bars, are left out."""
     commands = []
     for first, lines in blocks_of(page):
         if any(re.search(r" \[-| \| -", line) for line in lines):
@@ -81,7 +81,7 @@ def place_elsewhere(command):
 
 @pytest.fixture(scope="module")
 def host(packaged):
-    """The package, an administrator (eve) who is no user of pi, and what the pages take for granted."""
+    """The package, an administrator (eve) who does not use pi, and what the pages take for granted."""
     packaged.install()
     machine = packaged.machine
     machine.install_policy(STANDARD_POLICY)

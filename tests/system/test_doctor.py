@@ -20,7 +20,7 @@ def of_alice(path):
     return f"runuser -u alice -- sh -c 'mkdir -p $(dirname {path}); cp /bin/true {path}'", f"rm {path}; rmdir -p --ignore-fail-on-non-empty $(dirname {path})"
 
 
-# name: (how it is planted, how it goes, what is said of it, a word of the message)
+# name: (how it is planted, how it goes, what doctor says, a word of the message)
 FAULTS = {
     "first on the PATH": (*of_alice("/home/alice/bin/pi"), "other-pi", "/home/alice/bin/pi"),
     "in the home": (*of_alice("/home/alice/.npm-global/bin/pi"), "other-pi", "/home/alice/.npm-global/bin/pi"),

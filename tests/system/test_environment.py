@@ -230,7 +230,7 @@ def systemd_reads(machine, text):
 
 
 def test_files_are_read_as_systemd_reads_them(machine):
-    """Where pi takes a file, systemd reads the same of it; where pi refuses one, systemd drops something of it or takes what is no text."""
+    """Where pi takes a file, systemd reads the same of it; where pi refuses one, systemd drops a part of it or takes what is not text."""
     seed = 20261122
     source = random.Random(seed)
     plain = systemd_reads(machine, "")

@@ -24,7 +24,7 @@ POLICIES = {"usual": POLICY, "other": OTHER_POLICY}
 NOTHING = [False, False, False]
 OWN = ("/tmp", "/var/tmp")  # "scratch"
 READ_ONLY = ("/usr", "/opt", "/var/lib/dpkg")  # "view", of both modes
-OF_THE_KERNEL = ("/proc", "/sys", "/dev", "/run")  # docs/concepts/view.md; explain says nothing of them
+OF_THE_KERNEL = ("/proc", "/sys", "/dev", "/run")  # docs/concepts/view.md; explain does not mention them
 PRESENTATION = {"TERM", "COLORTERM", "LANG", "LANGUAGE", "NO_COLOR", "TZ"}
 
 # What the session says of itself, as one JSON text.
@@ -150,7 +150,7 @@ def test_of_everything_else(told, user):
     project = USERS[user]
     explained = explain(told, user, project)
     script = f"echo ready; python3 -c {shlex.quote(PROBE)}; read -r line; true"
-    with session(told, "sh", script, user=user, cwd=project, env={"PATH": "/usr/local/bin:/usr/bin:/bin"}) as process:  # with nothing of the user's own
+    with session(told, "sh", script, user=user, cwd=project, env={"PATH": "/usr/local/bin:/usr/bin:/bin"}) as process:  # without the user's own
         seen = json.loads(read_line(process))
         identifier = seen["variables"]["PI_AGENT_SESSION"]
         units = {kind: told.root(["systemctl", "is-active", name.replace("ID", identifier)]).stdout.strip() for kind, name in explained.get("unit", {}).items()}

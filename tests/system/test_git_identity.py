@@ -12,7 +12,7 @@ SET = ["user.name=Alice Ünal", "user.email=alice@example.org"]
 
 @pytest.fixture(autouse=True)
 def host(machine):
-    """host(*settings) is alice's whole ~/.gitconfig for one test; without one, she has none."""
+    """host(*settings) is alice's whole ~/.gitconfig for one test; without settings, she does not have the file."""
     before = machine.read("/home/alice/.gitconfig")
 
     def write(*settings, file="/home/alice/.gitconfig"):
@@ -45,7 +45,7 @@ def commit(machine, repository, before="true"):
 
 
 def inside(machine, name, cwd=DEMO):
-    """What git inside says of a setting, None where it has none."""
+    """The value that git inside has for a setting, None where it does not have the setting."""
     done = pi(machine, "sh", f"git config --get {name}", cwd=cwd)
     assert done.returncode in (0, 1) and done.stderr == b"", done
     return done.stdout[:-1] if done.returncode == 0 else None
@@ -61,7 +61,7 @@ def test_status_and_commit_work_and_the_commit_is_the_users(machine, host, repos
 def test_without_an_identity_none_is_invented(machine, repository):
     done = pi(machine, "sh", COMMIT, cwd=repository)
     assert done.returncode != 0 and b"Please tell me who you are" in done.stderr, done
-    assert b"pi: " not in done.stderr  # a user who has none need not be told
+    assert b"pi: " not in done.stderr  # a user without one needs no notice
     assert agent_says(machine, "sh", "echo $GIT_CONFIG_SYSTEM; ls -d /run/pi-agent 2>/dev/null; echo end") == b"/run/pi-agent/gitconfig\n/run/pi-agent\nend\n"
 
 

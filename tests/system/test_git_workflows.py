@@ -48,7 +48,7 @@ WORKFLOWS = {
     "the worktree made outside": "cd ../side; echo s >s; git add s; git commit -qm s; git status --porcelain; git log -1 --format=%s; git merge -q --no-edit main",
     "grep, blame and log": "git grep -n 1; git blame file1; git log --stat --graph --all; git shortlog -s HEAD; git reflog",
 }
-# What cannot work, because it writes .git/config; whether it fails, and what was done all the same.
+# What cannot work, because it writes .git/config; whether it fails, and what was done anyway.
 REFUSED = {
     "git config a.b c": (True, "! git config a.b"),
     "git remote add other ../upstream.git": (True, "! git remote get-url other"),

@@ -203,7 +203,7 @@ def test_a_kill_at_any_moment_leaves_nothing_half(host, victim, moment):
         host.root(victim, check=True)
         _, err = running.communicate(timeout=30)
         assert running.returncode == (-9 if "pkill" in victim else 69), err
-    wait_for(host, f"! systemctl is-active -q {UNIT}")  # nothing of that account goes on
+    wait_for(host, f"! systemctl is-active -q {UNIT}")  # no process of that account goes on
     assert host.root(NOTHING_HALF).stdout == b""
     host.registry.behave()
     host.registry.publish()

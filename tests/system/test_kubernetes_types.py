@@ -33,7 +33,7 @@ WRONG = [
 
 @pytest.fixture(scope="module")
 def judged():
-    """What is said of each rendering, and of one with each of these mistakes."""
+    """The verdict on each rendering, and on one with each of these mistakes."""
     model = RENDERED["cluster.kubernetes.txt"]
     assert all(there in model for there, _, _ in WRONG)
     said = faults(*RENDERED.values(), *(model.replace(there, instead) for there, instead, _ in WRONG))

@@ -1,4 +1,4 @@
-"""Repositories as large projects have them: they start, what is in them is protected, and nothing of a session stays."""
+"""Repositories of the size of large projects: they start, what is in them is protected, and a session leaves nothing behind."""
 
 import os
 

@@ -99,7 +99,7 @@ def times_throttled(legacy):
 
 def left(machine):
     """Without the runners' scopes: under version 1 a systemd in a container is not told that a control group is empty, and keeps them, with the slice
-    that they lie in."""
+    that holds them."""
     lines = leftovers(machine)
     kept = ("pi-agent-run-", "pi-agent-u") if any(line.startswith("pi-agent-run-") for line in lines) else ()
     return [line for line in lines if not line.startswith(kept)]

@@ -1,4 +1,4 @@
-"""What each mode of `network` lets through, from inside and from outside, and what is told of it (docs/concepts/network.md)."""
+"""What each mode of `network` lets through, from inside and from outside, and its messages (docs/concepts/network.md)."""
 
 import json
 from pathlib import Path

@@ -74,7 +74,7 @@ MODELS = json.dumps({"providers": {"scripted": {
 
 @pytest.fixture
 def generation(nixos):
-    """home-manager's first generation in the place of alice's own config; her own comes back."""
+    """home-manager's first generation replaces alice's own config; her own comes back."""
     nixos.run("mv .pi .pi-kept && mkdir -p .pi/agent", check=True)
     nixos.root(["rm", "-rf", f"{STATE}/alice"], check=True)
     home_manager(nixos, "one", files_of("dark", "first"))

@@ -137,7 +137,7 @@ def test_a_script_with_bash_in_its_first_line_too(with_variable):
 
 
 def test_with_the_variable_and_without_the_guard_pip_refuses(with_variable):
-    """Where nothing reads BASH_ENV: this is what the guard is for, and where it does not reach; and why the variable is no default."""
+    """Where nothing reads BASH_ENV: this is what the guard is for, and where it does not reach; and why the variable is not a default."""
     for script in VENV_CALLS[1:]:
         status, _, said = agent(with_variable, script)
         assert status != 0 and "Can not perform a '--user' install" in said, (script, status, said)

@@ -19,7 +19,7 @@ def changed(old, new):
 
 
 ALICE = "    roots: [~/projects, /srv/shared/app]"
-# Name, the policy, the text at which it is wrong (None: the whole file), and what is said of it.
+# Name, the policy, the text at which it is wrong (None: the whole file), and the message.
 BROKEN = [
     ("unclosed list", changed(ALICE, "    roots: [~/projects, /srv/shared/app"), ":\n    roots: [~/work]", ["',' or ']' expected, in the list that begins at"]),
     ("unknown key", changed("agent:\n", "agnet:\n"), "agnet:", ["agnet: unknown key; did you mean 'agent'?"]),

@@ -21,7 +21,7 @@ DIFFERENCE = "    +network: loopback\n"
 
 @pytest.fixture
 def applied(machine):
-    """Whatever a test did, the standard policy is in force afterwards, and nothing of a draft is left."""
+    """Whatever a test did, the standard policy is in force afterwards, and no draft is left."""
     machine.install_policy(STANDARD_POLICY)
     yield machine
     machine.root(["rm", "-rf", DRAFT, EXTRA, EDITOR], check=True)
@@ -316,7 +316,7 @@ def test_the_lock_and_the_draft_are_those_of_the_whole_policy(applied, parts):
         applied.write(POLICY_FILE, STANDARD_POLICY + "git_identity: false\n")
         shell.type("\n")
         shell.expect(rf"another command changed the policy meanwhile; your draft is {PART}.edit, and the same command continues with it\r\npi-agentctl: see: pi-agentctl explain E75-changed\r\nstatus=75=")
-    assert applied.root(["pi-agentctl", "check"]).returncode == 0  # a draft is no part of it
+    assert applied.root(["pi-agentctl", "check"]).returncode == 0  # a draft does not belong to it
     with editing(applied, "true", program="pi-agentctl edit net.yaml") as shell:
         shell.expect(r"k\(eep on with it\), d\(iscard it\), or x \(leave it\)\?")
         shell.type("k\n")

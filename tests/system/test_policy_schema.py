@@ -23,7 +23,7 @@ def schema(machine):
 
 
 def validate(schema, policies):
-    """What the schema says against each policy; None for one that is no YAML."""
+    """What the schema says against each policy; None for one that is not YAML."""
     script = Path(__file__).with_name("validate_policies.mjs")
     question = json.dumps({"schema": schema, "policies": policies})
     done = subprocess.run(["node", script, node_modules("schema")], input=question, capture_output=True, text=True, check=False)
@@ -57,7 +57,7 @@ def paths_of(schema, path=()):
 
 
 def policy_with(path, value):
-    """A policy that is valid but for this value."""
+    """A policy that is valid except for this value."""
     policy = {"version": 1, "users": {"alice": {"roots": ["~/projects"]}}}
     names = ["alice" if part == "*" and path[0] == "users" and index == 1 else "A" if part == "*" else part for index, part in enumerate(path)]
     at = policy
@@ -94,7 +94,7 @@ def test_a_broken_policy_is_told_with_its_line_by_check_and_by_apply(machine):
     machine.write("/root/draft.yaml", text)
     done = machine.root(["pi-agentctl", "check", "/root/draft.yaml"])
     assert (done.returncode, done.stdout) == (78, b""), done
-    # What is to be said of this host, whatever the policy, comes beside it.
+    # Messages about this host, whatever the policy, come besides.
     assert [line for line in done.stderr.decode().splitlines() if not line.startswith("pi-agentctl: warning: this host has no ")] == [
         "pi-agentctl: /root/draft.yaml:4:5: users.alice.root: unknown key; did you mean 'roots'?; known here: roots, config, run_as, ssh, signing, env",
         "    4 |     root: [~/projects]",

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("playing")
 
 LOCK = f"{STATE}/alice/meta/lock"
 SHOWN = b"\r\x1b[K\x1b[?7lpi: "  # an erased line, in which what is too long stays
-NOTICE = rb"pi: [^\r\n]*\r\n"  # what is told once, at the first start on a terminal
+NOTICE = rb"pi: [^\r\n]*\r\n"  # notices that come once, at the first start on a terminal
 WAITING = SHOWN + b"waiting for another start of your agent\x1b[?7h"
 
 
@@ -40,7 +40,7 @@ def test_a_start_that_waits_says_so_and_takes_it_back(machine):
 @pytest.mark.parametrize("prefix", ["TERM=dumb", "TERM="])
 def test_a_terminal_that_cannot_erase_is_left_alone(machine, prefix):
     with Shell(machine) as shell:
-        shell.run("pi sh true")  # what is told once for each repository
+        shell.run("pi sh true")  # notices that come once for each repository
         with held_lock(machine, 1.5):
             said, status = shell.run(f"{prefix} pi sh 'echo here'")
     assert (status, said) == (0, b"here\r\n")

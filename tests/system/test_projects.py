@@ -181,7 +181,7 @@ def test_a_submodule_alone_has_its_data_from_its_superproject(machine, repositor
 
 
 def test_a_git_file_that_the_agent_wrote_shows_it_nothing(machine, repositories, playing_policy):
-    """Its text is the agent's: what it names must name the directory in turn, and lie where only the user could have put it."""
+    """The agent writes its text: what it names must name the directory in turn, and be where only the user could have put it."""
     playing_policy(SCOPED)
     done = pi(machine, "sh", f"mkdir -p claimed; echo gitdir: {ROOT}/two/.git >claimed/.git", cwd=f"{ROOT}/one")
     assert b"claimed/.git: .git file that points elsewhere appeared" in done.stderr, done

@@ -1,4 +1,4 @@
-"""`projects.protect` and `projects.mask`: what the agent sees of them, and that nothing of them stays in the project."""
+"""`projects.protect` and `projects.mask`: what the agent sees of them, and that they leave nothing in the project."""
 
 import pytest
 from launching import KILLS_OF_OURS, PLAYING_POLICY, agent_says, assert_refused, finish, pi, session, wait_until_empty

@@ -1,4 +1,4 @@
-"""The main job: in an allowed directory `pi` runs the real agent, as another account, and the files are the user's."""
+"""The main job: in an allowed directory `pi` runs the real agent, as another account, and the user owns the files."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The record: what is refused, started and ended is in the journal once each, with who, where and how, and in a file where there is none."""
+"""The record: each refusal, start and end is in the journal once, with who, where and how; on a host without a journal it is in a file."""
 
 import contextlib
 import json
@@ -244,7 +244,7 @@ def test_a_try_of_the_sandbox_is_no_session_of_its_users(machine):
     (own,) = history(machine, "--since", since)
     assert (own["program"], own["probe"], own["user"]) == ("canary", False, "alice"), own
     shown = history(machine, "--since", since, "--probes")
-    assert [start["probe"] for start in shown][-2:] == [False, True], shown  # one more where that of before ended in the same second
+    assert [start["probe"] for start in shown][-2:] == [False, True], shown  # one more where the previous one ended in the same second
 
 
 def test_what_failed_was_not_denied(machine, since):

@@ -60,7 +60,7 @@ def everything_said(machine):
 
 @pytest.fixture
 def faulty(playing):
-    """faulty(policy, script) brings a fault about; afterwards nothing of it is left."""
+    """faulty(policy, script) brings a fault about; afterwards nothing is left of it."""
     playing.root("echo kept >/run/keep", check=True)
     with written_policy(playing, PLAYING_POLICY):
 

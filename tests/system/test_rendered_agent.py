@@ -1,4 +1,4 @@
-"""What pi-agentctl render writes runs the real agent, which finds its model and its key, works in the project, and leaves there what is the user's."""
+"""What pi-agentctl render writes runs the real agent: it finds its model and its key, works in the project, and leaves files that the user owns."""
 
 import base64
 import contextlib
@@ -121,7 +121,7 @@ def test_the_jobs_pod(project, machine_name):
     if machine_name != "bookworm":
         pytest.skip("where podman plays the Job itself")
     text = render(project, "kubernetes", *ARGUMENTS)
-    # podman 4.3 mounts whole volumes everywhere: the settings lie in the workspace, which is everything.
+    # podman 4.3 mounts whole volumes everywhere: the settings are in the workspace, which is everything.
     pod = re.sub(r" *- name: settings\n *mountPath: .*\n *subPath: .*\n *readOnly: true\n", "", pod_of(objects_of(text, "Job"), name_of(text)))
     settings = re.findall(r'^  (\w+\.json): (".*")$', objects_of(text, "ConfigMap"), re.MULTILINE)
     assert [name for name, _ in settings] == ["models.json", "settings.json"] and "subPath: models.json" not in pod

@@ -31,7 +31,7 @@ with_limits, unified = machines_of(POLICY, place_agent)
 
 
 def with_home(machine):
-    """The agent's home is there, by a start; afterwards nothing of the work is."""
+    """A start has made the agent's home; afterwards the work has left nothing."""
     machine.run(["pi", "-c", "true"], cwd=DEMO, check=True)
     yield machine
     machine.root(f"rm -rf {DEMO}/made {DEMO}/.git/hooks/planted", check=True)

@@ -192,7 +192,7 @@ def test_e3_it_is_removed_after_200_kills_at_any_moment(machine, playing):
 
 
 def orphan(machine, name, content, owner="pi-agent-alice"):
-    """What a session leaves on disk when the host's power goes: nothing of it is in /run."""
+    """What a session leaves on disk when the host's power goes: /run has no trace of it."""
     top = f"{SCRATCH}/{name * 16}"
     machine.root(f"mkdir -p {top}/tmp/pi-agent-{name * 16} {top}/var-tmp && chmod 711 {top} && cd {top}/tmp && {content}; chown -R {owner}: {top}/*; chmod 700 {top}/*", check=True)
     return top
@@ -303,7 +303,7 @@ def test_a_full_disk_is_told_in_words(full, machine, small_disk):
     if "size" in full:
         machine.root(f"head -c 4096 /dev/zero >{SCRATCH}/all", check=True)
     assert_refused(pi(machine, "sh", "echo ran"), 71, "the disk is full: ", SCRATCH, "No space left on device", "free some space", "scratch: tmpfs")
-    # Nothing of the attempt is left for the next one.
+    # The attempt leaves nothing for the next one.
     assert machine.root(f"find {SCRATCH} -mindepth 1 -type d").stdout == b""
 
 
@@ -323,7 +323,7 @@ def test_memory_is_bounded_and_what_does_not_fit_is_an_error_inside(machine, pla
     assert 0.19 < size / memory < 0.21
 
 
-# --- what is told about it
+# --- the messages about it
 
 
 def test_it_is_explained(machine, scratch):

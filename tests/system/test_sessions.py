@@ -177,7 +177,7 @@ def test_history_shows_how_each_start_went(playing, method):
 
 
 def test_a_users_entry_in_the_journal_does_not_enter_history(playing, method):
-    """Anybody can send anything to the journal; a started that root did not send is none."""
+    """Anybody can send anything to the journal; a `started` that root did not send does not count."""
     forged = ("f" if method == "systemd" else "e") * 32
     fields = {
         "MESSAGE": "forged", "MESSAGE_ID": IDS["started"], "PI_AGENT_EVENT": "started",

@@ -35,7 +35,7 @@ def test_sizes_are_those_of_the_files(emptied):
     state = state_of(machine)
     assert (state["account"], state["sessions"], state["scratch_bytes"], state["problem"]) == ("pi-agent-alice", 0, 0, None)
     assert 4 * MEBIBYTE <= state["caches_bytes"] < 5 * MEBIBYTE
-    assert 6 * MEBIBYTE <= state["home_bytes"] < 8 * MEBIBYTE  # a second name is no second file
+    assert 6 * MEBIBYTE <= state["home_bytes"] < 8 * MEBIBYTE  # a second name does not make a second file
     used = int(machine.root(["du", "-s", "--block-size=1", HOME], check=True).stdout.split()[0])
     assert state["home_bytes"] == used
     assert "pi-agent-alice" in said(machine, "state") and "bob" not in said(machine, "state", "--user", "alice")
@@ -57,7 +57,7 @@ def test_prune_takes_caches_and_nothing_else_and_leaves_live_sessions_alone(empt
     with session(machine, "sh", "echo ready; cat"):
         assert "alice: has a session, nothing is removed\n" in said(machine, "state", "prune", "--user", "alice", "--yes")
         assert state_of(machine)["caches_bytes"] > 8 * MEBIBYTE
-    assert ctl(machine, "state", "prune").returncode == USAGE  # nobody can be asked
+    assert ctl(machine, "state", "prune").returncode == USAGE  # there is nobody to ask
     shown = said(machine, "state", "prune", "--yes")
     assert "alice: 8.0M removed, " in shown, shown
     assert state_of(machine)["caches_bytes"] < MEBIBYTE

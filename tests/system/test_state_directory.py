@@ -11,7 +11,7 @@ HOME = f"{STATE}/alice/home"
 
 @contextlib.contextmanager
 def replaced(machine, path, script):
-    """`script` makes another directory in the place of `path`."""
+    """`script` makes another directory that replaces `path`."""
     machine.root(["mv", path, f"{path}-away"], check=True)
     try:
         machine.root(script, check=True)

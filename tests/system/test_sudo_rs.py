@@ -1,4 +1,4 @@
-"""A host whose sudo is sudo-rs: pi starts as ever, other rules are kept from the runner, and doctor says what stands in the way."""
+"""A host whose sudo is sudo-rs: pi starts as usual, other rules are kept from the runner, and doctor says what stands in the way."""
 
 import json
 

@@ -17,7 +17,7 @@ FILES = {
     WHEEL: wheel(),
     "hello-npm.tgz": npm_package(),
 }
-# How each is installed, the program that it brings, and where that lies in the home.
+# How each is installed, the program that it brings, and where that is in the home.
 TOOLS = {
     "cargo": ("cargo install --quiet --offline --path hello-cargo", "hello-cargo", ".local/share/cargo/bin"),
     "go": ("cd hello-go && GOPROXY=off GOFLAGS=-mod=mod go install .", "hello-go", ".local/bin"),

@@ -1,4 +1,4 @@
-"""The agent's program is the administrator's: `pi update` is refused in words, and an upgrade that opens it to everybody is told until it is hidden."""
+"""The administrator owns the agent's program: `pi update` is refused, and an upgrade that opens it to everybody gives a notice until it is hidden."""
 
 import pytest
 from launching import DEMO, PLAYING_AGENT, PLAYING_POLICY, messages, pi, session

@@ -78,7 +78,7 @@ PROJECT = {
 }
 PIP = f"pip install --quiet --disable-pip-version-check --trusted-host 127.0.0.1:{PORT} --no-deps"
 WHEEL_URL = f"{URL}/wheels/hello_box-1.0-py3-none-any.whl"
-# How the user fills the cache; what the agent does with it, offline, and its last line; where the cache lies outside and inside.
+# How the user fills the cache; what the agent does with it, offline, and its last line; where the cache is outside and inside.
 TOOLS = {
     "cargo": (
         "cd use-cargo && cargo fetch --quiet",

@@ -55,10 +55,10 @@ struct EndOrder {
     std::string reason; // for the user and the record
 };
 
-// Ends sessions and returns when no process and no mount of them is left: their runners ask the agents to end, and kill them two seconds
-// later. A runner that does not get to it is killed, and its session ends with it (design rule 9). What systemd and the cleanup have not
-// done a moment later is done here, the record too. Takes less than 15 seconds (runner/wire/answer.hpp). Returns the sessions that do not
-// end even so.
+// Ends sessions and returns when no process of them runs and nothing is left of them. Their runners ask the agents to end, and kill them
+// two seconds later. A runner that does not get to it is killed, and its session ends with it (design rule 9). What systemd and the cleanup
+// have not done a moment later is done here, the record too. Takes less than 15 seconds (runner/wire/answer.hpp). Returns the sessions that
+// do not end even so.
 std::vector<std::string> end_sessions(const AsRoot &root, const std::vector<EndOrder> &orders);
 
 // --- One session's end in its runner: it is recorded, and what the session leaves is removed, at its end and after a failure.

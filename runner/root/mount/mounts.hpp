@@ -49,9 +49,8 @@ void attach(const AsRoot &root, const DetachedMount &mount, FdRef target);
 // Takes away whatever is mounted exactly at `path` (all of it, lazily, following no symlink). False when nothing was.
 bool detach_at(const AsRoot &root, const std::string &path);
 
-// Runs `task` in a thread with a mount table of its own: no other process sees what it attaches, and that goes when `task` ends. (In the
-// host's table systemd would look at everything after each change.) `task` finds the same paths, by new descriptors. Throws what `task`
-// throws.
+// Runs `task` in a thread with a mount table of its own: no other process sees what it attaches, and that goes when `task` ends. A change
+// in the host's table would make systemd read that whole table. `task` finds the same paths, by new descriptors. Throws what `task` throws.
 void with_own_mounts(const AsRoot &root, const std::function<void()> &task);
 
 // The same with the mount table of other processes, a mount namespace: what it attaches is there, and in no other table.

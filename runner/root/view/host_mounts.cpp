@@ -105,7 +105,7 @@ void explain_sudo(const AsRoot &root, std::vector<LateMount> &late)
             {clone_read_only(root, open_trusted(std::string(build::shim_directory) + "/sudo", O_PATH, "explanation of sudo")), path});
 }
 
-// Where the libraries of the distributions look for certificates; symlinks may lead anywhere from there.
+// Where the libraries of the distributions look for certificates; each can be a symlink to anywhere.
 constexpr std::array<const char *, 6> certificate_places = {"/etc/ssl/certs",
                                                             "/etc/ssl/cert.pem",
                                                             "/etc/ssl/ca-bundle.pem",
@@ -200,7 +200,7 @@ void add_path(Planner &planner, const PolicyPath &shown)
     planner.add(shown.path, "path that view_paths (" + to_string(shown.where) + ") shows,");
 }
 
-// By the name in the policy: sessions have the same file at that place.
+// Looks the name in the policy up: sessions have the same directory at that place.
 void require_on_path(const HostView &view, const PolicyPath &directory)
 {
     const std::string what = "directory that path (" + to_string(directory.where) + ") names,";

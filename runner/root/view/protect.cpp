@@ -116,7 +116,7 @@ void protect_in_place(const AsRoot &root, const std::string &place, FdRef top, c
     mounted.require_in_place();
 }
 
-// What git replaces, by renaming, in everyday work outside. Among the host's mounts such a file stays where it is.
+// Files that git replaces, by renaming, in everyday work outside: mounts among the host's hold them in place.
 Points held_outside(const Points &points)
 {
     Points held;

@@ -29,7 +29,7 @@ def answer(opcode, node, argument):
 
 
 def name_of_root(pid):
-    """The program of a process, when that is root's."""
+    """The program of a process, when root owns that program."""
     try:
         status = dict(line.rstrip("\n").split(":", 1) for line in open(f"/proc/{pid}/status"))
     except OSError:

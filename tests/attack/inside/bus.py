@@ -81,7 +81,7 @@ def changed(destination, path, interface, *properties):
 
 
 def tell_of_an_end(destination, path):
-    """That a unit's program has exited with 7, and then that nothing of it is left."""
+    """Says that a unit's program has exited with 7, and then that nothing is left of the unit."""
     bus = Bus()
     code = (b"ExecMainCode", b"i", 4, struct.pack("<i", 1))
     status = (b"ExecMainStatus", b"i", 4, struct.pack("<i", 7))

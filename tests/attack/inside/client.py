@@ -208,7 +208,7 @@ def leaving(namespace):
     def step():
         if libc.unshare(namespace) != 0:
             raise OSError(ctypes.get_errno(), "unshare")
-        # The first process of a PID namespace is its init: were that sudo's first child, its end would be that of all.
+        # The first process of a PID namespace is its init: if that were sudo's first child, all would end with it.
         if namespace & CLONE_NEWPID and os.fork() == 0:
             os.closerange(0, 1 << 10)
             os.execvp("sleep", ["sleep", str(2 * PATIENCE)])
@@ -217,7 +217,7 @@ def leaving(namespace):
 
 
 def enter_own_namespace():
-    """Into a user and mount namespace that needs no privilege; ends the process where that is forbidden."""
+    """Enters a user and mount namespace that needs no privilege; ends the process where that is denied."""
     uid, gid = os.getuid(), os.getgid()
     if libc.unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0:
         os._exit(1)

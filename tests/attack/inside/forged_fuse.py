@@ -1,4 +1,4 @@
-"""A user's file system that says of its one file that it is root's: forged_fuse.py POINT UID TEXT mounts it as fusermount3 would with allow_other, says so, and serves as that user."""
+"""A user's file system that claims that root owns its one file: forged_fuse.py POINT UID TEXT mounts it as fusermount3 would with allow_other, says so, and serves as that user."""
 
 import ctypes
 import os

@@ -65,7 +65,7 @@ def hanging(name, unanswered, flags=os.O_RDWR):
         there.close()
         _, fds, _, _ = socket.recv_fds(here, 1, 1)
         return server, fds[0]
-    # Nothing of the caller's stays open here: an end of the wrapper's socket would keep the wrapper alive in the runner's eyes.
+    # The caller's descriptors are closed here: an end of the wrapper's socket would keep the wrapper alive in the runner's eyes.
     os.closerange(3, there.fileno())
     os.closerange(there.fileno() + 1, 1024)
     point = f"/tmp/hanging-{os.getpid()}"

@@ -84,7 +84,7 @@ def wrong_after_kill(version):
     for number in range(FILES):
         allowed = [text_of(number, version - 1), text_of(number, version)]
         if number % 3 == 0:
-            allowed.append(None)  # one of both versions has none
+            allowed.append(None)  # one of both versions does not have it
         elif version == 2:  # nothing was synced before
             allowed.append(None)
         if read(f"{INSIDE}/{path_of(number)}") not in allowed:

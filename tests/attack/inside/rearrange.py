@@ -67,7 +67,7 @@ def rearrange():
                 os.unlink(path)
         act(path)
     except OSError:
-        pass  # something else is there already, or it closed the way to it
+        pass  # something else already exists there, or it closed the way to it
 
 
 def tidy():

@@ -1,7 +1,7 @@
 """Runs as an agent: what a debugger's calls give it of another process, as JSON.
 
 tracing.py WHOM...: "own" (a child), "launcher" (its parent), or the number of a process.
-tracing.py after CALL...: what a system call answers that a tracer put in the place of another one, after the filters had let that through.
+tracing.py after CALL...: what a system call answers that a tracer put instead of another one, after the filters had let that through.
 """
 
 import ctypes
@@ -129,7 +129,7 @@ def put_in(name, by_filter):
             traced(POKEUSER, child, register, value)
         traced(SYSCALL, child)
         wait_for_stop(child)
-        if by_filter:  # the first stop may be that of the entry
+        if by_filter:  # the first stop may be the one at the entry
             answer = ctypes.c_long(traced(PEEKUSER, child, RAX)).value
             if answer == -errno.ENOSYS:
                 traced(SYSCALL, child)
