@@ -18,7 +18,7 @@ using namespace pi_agent;
 
 constexpr const char *footer = "Exit status:\n"
                                "   0  done\n"
-                               "   1  nothing of that kind exists (no session to end, no entry, no earlier policy), or the answer was no\n"
+                               "   1  no such thing exists (no session to end, no entry, no earlier policy), or the answer was no\n"
                                "  64  the command line is wrong\n"
                                "  69  the host has faults, or the sandbox does not hold\n"
                                "  70  a bug in pi-agent\n"

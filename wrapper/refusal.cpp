@@ -60,7 +60,7 @@ EarlyLook look_early(FdRef cwd)
     auto decision = decide(caller, rules, candidates, path);
     if (const auto *refused = std::get_if<Refused>(&decision)) throw Failure(FailureKind::outside_roots, refused->text);
     const std::string &root = candidates[std::get<Allowed>(decision).root].path;
-    return {"allowed: " + escape_for_display(path) + " lies in the root " + root + " (" + rules.entry + ", " + to_string(rules.where) + ")",
+    return {"allowed: " + escape_for_display(path) + " is in the root " + root + " (" + rules.entry + ", " + to_string(rules.where) + ")",
             path,
             root,
             caller.home,

@@ -108,7 +108,7 @@ std::string fetch_and_place(const AsRoot &root, const KnownAgent &agent, const F
         root, order, [&](const FetchLine &line) { progress.hear(line); }, [&] { progress.show(); });
     if (is_package_version(order.version) && fetched.version != order.version)
         throw Failure(ExitStatus::unavailable,
-                      fmt::format("the registry gave {} {} in the place of {}", agent.name, fetched.version, order.version));
+                      fmt::format("the registry gave {} {} instead of {}", agent.name, fetched.version, order.version));
     progress.begin(fmt::format("installing {} {}", agent.name, fetched.version));
     make_agents_directory(root, agent.name);
     if (!has_version(installed_agents(root), agent.name, fetched.version)) {
@@ -258,7 +258,7 @@ void run_agent_rollback(const std::string &name, bool yes, std::ostream &out)
         return agent.name == request.agent && agent.is_previous && !agent.is_current;
     });
     if (former == all.end()) throw Nothing(fmt::format("there is no version of {} before {} on this host", request.agent, current.version));
-    require_consent(fmt::format("Start {} {} in the place of {} from now on?", request.agent, former->version, current.version), yes);
+    require_consent(fmt::format("Start {} {} instead of {} from now on?", request.agent, former->version, current.version), yes);
     const auto applying = take_apply_lock(root);
     switch_back(root, request.agent);
     out << fmt::format("done: {} {} starts from now on; sessions that run keep the version that they began with\n", request.agent,

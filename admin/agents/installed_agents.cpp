@@ -123,7 +123,7 @@ void replace_by_hand(FdRef product, FdRef versions)
     if (!aside || !S_ISDIR(aside->st_mode)) {
         set_link(product, set_aside_name, link_text_of_default);
         if (::renameat2(product.get(), set_aside_name, product.get(), name.c_str(), RENAME_EXCHANGE) != 0)
-            throw_errno("cannot put a link in the place of " + std::string(default_agent_link));
+            throw_errno("cannot replace " + std::string(default_agent_link) + " with a link");
         fault_point("agent-exchanged");
     }
     const auto kept = free_name_by_hand(versions);

@@ -138,12 +138,12 @@ std::optional<std::string> problem_of_entry(const struct stat &facts, uid_t owne
 std::optional<std::string> problem_of_link(std::string_view text, std::ptrdiff_t depth)
 {
     if (!defence_is_on("agent-tree-links")) return std::nullopt;
-    if (text.empty() || text[0] == '/') return "is a symbolic link to an absolute path";
+    if (text.empty() || text[0] == '/') return "is a symlink to an absolute path";
     bool is_below = false;
     for (const auto part : split(text, '/')) {
         const bool up = part == "..";
         // Behind a name that is a link itself, ".." would lead elsewhere than its text says.
-        if (up && (is_below || depth-- == 0)) return "is a symbolic link that leads out of the package";
+        if (up && (is_below || depth-- == 0)) return "is a symlink that leads out of the package";
         is_below = is_below || (!up && !part.empty() && part != ".");
     }
     return std::nullopt;

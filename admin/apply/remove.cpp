@@ -47,7 +47,7 @@ void show_agent_binary(const AsRoot &root, Policy policy, Changes &changes, std:
         hide_agent_binary(root, policy, changes);
     } catch (const SystemFailure &failure) {
         if (failure.error_number() != ENOENT) throw;
-        out << "the agent's program " << policy.agent.binary << " is not there any more\n";
+        out << "the agent's program " << policy.agent.binary << " does not exist any more\n";
     }
     give_back_hidden(root, current, policy.agent.group, changes);
 }

@@ -20,7 +20,7 @@ void add_installing(CLI::App *command, AgentOptions &options)
     command->add_option(
         "AGENT", options.install.request,
         "AGENT or AGENT@VERSION, where VERSION is exact or a tag such as latest; without it pi, as this release was tested");
-    command->add_option("--registry", options.install.registry, "The npm registry; without it that of this host's npm configuration")
+    command->add_option("--registry", options.install.registry, "The npm registry; without it the one in this host's npm configuration")
         ->type_name("URL");
 }
 

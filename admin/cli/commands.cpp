@@ -121,7 +121,7 @@ void add_history(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOpt
     add_optional(history, "--since", all->since, "'2026-03-01 12:00', today, yesterday, 2h (ago)")->type_name("TIME");
     add_optional(history, "--until", all->until, "The same; what began later is left out")->type_name("TIME");
     add_optional(history, "--project", all->project, "Only those that were begun in this directory")->type_name("DIRECTORY");
-    history->add_flag("--failed", query.failed, "Only refusals, failures, and sessions that did not end with exit code 0");
+    history->add_flag("--failed", query.failed, "Only refusals, failures, and sessions that did not end with exit status 0");
     history->add_flag("--probes", query.probes, "With the sessions in which apply and doctor tried the sandbox");
     add_json(history, all->json);
 }
@@ -169,7 +169,7 @@ void add_session_commands(CLI::App &app, Action &chosen)
     add_user(sessions, all->user, "Only those of this user");
     add_json(sessions, all->json);
     add_stop(app, chosen, all);
-    auto *logs = add_command(app, chosen, "logs", "Print what is logged of a session, its record and that of its units",
+    auto *logs = add_command(app, chosen, "logs", "Print the record of a session and the logs of its units",
                              [all] { run_logs(all->id, all->follow, std::cout); });
     logs->add_option("SESSION", all->id, "Its id, or the beginning of that")->required();
     logs->add_flag("-f,--follow", all->follow, "Go on with what is logged until the session ends");

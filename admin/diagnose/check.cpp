@@ -27,7 +27,7 @@ std::vector<Diagnostic> warnings_of_text(const Policy &policy)
     auto warnings = find_exposed_secrets(policy);
     if (policy.sandbox.method == SandboxMethod::none)
         warnings.push_back({policy.sandbox.where, "sandbox.method",
-                            "is none, so sessions are not sandboxed: an agent reaches this host's processes, devices and services as its "
+                            "is 'none', so sessions are not sandboxed: an agent reaches this host's processes, devices and services as its "
                             "account does",
                             "choose systemd, bwrap or podman, unless the host itself is what confines agents (docs/platforms/methods.md)"});
     return warnings;

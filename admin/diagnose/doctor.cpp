@@ -87,7 +87,7 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
     });
     if (policy.sandbox.method == SandboxMethod::none)
         faults.push_back({"no-sandbox",
-                          "sandbox.method is none (" + to_string(policy.sandbox.where) +
+                          "sandbox.method is 'none' (" + to_string(policy.sandbox.where) +
                               "): an agent reaches this host's processes, devices and services as its account does",
                           "choose systemd, bwrap or podman, unless the host itself is what confines agents (docs/platforms/methods.md)"});
     look("looking at accounts", faults, [&] {

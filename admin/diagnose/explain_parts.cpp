@@ -264,7 +264,7 @@ std::string told_text(const Policy &policy)
                        "differs:  {};\n"
                        "          reasons and remedies: docs/reference/differences.md, in /usr/share/doc/pi-agent\n",
                        policy.git_identity ? "commits carry the user's own user.name and user.email; more settings pass"
-                                           : "nothing of the user's git settings counts",
+                                           : "none of the user's git settings counts",
                        policy.git_identity ? "" : ": false", policy.box_notes ? "" : "not ", policy.box_notes ? " in /AGENTS.md" : "",
                        policy.box_notes ? "" : ": false", always_different);
 }

@@ -44,7 +44,7 @@ std::string directory_text(const ExplainedDirectory &directory)
 {
     const auto *verdict = !directory.allowed ? "not verified" : *directory.allowed ? "allowed" : "refused";
     const auto reason = directory.allowed.value_or(false)
-                            ? fmt::format("it lies in the root {} ({})", escape_for_display(directory.text), to_string(directory.where))
+                            ? fmt::format("it is in the root {} ({})", escape_for_display(directory.text), to_string(directory.where))
                             : directory.text;
     return fmt::format("in:       {}\n          {}: {}\n", escape_for_display(directory.path), verdict, reason);
 }

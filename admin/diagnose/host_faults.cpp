@@ -103,10 +103,10 @@ bool find_state_fault(const std::string &path, bool may_be_missing, Faults &faul
     }
     const auto name = network_file_system(static_cast<unsigned long>(facts.f_type));
     if (name.empty()) return false;
-    faults.push_back({"state",
-                      escape_for_display(path) + " lies on another host (" + name +
-                          "): its locks and owners are not to be relied on, and no session starts",
-                      "mount a local file system there (docs/cookbook/fleet.md)"});
+    faults.push_back(
+        {"state",
+         escape_for_display(path) + " lies on another host (" + name + "): its locks and owners cannot be relied on, and no session starts",
+         "mount a local file system there (docs/cookbook/fleet.md)"});
     return true;
 }
 

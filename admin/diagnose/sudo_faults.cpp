@@ -192,7 +192,7 @@ Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vec
         install_sudoers(root, rules_directory, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users, changes);
     if (changes.count() > 0)
         faults.push_back(
-            {"sudo-rule", "the sudo rule in /etc/sudoers.d/pi-agent is not there, or not as the policy says", "sudo pi-agentctl apply"});
+            {"sudo-rule", "the sudo rule in /etc/sudoers.d/pi-agent is missing, or not as the policy says", "sudo pi-agentctl apply"});
     const auto read = run_program({visudo, "-c"});
     if (read.status != 0)
         faults.push_back(

@@ -63,8 +63,8 @@ std::vector<PathAccess> ask(const Observer &observer, const Account &user, const
 
 std::string verdict(const PathAccess &access)
 {
-    if (!access.exists) return "is not there";
-    if (!access.leads_to.empty()) return "leads to what is not there";
+    if (!access.exists) return "does not exist";
+    if (!access.leads_to.empty()) return "leads to what does not exist";
     std::string may;
     for (const auto &[is_so, word] : {std::pair{access.read, "read"}, {access.write, "write"}, {access.execute, "execute or enter"}})
         if (is_so) may += (may.empty() ? "may " : ", ") + std::string(word);
@@ -88,8 +88,8 @@ struct Reason {
     Position where;   // of what the policy says, when it says something
 };
 
-constexpr const char *hidden_homes = "homes are hidden, but for what a root or a toolchain names";
-constexpr const char *hidden_host = "nothing of the host is shown but what a rule names";
+constexpr const char *hidden_homes = "homes are hidden, except what a root or a toolchain names";
+constexpr const char *hidden_host = "no part of the host is shown except what a rule names";
 
 struct RuledPlace {
     std::string path;
@@ -136,7 +136,7 @@ std::vector<RuledPlace> places_of(const Explanation &explanation)
             if (shown.empty()) continue;
             add(shown, rule, key, one.where);
             for (const auto &name : masked_in(one.path))
-                add(join_path(shown, name), "it holds credentials, so a session finds nothing of that name there", key, one.where);
+                add(join_path(shown, name), "it holds credentials, so a session finds nothing with that name there", key, one.where);
         }
     };
     for (const auto &one : policy.toolchains.readable.paths)
@@ -204,7 +204,7 @@ Reason reason_for(const std::string &path, const PathAccess &access, OnHost on_h
 {
     if (!access.leads_to.empty()) {
         const auto beyond = reason_for(access.leads_to, PathAccess{}, on_host, explanation);
-        return {std::string(access.exists ? "a symbolic link, which" : "a symbolic link on the way") + " leads to " +
+        return {std::string(access.exists ? "a symlink, which" : "a symlink on the way") + " leads to " +
                     escape_for_display(access.leads_to) + ": " + beyond.rule,
                 beyond.key, beyond.where};
     }

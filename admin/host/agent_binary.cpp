@@ -63,7 +63,7 @@ void hide_place(const AsRoot &root, const Policy &policy, const std::string &pat
     const bool hide = policy.wrapper.hide_direct_binary;
     if (hide && !hidden) {
         changes.make(fmt::format("hide {}{} (root:{} {:04o})", what, path, policy.agent.group, hidden_mode), [&] {
-            if (!group) throw Failure(ExitStatus::internal, "the group " + policy.agent.group + " is not there yet");
+            if (!group) throw Failure(ExitStatus::internal, "the group " + policy.agent.group + " does not exist yet");
             // These may be the rights that apply gave it, which must not come back. With another group somebody closed it before, and those
             // rights do.
             const bool is_hidden_already =
@@ -202,9 +202,8 @@ void hide_agent_binary(const AsRoot &root, const Policy &policy, Changes &change
     const auto place = hiding_place_of(root, policy);
     if (!place) {
         if (!policy.wrapper.hide_direct_binary) return;
-        throw PolicyError(
-            {{policy.agent.binary_where, "agent.binary", quote(binary) + " lies in the Nix store, where nothing can be hidden",
-              "say 'wrapper: {hide_direct_binary: false}'"}});
+        throw PolicyError({{policy.agent.binary_where, "agent.binary", quote(binary) + " is in the Nix store, where nothing can be hidden",
+                            "say 'wrapper: {hide_direct_binary: false}'"}});
     }
     hide_place(root, policy, place->path,
                place->whole_tree ? "the agent's directory " : "only the agent's program, for its directory is not its own: ", changes);

@@ -114,7 +114,7 @@ void make_root_directory(const AsRoot & /*root*/, const std::string &path, mode_
     if (!parent) return changes.make(order, [] {});
     if (const auto directory = open_below(parent, name)) return check_present(directory, path, mode, changes);
     if (errno == ENOTDIR || errno == ELOOP)
-        throw Failure(ExitStatus::configuration, path + " is a symbolic link or not a directory; move it away");
+        throw Failure(ExitStatus::configuration, path + " is a symlink or not a directory; move it away");
     if (errno != ENOENT) throw_errno("cannot open the directory " + path);
     changes.make(order, [&] {
         if (::mkdirat(parent.get(), name.c_str(), 0700) != 0) throw_errno("cannot create " + path);

@@ -248,7 +248,7 @@ std::string render_systemd(const RenderPlan &plan, const std::vector<std::string
     const std::string place = place_of(plan);
     std::string text = head_of(
         RenderTarget::systemd, plan,
-        {"For systemd 252 or newer and util-linux 2.39 or newer, which maps ids. Nothing of pi-agent runs in it: the calls that only",
+        {"For systemd 252 or newer and util-linux 2.39 or newer, which maps ids. No part of pi-agent runs in it: the calls that only",
          "pi-agent-exec judges by their arguments, and Landlock, are not in it. The home is the agent's own: start pi once after a change",
          "of the policy. mount opens the project by its name: nobody but its user may be able to rename what lies above it.",
          fmt::format(

@@ -63,10 +63,10 @@ void add_projects(const RenderPlan &plan, Demands &demands)
     const auto &protect = plan.policy.projects.protect;
     const Position protecting = protect && !protect->empty() ? protect->front().where : file_of(plan);
     for (const auto &link : plan.links)
-        demands.add(protecting, "projects.protect", quote(link) + " is a symbolic link, which the engine would follow as root",
+        demands.add(protecting, "projects.protect", quote(link) + " is a symlink, which the engine would follow as root",
                     "put in its place what it leads to", only_ours);
     for (const auto &path : plan.missing)
-        demands.add(path.where, "projects.protect", quote(path.path) + " is not there, and only the runner keeps it from being made",
+        demands.add(path.where, "projects.protect", quote(path.path) + " does not exist, and only the runner keeps it from being made",
                     "its user creates it, or you take it out of the list", only_ours);
     for (const auto &path : plan.mounts)
         demands.add(plan.rules.where, plan.rules.entry + ".roots",
@@ -96,12 +96,12 @@ void add_view(const RenderPlan &plan, Demands &demands)
             if (path.where.line > 0)
                 demands.add(path.where, key, quote("~/" + path.path) + " " + what, "leave it out, or bring it with the image", only_ours);
     };
-    add_list(policy.toolchains.readable, "toolchains.readable", "is the user's, whose home nobody else opens");
+    add_list(policy.toolchains.readable, "toolchains.readable", "belongs to the user, whose home nobody else opens");
     add_list(policy.toolchains.caches, "toolchains.caches", "would have to be copied for each session");
     for (const auto &[key, name] : {std::pair(&plan.rules.ssh_key, ".ssh.key"), std::pair(&plan.rules.signing_key, ".signing.key")})
         if (*key)
-            demands.add(plan.rules.where, plan.rules.entry + name, "the key is the user's, whose home nobody else opens", "leave it out",
-                        only_ours);
+            demands.add(plan.rules.where, plan.rules.entry + name, "the key belongs to the user, whose home nobody else opens",
+                        "leave it out", only_ours);
 }
 
 void add_agent(const RenderPlan &plan, Demands &demands)

@@ -223,7 +223,7 @@ std::string head_of(RenderTarget target, const RenderPlan &plan, const std::vect
         text += "# " + escape_for_display(line) + "\n";
     if (target == RenderTarget::slurm) return text;
     const auto lines = left_out(plan);
-    if (!lines.empty()) text += "# Not in it, because the runner makes it anew at each start:\n";
+    if (!lines.empty()) text += "# Not in it, because the runner makes it at each start:\n";
     for (const auto &line : lines)
         text += "#   " + line + "\n";
     return text;

@@ -93,10 +93,9 @@ UniqueFd open_without_links(FdRef from, const std::string &name, int flags, cons
     auto found = find_beneath(from, name, flags | O_DIRECTORY);
     const bool is_other = !found && (errno == ELOOP || errno == EXDEV || errno == ENOTDIR);
     if (is_other)
-        throw Failure(
-            ExitStatus::usage,
-            escape_for_display(path) +
-                " is not a directory, or lies behind a symbolic link, which the agent may have made; name a directory by its real path");
+        throw Failure(ExitStatus::usage,
+                      escape_for_display(path) +
+                          " is not a directory, or is behind a symlink, which the agent may have made; name a directory by its real path");
     if (!found) throw_errno(name_of_this_user() + " cannot open " + escape_for_display(path));
     return found;
 }

@@ -39,7 +39,7 @@ void check_kept_out(const std::string &name)
 {
     const bool plain =
         std::all_of(name.begin(), name.end(), [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; });
-    if (name.empty() || name.size() > kept_out_length || !plain) throw ProtocolError("the request names a variable that is none");
+    if (name.empty() || name.size() > kept_out_length || !plain) throw ProtocolError("the request names a variable with an invalid name");
 }
 
 void check_argument(const std::string &argument)

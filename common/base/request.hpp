@@ -87,7 +87,7 @@ struct FailureReport {
     static void fields(auto &archive, auto &self)
     {
         archive.bounded(self.status, ExitStatus::configuration, impossible_status);
-        archive.require([&] { return self.status >= ExitStatus::usage; }, "the runner reports a failure that is none");
+        archive.require([&] { return self.status >= ExitStatus::usage; }, "the runner reports a failure with an exit status below 64");
         archive.cut(self.text, message_text_limit);
         archive.bounded(self.kind, last_failure_kind, "the runner reports a failure of no known kind");
     }

@@ -36,7 +36,7 @@ void judge(const PathStep &holder, const PathStep &entry)
 {
     if (!S_ISLNK(entry.status.st_mode) || !defence_is_on("root-links")) return;
     if (entry.status.st_uid == 0 && only_root_can_change(holder.status)) return;
-    throw Refusal{"it is reached through the symbolic link " + escape_for_display(entry.path) +
+    throw Refusal{"it is reached through the symlink " + escape_for_display(entry.path) +
                   ", which somebody else than root can change; name the directory that the link leads to"};
 }
 

@@ -136,7 +136,7 @@ private:
     [[noreturn]] void refuse_loop(const std::string &path) const
     {
         if (current_->written_by == nullptr || !defence_is_on("agents-loops")) throw SystemFailure(ELOOP, "opening");
-        throw NotFollowed("more than " + std::to_string(most_links) + " symbolic links lie on the path, perhaps in a loop; the last is " +
+        throw NotFollowed("more than " + std::to_string(most_links) + " symlinks are on the path, perhaps in a loop; the last is " +
                               escape_for_display(path) + ", where an agent can have made it",
                           false);
     }

@@ -170,8 +170,8 @@ std::string link_target(FdRef fd, const std::string &path)
 {
     errno = ENAMETOOLONG; // of one without a target, which the kernel does not call a failure
     std::string target = read_link(fd, "");
-    if (target.empty()) throw_errno("cannot read the symbolic link " + escape_for_display(path));
-    if (target.size() >= PATH_MAX) throw SystemFailure(ENAMETOOLONG, "cannot read the symbolic link " + escape_for_display(path));
+    if (target.empty()) throw_errno("cannot read the symlink " + escape_for_display(path));
+    if (target.size() >= PATH_MAX) throw SystemFailure(ENAMETOOLONG, "cannot read the symlink " + escape_for_display(path));
     return target;
 }
 

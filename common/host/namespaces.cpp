@@ -71,7 +71,7 @@ std::optional<std::string> problem_of_user_namespace()
     struct stat program {};
     if (::stat("/proc/self/exe", &program) != 0 || program.st_uid != nobody() || is_of_the_host()) return std::nullopt;
     return "this process is in a user namespace without the host's root (as unshare, podman unshare and bwrap make them), where sudo "
-           "cannot work and nobody can tell which files are root's; run pi from an ordinary shell of this host";
+           "cannot work and nobody can tell which files root owns; run pi from an ordinary shell of this host";
 }
 
 std::uint64_t mount_id(FdRef fd)

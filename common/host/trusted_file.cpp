@@ -64,7 +64,7 @@ void require_only_root_can_change(const std::string &what, const std::string &wa
     if (enters_mount && defence_is_on("trusted-fuse") && is_served_by_somebody(step))
         throw Failure(FailureKind::untrusted,
                       fmt::format("the {} {} cannot be trusted: {} lies on a file system that a user serves (FUSE) and who decides there "
-                                  "which files are root's; the administrator unmounts it, or moves the file",
+                                  "which files belong to root; the administrator unmounts it, or moves the file",
                                   what, escape_for_display(wanted), escape_for_display(step.path)));
     if (step.status.st_uid != 0) {
         if (const auto problem = problem_of_user_namespace())

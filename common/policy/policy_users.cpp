@@ -163,7 +163,7 @@ void check_apart(const ToolchainsPolicy &toolchains, const std::string &key, Pro
             std::find_if(all.begin(), end, [&](const PolicyPath &path) { return is_of_policy(path) && share_place(path, all[second]); });
         if (first == end) continue;
         problems.add(all[second].where, key,
-                     quote("~/" + all[second].path) + " and " + quote("~/" + first->path) + " are listed, and lie in the same place",
+                     quote("~/" + all[second].path) + " and " + quote("~/" + first->path) + " are both listed for the same place",
                      "name one of them");
     }
 }

@@ -177,7 +177,7 @@ void DocumentWriter::put(const std::string &name, const std::string &text, FdRef
     file.make_durable();
     const std::string kept = file.commit(directory, name);
     if (!kept.empty())
-        send_answer(channel_, "config: a directory was in the place of the agent's " + name + "; it is kept beside it as " + kept);
+        send_answer(channel_, "config: a directory was where the agent's " + name + " belongs; it is kept beside it as " + kept);
 }
 
 void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef staging, Manifest &manifest)

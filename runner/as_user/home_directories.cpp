@@ -55,8 +55,8 @@ std::multimap<Inode, std::string> hidden_inodes(FdRef home)
 
 std::string problem_of_error(int error)
 {
-    if (error == ELOOP) return "a symbolic link lies on the way; name the directory that it leads to";
-    if (error == ENOTDIR) return "it is a symbolic link or not a directory; name the directory itself";
+    if (error == ELOOP) return "a symlink is on the way; name the directory that it leads to";
+    if (error == ENOTDIR) return "it is a symlink or not a directory; name the directory itself";
     return "it cannot be opened (" + std::string(SystemFailure(error, "open").what()) + ")";
 }
 
@@ -109,7 +109,7 @@ UniqueFd enter(FdRef parent, const std::string &name)
 {
     switch (errno) {
     case ELOOP:
-        refuse_tmpdir(path + " is a symbolic link, which could lead out of the root; name the directory itself");
+        refuse_tmpdir(path + " is a symlink, which could lead out of the root; name the directory itself");
     case ENOTDIR:
         refuse_tmpdir(path + " is not a directory; name another");
     case EXDEV:

@@ -123,7 +123,7 @@ UserPlacePtr open_source_directory(const UserPaths &paths, const std::string &pa
     if (!dangling.empty())
         throw Failure(FailureKind::user_configuration,
                       what + " cannot be used: " + escape_for_display(path) + " does not exist: " + escape_for_display(dangling) +
-                          " is a symbolic link to nothing (is a file system not mounted?); mount it, or correct the link");
+                          " is a symlink to nothing (is a file system not mounted?); mount it, or correct the link");
     if (problem != ENOENT)
         throw Failure(FailureKind::user_configuration,
                       what + " cannot be used: " + std::string(SystemFailure(problem, "opening " + escape_for_display(path)).what()) +

@@ -167,7 +167,7 @@ private:
         }
         if (masked && type == DT_LNK) {
             if (++links_ <= links_named)
-                found_.notices.push_back("not masked, because it is a symbolic link: " + escape_for_display(join_path(tree_.path, path)));
+                found_.notices.push_back("not masked, because it is a symlink: " + escape_for_display(join_path(tree_.path, path)));
         } else if (masked) {
             add(path);
             if (type == DT_DIR) directories_.push_back(path);

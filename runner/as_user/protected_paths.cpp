@@ -204,7 +204,7 @@ void require_beneath(const std::vector<std::string> &paths)
         bool strange = path.empty() || path.front() == '/' || path.find('\0') != std::string::npos;
         for (const auto &name : path_components(path))
             strange = strange || name == "..";
-        if (strange) throw ProtocolError("a path to protect does not lie in the project");
+        if (strange) throw ProtocolError("a path to protect is not in the project");
     }
 }
 

@@ -92,7 +92,7 @@ GitDirectory open_git_directory(FdRef from, const std::string &path)
     if (!found.directory)
         found.problem = "it cannot be opened (" + std::string(SystemFailure(errno, "open").what()) + ")";
     else if (joined(kernel_path(from), path) != kernel_path(found.directory) && defence_is_on("git-back-link"))
-        found.problem = "a symbolic link leads to it";
+        found.problem = "a symlink leads to it";
     return found;
 }
 
@@ -142,8 +142,7 @@ std::optional<Repository> find_repository(FdRef cwd)
             repository.mount = mount_id(repository.top);
             if (S_ISREG(facts.st_mode)) repository.elsewhere = follow(repository.top);
             if (S_ISLNK(facts.st_mode))
-                repository.elsewhere.push_back(
-                    {open_at(repository.top, ".git", O_PATH | O_DIRECTORY), 0, ".git", "a symbolic link leads to it"});
+                repository.elsewhere.push_back({open_at(repository.top, ".git", O_PATH | O_DIRECTORY), 0, ".git", "a symlink leads to it"});
             for (auto &place : repository.elsewhere)
                 if (place.directory) place.mount = mount_id(place.directory);
             return repository;

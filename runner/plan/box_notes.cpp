@@ -75,16 +75,15 @@ std::string box_notes(const BoxFacts &facts)
         (facts.scratch == ScratchKind::tmpfs ? std::string("in memory, at most ") + scratch_memory_share + " of the host's, " : "") +
         "gone when the session ends).");
     add(std::string("Everything else is read-only or hidden: most of /etc, other homes") +
-        (facts.confined ? ", other users' processes, the host's services" : "") + ". What you miss may be on the host all the same.");
+        (facts.confined ? ", other users' processes, the host's services" : "") + ". What you miss may still be on the host.");
     add("There is no sandbox around your processes: nothing but the rights of your account keeps them from those of others and from "
         "devices.",
         !facts.confined);
     add("Hidden in the project, though they look empty: " + names_of(facts.hidden) + " (other file systems).", !facts.hidden.empty());
-    add("Read-only in the repository, because git runs things from there for the user: `.git/config`, `.git/hooks` and their like, of "
+    add("Read-only in the repository, because git runs things from there for the user: `.git/config`, `.git/hooks` and similar, of "
         "submodules and worktrees too. So `git config`, `git remote add`, tracking (`git push -u`) and new submodules fail or only warn; "
         "commit, branch, merge, rebase, stash, fetch and `git worktree add` work. Ask the user to do the others outside. `git "
-        "count-objects` "
-        "calls these garbage: there is none.",
+        "count-objects` calls these garbage; they are not.",
         has_git);
     add("Read-only in the project: " + names_of(others) + ".", !others.empty());
     add("Access control lists (a `+` in `ls -l`) that name other accounts or groups cannot be copied here. A copy that keeps permissions "
@@ -94,7 +93,7 @@ std::string box_notes(const BoxFacts &facts)
     add("Some files of the project cannot be read (permission denied): the administrator keeps them from you.", facts.masked);
     add("Network: " + network_line(facts.network));
     add("`sudo` gives no rights: it runs the command as you. System packages cannot be installed.");
-    add("These fail, and nothing that you do mends it: set-id bits on files (`u+s`, `g+s`), other owners, groups that are not the "
+    add("These fail, and nothing that you do fixes it: set-id bits on files (`u+s`, `g+s`), other owners, groups that are not the "
         "directory's, core files, `perf`, and `setarch -R`.",
         facts.confined);
     add("There is no bus: `systemctl` and `journalctl` fail. Start servers as plain processes; they end with the session.", facts.confined);

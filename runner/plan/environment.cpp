@@ -227,8 +227,8 @@ std::vector<std::pair<std::string, std::string>> missed_keys(const std::vector<s
         if (providers_of_key(name).empty() || (found != layered.end() && !found->second.value.empty())) continue;
         const std::string place = own_files.empty() ? "" : own_files.front().front() == '/' ? own_files.front() : "~/" + own_files.front();
         missed.emplace_back(name, "the agent does not get " + name +
-                                      ", which your shell has: nothing of the shell's environment but "
-                                      "language and terminal reaches it; " +
+                                      ", which your shell has: only language and terminal of the "
+                                      "shell's environment reach it; " +
                                       (place.empty() ? "ask the administrator for a key of yours in env_files"
                                                      : "to give it to the agent, write " + name + "=… into " + escape_for_display(place) +
                                                            ", a file that you alone can read (mode 0600)"));

@@ -185,7 +185,7 @@ std::string place_of_tmpdir(const std::string &named, const std::string &shown_p
     const std::vector<std::string> components = path_components(resolved_by_text((absolute ? "" : shown_path + "/" + below + "/") + named));
     const std::vector<std::string> root = path_components(shown_path);
     if (components.size() <= root.size() || !std::equal(root.begin(), root.end(), components.begin()))
-        refuse_tmpdir(escape_for_display(named) + " does not lie in " + escape_for_display(shown_path) +
+        refuse_tmpdir(escape_for_display(named) + " is not in " + escape_for_display(shown_path) +
                       ", which is all of the host's that this session can write; name a directory below it by its real path");
     std::string place;
     for (std::size_t index = root.size(); index < components.size(); ++index)

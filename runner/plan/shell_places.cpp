@@ -124,7 +124,7 @@ ShellPlaces judge_shell_places(const std::vector<std::string> &variables, const 
     else
         judged.notices.push_back(refused_of_git +
                                  " is not passed on, nor are the other variables of this shell that name places of git (GIT_DIR, "
-                                 "GIT_INDEX_FILE, …): it lies in nothing that this session shows; start pi where it does, "
+                                 "GIT_INDEX_FILE, …): it is in no place that this session shows; start pi where it is shown, "
                                  "or without the variable");
     return judged;
 }

@@ -134,7 +134,7 @@ struct FoundIdentity {
     }
 
 private:
-    static constexpr const char *not_gits = "git's answer is no name or address, or longer than was asked for";
+    static constexpr const char *not_gits = "git's answer is not a name or address, or is longer than was asked for";
     static constexpr std::size_t git_file_count = 10;
     [[nodiscard]] bool is_small() const;
 };
@@ -184,7 +184,7 @@ struct HostVariables {
     {
         archive.as(self.assignments, encode_assignments, decode_assignments);
         archive.bounded(self.notices, variables_limit);
-        archive.require([&] { return self.are_the_users(); }, "a variable of the user's files is none");
+        archive.require([&] { return self.are_the_users(); }, "a variable of the user's files has an invalid name or value");
     }
 
 private:

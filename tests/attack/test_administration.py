@@ -76,4 +76,4 @@ def test_an_export_of_its_sessions_goes_nowhere_that_an_agent_leads_it(place, li
         return Outcome(came, done)
 
     on, _ = prove(attack, "beneath")
-    assert on.seen.returncode == 64 and b"symbolic link" in on.seen.stderr, on
+    assert on.seen.returncode == 64 and b"behind a symlink" in on.seen.stderr, on

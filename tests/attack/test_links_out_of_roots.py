@@ -149,7 +149,7 @@ LOOPS = {
 def test_a_loop_of_links_keeps_nobody_from_starting(what, prove):
     alice, section, plant = LOOPS[what]
     on, _ = prove(lambda target: kept_from_starting(target, policy(alice, section), f"cd {ROOT}; {plant}"), "agents-loops")
-    assert b"symbolic links lie on the path" in on.seen.stderr, on
+    assert b"symlinks are on the path" in on.seen.stderr, on
 
 
 # With the scope `project` the root is more than a session was shown.

@@ -236,7 +236,7 @@ def test_a_link_that_the_agent_planted_makes_nothing_outside_the_project(prove):
         return Outcome(made, done)
 
     on, _ = prove(attack, "tmpdir-beneath")
-    assert on.seen.returncode == 77 and b"is a symbolic link" in on.seen.stderr, on
+    assert on.seen.returncode == 77 and b"is a symlink" in on.seen.stderr, on
 
 
 @pytest.mark.position("user")

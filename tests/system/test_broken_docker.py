@@ -117,7 +117,7 @@ def test_an_agent_that_could_ask_the_daemon(docker):
 def test_a_daemon_that_puts_containers_elsewhere(docker):
     docker.write("/etc/docker/daemon.json", DOCKER_SETTINGS.replace("cgroupfs", "systemd"))
     docker.root("systemctl restart docker", check=True)
-    refused(docker, UNAVAILABLE, "docker's daemon has the cgroup driver systemd", "native.cgroupdriver=cgroupfs")
+    refused(docker, UNAVAILABLE, "docker's daemon has the control group driver systemd", "native.cgroupdriver=cgroupfs")
     docker.write("/etc/docker/daemon.json", DOCKER_SETTINGS)
     docker.root("systemctl restart docker", check=True)
 

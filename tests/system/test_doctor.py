@@ -31,7 +31,7 @@ FAULTS = {
     "for everybody": (COPY.format("/usr/local/bin/pi"), "rm /usr/local/bin/pi", "other-pi", "/usr/local/bin/pi"),
     "npm's for everybody": (f"mkdir -p {TREE}", "rm -r /usr/local/lib/node_modules", "other-pi", "npm installed the agent"),
     "the agent is open": (f"chmod 755 {PLAYING_AGENT.removesuffix('/bin/pi')} {PLAYING_AGENT}", "pi-agentctl apply --no-canary", "open-agent", "without the wrapper"),
-    "no rule": (f"rm {RULE}", "pi-agentctl apply --no-canary", "sudo-rule", "not there"),
+    "no rule": (f"rm {RULE}", "pi-agentctl apply --no-canary", "sudo-rule", "is missing"),
     "another rule": (f"sed -i 's/ \"\"//' {RULE}", "pi-agentctl apply --no-canary", "sudo-rule", "not as the policy says"),
     "a rule that is not read": ("sed -i.away 's/^@includedir/#away/' /etc/sudoers", "mv /etc/sudoers.away /etc/sudoers", "sudo-rule", "does not read"),
     "a later rule that asks": (*later("alice ALL=(ALL) ALL"), "sudo-rule-shadowed", "asks for a password"),

@@ -202,8 +202,8 @@ def test_what_is_missing_or_no_directory_is_left_out_without_a_trace(furnished):
     assert done.stdout == b"of .pyenv\n", done
     notices = [line for line in done.stderr.decode().splitlines() if line.startswith("pi: ")]
     assert notices == [
-        "pi: not shown to the agent: ~/.nvm (toolchains.readable): it is a symbolic link or not a directory; name the directory itself",
-        "pi: not shown to the agent: ~/.npm (toolchains.caches): it is a symbolic link or not a directory; name the directory itself",
+        "pi: not shown to the agent: ~/.nvm (toolchains.readable): it is a symlink or not a directory; name the directory itself",
+        "pi: not shown to the agent: ~/.npm (toolchains.caches): it is a symlink or not a directory; name the directory itself",
     ]
 
 
@@ -330,7 +330,7 @@ def test_explain_tells_what_is_there_and_what_is_not(furnished):
     assert {f"~/{path}" for path in EVERYTHING} < {*by_path}
     assert by_path["~/.npm"] == {"path": "~/.npm", "inside": "~/.npm", "own_path": False, "state": "missing"}
     assert (by_path["~/.local/bin"]["inside"], by_path["~/.local/bin"]["own_path"]) == (None, True)
-    assert by_path["~/.nvm"]["state"] == "not shown" and "symbolic link" in by_path["~/.nvm"]["reason"]
+    assert by_path["~/.nvm"]["state"] == "not shown" and "symlink" in by_path["~/.nvm"]["reason"]
     assert by_path["~/.rustup"] == {"path": "~/.rustup", "inside": "~/.local/share/rustup", "own_path": True, "state": "shown"}
     text = furnished.run(["pi-agentctl", "explain"], cwd=DEMO, check=True).stdout.decode()
     assert "goes with it: ~/.cache/huggingface, " in text and "of the default list" in text, text

@@ -130,7 +130,7 @@ def test_explain_and_the_record_name_it(unconfined):
 def test_check_and_apply_warn(unconfined):
     for command in (["check"], ["apply", "--no-canary"]):
         done = unconfined.root(["pi-agentctl", *command])
-        assert done.returncode == 0 and b"sandbox.method: is none, so sessions are not sandboxed" in done.stderr, done
+        assert done.returncode == 0 and b"sandbox.method: is 'none', so sessions are not sandboxed" in done.stderr, done
     warnings = json.loads(unconfined.root(["pi-agentctl", "check", "--json"], check=True).stdout)["warnings"]
     assert any(warning["key"] == "sandbox.method" and warning["line"] for warning in warnings), warnings
     text = unconfined.root(["pi-agentctl", "doctor"])

@@ -112,7 +112,7 @@ def test_large_and_many_arguments_pass(machine):
 def test_own_options_come_first_and_are_taken_away(machine):
     done = pi(machine, "--pi-agent-debug", "arguments", "--pi-agent-debug", "x")
     assert (done.returncode, done.stdout) == (0, b"--pi-agent-debug\0x\0"), done
-    assert done.stderr.startswith(f"pi: allowed: {DEMO} lies in the root /home/alice/projects (users.alice, ".encode()), done
+    assert done.stderr.startswith(f"pi: allowed: {DEMO} is in the root /home/alice/projects (users.alice, ".encode()), done
 
 
 @pytest.mark.parametrize(

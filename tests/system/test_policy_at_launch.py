@@ -147,7 +147,7 @@ def test_a_root_that_its_user_replaced_by_a_link_is_an_error(machine, target):
     try:
         for directory in ("/srv/shared/app", "/home/alice/projects", "/home/alice"):
             done = machine.run(["pi", "sh", "echo ran"], cwd=directory if target != "/home/bob" else "/srv/shared/app")
-            words = "the root '~/projects' cannot be used: it is reached through the symbolic link /home/alice/projects"
+            words = "the root '~/projects' cannot be used: it is reached through the symlink /home/alice/projects"
             assert_refused(done, INVALID, place_of(PLAYING_POLICY, "~/projects"), words, "name the directory that the link leads to")
     finally:
         machine.run("rm projects && mv projects-away projects && rmdir elsewhere", check=True)

@@ -83,7 +83,7 @@ def test_a_temporary_directory_must_lie_in_what_is_shown(machine, repositories, 
     done = machine.run(["pi", f"--pi-agent-tmpdir={ROOT}/one/tmp", "sh", "echo $TMPDIR; echo x >$TMPDIR/y"], user="alice", cwd=f"{ROOT}/one")
     assert (done.returncode, done.stdout) == (0, f"{ROOT}/one/tmp\n".encode()), done
     done = machine.run(["pi", f"--pi-agent-tmpdir={ROOT}/two/tmp", "true"], user="alice", cwd=f"{ROOT}/one")
-    assert_refused(done, DENIED, "does not lie in", f"{ROOT}/one")
+    assert_refused(done, DENIED, "is not in", f"{ROOT}/one")
 
 
 # --- paths
@@ -169,7 +169,7 @@ def test_a_worktree_whose_repository_lies_in_no_root_is_told(machine, repositori
     done = pi(machine, "sh", "echo ran", cwd=f"{ROOT}/side")
     assert (done.returncode, done.stdout) == (0, b"ran\n"), done
     (line,) = messages(done)
-    assert "/home/alice/elsewhere/.git/worktrees/side, is not shown to the agent: it lies in none of your project roots" in line
+    assert "/home/alice/elsewhere/.git/worktrees/side, is not shown to the agent: it is in none of your project roots" in line
 
 
 def test_a_submodule_alone_has_its_data_from_its_superproject(machine, repositories, playing_policy):

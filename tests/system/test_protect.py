@@ -229,7 +229,7 @@ def test_masked_files_and_directories_are_unreadable(machine, repository, playin
     done = pi(machine, "sh", script, cwd=place)
     assert done.stdout == b"shown\nshown\n0 0\n", done
     assert b"Permission denied" in done.stderr and b"cannot move 'a'" in done.stderr, done
-    assert b"pi: not masked, because it is a symbolic link: /home/alice/projects/guarded/.env.link\n" in done.stderr
+    assert b"pi: not masked, because it is a symlink: /home/alice/projects/guarded/.env.link\n" in done.stderr
     wait_until_as_before(machine, place, was)
 
 

@@ -103,7 +103,7 @@ def test_a_link_among_what_is_protected_is_not_for_roots_engine_to_follow(reposi
     ours = render(repository, "slurm")
     repository.run(f"rm {hooks} && mv {hooks}.real {hooks}", check=True)
     for done in refused:
-        assert (done.returncode, done.stdout) == (INVALID, b"") and b"projects.protect: " in done.stderr and b"is a symbolic link" in done.stderr, done
+        assert (done.returncode, done.stdout) == (INVALID, b"") and b"projects.protect: " in done.stderr and b"is a symlink" in done.stderr, done
     assert text_of(ours)
 
 
@@ -119,7 +119,7 @@ def test_what_a_list_protects_must_be_there(repository, playing_policy):
     text = PLAYING_POLICY + "projects: {protect: [.git/hooks, docs/Makefile]}\n"
     playing_policy(text)
     said = render(repository, "systemd").stderr.decode()
-    assert place_of(text, "docs/Makefile") + ": projects.protect: systemd cannot honour it: 'rendered/docs' is not there" in said
+    assert place_of(text, "docs/Makefile") + ": projects.protect: systemd cannot honour it: 'rendered/docs' does not exist" in said
 
 
 def test_a_grant_that_a_start_refuses_is_not_rendered(repository, playing_policy):

@@ -134,7 +134,7 @@ def test_an_export_goes_only_where_its_user_may_write(exportable):
             done = ctl(machine, "state", "export", "--user", "alice", place)
             assert done.returncode == 71 and b"alice cannot " in done.stderr and b": Permission denied" in done.stderr, done
         for place in (OUT, f"{OUT}/x", f"{OUT}/x/../y/"):
-            assert "lies behind a symbolic link" in said(machine, "state", "export", "--user", "alice", place, status=USAGE)
+            assert "is behind a symlink" in said(machine, "state", "export", "--user", "alice", place, status=USAGE)
         assert machine.root("ls -A /srv/roots-own; ls -d /etc/exported", check=False).stdout == b""
     finally:
         machine.root(["rm", "-r", OUT, "/srv/roots-own"], check=True)

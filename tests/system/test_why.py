@@ -59,7 +59,7 @@ RULES = {
     "/etc/shadow": (False, False, False, "view, or view_paths", "minimal view"),
     "/usr/bin/env": (True, True, False, "", "programs"),
     "/srv/tools/file": (True, True, False, "view_paths", "shown besides"),
-    "/srv": (True, True, False, "", "nothing of the host"),
+    "/srv": (True, True, False, "", "no part of the host"),
     "/tmp": (True, True, True, "scratch", "session's own"),
     f"{STATE}/alice/home": (True, True, True, "", "agent's home"),
 }

@@ -67,7 +67,7 @@ enum class Busy { is_passed_over, is_failure };
 std::optional<FoundScratch> find_scratch(const std::string &path, Deadline deadline, Busy busy)
 {
     auto [directory, id] = split_last(path);
-    if (!is_session_id(id)) throw Failure(ExitStatus::internal, path + " is no session's temporary directory");
+    if (!is_session_id(id)) throw Failure(ExitStatus::internal, path + " is not a session's temporary directory");
     FoundScratch found{open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of temporary directories"), id, UniqueFd(), {}};
     found.top = open_directory(found.parent, id.c_str());
     if (!found.top) return std::nullopt;

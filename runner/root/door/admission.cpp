@@ -96,10 +96,9 @@ void require_harmless_grant(const OpenedProject &project, const Account &caller)
                                                       " is granted by a group whose members control the host (root, sudo, docker, …); ask "
                                                       "the administrator to grant it to users, or to another group");
     if (caller.gid.value() == 0)
-        throw Failure(
-            FailureKind::caller,
-            "denied: the primary group of " + escape_for_display(caller.name) +
-                " is root's, and the agent's files would belong to it; ask the administrator to give that account another primary group");
+        throw Failure(FailureKind::caller, "denied: the primary group of " + escape_for_display(caller.name) +
+                                               " is root's group, and the agent's files would belong to it; ask the administrator to give "
+                                               "that account another primary group");
 }
 
 OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view,

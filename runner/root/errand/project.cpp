@@ -78,19 +78,19 @@ void add_git_directory(OpenedProject &project, GitDirectory place, OpenedRoots &
     const auto holds = [&](const ShownTree &tree) { return is_within(path, tree.path()); };
     if (holds(project.shown) || std::any_of(project.git_directories.begin(), project.git_directories.end(), holds)) return;
     if (!place.problem.empty()) return leave_out(place.problem);
-    if (is_within(project.shown.path(), path)) return leave_out("the project lies in it");
-    if (paths == ProjectPaths::alias) return leave_out("it lies outside of the project, and projects.paths is 'alias'");
+    if (is_within(project.shown.path(), path)) return leave_out("the project is in it");
+    if (paths == ProjectPaths::alias) return leave_out("it is outside of the project, and projects.paths is 'alias'");
     std::optional<std::size_t> best;
     for (std::size_t index = 0; index < roots.candidates.size(); ++index)
         if (is_within(path, roots.candidates[index].path) &&
             (!best || roots.candidates[index].path.size() > roots.candidates[*best].path.size()))
             best = index;
-    if (!best) return leave_out("it lies in none of your project roots; ask the administrator to make a directory that holds it a root");
+    if (!best) return leave_out("it is in none of your project roots; ask the administrator to make a directory that holds it a root");
     const RootCandidate &root = roots.candidates[*best];
     if (roots.mounts[*best] != place.mount) return leave_out("it lies on another file system, mounted inside the root " + root.path);
     const std::string &own = project.shown.root_path;
     if (root.path != own && (is_within(root.path, own) || is_within(own, root.path)))
-        return leave_out("its root " + root.path + " and that of the project, " + own + ", lie in each other");
+        return leave_out("its root " + root.path + " and the project's root " + own + " are one inside the other");
     if (root.path != own) judge_root(root, rules, view, paths);
     // The main repository's directory holds the worktree's own.
     std::erase_if(project.git_directories, [&](const ShownTree &tree) { return is_within(tree.path(), path); });

@@ -92,7 +92,7 @@ void require_cgroupfs(const nlohmann::json &facts)
     const std::string driver = text_of(facts, "CgroupDriver");
     if (driver == "cgroupfs") return;
     throw Failure(FailureKind::sandbox_method,
-                  "docker's daemon has the cgroup driver " + escape_for_display(driver.empty() ? "none" : driver) +
+                  "docker's daemon has the control group driver " + escape_for_display(driver.empty() ? "none" : driver) +
                       ", which puts containers outside the session's unit and its limits; write {\"exec-opts\": "
                       "[\"native.cgroupdriver=cgroupfs\"]} to /etc/docker/daemon.json and restart docker, or choose another method");
 }

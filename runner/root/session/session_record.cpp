@@ -64,7 +64,7 @@ std::pair<RecordSubject, std::uint64_t> read_note(FdRef note)
 // Gets its name only once it is complete and locked.
 UniqueFd make_file(FdRef session, const std::string &content)
 {
-    const std::string action = "noting that the session's end is to be recorded";
+    const std::string action = "making the note of the session's end";
     UniqueFd file = open_or_throw(action, session, unfinished_name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) throw_errno("locking the note of the session's end");
     if (write(file.get(), content.data(), content.size()) != static_cast<ssize_t>(content.size()) ||

@@ -105,7 +105,7 @@ void HomeMounts::make_own_places(const HostView &view)
     if (problem_of_root_in_unit(home_.path) || home_.path.find(':') != std::string::npos || problem_of_place(home_.path) ||
         is_shown(view, home_.path)) {
         shown_.notices.push_back("toolchains appear only in the agent's home, and not below " + escape_for_display(home_.path) +
-                                 ": that lies in what sessions are shown anyway, or its name holds other characters than A-Z a-z 0-9 / _ . "
+                                 ": that is in what sessions are shown anyway, or its name holds other characters than A-Z a-z 0-9 / _ . "
                                  "= @ -");
         return own_places_.clear();
     }

@@ -101,7 +101,7 @@ TEST_CASE("mistakes of the text, between keys and of the host are told at once, 
         for (const auto *word : {"/usr/no-such-1", "/usr/no-such-2"})
             CHECK_MESSAGE(contains(said, word), said);
     const std::string warned = PolicyError(report.warnings).what();
-    CHECK(contains(warned, "sandbox.method: is none, so sessions are not sandboxed"));
+    CHECK(contains(warned, "sandbox.method: is 'none', so sessions are not sandboxed"));
     CHECK(contains(warned, "env.API_KEY: looks like a secret"));
     CHECK(to_json(report)["warnings"].size() == report.warnings.size());
 }

@@ -68,7 +68,7 @@ TEST_CASE("a directory is allowed where every root can be used")
     somebody.policy = parse("version: 1\nusers: {alice: {roots: [~/projects]}}\n");
     const auto explanation = somebody.explained(somebody.directory / "home/projects/a");
     const std::string root = somebody.directory.path() + "/home/projects";
-    CHECK(contains(to_text(explanation), "allowed: it lies in the root " + root + " (p.yaml:2:25)"));
+    CHECK(contains(to_text(explanation), "allowed: it is in the root " + root + " (p.yaml:2:25)"));
     const auto json = to_json(explanation);
     CHECK(json["directory"]["allowed"] == true);
     REQUIRE(json["directory"].contains("root"));

@@ -309,7 +309,7 @@ TEST_CASE("what root's engine would follow, and what the runner alone keeps from
         const std::string text = refusal(target, plan);
         const std::string cannot = std::string(to_string(target)) + " cannot honour it: ";
         const bool is_ours = target == RenderTarget::slurm;
-        CHECK(contains(text, "p.yaml: projects.protect: " + cannot + "'demo/.git/hooks' is a symbolic link") == !is_ours);
+        CHECK(contains(text, "p.yaml: projects.protect: " + cannot + "'demo/.git/hooks' is a symlink") == !is_ours);
         CHECK(contains(text, "users.alice.roots: " + cannot + "a file system is mounted at 'demo/data'") ==
               (!is_ours && target != RenderTarget::kubernetes)); // which has a copy of its own
     }
@@ -318,7 +318,7 @@ TEST_CASE("what root's engine would follow, and what the runner alone keeps from
     const auto policy = parse("version: 1\nusers: {alice: {roots: [~/projects]}}\nprojects: {protect: [.envrc, Makefile]}\n");
     facts.missing = {{"demo/Makefile", policy.projects.protect->back().where}};
     CHECK(contains(refusal(RenderTarget::systemd, planned(policy, facts)),
-                   "p.yaml:3:30: projects.protect: systemd cannot honour it: 'demo/Makefile' is not there"));
+                   "p.yaml:3:30: projects.protect: systemd cannot honour it: 'demo/Makefile' does not exist"));
     CHECK(refusal(RenderTarget::slurm, planned(policy, facts)).empty());
 }
 

@@ -103,9 +103,9 @@ TEST_CASE("refuses a last or middle component that is a link its user controls")
         if (::geteuid() == 0) REQUIRE(::lchown(link.c_str(), 12345, 12345) == 0);
     }
     CHECK(contains(home.problem_of("~/last"), "/home/last, which somebody else than root can change"));
-    CHECK(contains(home.problem_of("~/last/sub"), "through the symbolic link"));
-    CHECK(contains(home.problem_of("~/outward"), "through the symbolic link"));
-    CHECK(contains(home.problem_of("~/outward/lib"), "through the symbolic link"));
+    CHECK(contains(home.problem_of("~/last/sub"), "through the symlink"));
+    CHECK(contains(home.problem_of("~/outward"), "through the symlink"));
+    CHECK(contains(home.problem_of("~/outward/lib"), "through the symlink"));
 }
 
 TEST_CASE("refuses root's own link where others can replace it, as in /tmp" * doctest::skip(not_root()))

@@ -103,7 +103,7 @@ TEST_CASE("a loop of links in a root is told as what an agent can have made, one
     const UserPaths paths(home.places());
     for (const char *path : {"root/loop", "root/loop/file", "root/a/one"})
         CHECK_THROWS_AS(static_cast<void>(paths.follow(home.directory / path)), NotFollowed);
-    CHECK(has(home.end_of("root/a/one"), "more than 40 symbolic links lie on the path"));
+    CHECK(has(home.end_of("root/a/one"), "more than 40 symlinks are on the path"));
     CHECK_THROWS_AS(static_cast<void>(paths.follow(home.directory / "beside/loop")), SystemFailure);
 }
 

@@ -114,7 +114,7 @@ TEST_CASE("no two in one place, outside or inside")
 {
     for (const auto *text : {"{readable: [~/.nvm, ~/.nvm]}", "{readable: [~/a/b, ~/a]}", "{readable: [~/.npm], caches: [~/.npm]}",
                              "{caches: [~/go/pkg, ~/.local/share/go/pkg/mod]}"})
-        CHECK_MESSAGE(contains(problems_with("toolchains: " + std::string(text) + "\n"), "lie in the same place"), text);
+        CHECK_MESSAGE(contains(problems_with("toolchains: " + std::string(text) + "\n"), "are both listed for the same place"), text);
     CHECK(problems_with("toolchains: {readable: [~/.npm], caches: []}\n").empty());
 }
 

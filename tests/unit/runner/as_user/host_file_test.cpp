@@ -88,7 +88,7 @@ TEST_CASE("a source is a directory, missing, or refused")
             failure_of([&] { return open_source_directory(place.paths, place.directory / dangling, "it", place.left_out); });
         CHECK(caught.status == 78);
         CHECK(has(caught.text, "it cannot be used: " + (place.directory / dangling) + " does not exist: "));
-        CHECK(has(caught.text, "dangling is a symbolic link to nothing"));
+        CHECK(has(caught.text, "dangling is a symlink to nothing"));
     }
     for (const std::string bad : {"file", "loop", "file/below"}) {
         const Caught caught = failure_of([&] { return open_source_directory(place.paths, place.directory / bad, "it", place.left_out); });

@@ -51,7 +51,7 @@ TEST_CASE("finds files and directories, and neither follows links nor enters a g
     const MaskedPaths found = search(project, {".env", "secrets", "c.env", "a/none"});
     CHECK(found.paths == Texts{"a/.env", "a/secrets"});
     REQUIRE(found.notices.size() == 1);
-    CHECK(found.notices[0] == "not masked, because it is a symbolic link: " + (project.directory / "c.env"));
+    CHECK(found.notices[0] == "not masked, because it is a symlink: " + (project.directory / "c.env"));
     CHECK(search(project, {}).paths.empty());
 }
 

@@ -77,7 +77,7 @@ TEST_CASE("a config directory that is a link to nothing is a mistake, not an emp
         plan.sources[0].directory = host.config + "/dangling" + below;
         const Reading reading = read_as_user(plan);
         CHECK(reading.failure.status == 78);
-        CHECK(has(reading.failure.text, "does not exist: " + host.config + "/dangling is a symbolic link to nothing"));
+        CHECK(has(reading.failure.text, "does not exist: " + host.config + "/dangling is a symlink to nothing"));
         CHECK(reading.documents.empty());
     }
 }

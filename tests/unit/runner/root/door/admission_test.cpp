@@ -56,7 +56,7 @@ TEST_CASE("a user whose primary group is root's is denied")
 {
     const Caught caught = caught_of(project_by(std::nullopt), account_in(0));
     CHECK(caught.status == 77);
-    CHECK(has(caught.text, "the primary group of alice is root's"));
+    CHECK(has(caught.text, "the primary group of alice is root's group"));
 }
 
 } // namespace admission_test

@@ -314,7 +314,7 @@ TEST_CASE("the main repository of a worktree is shown where it lies in another r
     const OpenedProject alone = worktree.opened({worktree.caller.root});
     CHECK(alone.git_directories.empty());
     REQUIRE(alone.notices.size() == 1);
-    CHECK(has(alone.notices[0], worktree.main + "/.git/worktrees/w, is not shown to the agent: it lies in none of your project roots"));
+    CHECK(has(alone.notices[0], worktree.main + "/.git/worktrees/w, is not shown to the agent: it is in none of your project roots"));
 }
 
 TEST_CASE("a git directory that does not name the worktree in turn is not shown" * doctest::skip(not_root()))
@@ -348,7 +348,7 @@ TEST_CASE("a common directory elsewhere, one behind a link and one that is missi
          {std::tuple{"home/main/.git/worktrees/w/commondir", std::string("../../.."), "does not hold the worktree's own"},
           std::tuple{"home/projects/demo/.git", "gitdir: " + worktree.main + "/.git/worktrees/none", "cannot be opened"},
           std::tuple{"home/projects/demo/.git", "gitdir: " + worktree.caller.account.home + "/link/worktrees/w",
-                     "a symbolic link leads to it"}}) {
+                     "a symlink leads to it"}}) {
         const std::string reason = problem; // clang 14 captures no structured binding
         CAPTURE(reason);
         place.link("home/link", worktree.main + "/.git");

@@ -81,7 +81,7 @@ TEST_CASE("a relative path is relative to the working directory, an absolute one
 TEST_CASE("what is refused is told with the root and what to do")
 {
     const Caught caught = failure_of([] { return place_of_tmpdir("/tmp/\n", "/srv/app", ""); });
-    CHECK(has(caught.text, "--pi-agent-tmpdir: /tmp/\\x0a does not lie in /srv/app"));
+    CHECK(has(caught.text, "--pi-agent-tmpdir: /tmp/\\x0a is not in /srv/app"));
     CHECK(has(caught.text, "name a directory below it"));
 }
 
@@ -108,9 +108,9 @@ TEST_CASE("links, files and other people's directories are refused, each in word
     named.directory.make("root/demo/of-root");
     named.directory.make("root/demo/shut");
     set_mode(named.root_path + "/demo/shut", 0700);
-    CHECK(has(named.make("out/x"), "77 denied: --pi-agent-tmpdir: demo/out is a symbolic link"));
-    CHECK(has(named.make("out"), "is a symbolic link"));
-    CHECK(has(named.make("loop/x"), "is a symbolic link"));
+    CHECK(has(named.make("out/x"), "77 denied: --pi-agent-tmpdir: demo/out is a symlink"));
+    CHECK(has(named.make("out"), "is a symlink"));
+    CHECK(has(named.make("loop/x"), "is a symlink"));
     CHECK(has(named.make("file"), "77 denied: --pi-agent-tmpdir: demo/file is not a directory"));
     CHECK(has(named.make("of-root"), "77 denied: --pi-agent-tmpdir: demo/of-root belongs to another user"));
     CHECK(has(named.make("of-root/x"), "you may not enter or write demo/of-root/x"));
