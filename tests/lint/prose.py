@@ -12,6 +12,7 @@ MAX_AVERAGE = 20
 MAX_SENTENCE = 40
 MAX_LINE = 100
 MAX_PAGE_LINES = 200
+MAX_LINES_OF_COMMAND = 300  # the manual of a command (section 1 or 8) is a reference that man(1) shows whole
 MAX_WORDS = 1500
 MAX_WORDS_OF = {"README.md": 900}
 MIN_SENTENCE = 4  # a shorter item of a list or cell of a table is a label, and would make the average look better than it is
@@ -88,7 +89,7 @@ _REGION_END = re.compile(r"^<!-- *End of ", re.IGNORECASE)
 
 
 def _words_of(phrase):
-    return re.compile(r"(?<![\w/.-])(?:" + phrase.replace(" ", r"\s") + r")(?![\w/-]|\.\w)", re.IGNORECASE)
+    return re.compile(r"(?<![\w/.-])(?:" + phrase.replace(" ", r"\s") + r")(?![\w/-]|\.\w|\(\d\))", re.IGNORECASE)
 
 
 _PHRASES = [(_words_of(pattern), remedy) for pattern, remedy in PHRASES]
@@ -347,8 +348,9 @@ def check_page(path, text):
     limit = MAX_WORDS_OF.get(path, MAX_WORDS)
     if measures.words > limit:
         yield 1, "page-words", f"{measures.words} words, the limit here is {limit}; move what is for another reader to its page"
-    if measures.lines > MAX_PAGE_LINES:
-        yield 1, "page-lines", f"{measures.lines} lines, the limit is {MAX_PAGE_LINES}; split the page by what its reader wants"
+    most_lines = MAX_LINES_OF_COMMAND if re.fullmatch(r"man/[^/]*\.[18]\.scd", path) else MAX_PAGE_LINES
+    if measures.lines > most_lines:
+        yield 1, "page-lines", f"{measures.lines} lines, the limit here is {most_lines}; split the page by what its reader wants"
     if measures.average > MAX_AVERAGE:
         yield 1, "average-sentence", f"a sentence has {measures.average:.1f} words on average, the limit is {MAX_AVERAGE}"
     for line, count, _, sentence in measures.sentences:

@@ -83,6 +83,15 @@ class Pages(unittest.TestCase):
         self.assertEqual(rules_of("A line.\n\n" * 100), [])
         self.assertEqual(rules_of("A line.\n\n" * 101), ["page-lines"])
 
+    def test_the_manual_of_a_command_may_have_more_lines(self):
+        for path, most in (("man/pi-agentctl.8.scd", 300), ("man/pi.1.scd", 300), ("man/policy.5.scd", 200), ("docs/man/a.1.scd.md", 200)):
+            self.assertEqual(rules_of("A line.\n\n" * (most // 2), path), [], path)
+            self.assertEqual(rules_of("A line.\n\n" * (most // 2 + 1), path), ["page-lines"], path)
+
+    def test_a_manual_that_is_named_is_no_word(self):
+        self.assertEqual(rules_of("The manual is cgroups(7) here.\n"), [])
+        self.assertEqual(rules_of("The cgroups (7) are many.\n"), ["words"])
+
     def test_a_generated_page_may_be_long(self):
         long = "| a cell of four words |\n" * 400
         self.assertEqual(rules_of("# Page\n\n" + long), ["page-words", "page-lines"])
@@ -215,6 +224,10 @@ class InTheLint(unittest.TestCase):
         for code in ('open("is_none");', 'say("Who may run the agent");', 'say("' + "name " * 50 + '");', 'say("the file /sys/fs/cgroup/cgroup.procs");',
                      'say("' + ("the agent reads it\\n" * 20) + '");', 'say("is no");', 'say("`a is no b` stays here");', "int a = 0;"):
             self.assertEqual(findings_of([CONTRIBUTING, ("wrapper/a.cpp", "// P.\n\n" + code + "\n")]), [], code)
+        settings = "am.keepcr format.to " * 30
+        for listed, rules in ((settings, []), (settings + "format.to", []), (settings + "format", ["long-sentence"]), (settings + "format.to.", ["long-sentence"]),
+                              (settings + "Format.to", ["long-sentence"]), ("the agent reads all of its files " * 9, ["long-sentence"])):
+            self.assertEqual([rule for _, _, rule in findings_of([CONTRIBUTING, ("wrapper/a.cpp", f'// P.\n\nsay("{listed}");\n')])], rules, listed[-20:])
         self.assertEqual(findings_of([CONTRIBUTING, ("tests/unit/a.cpp", 'say("a pipe is no file");\n')]), [])
 
     def test_comments_are_prose(self):
