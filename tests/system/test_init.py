@@ -69,7 +69,7 @@ def test_a_wrong_answer_is_said_and_asked_again(fresh):
 def test_answers_that_name_nothing_are_asked_again(fresh):
     with asking(fresh, "--network full --key none") as shell:
         for question, answers in (
-            (QUESTIONS[0], ((",", "name at least one user"), ("root", "root cannot be a user of pi"), ("alice, alice", None))),
+            (QUESTIONS[0], ((",", "name at least one user"), ("root", "root cannot run the agent"), ("alice, alice", None))),
             (QUESTIONS[1], ((",", "name at least one directory"), ("projects", "projects is not a whole path"), ("/", "cannot be one"), ("~/projects", None))),
         ):
             shell.expect(question)
@@ -223,7 +223,7 @@ def test_what_stands_in_the_way_is_said_before_the_first_question(fresh):
     assert done.returncode == DENIED and b"only root can write /etc/pi-agent/policy.yaml" in done.stderr, done
     fresh.write(POLICY_FILE, "# mine\n")
     with asking(fresh) as shell:
-        shell.expect(rf"/etc/pi-agent/policy.yaml exists already and is not overwritten; to change it: sudo pi-agentctl edit\r\nstatus={USAGE}=")
+        shell.expect(rf"/etc/pi-agent/policy.yaml exists already and is not overwritten; to change it: sudo pi-agentctl edit\r\npi-agentctl: see: pi-agentctl explain E64\r\nstatus={USAGE}=")
         assert b"1. Who" not in shell.seen
     assert fresh.read(POLICY_FILE) == b"# mine\n"
 

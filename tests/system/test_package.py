@@ -151,7 +151,7 @@ def manual(machine, page):
 
 
 BELOW = ("state prune ", "state reset ", "state export ", "agent list ", "agent upgrade ", "agent rollback ", "agent prune ")
-EVERY_COMMANDS = ("--help", "--help-all", "--verbose")  # said once, for all commands
+EVERY_COMMANDS = ("--help", "--help-all", "--quiet", "--verbose")  # said once, for all commands
 
 
 def test_the_manual_knows_every_option_command_and_key(absent):
