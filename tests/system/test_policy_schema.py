@@ -102,6 +102,7 @@ def test_a_broken_policy_is_told_with_its_line_by_check_and_by_apply(machine):
         "pi-agentctl: /root/draft.yaml:3:3: users.alice: has no roots; add 'roots' with at least one directory, or remove the user",
         "    3 |   alice:",
         "      |   ^",
+        "pi-agentctl: see: pi-agentctl explain E78-policy",
     ]
     report = json.loads(machine.root(["pi-agentctl", "check", "--json", "/root/draft.yaml"]).stdout)
     assert report["errors"][0] == {
