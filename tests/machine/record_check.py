@@ -140,7 +140,7 @@ def refusal_in(status, stderr):
     """The reason that pi gave, as the record has it; None where it is not certain that this was a refusal, and of pi itself."""
     beginnings = {77: "pi: denied: ", 75: "pi: limit: ", 78: "pi: /etc/pi-agent/"}
     said = stderr.decode(errors="replace")
-    lines = said.splitlines()
+    lines = [line for line in said.splitlines() if not line.startswith("pi: see: pi-agentctl explain E")]  # the record has the code for itself
     if not said.startswith(beginnings.get(status, "\0")) or not all(line.startswith("pi: ") for line in lines):
         return None
     reason = "\n".join(line.removeprefix("pi: ") for line in lines)

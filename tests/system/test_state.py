@@ -67,7 +67,7 @@ def test_prune_takes_caches_and_nothing_else_and_leaves_live_sessions_alone(empt
 
 def test_what_is_said_before_a_command_below_state_is_not_forgotten(emptied):
     for arguments in (["prune", "--yes"], ["reset", "--user", "alice", "--yes"], ["export", "--user", "alice", OUT]):
-        assert f"say --user after '{arguments[0]}'" in said(emptied, "state", "--user", "alice", *arguments, status=USAGE)
+        assert f"write --user after '{arguments[0]}'" in said(emptied, "state", "--user", "alice", *arguments, status=USAGE)
 
 
 def test_prune_follows_no_link_that_the_agent_planted(emptied):
