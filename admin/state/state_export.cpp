@@ -83,7 +83,9 @@ bool is_path_of_names(const std::string &path)
 // In the child that is the user whose sessions are copied.
 std::string name_of_this_user()
 {
+    const int reason = errno; // asking for the account changes it, and throw_errno() says it afterwards
     const auto account = find_account(Uid(::geteuid()));
+    errno = reason;
     return account ? escape_for_display(account->name) : "the user";
 }
 

@@ -14,10 +14,12 @@ pytestmark = pytest.mark.usefixtures("playing")
 @pytest.fixture
 def emptied(playing):
     """alice's agent as before its first start, before and after."""
-    said(playing, "state", "reset", "--user", "alice", "--yes") if playing.root(["test", "-d", HOME]).returncode == 0 else None
+    if playing.root(["test", "-d", HOME]).returncode == 0:
+        said(playing, "state", "reset", "--user", "alice", "--yes")
     yield playing
     assert ctl(playing, "stop", "--user", "alice").returncode in (0, NOTHING)  # whose wrapper was killed ends a moment later
-    said(playing, "state", "reset", "--user", "alice", "--yes")
+    if playing.root(["test", "-d", HOME]).returncode == 0:
+        said(playing, "state", "reset", "--user", "alice", "--yes")
 
 
 def state_of(machine, user="alice"):
