@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 from cache import SOURCE
+from launching import DEMO
 from recipes import LINTED
 
 PICTURES = Path(__file__).resolve().parents[1] / "pictures"
@@ -24,6 +25,7 @@ def test_a_picture_made_again_has_the_text_of_the_committed_one(machine, policy)
         pytest.skip("the pictures are of another machine")
     policy((PICTURES / "policy.yaml").read_text())
     scenes.make_ssh_key(machine)
+    machine.run(["git", "init", "-q"], cwd=DEMO, check=True)  # a test before this one can have taken it away
     try:
         again = drawn(scenes.why(machine), scenes.SCENES[scenes.why], scenes.COLUMNS)
     finally:
