@@ -8,7 +8,6 @@
 #include "common/base/channel.hpp"
 #include "common/base/text.hpp"
 #include "common/policy/policy_load.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <fmt/format.h>
@@ -78,8 +77,7 @@ private:
 
 void require_no_session_of_hand(const AsRoot &root, const std::string &name)
 {
-    if (name != default_agent || !is_installed_by_hand(root) || live_sessions(root).empty() || !defence_is_on("agent-hand-sessions"))
-        return;
+    if (name != default_agent || !is_installed_by_hand(root) || live_sessions(root).empty()) return;
     throw Failure(ExitStatus::limit, std::string("sessions run the agent in ") + default_agent_link +
                                          ", which was installed by hand and has to make room; end them first: pi-agentctl stop --all");
 }

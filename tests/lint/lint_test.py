@@ -31,6 +31,8 @@ DANGEROUS = {
     "namespaces": ["setns(fd, 0);", "::unshare(CLONE_NEWUSER);"],
     "new processes": ["auto pid = fork();", "if (::fork() == 0) {}", "vfork();", "syscall(SYS_clone3, &a);", "posix_spawn(&pid);",
                       "clone(f, stack, 0, nullptr);"],
+    "libcurl": ["#include <curl/curl.h>"],
+    "libcrypto": ["#include <openssl/evp.h>", "#include <openssl/sha.h>"],
     "other programs": ["execve(path, argv, envp);", "::execv(path, argv);", "fexecve(fd, argv, envp);", "execlp(a, b);",
                        "syscall(SYS_execveat, fd);"],
 }

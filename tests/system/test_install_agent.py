@@ -7,7 +7,7 @@ import time
 
 import pytest
 from cache import Build
-from launching import STANDARD_POLICY, pi, session, wait_until_empty
+from launching import DEMO, STANDARD_POLICY, pi, session, wait_until_empty
 from machine import Machine
 from scripted_registry import DATA, URL, Registry
 
@@ -147,6 +147,20 @@ def test_an_agent_that_was_installed_by_hand_becomes_a_version(host):
     assert use_of(host) == [("by-hand", False, True), (TESTED, True, False)]
     assert ctl(host, "agent", "rollback", "--yes").returncode == 0
     assert pi(host).stdout == b"by hand\n"
+
+
+def test_no_session_loses_an_agent_that_was_installed_by_hand(host):
+    host.root(f"mkdir -p {LINK}/bin && printf '#!/bin/sh\\necho ready; exec sleep 1000\\n' >{LINK}/bin/pi && chmod 755 {LINK}/bin/pi", check=True)
+    host.install_policy(STANDARD_POLICY)
+    with host.popen(["pi"], cwd=DEMO) as running:
+        assert running.stdout.readline() == b"ready\n"
+        done = ctl(host, "install-agent")
+        assert done.returncode == 75 and b"was installed by hand and has to make room" in done.stderr, done
+        assert host.root(f"test -L {LINK}").returncode == 1
+        assert ctl(host, "stop", "--all").returncode == 0
+        running.communicate(timeout=60)
+    installed(host)
+    assert host.root(f"test -L {LINK}").returncode == 0
 
 
 NOTHING_HALF = f"ls -A {AGENTS} {AGENTS}/pi 2>/dev/null; ls -d {LINK} 2>/dev/null; true"
