@@ -135,4 +135,4 @@ def test_no_byte_of_a_refused_name_reaches_the_terminal_as_it_is(machine):
     done = pi(machine, "sh", "echo ran", cwd=name)
     machine.run([b"rmdir", name], check=True)
     assert_outside(done, r"/home/alice/\x1b]0;title\x07\x0a\xffpi: forged \u{202e}")
-    assert done.stderr.count(b"\n") == 1
+    assert done.stderr.count(b"\n") == 2 and done.stderr.splitlines()[1] == b"pi: see: pi-agentctl explain E77-root", done
