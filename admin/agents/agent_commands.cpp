@@ -169,11 +169,6 @@ InstalledAgent require_current(const AsRoot &root, const std::string &name)
     return *current;
 }
 
-std::string age_of(const InstalledAgent &agent)
-{
-    return to_local_time(agent.since);
-}
-
 } // namespace
 
 void run_install_agent(const InstallOrder &order, std::ostream &out)
@@ -238,7 +233,7 @@ void run_agent_list(bool json, std::ostream &out)
                         agent.is_current    ? "current"
                         : agent.is_previous ? "previous"
                                             : "",
-                        is_tested(agent) ? "yes" : "no", age_of(agent)});
+                        is_tested(agent) ? "yes" : "no", to_local_time(agent.since)});
     out << to_table({"AGENT", "VERSION", "USE", "TESTED", "INSTALLED"}, rows);
 }
 

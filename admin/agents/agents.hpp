@@ -56,6 +56,9 @@ bool is_linked(const AsRoot &root, const std::string &name);
 
 // Makes the directories of agents, hidden as the policy says.
 void make_agents_directory(const AsRoot &root, const std::string &name);
+// Removes these trees, whose parents only root can change, with rm(1). `what` they are is for the message. Throws Failure.
+void remove_trees(const std::vector<std::string> &paths, const std::string &what);
+
 // Removes what a killed run left. Under the lock.
 void remove_unfinished(const AsRoot &root);
 // Puts the tree that take_over() made into its place among the versions.

@@ -176,10 +176,7 @@ void end_fetch(const AsRoot &root)
             wait_until_gone(systemd);
         }
     }
-    // All of it is in a directory that only root can enter; rm follows no link.
-    const auto result = run_program(
-        {"rm", "-rf", "--one-file-system", "--", std::string("/var/lib/private/") + fetch_name, std::string("/var/lib/") + fetch_name});
-    if (result.status != 0) throw Failure(ExitStatus::system_failure, "cannot remove what was fetched: " + one_line(result.output));
+    remove_trees({std::string("/var/lib/private/") + fetch_name, std::string("/var/lib/") + fetch_name}, "what was fetched");
 }
 
 FetchLine fetch_in_unit(const AsRoot &root, const FetchOrder &order, const HearFetch &hear, const std::function<void()> &wait)

@@ -43,11 +43,6 @@ bool is_version_name(const std::string &name)
     return is_package_version(name) || name.starts_with(by_hand);
 }
 
-std::string link_at(FdRef directory, const char *name)
-{
-    return read_link(directory, name);
-}
-
 void sync_agents(FdRef directory)
 {
     if (::fsync(directory.get()) != 0) throw_errno("cannot write " + std::string(agents_directory) + " to disk");
@@ -133,7 +128,21 @@ void replace_by_hand(FdRef product, FdRef versions)
     sync_agents(versions);
 }
 
+void remove_unfinished_tree()
+{
+    const auto path = join_path(agents_directory, unfinished_name);
+    remove_trees({path}, path);
+}
+
 } // namespace
+
+void remove_trees(const std::vector<std::string> &paths, const std::string &what)
+{
+    std::vector<std::string> command = {"rm", "-rf", "--one-file-system", "--"}; // it follows no link
+    command.insert(command.end(), paths.begin(), paths.end());
+    const auto result = run_program(command);
+    if (result.status != 0) throw Failure(ExitStatus::system_failure, "cannot remove " + what + ": " + one_line(result.output));
+}
 
 bool is_installed_by_hand(const AsRoot & /*root*/)
 {
@@ -148,7 +157,7 @@ bool is_linked(const AsRoot & /*root*/, const std::string &name)
 {
     if (name != default_agent) return true;
     const auto product = if_there(open_product_directory);
-    return product && link_at(product, split_last(default_agent_link).second.c_str()) == link_text_of_default;
+    return product && read_link(product, split_last(default_agent_link).second.c_str()) == link_text_of_default;
 }
 
 std::vector<InstalledAgent> installed_agents(const AsRoot & /*root*/)
@@ -159,8 +168,8 @@ std::vector<InstalledAgent> installed_agents(const AsRoot & /*root*/)
     for (const auto &name : names_in(agents)) {
         const auto versions = find_beneath(agents, name, O_RDONLY | O_DIRECTORY);
         if (name.starts_with('.') || !versions) continue;
-        const auto current = link_at(versions, current_link);
-        const auto previous = link_at(versions, previous_link);
+        const auto current = read_link(versions, current_link);
+        const auto previous = read_link(versions, previous_link);
         for (const auto &version : names_in(versions)) {
             const auto facts = look_at_name(versions, version);
             if (!is_version_name(version) || !facts || !S_ISDIR(facts->st_mode)) continue;
@@ -203,9 +212,7 @@ void remove_unfinished(const AsRoot &root)
 {
     end_fetch(root);
     if (!if_there([] { return open_agents(); })) return;
-    const auto path = join_path(agents_directory, unfinished_name);
-    const auto result = run_program({"rm", "-rf", "--one-file-system", "--", path}); // only root can change its parent; rm follows no link
-    if (result.status != 0) throw Failure(ExitStatus::system_failure, "cannot remove " + path + ": " + one_line(result.output));
+    remove_unfinished_tree();
 }
 
 void place_version(const AsRoot & /*root*/, const std::string &name, const std::string &version)
@@ -221,7 +228,7 @@ void place_version(const AsRoot & /*root*/, const std::string &name, const std::
 void switch_to(const AsRoot &root, const std::string &name, const std::string &version)
 {
     const auto versions = open_agents(name);
-    const auto former = link_at(versions, current_link);
+    const auto former = read_link(versions, current_link);
     // First: a run that is killed between these two leaves nothing to go back to, rather than the wrong version.
     if (former != version && !former.empty()) set_link(versions, previous_link, former);
     set_link(versions, current_link, version);
@@ -230,7 +237,7 @@ void switch_to(const AsRoot &root, const std::string &name, const std::string &v
     const auto product = open_product_directory();
     if (is_installed_by_hand(root)) return replace_by_hand(product, versions);
     const auto link = split_last(default_agent_link).second;
-    if (link_at(product, link.c_str()) != link_text_of_default) set_link(product, link, link_text_of_default);
+    if (read_link(product, link.c_str()) != link_text_of_default) set_link(product, link, link_text_of_default);
 }
 
 void switch_back(const AsRoot & /*root*/, const std::string &name)
@@ -247,9 +254,7 @@ void remove_version(const AsRoot & /*root*/, const std::string &name, const std:
     const auto agents = open_agents();
     if (::renameat2(open_agents(name).get(), version.c_str(), agents.get(), unfinished_name, RENAME_NOREPLACE) != 0)
         throw_errno("cannot remove " + name + " " + version);
-    const auto path = join_path(agents_directory, unfinished_name);
-    const auto result = run_program({"rm", "-rf", "--one-file-system", "--", path});
-    if (result.status != 0) throw Failure(ExitStatus::system_failure, "cannot remove " + path + ": " + one_line(result.output));
+    remove_unfinished_tree();
 }
 
 } // namespace pi_agent
