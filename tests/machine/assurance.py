@@ -248,14 +248,16 @@ def duration(beginnings, now):
     return f"{minutes}, and before that what ended in parts that were interrupted (`--continue`): {len(beginnings) - 1}"
 
 
-def write(results, commit_before, beginnings, chosen=()):
-    """The page and the rows of a run that has just ended, of all suites or of those that were chosen; beginnings: of its parts, seconds of the epoch."""
+def write(results, commit_before, beginnings, chosen=(), changes=()):
+    """The page and the rows of a run that has just ended, of all suites or of those that were chosen; beginnings: of its parts, seconds of the epoch;
+    changes: in words, what changed between them."""
     run = {
         "commit": commit_before if commit() == commit_before else f"{commit_before}, changed meanwhile to {commit()}",
         "began": ", ".join(time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(began)) for began in beginnings),
         "took": duration(beginnings, time.time()),
         "suites": f"these alone, each whole: {', '.join(chosen)}" if chosen else "all, each whole, and the long form of every test that has one",
         "result": f"{results.counts['passed']} passed, {results.counts['failed']} failed, {results.counts['skipped']} skipped",
+        **({"changed between its parts": "; ".join(changes)} if changes else {}),
         "seed": f"{os.environ['PI_AGENT_SEED']} (set `PI_AGENT_SEED` to draw the same again)",
         "agents": ", ".join(f"pi {agent} with node {version_of_node(agent)}" for agent in AGENTS),
     }

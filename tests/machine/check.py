@@ -40,7 +40,7 @@ def parse():
     parser.add_argument("--machine", action="append", choices=MACHINES, help="this machine and no other; may be repeated (default: all)")
     parser.add_argument("--only", metavar="PATTERN", help="only tests with PATTERN in their name (pytest's -k)")
     parser.add_argument("--full", action="store_true", help="also analyse the sources and build with clang; also the emulated machine; sampled tests try everything")
-    parser.add_argument("--continue", dest="goes_on", action="store_true", help="with --full: go on with an interrupted one of this commit")
+    parser.add_argument("--continue", dest="goes_on", action="store_true", help="with --full: go on with an interrupted run, or with one in which tests failed that are mended now")
     parser.add_argument("--suite", action="append", default=[], choices=SUITES, help="only this suite, whole; may be repeated")
     parser.add_argument("--list", action="store_true", help="runs nothing: tells which tests run on which machine")
     parser.add_argument("--json", action="store_true", help="with --list: as one object, {machine: {suite: [test]}}")
@@ -66,12 +66,13 @@ def main():
     results = Results()
     try:
         commit = assurance.commit()
-        run = unfinished.begin(commit, options.goes_on) if options.full and options.whole else unfinished.Unfinished()
+        run = unfinished.begin(commit, options.goes_on, suites.tests_of_pieces()) if options.full and options.whole else unfinished.Unfinished()
         say(f"sampled tests use seed {os.environ['PI_AGENT_SEED']} (set PI_AGENT_SEED to repeat them)")
         check(options, results, run)
         if options.whole:
-            say(f"writing {assurance.write(results, commit, run.beginnings(), options.suite)}")
-        run.remove()
+            say(f"writing {assurance.write(results, commit, run.beginnings(), options.suite, run.changes())}")
+        if not results.counts["failed"]:  # or else --continue goes on once the tests that failed are mended
+            run.remove()
     except Exception as failure:  # whatever it is: the last line must not be missing, nor sound well
         traceback.print_exc()
         results.add("failed", "the check itself", repr(failure))

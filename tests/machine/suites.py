@@ -117,6 +117,11 @@ def pieces(suite, full):
     return [Piece(f"{suite}, {number + 1} of {count}", tuple(files[bounds[number] : bounds[number + 1]])) for number in range(count)]
 
 
+def tests_of_pieces():
+    """Of the label of each piece of a --full its files and directories."""
+    return {piece.label: piece.tests for suite in pytest_suites(EMULATED.machine, full=True) for piece in pieces(suite, full=True)}
+
+
 def run_unbooted(results, name, only, full, chosen=(), unfinished=Unfinished()):
     for suite, variant in meson_suites(name, full, chosen).items():
         unfinished.once(results, f"{suite} on {name}", lambda own, suite=suite, variant=variant: meson_suite(own, suite, name, only, **variant))

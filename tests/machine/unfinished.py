@@ -1,18 +1,25 @@
-"""What a `check --full` has brought to its end so far, so that `--continue` goes on with an interrupted one of the same commit."""
+"""What a `check --full` has brought to its end so far, so that `--continue` goes on with a run that was interrupted, or in which tests failed.
+
+It goes on at the same commit, or at a later one that differs only in files of tests: then the pieces that these files are part of run
+again, and lint, and the page says which."""
 
 import fcntl
 import json
 import os
+import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import assurance
-from cache import CACHE
+from cache import CACHE, SOURCE
 from progress import START, say
 from results import Results
 
 DIRECTORY = CACHE / "unfinished"
 RUN = "run.json"
+TEST = re.compile(r"tests/(?:system|attack|container|work)/test_\w+\.py")  # a file that no other suite reads but lint
+ALWAYS = "lint"  # takes a minute, and reads every file
 
 
 class Unfinished:
@@ -26,17 +33,36 @@ class Unfinished:
         draft.write_text(text)
         draft.rename(self.directory / name)  # whole, or not there
 
-    def began(self, seed, before):
-        self._write(RUN, json.dumps({"seed": seed, "began": [*before, START]}))
+    def began(self, seed, before=(), changes=()):
+        self._write(RUN, json.dumps({"seed": seed, "began": [*before, START], "changes": [*changes]}))
 
-    def goes_on(self):
-        run = json.loads((self.directory / RUN).read_text())
+    def _run(self):
+        return json.loads((self.directory / RUN).read_text())
+
+    def goes_on(self, changes=()):
+        run = self._run()
         os.environ["PI_AGENT_SEED"] = run["seed"]
-        self.began(run["seed"], run["began"])
+        self.began(run["seed"], run["began"], [*run["changes"], *changes])
 
     def beginnings(self):
         """When each part of the run began, in seconds of the epoch."""
-        return json.loads((self.directory / RUN).read_text())["began"] if self.directory else [START]
+        return self._run()["began"] if self.directory else [START]
+
+    def changes(self):
+        """In words, each change of tests after which the run went on."""
+        return self._run()["changes"] if self.directory else []
+
+    def moves_to(self, commit, tests):
+        """Forgets what the changed files of tests are part of, and lint. `tests`: of each piece's label its files."""
+        before = self.directory.name
+        changed = changed_tests(before, commit)
+        again = {ALWAYS, *(label for label, files in tests.items() if runs_any_of(affected(changed), files))}
+        for label in again:
+            for file in self.directory.glob("*.results"):
+                if file.name.startswith(f"{label} on "):
+                    file.unlink()
+        self.directory = self.directory.rename(DIRECTORY / commit)
+        self.goes_on([f"{', '.join(changed)} changed since {before}: {', '.join(sorted(again))} ran again"])
 
     def once(self, results, name, act):
         """Adds what act(results) finds, unless an earlier part has it. Kept when act says that it came to its end."""
@@ -56,8 +82,39 @@ class Unfinished:
             shutil.rmtree(self.directory)
 
 
-def begin(commit, goes_on):
-    """A new run, or the next part of the interrupted one of this commit, with its seed. Of files that no commit has nothing is kept."""
+def git(*arguments):
+    command = ["git", "-c", f"safe.directory={SOURCE}", "-C", SOURCE, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def changed_tests(before, commit):
+    """The files that differ between two commits. Raises ValueError if one of them is more than a test, or is new, gone or renamed."""
+    lines = git("diff", "--name-status", "--no-renames", before, commit).splitlines()
+    more = [line for line in lines if not (line.startswith("M\t") and TEST.fullmatch(line[2:]))]
+    if more:
+        raise ValueError(f"--continue: not only tests changed since {before}: {'; '.join(more[:5])}. Start a run without it")
+    return [line[2:] for line in lines]
+
+
+def affected(changed):
+    """These files of tests, and those that import from them, directly or through others."""
+    texts = {str(file.relative_to(SOURCE)): file.read_text() for file in (SOURCE / "tests").glob("*/test_*.py")}
+    found, before = set(changed), None
+    while found != before:
+        before = set(found)
+        imports = re.compile(rf"^(?:from|import) (?:{'|'.join(re.escape(Path(file).stem) for file in found)})\b", re.MULTILINE)
+        found |= {file for file, text in texts.items() if imports.search(text)}
+    return found
+
+
+def runs_any_of(found, files):
+    """Whether a piece of these files and directories runs one that was found."""
+    return any(path in found or any(file.startswith(f"{path}/") for file in found) for path in files)
+
+
+def begin(commit, goes_on, tests=None):
+    """A new run, or the next part of an interrupted one, with its seed. Of files that no commit has nothing is kept.
+    `tests`: of the label of each piece its files and directories."""
     CACHE.mkdir(parents=True, exist_ok=True)
     lock = os.open(CACHE / "full.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)  # until this process ends
     try:
@@ -72,9 +129,12 @@ def begin(commit, goes_on):
     if not goes_on:
         shutil.rmtree(DIRECTORY, ignore_errors=True)  # of other commits, too: nobody goes back to them
         os.makedirs(run.directory)
-        run.began(os.environ["PI_AGENT_SEED"], [])
+        run.began(os.environ["PI_AGENT_SEED"])
     elif (run.directory / RUN).exists():
         run.goes_on()
+    elif others := [file.parent for file in DIRECTORY.glob(f"*/{RUN}")]:
+        run = Unfinished(others[0])
+        run.moves_to(commit, tests or {})
     else:
         raise FileNotFoundError(f"--continue: no interrupted run of {commit} is in {DIRECTORY}; start one without it")
     return run

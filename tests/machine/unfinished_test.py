@@ -19,6 +19,8 @@ class Runs(unittest.TestCase):
         self.enterContext(mock.patch.object(unfinished.fcntl, "flock", lambda *_: None))  # each part is a process of its own
         self.checkout = "0123"
         self.enterContext(mock.patch.object(unfinished.assurance, "commit", lambda: self.checkout))
+        self.changed = "M\ttests/system/test_sync.py\n"
+        self.enterContext(mock.patch.object(unfinished, "git", lambda *_: self.changed))
         self.enterContext(mock.patch.dict(os.environ, PI_AGENT_SEED="5"))
         self.enterContext(contextlib.redirect_stderr(io.StringIO()))
         self.ran = []
@@ -74,15 +76,44 @@ class Runs(unittest.TestCase):
         self.assertEqual(len(unfinished.begin("0123", goes_on=True).beginnings()), 2)
         self.assertEqual(len(unfinished.begin("0123", goes_on=False).beginnings()), 1)
 
-    def test_only_an_interrupted_run_of_the_same_commit_goes_on(self):
-        unfinished.begin("0123", goes_on=False)
+    def pieces_after_a_change(self, tests):
+        """Runs lint and each piece at one commit and goes on at another; tells what ran then, and the run."""
+        suites = {f"{name} on one": self.suite(name) for name in ("lint", *tests)}
+        self.run_of(unfinished.begin("0123", goes_on=False), **suites)
+        self.ran, self.checkout = [], "4567"
+        run = unfinished.begin("4567", goes_on=True, tests=tests)
+        self.run_of(run, **suites)
+        return self.ran, run
+
+    def test_after_a_change_of_tests_what_they_are_part_of_runs_again_and_lint(self):
+        tests = {"a": ("tests/system/test_sync.py", "tests/system/test_ctl.py"), "b": ("tests/system/test_ctl.py",), "c": ("tests/system",)}
+        ran, run = self.pieces_after_a_change(tests)
+        self.assertEqual(ran, ["lint", "a", "c"])
+        self.assertEqual(run.changes(), ["tests/system/test_sync.py changed since 0123: a, c, lint ran again"])
+        self.ran = []
+        self.run_of(unfinished.begin("4567", goes_on=True), **{"a on one": self.suite("a")})
+        self.assertEqual(self.ran, [])
+
+    def test_what_imports_from_a_changed_test_runs_again(self):
+        self.changed = "M\ttests/attack/test_inside.py\n"
+        ran, _ = self.pieces_after_a_change({"a": ("tests/attack/test_netlink.py",), "b": ("tests/attack/test_record.py",)})
+        self.assertEqual(ran, ["lint", "a"])
+
+    def test_after_a_change_of_more_than_tests_no_run_goes_on(self):
+        for change in ("M\trunner/root/main.cpp", "M\ttests/conftest.py", "A\ttests/system/test_new.py", "D\ttests/system/test_sync.py", "M\tdocs/README.md"):
+            self.changed = f"M\ttests/system/test_sync.py\n{change}\n"
+            unfinished.begin("0123", goes_on=False)
+            with self.subTest(change), self.assertRaisesRegex(ValueError, f"not only tests changed since 0123: {change}"):
+                unfinished.begin("4567", goes_on=True)
+
+    def test_only_a_run_of_a_commit_goes_on(self):
         with self.assertRaisesRegex(FileNotFoundError, "no interrupted run of 4567"):
             unfinished.begin("4567", goes_on=True)
         with self.assertRaisesRegex(ValueError, "is not one: 0123 with changes"):
             unfinished.begin("0123 with changes that are not committed", goes_on=True)
+        unfinished.begin("0123", goes_on=False)
         unfinished.begin("4567", goes_on=False)
-        with self.assertRaises(FileNotFoundError):  # one run is kept, not one of each commit
-            unfinished.begin("0123", goes_on=True)
+        self.assertEqual(os.listdir(unfinished.DIRECTORY), ["4567"])  # one run is kept, not one of each commit
 
     def test_a_run_that_ended_is_forgotten(self):
         unfinished.begin("0123", goes_on=False).remove()
