@@ -91,7 +91,7 @@ def test_the_policys_path_is_searched_before_the_hosts_directories(machine, play
         assert agent_says(machine, "sh", "head") == b"tool\n"
         playing_policy(PLAYING_POLICY + "path: [/srv/tool/bin]\nview_paths: [/srv/tool]\n")
         assert "/srv/tool/bin" in inside(machine)["PATH"].split(":")
-        for path, said in (("/srv/tool/bin", "is shown to no session"), ("/opt/tool/bin/head", "is not a directory"), ("/opt/none/bin", "No such file")):
+        for path, said in (("/srv/tool/bin", "is not shown to sessions"), ("/opt/tool/bin/head", "is not a directory"), ("/opt/none/bin", "No such file")):
             machine.write("/etc/pi-agent/policy.yaml", PLAYING_POLICY + f"path: [{path}]\n")
             checked = machine.root(["pi-agentctl", "check"])
             assert checked.returncode == 78 and said.encode() in checked.stdout + checked.stderr, checked
