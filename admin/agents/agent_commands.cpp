@@ -157,8 +157,10 @@ void tell_what_starts(std::ostream &out)
         if (policy.agent.binary != expected)
             out << fmt::format("sessions still start {} ({}); remove agent.binary from the policy to start this one\n",
                                escape_for_display(policy.agent.binary), to_string(policy.agent.binary_where));
-    } catch (const Failure &) {
-        out << "next: 'sudo pi-agentctl init' writes a policy, and 'sudo pi-agentctl apply' lets users start pi\n";
+    } catch (const Failure &failure) {
+        out << (failure.kind() == FailureKind::no_policy
+                    ? "next: 'sudo pi-agentctl init' writes a policy, and 'sudo pi-agentctl apply' lets users start pi\n"
+                    : "nobody can start it, because the policy has errors: 'sudo pi-agentctl check' lists them\n");
     }
 }
 

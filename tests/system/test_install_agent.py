@@ -90,6 +90,15 @@ def test_all_of_it_is_roots_and_closed_to_users(host):
     assert b"open-agent" not in ctl(host, "doctor", "--json").stdout
 
 
+def test_it_says_what_is_missing_until_users_can_start_it(host):
+    host.root("rm -f /etc/pi-agent/policy.yaml", check=True)
+    assert "'sudo pi-agentctl init' writes a policy" in installed(host)
+    host.write("/etc/pi-agent/policy.yaml", "version: 1\nuser: {}\n")
+    assert "'sudo pi-agentctl check' lists them" in installed(host, "pi@2.0.0")
+    host.install_policy(STANDARD_POLICY)
+    assert "pi-agentctl check" not in installed(host, f"pi@{TESTED}")
+
+
 def test_the_host_configuration_or_a_flag_names_the_registry(host):
     host.write("/root/.npmrc", "")
     refused(host, 69, "no package registry is configured on this host", "--registry URL")
