@@ -16,7 +16,7 @@ const std::vector<Advice> &advice_on_failures()
          "Run `pi --pi-agent-help`, or `pi --help` for the agent's own options.", "Run `pi-agentctl help`, or `pi-agentctl help COMMAND`."},
         {"E64-update", "the agent is installed for the whole host, so a session cannot update it",
          "`pi update` would replace the agent's program, which belongs to the host. `pi update --extensions` works.",
-         "Ask the administrator for a newer version.", "Install the newer version of the agent, and run `sudo pi-agentctl apply`."},
+         "Ask the administrator for a newer version.", "Run `sudo pi-agentctl agent upgrade`."},
         {"E64-file",
          "… of your arguments is not handed to the agent\nthe arguments name more than … files\nthe arguments and the environment together "
          "are larger than …",
@@ -42,7 +42,7 @@ const std::vector<Advice> &advice_on_failures()
          "The kernel cannot show this directory to the agent with changed owners (an id-mapped mount), or a toolchain cannot be mounted. "
          "Network and FUSE file systems are frequent reasons.",
          "Work in a directory on a local disk, or ask the administrator.",
-         "Move the root to a file system that supports id-mapped mounts. `docs/platforms/README.md` lists them."},
+         "Move the root to a file system that supports id-mapped mounts. `docs/platforms/file-systems.md` lists them."},
         {"E69-inside", "sudo cannot work in this shell",
          "The shell has `no_new_privs` set, as all processes inside a session. sudo gains no privileges there.",
          "Start `pi` from an ordinary shell, not from inside a session.", ""},
@@ -129,7 +129,7 @@ const std::vector<Advice> &advice_on_failures()
          "`pi` was started in a container, in `unshare` or in a similar environment, where paths, accounts or processes are not those of "
          "the host.",
          "Run `pi` from an ordinary shell of this host.",
-         "To use pi-agent inside a container, install it there: `docs/platforms/methods.md`."},
+         "To use pi-agent inside a container, install it there: `docs/platforms/containers.md`."},
         {"E77-caller", "denied: … an agent's own account\ndenied: uid … is not in the user database of this host",
          "The account that started `pi` cannot be a user of it: it is an agent's own, unknown to the host, or in root's group.",
          "Run `pi` from your own account.", "Correct the account that the message names."},
@@ -166,7 +166,8 @@ const std::vector<Advice> &advice_on_failures()
         {"E78-agent", "the agent … cannot be run",
          "The program that `agent.binary` names is missing, cannot be executed, or is not readable for the agent.",
          "Ask the administrator.",
-         "Install the agent, or correct `agent.binary`. Then run `sudo pi-agentctl apply` and `sudo pi-agentctl doctor`."},
+         "Run `sudo pi-agentctl install-agent`, or correct `agent.binary`. Then run `sudo pi-agentctl apply` and `sudo pi-agentctl "
+         "doctor`."},
         {"E78-account", "the agent's account … does not exist\nthe agent's account … is in the group …",
          "The agent runs as an account of its own. It is missing, or it has rights that it must not have.", "Ask the administrator.",
          "Run `sudo pi-agentctl apply`, which creates accounts. Take the account out of the group that the message names."},

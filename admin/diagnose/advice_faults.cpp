@@ -40,7 +40,7 @@ const std::vector<Advice> &advice_on_faults()
         {"state", "", "The state directory, or a directory of it, lies on a network file system, where locks and owners are not reliable.",
          "", "Mount a local file system at `/var/lib/pi-agent`."},
         {"root", "", "A root lies on a file system that does not support id-mapped mounts.", "Work in another root.",
-         "Move the root. `docs/platforms/README.md` lists the file systems."},
+         "Move the root. `docs/platforms/file-systems.md` lists the file systems."},
         {"link", "",
          "A symlink in files that `pi` reads as the user leads out of a root, where an agent can have made it. `pi` does not follow "
          "it.",
