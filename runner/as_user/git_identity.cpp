@@ -74,7 +74,7 @@ public:
                 " or " + std::to_string(git_settings_size / 1024) + " KiB of them are copied");
         if (has_secret_)
             found_.once.emplace_back("settings of yours with a password or token in an address are ignored in a session; give the agent's "
-                                     "git a token of its own (docs/concepts/projects.md)");
+                                     "git a token of its own (docs/concepts/git-in-a-session.md)");
         look_at(repository);
         return std::move(found_);
     }

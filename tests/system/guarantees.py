@@ -20,7 +20,7 @@ For two questions the canary only says whether this host has something:
   system-call filter refuses it. `doctor` says so
   ([versions](../platforms/README.md), [in a container](../platforms/methods.md)).
 - **Debuggers.** They work where more than the account separates sessions
-  ([why](../decisions/0034-debuggers.md)).
+  ([kernels](../platforms/kernels.md#debuggers)).
 
 """
 

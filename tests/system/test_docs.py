@@ -23,7 +23,6 @@ ELSEWHERE = {
     r"(sudo )?meson |clang-tidy": "tests/machine/cache.py",
     r"sudo tests/bench/": "tests/bench",
     r"sudo tests/fuzz/long": "tests/fuzz/rounds.py",
-    r"sudo pi-agentctl (install-agent|agent)": "tests/system/test_install_agent.py",
     r"sudo pi-agentctl edit": "tests/system/test_policy_commands.py",
     r"sudo pi-agentctl (install-agent|agent )": "tests/system/test_install_agent.py",
     r"sudo pi-agentctl remove --state": "tests/system/test_remove.py",

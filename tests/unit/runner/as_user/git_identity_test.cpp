@@ -120,7 +120,7 @@ TEST_CASE("what starts no program passes, and files are copied" * doctest::skip(
     host.write("home/.config/git/attributes", "*.x binary\n");
     CHECK(host.passing() == "core.autocrlf=input alias.st=status rerere.enabled core.attributesfile:*.x binary\n core.excludesfile:*.o\n "
                             "once: settings of yours with a password or token in an address are ignored in a session; give the "
-                            "agent's git a token of its own (docs/concepts/projects.md)");
+                            "agent's git a token of its own (docs/concepts/git-in-a-session.md)");
     host.write("home/ignored", std::string(git_file_copy_limit + 1, 'x'));
     CHECK(contains(host.passing(), "core.excludesfile: " + host.home + "/ignored is left out: "));
     std::filesystem::remove(host.home + "/ignored");
