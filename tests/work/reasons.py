@@ -10,7 +10,7 @@ NO_SET_ID_FILES = Difference(
 )
 ONE_GROUP = Difference(
     "`chgrp` to another group of yours fails. `mv` and `cp -a` to another file system lose such a group, and with it a directory's set-gid bit",
-    "The agent's account is in its own group alone. A session has one group of yours at most: the one whose entry in the policy grants the root.",
+    "The agent's account is in its own group alone. Of your groups a session has the primary one, and the one whose entry in the policy grants the root.",
     "Make the directory set-gid, so that new files get its group. Or run `chgrp` outside.",
     "groups that are not",
 )
