@@ -136,6 +136,16 @@ bool is_missing(const std::string &file)
     return ::access(file.c_str(), F_OK) != 0 && errno == ENOENT;
 }
 
+std::vector<PolicySource> read_sources(const std::string &main_file, const std::optional<std::string> &user = std::nullopt)
+{
+    try {
+        return read_policy_sources(main_file, user);
+    } catch (const PolicyError &error) {
+        if (is_missing(main_file)) throw PolicyError(error.diagnostics(), FailureKind::no_policy);
+        throw;
+    }
+}
+
 } // namespace
 
 Policy parse_policy(const std::vector<PolicySource> &sources)
@@ -158,14 +168,14 @@ PolicyReading read_policy_as_far_as_possible(const std::string &main_file)
 
 Policy load_policy(const std::string &main_file)
 {
-    return parse(read_policy_sources(main_file), {has_user_files(main_file), {}});
+    return parse(read_sources(main_file), {has_user_files(main_file), {}});
 }
 
 Policy load_policy_for(const std::string &main_file, const std::string &user)
 {
     UserFiles files{has_user_files(main_file), {}};
     if (files.are_possible) files.has_unread = [&](const std::string &other) { return other != user && has_user_file(main_file, other); };
-    return parse(read_policy_sources(main_file, user), files);
+    return parse(read_sources(main_file, user), files);
 }
 
 Policy load_policy_to_start(const std::string &main_file, const std::string &user)
@@ -175,10 +185,7 @@ Policy load_policy_to_start(const std::string &main_file, const std::string &use
     } catch (const PolicyError &error) {
         const auto &found = error.diagnostics();
         const auto in_text = [](const Diagnostic &one) { return one.where.line > 0 || !one.key.empty(); };
-        if (std::none_of(found.begin(), found.end(), in_text)) {
-            if (is_missing(main_file)) throw PolicyError(found, FailureKind::no_policy);
-            throw;
-        }
+        if (std::none_of(found.begin(), found.end(), in_text)) throw;
         const auto is_own = [&](const Diagnostic &one) { return user_of_file(one.where.file, main_file).has_value(); };
         const bool is_users_alone = std::all_of(found.begin(), found.end(), is_own);
         const std::string count = found.size() == 1                 ? "1 error"

@@ -173,6 +173,12 @@ TEST_CASE("a start reads its own user's file alone, and decides as the whole pol
         CHECK(told("bob") == "nothing");
         std::filesystem::rename(file, file + ".away");
         CHECK(doctest::String(told("bob").c_str()) == doctest::Contains("ask the administrator to write one"));
+        try {
+            static_cast<void>(load_policy(file));
+            FAIL("a policy that is not there was read");
+        } catch (const PolicyError &error) {
+            CHECK(error.kind() == FailureKind::no_policy);
+        }
         std::filesystem::rename(file + ".away", file);
         directory.write("users.d/bob.yaml", "rots: [/srv/b]\nnonsense: 1\n");
         CHECK(told("bob") == "the administrator's policy has 3 errors, so you cannot start pi. Ask them to run: pi-agentctl check");
