@@ -6,10 +6,8 @@
 #include "common/policy/yaml/yaml_tree.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <map>
 #include <optional>
-#include <unistd.h>
 #include <utility>
 
 namespace pi_agent {
@@ -131,21 +129,6 @@ UserFiles user_files_of(const std::vector<PolicySource> &sources)
     return {has_files, {}};
 }
 
-bool is_missing(const std::string &file)
-{
-    return ::access(file.c_str(), F_OK) != 0 && errno == ENOENT;
-}
-
-std::vector<PolicySource> read_sources(const std::string &main_file, const std::optional<std::string> &user = std::nullopt)
-{
-    try {
-        return read_policy_sources(main_file, user);
-    } catch (const PolicyError &error) {
-        if (is_missing(main_file)) throw PolicyError(error.diagnostics(), FailureKind::no_policy);
-        throw;
-    }
-}
-
 } // namespace
 
 Policy parse_policy(const std::vector<PolicySource> &sources)
@@ -168,14 +151,14 @@ PolicyReading read_policy_as_far_as_possible(const std::string &main_file)
 
 Policy load_policy(const std::string &main_file)
 {
-    return parse(read_sources(main_file), {has_user_files(main_file), {}});
+    return parse(read_policy_sources(main_file), {has_user_files(main_file), {}});
 }
 
 Policy load_policy_for(const std::string &main_file, const std::string &user)
 {
     UserFiles files{has_user_files(main_file), {}};
     if (files.are_possible) files.has_unread = [&](const std::string &other) { return other != user && has_user_file(main_file, other); };
-    return parse(read_sources(main_file, user), files);
+    return parse(read_policy_sources(main_file, user), files);
 }
 
 Policy load_policy_to_start(const std::string &main_file, const std::string &user)

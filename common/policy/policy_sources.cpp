@@ -109,7 +109,7 @@ std::vector<PolicySource> read_policy_sources(const std::string &main_file, cons
 {
     Problems problems;
     auto sources = read_policy_sources(main_file, user, problems);
-    problems.throw_if_any();
+    if (!problems.empty()) throw PolicyError(problems.all(), is_there(main_file) ? FailureKind::invalid_policy : FailureKind::no_policy);
     return sources;
 }
 

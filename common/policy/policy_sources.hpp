@@ -33,7 +33,7 @@ bool has_user_file(const std::string &main_file, const std::string &user);
 
 // The texts of `main_file`, policy.d/*.yaml and users.d/*.yaml beside it, in this order, read through trusted paths
 // (common/host/trusted_file.hpp). With `user`, only that user's file of users.d, if it exists; it does not look for others. Throws
-// PolicyError.
+// PolicyError, of the kind no_policy if `main_file` is missing.
 std::vector<PolicySource> read_policy_sources(const std::string &main_file, const std::optional<std::string> &user = std::nullopt);
 // The same, but reports and leaves out a file that cannot be read.
 std::vector<PolicySource> read_policy_sources(const std::string &main_file, const std::optional<std::string> &user, Problems &problems);
