@@ -32,14 +32,18 @@ def table(head, rows):
     return "".join("| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in line) + " |\n" for line in lines) + "\n"
 
 
+def git(*arguments):
+    """What git says of this checkout, which may be somebody else's."""
+    command = ["git", "-c", f"safe.directory={SOURCE}", "-C", SOURCE, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def commit():
     """What was checked: a commit, and whether the checkout differed from it."""
-    git = ["git", "-c", f"safe.directory={SOURCE}", "-C", SOURCE]
     try:
-        name = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+        name = git("rev-parse", "HEAD")
         # The page and the rows are written by every run.
-        status = [*git, "status", "--porcelain", "--", ".", *(f":!{file.relative_to(SOURCE)}" for file in (PAGE, ROWS))]
-        changed = subprocess.run(status, capture_output=True, text=True, check=True).stdout.strip()
+        changed = git("status", "--porcelain", "--", ".", *(f":!{file.relative_to(SOURCE)}" for file in (PAGE, ROWS)))
     except (OSError, subprocess.CalledProcessError):
         return "unknown: no git, or no checkout"
     return name + (" with changes that are not committed" if changed else "")

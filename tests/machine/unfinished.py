@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import assurance
@@ -18,7 +17,8 @@ from results import Results
 
 DIRECTORY = CACHE / "unfinished"
 RUN = "run.json"
-TEST = re.compile(r"tests/(?:system|attack|container|work)/test_\w+\.py")  # a file that no other suite reads but lint
+TEST = re.compile(r"tests/(?:system|attack|container|work)/test_\w+\.py")  # a file that, of other suites, only lint reads
+READS_ALL = 'glob("test_*.py")'  # in a test that looks into the tests beside it
 ALWAYS = "lint"  # takes a minute, and reads every file
 
 
@@ -57,12 +57,12 @@ class Unfinished:
         before = self.directory.name
         changed = changed_tests(before, commit)
         again = {ALWAYS, *(label for label, files in tests.items() if runs_any_of(affected(changed), files))}
-        for label in again:
-            for file in self.directory.glob("*.results"):
-                if file.name.startswith(f"{label} on "):
-                    file.unlink()
-        self.directory = self.directory.rename(DIRECTORY / commit)
+        # The change is noted first: whoever goes on after a kill between these steps still finds it.
         self.goes_on([f"{', '.join(changed)} changed since {before}: {', '.join(sorted(again))} ran again"])
+        for file in self.directory.glob("*.results"):
+            if file.name.partition(" on ")[0] in again:
+                file.unlink()
+        self.directory = self.directory.rename(DIRECTORY / commit)
 
     def once(self, results, name, act):
         """Adds what act(results) finds, unless an earlier part has it. Kept when act says that it came to its end."""
@@ -82,14 +82,9 @@ class Unfinished:
             shutil.rmtree(self.directory)
 
 
-def git(*arguments):
-    command = ["git", "-c", f"safe.directory={SOURCE}", "-C", SOURCE, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
 def changed_tests(before, commit):
     """The files that differ between two commits. Raises ValueError if one of them is more than a test, or is new, gone or renamed."""
-    lines = git("diff", "--name-status", "--no-renames", before, commit).splitlines()
+    lines = assurance.git("diff", "--name-status", "--no-renames", before, commit).splitlines()
     more = [line for line in lines if not (line.startswith("M\t") and TEST.fullmatch(line[2:]))]
     if more:
         raise ValueError(f"--continue: not only tests changed since {before}: {'; '.join(more[:5])}. Start a run without it")
@@ -97,14 +92,15 @@ def changed_tests(before, commit):
 
 
 def affected(changed):
-    """These files of tests, and those that import from them, directly or through others."""
+    """These files of tests, those that import from them, directly or through others, and those that read all files beside them."""
     texts = {str(file.relative_to(SOURCE)): file.read_text() for file in (SOURCE / "tests").glob("*/test_*.py")}
     found, before = set(changed), None
     while found != before:
         before = set(found)
         imports = re.compile(rf"^(?:from|import) (?:{'|'.join(re.escape(Path(file).stem) for file in found)})\b", re.MULTILINE)
         found |= {file for file, text in texts.items() if imports.search(text)}
-    return found
+    directories = {Path(file).parent for file in found}
+    return found | {file for file, text in texts.items() if READS_ALL in text and Path(file).parent in directories}
 
 
 def runs_any_of(found, files):

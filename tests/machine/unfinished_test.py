@@ -20,7 +20,7 @@ class Runs(unittest.TestCase):
         self.checkout = "0123"
         self.enterContext(mock.patch.object(unfinished.assurance, "commit", lambda: self.checkout))
         self.changed = "M\ttests/system/test_sync.py\n"
-        self.enterContext(mock.patch.object(unfinished, "git", lambda *_: self.changed))
+        self.enterContext(mock.patch.object(unfinished.assurance, "git", lambda *_: self.changed))
         self.enterContext(mock.patch.dict(os.environ, PI_AGENT_SEED="5"))
         self.enterContext(contextlib.redirect_stderr(io.StringIO()))
         self.ran = []
@@ -98,6 +98,17 @@ class Runs(unittest.TestCase):
         self.changed = "M\ttests/attack/test_inside.py\n"
         ran, _ = self.pieces_after_a_change({"a": ("tests/attack/test_netlink.py",), "b": ("tests/attack/test_record.py",)})
         self.assertEqual(ran, ["lint", "a"])
+
+    def test_what_reads_all_tests_beside_a_changed_one_runs_again(self):
+        self.changed = "M\ttests/attack/test_record.py\n"
+        ran, _ = self.pieces_after_a_change({"a": ("tests/attack/test_seams.py",), "b": ("tests/attack/test_netlink.py",)})
+        self.assertEqual(ran, ["lint", "a"])
+
+    def test_a_change_is_noted_before_anything_is_forgotten(self):
+        self.run_of(unfinished.begin("0123", goes_on=False), **{"lint on one": self.suite("lint")})
+        with mock.patch.object(unfinished.Path, "unlink", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+            unfinished.begin("4567", goes_on=True)
+        self.assertIn("changed since 0123", unfinished.begin("4567", goes_on=True).changes()[0])
 
     def test_after_a_change_of_more_than_tests_no_run_goes_on(self):
         for change in ("M\trunner/root/main.cpp", "M\ttests/conftest.py", "A\ttests/system/test_new.py", "D\ttests/system/test_sync.py", "M\tdocs/README.md"):
