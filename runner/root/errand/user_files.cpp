@@ -26,16 +26,16 @@ namespace {
 
 constexpr const char *ssh_inside = "run/pi-agent/ssh";
 // ssh_config(5). ssh asks no questions, tries no other key, and refuses a host that the user does not know.
-constexpr const char *config = "Host *\n"
-                               "    IdentityFile /run/pi-agent/ssh/key\n"
-                               "    IdentitiesOnly yes\n"
-                               "    IdentityAgent none\n"
-                               "    BatchMode yes\n"
-                               "    StrictHostKeyChecking yes\n"
-                               "    UserKnownHostsFile /run/pi-agent/ssh/known_hosts\n"
-                               "    GlobalKnownHostsFile none\n"
-                               "    UpdateHostKeys no\n"
-                               "    ForwardAgent no\n";
+constexpr const char *ssh_settings = "Host *\n"
+                                     "    IdentityFile /run/pi-agent/ssh/key\n"
+                                     "    IdentitiesOnly yes\n"
+                                     "    IdentityAgent none\n"
+                                     "    BatchMode yes\n"
+                                     "    StrictHostKeyChecking yes\n"
+                                     "    UserKnownHostsFile /run/pi-agent/ssh/known_hosts\n"
+                                     "    GlobalKnownHostsFile none\n"
+                                     "    UpdateHostKeys no\n"
+                                     "    ForwardAgent no\n";
 
 } // namespace
 
@@ -137,7 +137,7 @@ void show_ssh_files(const AsRoot & /*root*/, const SessionDirectory &session, co
     if (!files.key.empty()) {
         session.make_directory(ssh_inside);
         session.write_file("run/pi-agent/ssh/known_hosts", files.known_hosts);
-        session.write_file("run/pi-agent/ssh/config", config);
+        session.write_file("run/pi-agent/ssh/config", ssh_settings);
         write_key("run/pi-agent/ssh/key", files.key);
     }
     if (files.signing_key.empty()) return;
