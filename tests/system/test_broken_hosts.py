@@ -4,7 +4,7 @@ import json
 import shlex
 
 import pytest
-from launching import DEMO, PLAYING_POLICY, assert_refused, pi
+from launching import DEMO, PLAYING_POLICY, assert_refused, pi, wait_until_empty
 
 UNAVAILABLE = 69
 # A container: process 1 is not systemd, and its sockets do not exist. What follows is run as root in it.
@@ -162,13 +162,14 @@ def test_the_place_of_sessions_is_taken(method, playing):
 
 
 def test_a_project_on_a_file_system_that_cannot_map_ids(method, playing):
-    """Each method needs it, and says so by the mount's name."""
+    """Each method needs it, and says so by the mount's name. `pi` may end before the runner, which has the project open."""
     script = "mkdir -p /srv/shared/app/.old && mount -t proc none /srv/shared/app && mkdir -p /tmp/x"
     playing.root(script, check=True)
     try:
         done = pi(playing, "sh", "echo ran", cwd="/srv/shared/app")
     finally:
-        playing.root("umount /srv/shared/app; rmdir /srv/shared/app/.old /tmp/x", check=True)
+        wait_until_empty(lambda: playing.root("umount /srv/shared/app").stderr)
+        playing.root("rmdir /srv/shared/app/.old /tmp/x", check=True)
     assert done.returncode in (UNAVAILABLE, 77) and done.stdout == b"" and b"/srv/shared/app" in done.stderr, done
 
 
