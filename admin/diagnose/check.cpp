@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace pi_agent {
 
@@ -77,6 +78,7 @@ CheckReport check_policy(const std::optional<std::string> &draft, CheckScope sco
     CheckReport report;
     report.entries = reading.policy.users.size();
     report.enabled = reading.policy.wrapper.enable;
+    report.missing = reading.missing;
     Problems problems;
     problems.add_all(reading.problems);
     if (scope == CheckScope::policy_only) {
@@ -88,7 +90,9 @@ CheckReport check_policy(const std::optional<std::string> &draft, CheckScope sco
     } else {
         report.warnings = find_warnings(reading.policy);
         if (!draft || is_installed_policy(*draft)) check_installed_files(problems);
-        report.unverified = check_host(reading.policy, Observer::self(), Means::running, problems);
+        auto found = check_host(reading.policy, Observer::self(), Means::running, problems);
+        report.unverified = std::move(found.unverified);
+        report.warnings.insert(report.warnings.end(), found.warnings.begin(), found.warnings.end());
         report.idle = idle_defaults(reading.policy);
     }
     report.errors = problems.all();
@@ -121,9 +125,10 @@ nlohmann::json to_json(const CheckReport &report)
 void run_check(const std::optional<std::string> &draft, CheckScope scope, bool json, std::ostream &out, std::ostream &warnings)
 {
     const auto report = check_policy(draft, scope);
+    const auto kind = report.missing ? FailureKind::no_policy : FailureKind::invalid_policy;
     if (json) {
         print_json(to_json(report), out);
-        if (!report.errors.empty()) throw Failure(FailureKind::invalid_policy, "the policy has errors, or this host does not fit it");
+        if (!report.errors.empty()) throw Failure(kind, "the policy has errors, or this host does not fit it");
         return;
     }
     warn(report.warnings, warnings);
@@ -133,7 +138,7 @@ void run_check(const std::optional<std::string> &draft, CheckScope scope, bool j
     }
     for (const auto &unverified : report.unverified)
         warnings << "pi-agentctl: not verified: " << unverified << '\n';
-    throw PolicyError(report.errors);
+    throw PolicyError(report.errors, kind);
 }
 
 } // namespace pi_agent

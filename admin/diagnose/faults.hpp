@@ -45,8 +45,13 @@ enum class Means { later, installed, running };
 void check_installed_files(Problems &problems);
 
 // Reports everything about this host that keeps a start from what the policy says. `problems` may hold a diagnostic about a key already;
-// then it does not look at anything that follows from that key's value.
-Unverified check_host(const Policy &policy, const Observer &observer, Means means, Problems &problems);
+// then it does not look at anything that follows from that key's value. Returns what it could not find out, and what keeps nobody from
+// starting: roots that others can exchange, that overlap, or on whose file system a start is refused.
+struct HostFindings {
+    Unverified unverified;
+    std::vector<Diagnostic> warnings;
+};
+HostFindings check_host(const Policy &policy, const Observer &observer, Means means, Problems &problems);
 
 // For a valid policy: what a start would miss of the agents' homes and the method's programs, which Means::later leaves out.
 std::vector<Diagnostic> find_what_starts_lack(const Policy &policy, const Observer &observer);
@@ -135,7 +140,8 @@ struct CheckReport {
     Unverified unverified;
     std::size_t entries = 0; // of `users`
     bool enabled = false;
-    std::string idle; // idle_defaults (admin/diagnose/explain.hpp)
+    bool missing = false; // there is no policy at all
+    std::string idle;     // idle_defaults (admin/diagnose/explain.hpp)
 };
 
 // Of the policy of this host, or of a draft, read alone from a file that need not be trusted. Judges each part as far as it can, whatever
