@@ -138,6 +138,14 @@ std::string sudoers_text(const Policy &policy, const std::string &policy_file, c
     return text;
 }
 
+void require_valid_rule(const std::string &text, SudoKind kind)
+{
+    const auto visudo = visudo_of(kind);
+    const auto result = run_program({visudo, "-c", "-f", "-"}, text);
+    if (result.status != 0)
+        throw Failure(ExitStatus::internal, visudo + " refuses the rule that was generated: " + one_line(result.output));
+}
+
 void install_sudoers(const AsRoot & /*root*/, const std::string &directory, const std::string &text, SudoKind kind,
                      const std::vector<std::string> &users, Changes &changes)
 {

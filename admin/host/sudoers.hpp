@@ -46,6 +46,9 @@ bool does_sudo_read(SudoKind kind, const std::string &path, const std::string &c
 std::string sudoers_text(const Policy &policy, const std::string &policy_file, const std::string &runner, SudoKind kind,
                          const MembersOf &members_of = group_members);
 
+// Throws Failure(internal) if the visudo of that sudo refuses it.
+void require_valid_rule(const std::string &text, SudoKind kind);
+
 // Installs `text` as `directory`/pi-agent, unless it is installed already. Writes it under a name that sudo ignores, lets visudo check it
 // alone, renames it, and checks the whole configuration again; if that fails, the former file comes back. `users` are the policy's.
 void install_sudoers(const AsRoot &root, const std::string &directory, const std::string &text, SudoKind kind,
