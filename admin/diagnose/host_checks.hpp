@@ -28,8 +28,8 @@ struct RootDanger {
     std::string problem, remedy; // empty: none
 };
 
-// Who besides root and `user` can put another directory in the root's place, or anything into the root. Pure, but for the names of
-// accounts. Groups do not count: whoever lets a group write somewhere means its members.
+// Who besides root and `user` can put another directory in the root's place, or anything into the root. Pure, except for the
+// names of accounts. Groups do not count: whoever lets a group write somewhere means its members.
 RootDanger danger_of_way(const std::vector<StepToRoot> &way, const Account &user);
 
 // The same of a root that is open, for the process that has become `user`; and whether it lies on another host. A path that changes while
@@ -43,7 +43,7 @@ struct FoundRoot {
     Position where;
 };
 
-// One warning for each root that is another one too, or lies in one: the nearest that holds it. Pure.
+// One warning for each root that is another one too, or is in one: the nearest that holds it. Pure.
 std::vector<Diagnostic> find_overlaps(std::vector<FoundRoot> roots);
 
 // --- What each start looks at first for its method, without a start.

@@ -95,7 +95,7 @@ RootDanger danger_of_root(FdRef directory, const std::string &path, const Accoun
 
 std::vector<Diagnostic> find_overlaps(std::vector<FoundRoot> roots)
 {
-    // With "/" before every other byte, what lies in a directory follows it at once.
+    // With "/" before every other byte, what is in a directory follows it at once.
     const auto before = [](const FoundRoot &one, const FoundRoot &other) {
         return std::lexicographical_compare(
             one.path.begin(), one.path.end(), other.path.begin(), other.path.end(), [](char left, char right) {

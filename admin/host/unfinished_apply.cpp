@@ -113,7 +113,7 @@ HostBefore joined(HostBefore earlier, const HostBefore &now)
     if (earlier.group == now.group) {
         earlier.had_group = earlier.had_group && now.had_group;
         add(earlier.new_members, now.new_members);
-    } else { // that of the earlier one stays, with its members: whoever made it may mean something else by now
+    } else { // the earlier one stays, with its members: whoever made it may mean something else by now
         earlier.had_group = now.had_group;
         earlier.new_members = now.new_members;
     }
