@@ -77,7 +77,7 @@ Faults find_changed_files();
 Faults find_account_faults(const AgentsOfUsers &agents);
 // Where state cannot be kept, or a root cannot be mapped.
 Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const AgentsOfUsers &agents, const Observer &observer);
-// What sessions left whose runners are gone.
+// What sessions left whose runners are gone, and an apply that was cut short.
 Faults find_leftovers(const AsRoot &root);
 
 // --- Whether sudo lets each user of the policy start the runner, exactly that, and as the policy says.

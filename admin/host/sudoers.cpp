@@ -141,7 +141,7 @@ std::string sudoers_text(const Policy &policy, const std::string &policy_file, c
     for (const auto &entry : policy.users)
         if (std::string name = who(entry); !name.empty() && (entry.is_group || !by_group.contains(entry.name)))
             names.push_back(std::move(name));
-    if (names.size() > most_lines && defence_is_on("one-sudo-line")) {
+    if (names.size() > most_lines) {
         text += fmt::format(
             "# One line for everybody but agents, because the policy would need more than {}, which sudo reads at every start.\n"
             "# The runner reads the policy, and refuses everybody whom that does not authorise.\n",
