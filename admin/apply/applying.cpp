@@ -65,17 +65,19 @@ private:
         if (!options_.dry_run) transaction_.emplace(root_);
         require_fitting();
         if (options_.dry_run) return show_plan();
-        const bool is_change = count_plan() > 0 || transaction_->was_cut_short();
+        const bool is_change = count_plan() > 0 || wanted_.before || transaction_->was_cut_short();
         transaction_->look(policy_, policy_change());
         if (transaction_->was_cut_short()) out_ << "an earlier command has not finished: this one finishes what it began\n" << std::flush;
         if (!build::is_system_managed) rule_ = read_sudoers(root_, sudoers_directory);
         if (is_change && wanted_.before) prepare(changes_);
         const bool was_tried = try_before();
         if (is_change && !wanted_.before) prepare(changes_);
+        const int prepared = changes_.count();
         enable(changes_, warnings_);
-        if (is_change || changes_.count() > 0) mark_host_changed(root_);
+        const bool has_changed = changes_.count() > prepared || transaction_->was_cut_short();
+        if (is_change) mark_host_changed(root_);
         warn(find_warnings(policy_), warnings_);
-        if (is_change || !was_tried) try_after();
+        if (has_changed || !was_tried) try_after();
         finish();
         if (changes_.count() == 0) out_ << (was_tried ? "nothing to change: this host follows the policy\n" : "nothing to do\n");
     }
