@@ -2,6 +2,7 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/diagnose/explain.hpp"
+#include "admin/host/unfinished_apply.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/text.hpp"
 #include "common/policy/policy_env.hpp"
@@ -32,6 +33,21 @@ std::vector<Diagnostic> warnings_of_text(const Policy &policy)
                             "account does",
                             "choose systemd, bwrap or podman, unless the host itself is what confines agents (docs/platforms/methods.md)"});
     return warnings;
+}
+
+// What only root can see of an apply that was cut short.
+void warn_of_unfinished(const Observer &observer, CheckReport &report)
+{
+    try {
+        if (!observer.root() || !read_unfinished(*observer.root())) return;
+    } catch (const Failure &failure) { // a damaged note: that keeps nothing else from being told
+        report.warnings.push_back({{}, "", failure.what(), ""});
+        return;
+    }
+    report.warnings.push_back({{},
+                               "",
+                               "a change of this host (apply, rollback or edit) has not finished: it was cut short, or runs just now",
+                               "'sudo pi-agentctl apply' finishes it, or goes back"});
 }
 
 PolicyReading read_for_check(const std::optional<std::string> &draft)
@@ -90,7 +106,9 @@ CheckReport check_policy(const std::optional<std::string> &draft, CheckScope sco
     } else {
         report.warnings = find_warnings(reading.policy);
         if (!draft || is_installed_policy(*draft)) check_installed_files(problems);
-        auto found = check_host(reading.policy, Observer::self(), Means::running, problems);
+        const auto observer = Observer::self();
+        warn_of_unfinished(observer, report);
+        auto found = check_host(reading.policy, observer, Means::running, problems);
         report.unverified = std::move(found.unverified);
         report.warnings.insert(report.warnings.end(), found.warnings.begin(), found.warnings.end());
         report.idle = idle_defaults(reading.policy);

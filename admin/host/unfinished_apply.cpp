@@ -160,10 +160,10 @@ HostBefore host_before_of(const std::string &text)
         if (json.at("version") != unfinished_version)
             throw Failure(ExitStatus::configuration, path_of_applied(unfinished_name) + " was written by another version of pi-agent");
         HostBefore before;
-        before.command = json.at("command");
-        before.group = json.at("group");
-        before.state_dir = json.at("state_dir");
-        before.had_group = json.at("had_group");
+        before.command = json.at("command").get<std::string>();
+        before.group = json.at("group").get<std::string>();
+        before.state_dir = json.at("state_dir").get<std::string>();
+        before.had_group = json.at("had_group").get<bool>();
         before.new_accounts = json.at("new_accounts").get<std::vector<std::string>>();
         before.new_members = json.at("new_members").get<std::vector<std::string>>();
         for (const auto &[path, rights] : json.at("places").items())
