@@ -59,7 +59,7 @@ void check_roots(const UserEntry &entry, const Account &user, const Observer &ob
             const auto &where = entry.roots[index].where;
             const auto &problem = findings[index].file_system_problem;
             roots.found.push_back({findings[index].text, user.name, key, where});
-            if (!problem.empty()) roots.dangers.push_back({where, key, "a start there is refused: " + problem, ""});
+            if (!problem.empty()) roots.dangers.push_back({where, key, "a start there may be refused: " + problem, ""});
             if (!findings[index].danger.empty()) roots.dangers.push_back({where, key, findings[index].danger, findings[index].remedy});
         }
     }

@@ -156,7 +156,8 @@ std::string sudoers_text(const Policy &policy, const std::string &policy_file, c
 void require_valid_rule(const std::string &text, SudoKind kind)
 {
     const auto visudo = visudo_of(kind);
-    const auto result = run_program({visudo, "-c", "-f", "-"}, text);
+    // The first versions of sudo-rs take "-" for a name.
+    const auto result = run_program({visudo, "-c", "-f", kind == SudoKind::rs ? "/dev/stdin" : "-"}, text);
     if (result.status != 0)
         throw Failure(ExitStatus::internal, visudo + " refuses the rule that was generated: " + one_line(result.output));
 }
