@@ -41,6 +41,8 @@ std::string first_of_account(const std::string &state_dir, Uid uid)
     const auto users = if_there([&] { return open_trusted(state_dir + "/users", O_RDONLY | O_DIRECTORY, "state directory"); });
     if (!users) return "";
     for (const auto &user : names_in(users)) {
+        struct stat kind {};
+        if (::fstatat(users.get(), user.c_str(), &kind, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(kind.st_mode)) continue; // not pi-agent's
         const auto own = open_if_there("opening " + user, users, user, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
         if (!own) continue;
         for (const auto &name : names_in(own)) {
@@ -160,8 +162,8 @@ private:
     void member(const std::string &name)
     {
         const auto found = find_account(name);
-        const auto group = find_group(before_.group);
-        if (!found || !group || std::find(found->groups.begin(), found->groups.end(), group->value()) == found->groups.end()) return;
+        const auto agents = find_group(before_.group);
+        if (!found || !agents || std::find(found->groups.begin(), found->groups.end(), agents->value()) == found->groups.end()) return;
         changes_.make("take " + name + " out of the group " + before_.group, [&] {
             const auto result = run_program({"gpasswd", "-d", name, before_.group});
             if (result.status != 0)

@@ -17,13 +17,17 @@ MANY = ATTACK_POLICY.read_text().replace("users:\n", "users:\n" + "".join(f"  {n
 
 @pytest.fixture(scope="module", autouse=True)
 def many_users(product, weak):
-    lines = "".join(f"{name}:x:{FIRST_UID + number}:{FIRST_UID}::/nonexistent:/bin/sh\n" for number, name in enumerate(PEOPLE))
+    numbers = dict(enumerate(PEOPLE, FIRST_UID))
+    accounts = "".join(f"{name}:x:{number}:{number}::/nonexistent:/bin/sh\n" for number, name in numbers.items())
+    groups = "".join(f"{name}:x:{number}:\n" for number, name in numbers.items())
     for target in (product, weak):
-        target.machine.root("cp -a /etc/passwd /root/passwd-before && cat >>/etc/passwd", input=lines.encode(), check=True)
+        target.machine.root("cp -a /etc/passwd /etc/group /root/", check=True)
+        target.machine.root("cat >>/etc/passwd", input=accounts.encode(), check=True)
+        target.machine.root("cat >>/etc/group", input=groups.encode(), check=True)
         target.machine.install_policy(MANY)
     yield
     for target in (product, weak):
-        target.machine.root("mv /root/passwd-before /etc/passwd", check=True)
+        target.machine.root("cd /root && mv passwd group /etc/", check=True)
         target.machine.install_policy(ATTACK_POLICY.read_text())
 
 
