@@ -15,8 +15,8 @@ DIRECTORIES = (APPLIED, "/etc/sudoers.d", "/etc/pi-agent")
 UNAVAILABLE, INVALID, CHANGED = 69, 78, 75
 STOPPED = PLAYING_POLICY + "wrapper: {enable: false}\n"
 OTHER = PLAYING_POLICY + "box_notes: false\n"
-# A new account, another owner of the agent's program, and another sudo rule.
-MORE = PLAYING_POLICY.replace("users:\n", "users:\n  eve: {roots: [/srv/devs], run_as: helper}\n") + "wrapper: {hide_direct_binary: false}\n"
+# A new account, another owner of the agent's program, and another sudo rule. The trial is alice's, so the new account has no files yet.
+MORE = PLAYING_POLICY.replace('  "%devs":\n', '  eve: {roots: [/srv/devs], run_as: helper}\n  "%devs":\n') + "wrapper: {hide_direct_binary: false}\n"
 assert MORE.count("helper") == 1
 
 
