@@ -1,6 +1,7 @@
 // The commands that change the host: apply, remove, rollback, init, edit; and what they print before a change.
 #pragma once
 
+#include "admin/host/root_files.hpp"
 #include "common/host/account.hpp"
 
 #include <optional>
@@ -13,23 +14,23 @@ namespace pi_agent {
 // --- pi-agentctl apply: makes the host follow the policy.
 
 struct ApplyOptions {
-    bool dry_run = false;       // only say what would change
-    bool try_sandbox = true;    // with a session of the canary
-    bool files_changed = false; // the same command has just changed the policy's files
+    bool dry_run = false;    // only say what would change
+    bool try_sandbox = true; // with a session of the canary
 };
 
-// Root only. Prints each change on `out`; a second run has nothing to do. Ends the sessions that the policy does not allow any more, and
-// keeps the policy for a rollback (admin/host/root_files.hpp). Throws before the first change if check finds anything wrong, or if the
-// sandbox does not hold in a session of a user who can start pi already (admin/diagnose/faults.hpp). A later failure leaves the steps
-// before it done, and no new sudo rule. If anything was changed, or nobody could start pi before, it tries the sandbox at the end. If the
-// sandbox does not hold then, it puts the former sudo rule back and throws Failure (unavailable).
-void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &warnings);
+// Root only. Prints each change on `out`; a second run has nothing to do. Plans all changes first, and tries the sandbox in a session of a
+// user who can start pi already (admin/diagnose/faults.hpp): throws before the first change if a start could not work. If anything was
+// changed, or nobody could start pi before, it tries the sandbox again at the end. What fails after the first change goes back by itself;
+// after a kill, the next apply finishes it or goes back (admin/host/unfinished_apply.hpp). Ends the sessions that the policy does not allow
+// any more, first and whatever else is wrong, and keeps the policy for a rollback. `before`: the files that the same command has just
+// replaced, which come back if it fails; sessions then end last.
+void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &warnings, std::optional<PolicyFiles> before = {});
 
 // --- pi-agentctl rollback: the policy that was applied before becomes the installed one again, and is applied.
 
 // If the installed policy is not the one that was last applied, the last applied one comes back; otherwise the one that was applied before
-// it. So a second rollback takes the first one back. Shows the difference, asks unless `yes`, and checks before it writes anything. Throws
-// Nothing if there is no earlier policy.
+// it. So a second rollback takes the first one back. Shows the difference, asks unless `yes`, and checks before it writes anything. If it
+// fails, the files that it replaced come back. Throws Nothing if there is no earlier policy.
 void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std::ostream &warnings);
 
 // --- pi-agentctl remove: undoes what apply did to this host.

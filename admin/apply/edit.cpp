@@ -11,6 +11,7 @@
 #include "common/policy/yaml/yaml_tree.hpp"
 
 #include <algorithm>
+#include <exception>
 
 namespace pi_agent {
 
@@ -116,6 +117,31 @@ std::string edit_until_good(const Draft &draft, const PolicyFiles &files, const 
     }
 }
 
+// Unless the text is in force, or somebody else has begun another draft.
+void best_effort_keep_draft(const AsRoot &root, const Draft &draft, const std::string &text, std::ostream &warnings)
+{
+    try {
+        const auto lock = take_edit_lock(root);
+        if (draft.exists() || find_text(read_policy_sources(policy_path), draft.file()) == text) return;
+        draft.write(text);
+        warnings << "pi-agentctl: your draft is " << draft.path() << ", and 'pi-agentctl edit' continues with it\n";
+    } catch (const std::exception &failure) {
+        warnings << "pi-agentctl: warning: your changes are not kept as a draft: " << failure.what() << '\n';
+    }
+}
+
+// If that fails, the policy of before comes back, and what was written is a draft again.
+void apply_edit(const AsRoot &root, const Draft &draft, const PolicyFiles &before, const std::string &text, std::ostream &out,
+                std::ostream &warnings)
+{
+    try {
+        run_apply({}, out, warnings, before);
+    } catch (const std::exception &) {
+        best_effort_keep_draft(root, draft, text, warnings);
+        throw;
+    }
+}
+
 } // namespace
 
 void run_edit(const std::optional<std::string> &name, std::ostream &out, std::ostream &warnings)
@@ -154,7 +180,7 @@ void run_edit(const std::optional<std::string> &name, std::ostream &out, std::os
     draft.remove();
     lock.reset();
     out << "the policy is changed\n" << std::flush;
-    if (ask_letter("Apply it now? (y or n)", "yn") == 'y') return run_apply({}, out, warnings);
+    if (ask_letter("Apply it now? (y or n)", "yn") == 'y') return apply_edit(*observer.root(), draft, files, text, out, warnings);
     out << "it says who may start what from now on; people who were added or removed, and changes of agent, wrapper and run_as, need "
            "'pi-agentctl apply'\n";
 }

@@ -5,6 +5,7 @@
 #include "admin/host/agent_binary.hpp"
 #include "admin/host/root_files.hpp"
 #include "admin/host/sudoers.hpp"
+#include "admin/host/unfinished_apply.hpp"
 #include "admin/programs/program.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"
@@ -17,7 +18,6 @@
 
 #include <cerrno>
 #include <fmt/format.h>
-#include <pwd.h>
 #include <set>
 #include <sys/stat.h>
 
@@ -62,34 +62,13 @@ void tell_hidden(const AsRoot &root, const Policy &policy, std::ostream &out)
             << command_on("chmod 0755", place->path, "open it") << '\n';
 }
 
-// Apply made these: systemd-sysusers gave them the state directory as their home, and no shell. It leaves accounts that somebody else made.
-std::vector<std::string> made_accounts(const Policy &policy)
-{
-    std::vector<std::string> names;
-    ::setpwent();                              // NOLINT(concurrency-mt-unsafe): this program has one thread
-    while (const auto *entry = ::getpwent()) { // NOLINT(concurrency-mt-unsafe)
-        const std::string shell = entry->pw_shell;
-        const std::string purpose = entry->pw_gecos;
-        const bool ours = entry->pw_dir == policy.agent.state_dir && purpose.compare(0, 8, "pi-agent") == 0 && entry->pw_uid != 0;
-        if (ours && shell.substr(shell.rfind('/') + 1) == "nologin") names.emplace_back(entry->pw_name);
-    }
-    ::endpwent(); // NOLINT(concurrency-mt-unsafe)
-    return names;
-}
-
 void remove_accounts(const Policy &policy, Changes &changes)
 {
-    const auto remove = [&changes](const char *program, const std::string &what, const std::string &name) {
-        changes.make("remove the " + what + name, [&] {
-            const auto result = run_program({program, name});
-            if (result.status != 0)
-                throw Failure(ExitStatus::system_failure, "cannot remove the " + what + name + ": " + one_line(result.output));
-        });
-    };
-    for (const auto &name : made_accounts(policy))
-        remove("userdel", "account ", name);
+    for (const auto &name : made_accounts(policy.agent.state_dir))
+        changes.make("remove the account " + name, [&] { remove_account(name); });
     const auto found = find_group(policy.agent.group); // it may have gone with the account of its name
-    if (found && policy.agent.create_user && found->value() < 1000) remove("groupdel", "group ", policy.agent.group);
+    if (found && policy.agent.create_user && found->value() < 1000)
+        changes.make("remove the group " + policy.agent.group, [&] { remove_group(policy.agent.group); });
 }
 
 std::string question_of(const RemoveOrder &order)
@@ -124,7 +103,10 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
         remove_sudoers(root, sudoers_directory, changes);
     else
         out << "the sudo rule stays: the configuration of this system brings it\n";
-    if (!order.dry_run) mark_host_changed(root); // a start that is under way either sees this, or is a session here
+    if (!order.dry_run) {
+        remove_unfinished(root); // an apply that waits for its trial, or that was killed, has nothing to go back to any more
+        mark_host_changed(root); // a start that is under way either sees this, or is a session here
+    }
     require_no_session(root, "it was started meanwhile; nobody can start another now: pi-agentctl stop --all, and run this again");
     stop_empty_scopes(root, changes, out);
     const auto places = order.accounts ? places_of_group(root, policy) : std::set<std::string>(); // before the notes of these go

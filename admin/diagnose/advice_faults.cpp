@@ -47,6 +47,8 @@ const std::vector<Advice> &advice_on_faults()
          "Remove the link, or replace it by a copy.", ""},
         {"leftovers", "", "Sessions whose runner was killed left directories.", "",
          "The next start of `pi` removes them. `journalctl PI_AGENT_EVENT=problem` shows why they are there."},
+        {"unfinished", "", "An `apply`, `rollback` or `edit` was killed before its end, or runs just now.", "",
+         "Run `sudo pi-agentctl apply`. It finishes the change, or puts the host back as it was before."},
         {"doctor", "", "`doctor` could not look at something.", "", "Read the fault: it names what failed."},
         {"sandbox", "", "The sandbox could not be tried, because the user of `--user` has no usable root.", "",
          "Name another user, or create the root."},

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 namespace pi_agent {
@@ -198,8 +199,9 @@ nlohmann::json to_json(const CanaryReport &report)
 std::vector<std::string> users_of(const Policy &policy)
 {
     std::vector<std::string> names;
+    std::set<std::string> known; // a policy may have a hundred thousand users
     const auto add = [&](const std::string &name) {
-        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+        if (known.insert(name).second) names.push_back(name);
     };
     for (const auto &entry : policy.users) {
         if (!entry.is_group) {

@@ -2,6 +2,7 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/diagnose/explain.hpp"
+#include "admin/host/unfinished_apply.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/text.hpp"
 #include "common/policy/policy_env.hpp"
@@ -12,6 +13,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace pi_agent {
 
@@ -31,6 +33,21 @@ std::vector<Diagnostic> warnings_of_text(const Policy &policy)
                             "account does",
                             "choose systemd, bwrap or podman, unless the host itself is what confines agents (docs/platforms/methods.md)"});
     return warnings;
+}
+
+// What only root can see of an apply that was cut short.
+void warn_of_unfinished(const Observer &observer, CheckReport &report)
+{
+    try {
+        if (!observer.root() || !read_unfinished(*observer.root())) return;
+    } catch (const Failure &failure) { // a damaged note: that keeps nothing else from being told
+        report.warnings.push_back({{}, "", failure.what(), ""});
+        return;
+    }
+    report.warnings.push_back({{},
+                               "",
+                               "a change of this host (apply, rollback or edit) has not finished: it was cut short, or runs just now",
+                               "'sudo pi-agentctl apply' finishes it, or goes back"});
 }
 
 PolicyReading read_for_check(const std::optional<std::string> &draft)
@@ -77,6 +94,7 @@ CheckReport check_policy(const std::optional<std::string> &draft, CheckScope sco
     CheckReport report;
     report.entries = reading.policy.users.size();
     report.enabled = reading.policy.wrapper.enable;
+    report.missing = reading.missing;
     Problems problems;
     problems.add_all(reading.problems);
     if (scope == CheckScope::policy_only) {
@@ -88,7 +106,11 @@ CheckReport check_policy(const std::optional<std::string> &draft, CheckScope sco
     } else {
         report.warnings = find_warnings(reading.policy);
         if (!draft || is_installed_policy(*draft)) check_installed_files(problems);
-        report.unverified = check_host(reading.policy, Observer::self(), Means::running, problems);
+        const auto observer = Observer::self();
+        warn_of_unfinished(observer, report);
+        auto found = check_host(reading.policy, observer, Means::running, problems);
+        report.unverified = std::move(found.unverified);
+        report.warnings.insert(report.warnings.end(), found.warnings.begin(), found.warnings.end());
         report.idle = idle_defaults(reading.policy);
     }
     report.errors = problems.all();
@@ -121,9 +143,10 @@ nlohmann::json to_json(const CheckReport &report)
 void run_check(const std::optional<std::string> &draft, CheckScope scope, bool json, std::ostream &out, std::ostream &warnings)
 {
     const auto report = check_policy(draft, scope);
+    const auto kind = report.missing ? FailureKind::no_policy : FailureKind::invalid_policy;
     if (json) {
         print_json(to_json(report), out);
-        if (!report.errors.empty()) throw Failure(FailureKind::invalid_policy, "the policy has errors, or this host does not fit it");
+        if (!report.errors.empty()) throw Failure(kind, "the policy has errors, or this host does not fit it");
         return;
     }
     warn(report.warnings, warnings);
@@ -133,7 +156,7 @@ void run_check(const std::optional<std::string> &draft, CheckScope scope, bool j
     }
     for (const auto &unverified : report.unverified)
         warnings << "pi-agentctl: not verified: " << unverified << '\n';
-    throw PolicyError(report.errors);
+    throw PolicyError(report.errors, kind);
 }
 
 } // namespace pi_agent

@@ -45,8 +45,13 @@ enum class Means { later, installed, running };
 void check_installed_files(Problems &problems);
 
 // Reports everything about this host that keeps a start from what the policy says. `problems` may hold a diagnostic about a key already;
-// then it does not look at anything that follows from that key's value.
-Unverified check_host(const Policy &policy, const Observer &observer, Means means, Problems &problems);
+// then it does not look at anything that follows from that key's value. Returns what it could not find out, and what keeps nobody from
+// starting: roots that others can exchange, that overlap, or on whose file system a start is refused.
+struct HostFindings {
+    Unverified unverified;
+    std::vector<Diagnostic> warnings;
+};
+HostFindings check_host(const Policy &policy, const Observer &observer, Means means, Problems &problems);
 
 // For a valid policy: what a start would miss of the agents' homes and the method's programs, which Means::later leaves out.
 std::vector<Diagnostic> find_what_starts_lack(const Policy &policy, const Observer &observer);
@@ -72,7 +77,7 @@ Faults find_changed_files();
 Faults find_account_faults(const AgentsOfUsers &agents);
 // Where state cannot be kept, or a root cannot be mapped.
 Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const AgentsOfUsers &agents, const Observer &observer);
-// What sessions left whose runners are gone.
+// What sessions left whose runners are gone, and an apply that was cut short.
 Faults find_leftovers(const AsRoot &root);
 
 // --- Whether sudo lets each user of the policy start the runner, exactly that, and as the policy says.
@@ -135,7 +140,8 @@ struct CheckReport {
     Unverified unverified;
     std::size_t entries = 0; // of `users`
     bool enabled = false;
-    std::string idle; // idle_defaults (admin/diagnose/explain.hpp)
+    bool missing = false; // there is no policy at all
+    std::string idle;     // idle_defaults (admin/diagnose/explain.hpp)
 };
 
 // Of the policy of this host, or of a draft, read alone from a file that need not be trusted. Judges each part as far as it can, whatever

@@ -2,6 +2,7 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/diagnose/explain.hpp"
+#include "admin/diagnose/host_checks.hpp"
 #include "admin/host/accounts.hpp"
 #include "admin/host/agent_binary.hpp"
 #include "common/base/build_settings.hpp"
@@ -12,8 +13,6 @@
 #include "common/policy/policy_sources.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/method/method_program.hpp"
-#include "runner/root/method/systemd_bus.hpp"
 #include "runner/root/view/root_tree.hpp"
 
 #include <cerrno>
@@ -21,6 +20,7 @@
 #include <map>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace pi_agent {
 
@@ -39,7 +39,13 @@ bool report(const Position &where, const char *key, const char *remedy, Problems
     }
 }
 
-void check_roots(const UserEntry &entry, const Account &user, const Observer &observer, Problems &problems, Unverified &unverified)
+struct RootFindings {
+    std::vector<FoundRoot> found;
+    std::vector<Diagnostic> dangers;
+};
+
+void check_roots(const UserEntry &entry, const Account &user, const Observer &observer, Problems &problems, Unverified &unverified,
+                 RootFindings &roots)
 {
     const auto findings = observer.resolve_roots(entry.roots, user);
     for (std::size_t index = 0; index < findings.size(); ++index) {
@@ -49,11 +55,18 @@ void check_roots(const UserEntry &entry, const Account &user, const Observer &ob
             problems.add(entry.roots[index].where, key, findings[index].text, "");
         } else if (findings[index].kind == Finding::Kind::unknown) {
             unverified.push_back(fmt::format("{} ({}): {}", key, entry.roots[index].text, findings[index].text));
+        } else {
+            const auto &where = entry.roots[index].where;
+            const auto &problem = findings[index].file_system_problem;
+            roots.found.push_back({findings[index].text, user.name, key, where});
+            if (!problem.empty()) roots.dangers.push_back({where, key, "a start there may be refused: " + problem, ""});
+            if (!findings[index].danger.empty()) roots.dangers.push_back({where, key, findings[index].danger, findings[index].remedy});
         }
     }
 }
 
-void check_entry(const Policy &policy, const UserEntry &entry, const Observer &observer, Problems &problems, Unverified &unverified)
+void check_entry(const Policy &policy, const UserEntry &entry, const Observer &observer, Problems &problems, Unverified &unverified,
+                 RootFindings &roots)
 {
     const auto key = entry_key(entry);
     if (!is_account_name(entry.name)) return; // reported already
@@ -75,7 +88,7 @@ void check_entry(const Policy &policy, const UserEntry &entry, const Observer &o
     } else if (user->uid == Uid(0)) {
         problems.add(entry.where, key, quote(entry.name) + " is root under another name (uid 0)", "name an ordinary account");
     } else {
-        check_roots(entry, *user, observer, problems, unverified);
+        check_roots(entry, *user, observer, problems, unverified, roots);
         check_named_files(policy, entry, user, observer, problems, unverified);
     }
 }
@@ -192,43 +205,6 @@ void check_accounts(Policy policy, Means means, Problems &problems, Unverified &
     if (means != Means::later) check_homes(policy, problems, unverified);
 }
 
-constexpr const char *method_key = "sandbox.method";
-
-bool check_programs(const SandboxPolicy &sandbox, Problems &problems)
-{
-    bool all_there = true;
-    for (const auto &program : programs_of(sandbox.method)) {
-        const bool is_there = report(sandbox.where, method_key, "", problems, [&] {
-            if (const auto problem = problem_of_program(sandbox.method, program)) throw Failure(ExitStatus::unavailable, *problem);
-        });
-        all_there = all_there && is_there;
-    }
-    return all_there;
-}
-
-void require_running(const AsRoot &root, const SandboxPolicy &sandbox)
-{
-    if (has_unit(sandbox.method)) systemd_features(SystemdBus::version_for_anybody());
-    if (sandbox.method == SandboxMethod::bwrap) require_bwrap(root);
-    if (sandbox.method == SandboxMethod::docker) require_docker(root, sandbox);
-}
-
-// Looks at what each start looks at first, without a start.
-void check_method(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified)
-{
-    const auto &sandbox = policy.sandbox;
-    if (problems.has_within("sandbox")) return; // the wanted method is not known
-    const bool has_programs = check_programs(sandbox, problems);
-    if (means == Means::installed || !has_programs) return;
-    if (!observer.root()) {
-        unverified.push_back(fmt::format("{} ({}): only root can ask for all that it needs", method_key, to_string(sandbox.method)));
-        return;
-    }
-    report(sandbox.where, method_key, "", problems, [&] { require_running(*observer.root(), sandbox); });
-    if (sandbox.method != SandboxMethod::bwrap || problems.has_within("network")) return;
-    report(policy.network.where, "network", "", problems, [&] { require_bwrap_network(*observer.root(), policy.network); });
-}
-
 } // namespace
 
 void check_installed_files(Problems &problems)
@@ -247,11 +223,16 @@ void check_installed_files(Problems &problems)
             check_readable_by_all(files + "/" + name, S_IROTH, "a+r", problems);
 }
 
-Unverified check_host(const Policy &policy, const Observer &observer, Means means, Problems &problems)
+HostFindings check_host(const Policy &policy, const Observer &observer, Means means, Problems &problems)
 {
-    Unverified unverified;
+    HostFindings findings;
+    auto &unverified = findings.unverified;
+    RootFindings roots;
     for (const auto &entry : policy.users)
-        check_entry(policy, entry, observer, problems, unverified);
+        check_entry(policy, entry, observer, problems, unverified, roots);
+    findings.warnings = std::move(roots.dangers);
+    const auto overlaps = find_overlaps(std::move(roots.found));
+    findings.warnings.insert(findings.warnings.end(), overlaps.begin(), overlaps.end());
     if (!problems.has("agent") && !problems.has("agent.binary") && !check_agent_binary(policy, problems))
         unverified.push_back("agent.binary (" + policy.agent.binary + "): only root can look at it, for it is hidden");
     check_accounts(policy, means, problems, unverified);
@@ -259,7 +240,7 @@ Unverified check_host(const Policy &policy, const Observer &observer, Means mean
     check_env_files(policy, observer, problems, unverified);
     check_view(policy, observer, problems, unverified);
     check_limits(policy, problems);
-    return unverified;
+    return findings;
 }
 
 std::vector<Diagnostic> find_what_starts_lack(const Policy &policy, const Observer &observer)

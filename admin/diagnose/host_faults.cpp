@@ -3,6 +3,7 @@
 
 #include "admin/host/agent_binary.hpp"
 #include "admin/host/root_files.hpp"
+#include "admin/host/unfinished_apply.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
@@ -262,6 +263,9 @@ Faults find_leftovers(const AsRoot &root)
         if (failure.error_number() != ENOENT) throw; // no session since the host was started
     }
     Faults faults;
+    if (read_unfinished(root))
+        faults.push_back({"unfinished", "a change of this host (apply, rollback or edit) has not finished: it was cut short, or runs just now",
+                          apply});
     if (!orphans.empty())
         faults.push_back(
             {"leftovers",

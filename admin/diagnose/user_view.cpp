@@ -1,6 +1,7 @@
 // Looks with a user's rights.
 #include "admin/diagnose/user_view.hpp"
 
+#include "admin/diagnose/host_checks.hpp"
 #include "common/base/error.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/decide/user_paths.hpp"
@@ -48,7 +49,11 @@ Finding find_root(const RootSpec &root, const Account &user)
     const auto result = resolve_root(root, user);
     if (const auto *problem = std::get_if<RootProblem>(&result)) return {Finding::Kind::unusable, problem->text};
     const auto &resolved = std::get<ResolvedRoot>(result);
-    return found_at(resolved.fd, resolved.path);
+    auto finding = found_at(resolved.fd, resolved.path);
+    auto danger = danger_of_root(resolved.fd, resolved.path, user);
+    finding.danger = std::move(danger.problem);
+    finding.remedy = std::move(danger.remedy);
+    return finding;
 }
 
 Finding find_directory(const std::string &path)
@@ -68,7 +73,8 @@ std::vector<Finding> ask_in_child(const AsRoot &root, const Account &user, const
             const auto finding = question();
             Encoder answer;
             answer.number(finding.kind == Finding::Kind::usable ? 1 : 0).text(finding.text);
-            send_answer(channel, answer.number(finding.mount).text(finding.file_system_problem).bytes());
+            answer.number(finding.mount).text(finding.file_system_problem);
+            send_answer(channel, answer.text(finding.danger).text(finding.remedy).bytes());
         }
     });
     std::vector<Finding> findings;
@@ -76,7 +82,7 @@ std::vector<Finding> ask_in_child(const AsRoot &root, const Account &user, const
         const auto packet = child.receive();
         Decoder answer(packet.bytes);
         const auto kind = answer.number() == 1 ? Finding::Kind::usable : Finding::Kind::unusable;
-        findings.push_back({kind, answer.text(), answer.number(), answer.text()});
+        findings.push_back({kind, answer.text(), answer.number(), answer.text(), answer.text(), answer.text()}); // in this order
         answer.end();
     }
     return findings;

@@ -76,6 +76,13 @@ void check_program_stays_hidden(const Policy &policy, const std::vector<Account>
     }
 }
 
+void remove_by(const char *program, const char *what, const std::string &name)
+{
+    const auto result = run_program({program, name});
+    if (result.status != 0)
+        throw Failure(ExitStatus::system_failure, std::string("cannot remove the ") + what + name + ": " + one_line(result.output));
+}
+
 void add_unique(std::vector<AgentAccount> &accounts, AgentAccount account)
 {
     const auto same = [&account](const AgentAccount &other) { return other.name == account.name; };
@@ -220,6 +227,30 @@ void create_accounts(const AsRoot & /*root*/, const Policy &policy, const std::v
     if (left.group || !left.accounts.empty() || !left.members.empty())
         throw Failure(ExitStatus::system_failure, "systemd-sysusers reported success, but an account or membership is still missing: run "
                                                   "'pi-agentctl apply' again, or create it yourself");
+}
+
+std::vector<std::string> made_accounts(const std::string &state_dir)
+{
+    std::vector<std::string> names;
+    ::setpwent();                              // NOLINT(concurrency-mt-unsafe): this program has one thread
+    while (const auto *entry = ::getpwent()) { // NOLINT(concurrency-mt-unsafe)
+        const std::string shell = entry->pw_shell;
+        const std::string purpose = entry->pw_gecos;
+        const bool ours = entry->pw_dir == state_dir && purpose.compare(0, 8, "pi-agent") == 0 && entry->pw_uid != 0;
+        if (ours && shell.substr(shell.rfind('/') + 1) == "nologin") names.emplace_back(entry->pw_name);
+    }
+    ::endpwent(); // NOLINT(concurrency-mt-unsafe)
+    return names;
+}
+
+void remove_account(const std::string &name)
+{
+    remove_by("userdel", "account ", name);
+}
+
+void remove_group(const std::string &name)
+{
+    remove_by("groupdel", "group ", name);
 }
 
 } // namespace pi_agent

@@ -49,6 +49,16 @@ std::string sysusers_text(const Policy &policy, const MissingAccounts &missing);
 // Makes what is missing; if the policy says `create_user: false`, that is a PolicyError.
 void create_accounts(const AsRoot &root, const Policy &policy, const std::vector<AgentAccount> &needed, Changes &changes);
 
+// --- Removing what apply made.
+
+// Accounts with this state directory as their home, which systemd-sysusers made for agents, and no shell. Accounts that somebody else made
+// are not among them.
+std::vector<std::string> made_accounts(const std::string &state_dir);
+
+// By userdel and groupdel. Throw Failure.
+void remove_account(const std::string &name);
+void remove_group(const std::string &name);
+
 // --- What still belongs to the agents' group, whose number is about to be free: whoever gets that number next would own it.
 
 // Where pi-agent or its administrator has reason to give something to the group: what apply hides or has hidden, and /etc/pi-agent.

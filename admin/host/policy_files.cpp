@@ -38,10 +38,7 @@ std::map<std::string, std::string> by_name(const PolicyFiles &files)
 
 std::string to_text(const PolicyFiles &files)
 {
-    nlohmann::ordered_json json = {{"version", format_version}, {"files", nlohmann::ordered_json::array()}};
-    for (const auto &file : files)
-        json["files"].push_back({{"name", file.name}, {"text", file.text}});
-    return json.dump(1) + "\n";
+    return nlohmann::ordered_json{{"version", format_version}, {"files", policy_files_to_json(files)}}.dump(1) + "\n";
 }
 
 bool is_policy_file(const std::string &path)
@@ -57,18 +54,10 @@ std::optional<PolicyFiles> read_kept(const char *name)
         if_there([&] { return std::optional(read_trusted_file(path_of_applied(name), size_limit, "policy that was applied")); });
     if (!text) return std::nullopt;
     try {
-        const auto json = nlohmann::json::parse(*text);
+        const auto json = nlohmann::ordered_json::parse(*text);
         if (json.at("version") != format_version)
             throw Failure(ExitStatus::configuration, path_of_applied(name) + " was written by another version of pi-agent");
-        PolicyFiles files;
-        for (const auto &file : json.at("files"))
-            files.push_back({file.at("name").get<std::string>(), file.at("text").get<std::string>()});
-        // Every name must be one that the policy's reader would read: the kept file belongs to root, but a rollback writes what it names.
-        for (const auto &file : files)
-            if (!is_policy_file(file.name))
-                throw Failure(ExitStatus::configuration, std::string("the content of ") + applied_directory +
-                                                             " belongs to another policy: " + escape_for_display(file.name));
-        return files;
+        return policy_files_of(json.at("files"));
     } catch (const nlohmann::json::exception &) {
         throw Failure(ExitStatus::configuration, path_of_applied(name) + " is damaged; remove it");
     }
@@ -124,6 +113,26 @@ void make_policy_directory(const std::string &directory)
     if (!is_new && errno != EEXIST) throw_errno("cannot create " + directory);
     // Users read the policy, whatever root's umask is.
     if (is_new && ::fchmodat(parent.get(), below.c_str(), 0755, 0) != 0) throw_errno("cannot set the mode of " + directory);
+}
+
+nlohmann::ordered_json policy_files_to_json(const PolicyFiles &files)
+{
+    auto json = nlohmann::ordered_json::array();
+    for (const auto &file : files)
+        json.push_back({{"name", file.name}, {"text", file.text}});
+    return json;
+}
+
+PolicyFiles policy_files_of(const nlohmann::ordered_json &json)
+{
+    PolicyFiles files;
+    for (const auto &file : json)
+        files.push_back({file.at("name").get<std::string>(), file.at("text").get<std::string>()});
+    for (const auto &file : files)
+        if (!is_policy_file(file.name))
+            throw Failure(ExitStatus::configuration, std::string("the content of ") + applied_directory +
+                                                         " belongs to another policy: " + escape_for_display(file.name));
+    return files;
 }
 
 bool are_same(const PolicyFiles &one, const PolicyFiles &other)
@@ -200,7 +209,7 @@ void forget_applied(const AsRoot & /*root*/, Changes &changes)
     if (!directory) return;
     changes.make(std::string("remove ") + applied_directory + ", with the policies that were applied", [&] {
         const auto [parent, own] = split_last(applied_directory);
-        for (const std::string file : {last_name, previous_name, hidden_name})
+        for (const std::string file : {last_name, previous_name, hidden_name, unfinished_name})
             for (const auto &kept : {file, file + ".new"}) // the second one is there after a failed write
                 remove_root_file(directory, kept, path_of_applied(kept));
         const auto holder = open_trusted(parent, O_RDONLY | O_DIRECTORY, "state directory");

@@ -9,6 +9,7 @@
 #include "common/policy/policy.hpp"
 #include "common/policy/policy_load.hpp"
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -84,6 +85,11 @@ using PolicyFiles = std::vector<PolicySource>;
 
 bool are_same(const PolicyFiles &one, const PolicyFiles &other);
 
+// As they are kept. Reading throws nlohmann's exceptions for what is not of this form, and Failure(configuration) for a name that the
+// policy's reader would not read: the kept file belongs to root, but going back writes what it names.
+nlohmann::ordered_json policy_files_to_json(const PolicyFiles &files);
+PolicyFiles policy_files_of(const nlohmann::ordered_json &json);
+
 // The difference as text, file by file (admin/text/terminal.hpp).
 std::string difference_of(const PolicyFiles &before, const PolicyFiles &after);
 
@@ -107,7 +113,8 @@ inline std::string path_of_applied(const std::string &name)
 {
     return std::string(applied_directory) + "/" + name;
 }
-constexpr const char *hidden_name = "hidden.json"; // the file of admin/host/hidden_places.cpp, removed with the directory
+constexpr const char *hidden_name = "hidden.json";         // the file of admin/host/hidden_places.cpp, removed with the directory
+constexpr const char *unfinished_name = "unfinished.json"; // of admin/host/unfinished_apply.hpp, likewise
 struct AppliedPolicies {
     std::optional<PolicyFiles> last, previous;
 };

@@ -17,8 +17,10 @@
 #include <fcntl.h>
 #include <set>
 #include <sstream>
+#include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace pi_agent {
 
@@ -27,7 +29,10 @@ namespace {
 constexpr const char *file_name = "pi-agent";
 constexpr const char *temporary_name = "pi-agent.new"; // sudo skips names with a dot
 constexpr mode_t file_mode = 0440;
-constexpr std::size_t sudoers_limit = std::size_t{16} << 20U; // a line for each of a hundred thousand users
+constexpr std::size_t sudoers_limit = std::size_t{16} << 20U; // as older versions wrote it: a line for each of a hundred thousand users
+// sudo reads every line at every start: these take it 2 ms, and a hundred thousand lines 350 ms.
+constexpr std::size_t most_lines = 500;
+constexpr std::string_view everybody = "ALL, !%"; // and the agents' group
 
 UniqueFd open_rules(const std::string &directory)
 {
@@ -132,10 +137,29 @@ std::string sudoers_text(const Policy &policy, const std::string &policy_file, c
         return user ? "#" + std::to_string(user->uid.value()) : "";
     };
     const std::set<std::string> by_group = allowed_by_group(policy, policy_file, members_of);
+    std::vector<std::string> names;
     for (const auto &entry : policy.users)
-        if (const std::string name = who(entry); !name.empty() && (entry.is_group || !by_group.contains(entry.name)))
-            text += fmt::format("{} ALL=(root) NOPASSWD: {} \"\"\n", name, runner); // the empty string: no arguments at all
+        if (std::string name = who(entry); !name.empty() && (entry.is_group || !by_group.contains(entry.name)))
+            names.push_back(std::move(name));
+    if (names.size() > most_lines) {
+        text += fmt::format(
+            "# One line for everybody but agents, because the policy would need more than {}, which sudo reads at every start.\n"
+            "# The runner reads the policy, and refuses everybody whom that does not authorise.\n",
+            most_lines);
+        names = {defence_is_on("agents-out-of-rule") ? std::string(everybody) + policy.agent.group : "ALL"};
+    }
+    for (const auto &name : names)
+        text += fmt::format("{} ALL=(root) NOPASSWD: {} \"\"\n", name, runner); // the empty string: no arguments at all
     return text;
+}
+
+void require_valid_rule(const std::string &text, SudoKind kind)
+{
+    const auto visudo = visudo_of(kind);
+    // The first versions of sudo-rs take "-" for a name.
+    const auto result = run_program({visudo, "-c", "-f", kind == SudoKind::rs ? "/dev/stdin" : "-"}, text);
+    if (result.status != 0)
+        throw Failure(ExitStatus::internal, visudo + " refuses the rule that was generated: " + one_line(result.output));
 }
 
 void install_sudoers(const AsRoot & /*root*/, const std::string &directory, const std::string &text, SudoKind kind,
@@ -163,13 +187,20 @@ void put_back_sudoers(const AsRoot & /*root*/, const std::string &directory, con
 
 bool lets_start(const std::string &text, const Account &user)
 {
+    const auto is_member = [&user](const std::optional<Gid> &group) {
+        return group && std::find(user.groups.begin(), user.groups.end(), group->value()) != user.groups.end();
+    };
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
+        if (line.starts_with(everybody)) {
+            const auto group = line.substr(everybody.size());
+            return !is_member(find_group(group.substr(0, group.find(' '))));
+        }
         const std::string who = line.substr(0, line.find(' '));
         if (who == user.name || who == "#" + std::to_string(user.uid.value())) return true;
         const auto number = who.starts_with("%#") ? to_number<gid_t>(std::string_view(who).substr(2)) : std::nullopt;
         const auto group = number ? std::optional(Gid(*number)) : who.starts_with('%') ? find_group(who.substr(1)) : std::nullopt;
-        if (group && std::find(user.groups.begin(), user.groups.end(), group->value()) != user.groups.end()) return true;
+        if (is_member(group)) return true;
     }
     return false;
 }

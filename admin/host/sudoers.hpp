@@ -41,10 +41,14 @@ bool does_sudo_read(SudoKind kind, const std::string &path, const std::string &c
 // --- The sudo rule that lets authorised users start the runner, and nothing else: its text, and its installation.
 
 // The whole file, in words that this sudo knows: one rule without arguments for each entry of the policy, except users of users.d who are
-// members of a group that has an entry. Throws Failure(internal) for a runner path that would need quoting there; names are plain since the
+// members of a group that has an entry. Above some hundreds it is one rule for everybody but members of the agents' group, so that it does
+// not grow; the runner reads the policy in any case (docs/decisions/0061-one-sudo-line.md). Throws Failure(internal) for a runner path that would need quoting there; names are plain since the
 // policy was parsed.
 std::string sudoers_text(const Policy &policy, const std::string &policy_file, const std::string &runner, SudoKind kind,
                          const MembersOf &members_of = group_members);
+
+// Throws Failure(internal) if the visudo of that sudo refuses it.
+void require_valid_rule(const std::string &text, SudoKind kind);
 
 // Installs `text` as `directory`/pi-agent, unless it is installed already. Writes it under a name that sudo ignores, lets visudo check it
 // alone, renames it, and checks the whole configuration again; if that fails, the former file comes back. `users` are the policy's.

@@ -145,7 +145,8 @@ PolicyReading read_policy_as_far_as_possible(const std::string &main_file)
 {
     Problems problems;
     const auto sources = read_policy_sources(main_file, std::nullopt, problems);
-    if (sources.empty() || sources.front().name != main_file) return {{}, problems.all(), false}; // the others are nothing without it
+    if (sources.empty() || sources.front().name != main_file) // the others are nothing without it
+        return {{}, problems.all(), false, is_missing_policy(main_file)};
     return read(sources, {has_user_files(main_file), {}}, std::move(problems));
 }
 

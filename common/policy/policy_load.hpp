@@ -20,6 +20,7 @@ struct PolicyReading {
     Policy policy; // a wrong value is left out, or has its default
     std::vector<Diagnostic> problems;
     bool complete = true; // false: a file could not be read, and may have what the policy lacks
+    bool missing = false; // there is no main file
 };
 PolicyReading read_policy_as_far_as_possible(const std::vector<PolicySource> &sources);
 PolicyReading read_policy_as_far_as_possible(const std::string &main_file);

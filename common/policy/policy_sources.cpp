@@ -105,11 +105,17 @@ bool has_user_file(const std::string &main_file, const std::string &user)
     return is_account_name(user) && is_there(file_of(main_file, user));
 }
 
+bool is_missing_policy(const std::string &main_file)
+{
+    return !is_there(main_file);
+}
+
 std::vector<PolicySource> read_policy_sources(const std::string &main_file, const std::optional<std::string> &user)
 {
     Problems problems;
     auto sources = read_policy_sources(main_file, user, problems);
-    if (!problems.empty()) throw PolicyError(problems.all(), is_there(main_file) ? FailureKind::invalid_policy : FailureKind::no_policy);
+    if (!problems.empty())
+        throw PolicyError(problems.all(), is_missing_policy(main_file) ? FailureKind::no_policy : FailureKind::invalid_policy);
     return sources;
 }
 

@@ -92,7 +92,7 @@ def test_on_a_new_host_nobody_can_start_what_does_not_hold(host):
     host.root(["rm", RULE], check=True)
     with a_sandbox_that_does_not_hold(host):
         done = host.root(["pi-agentctl", "apply"])
-    assert done.returncode == UNAVAILABLE and b"the sudo rule is taken back, so nobody can start pi" in done.stderr, done
+    assert done.returncode == UNAVAILABLE and b"done: take the sudo rule back: nobody can start pi\n" in done.stdout, done
     assert host.root(["test", "-e", RULE]).returncode == 1
     assert b"done: the sandbox (systemd) was tried as alice" in host.root(["pi-agentctl", "apply"], check=True).stdout
     assert host.root(["test", "-e", RULE]).returncode == 0

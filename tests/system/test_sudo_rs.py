@@ -68,6 +68,28 @@ def test_one_program_without_arguments(host, user):
     assert host.run(["sudo", "-n", "-l", RUNNER], user="eve").returncode != 0
 
 
+def test_the_one_line_for_very_many_users_is_for_everybody_but_agents(host):
+    """As apply writes it for more than 500 entries (tests/attack/test_one_rule.py has it with the original)."""
+    text = host.read(RULE).decode()
+    head = "".join(line for line in text.splitlines(keepends=True) if "NOPASSWD" not in line)
+    host.write(RULE, f'{head}ALL, !%pi-agent ALL=(root) NOPASSWD: {RUNNER} ""\n', mode=0o440)
+    try:
+        assert host.root(["visudo-rs", "-c"]).returncode == 0
+        for user, allowed in (("alice", True), ("eve", True), ("pi-agent-alice", False)):
+            done = host.run(["sudo", "-n", "-l", RUNNER], user=user, cwd="/")
+            assert (done.returncode == 0) == allowed, (user, done)
+        assert agent_says(host, "sh", "echo ran") == b"ran\n"
+        refused = pi(host, "sh", "echo ran", user="eve", cwd="/srv/devs")
+        assert refused.returncode == 77 and b"does not authorise eve" in refused.stderr, refused
+    finally:
+        host.write(RULE, text, mode=0o440)
+
+
+def test_the_rule_that_is_printed_was_checked(host):
+    shown = host.root(["pi-agentctl", "sudoers"], check=True)
+    assert shown.stdout == host.read(RULE) and shown.stderr == b"", shown
+
+
 @pytest.mark.parametrize("rule", ["Defaults use_pty", "Defaults !env_reset", 'Defaults env_keep += "EVIL LD_LIBRARY_PATH"', 'Defaults env_check += "EVIL"',
                                   "bob ALL=(ALL) NOPASSWD: ALL", "alice ALL=(bob) ALL", "alice ALL=(root) NOPASSWD: /usr/bin/id"])
 @pytest.mark.parametrize("file", [EARLIER, LATER])

@@ -37,6 +37,12 @@ std::uint32_t count_filters(FdRef group, bpf_attach_type direction, const Networ
     return attribute.query.prog_cnt;
 }
 
+void require_unified(bool is_unified, const NetworkPolicy &network)
+{
+    if (is_unified) return;
+    refuse(network, "it has control groups of version 1, which have no packet filters", "start it with systemd.unified_cgroup_hierarchy=1");
+}
+
 // Percent of one processor, rounded up.
 std::optional<std::uint64_t> share_of_cpu(std::optional<std::uint64_t> quota, std::optional<std::uint64_t> period)
 {
@@ -101,14 +107,23 @@ void require_own_network(const std::vector<pid_t> &processes, const NetworkPolic
 void require_packet_filters(const AsRoot & /*root*/, const ControlGroup &group, const NetworkPolicy &network)
 {
     if (!defence_is_on("network-check")) return;
-    if (!group.is_unified)
-        refuse(network, "it has control groups of version 1, which have no packet filters",
-               "start it with systemd.unified_cgroup_hierarchy=1");
+    require_unified(group.is_unified, network);
     const UniqueFd fd = open_or_throw("opening the session's control group", group.path, O_RDONLY | O_DIRECTORY);
     for (const auto direction : {BPF_CGROUP_INET_INGRESS, BPF_CGROUP_INET_EGRESS})
         if (count_filters(fd, direction, network) == 0)
             refuse(network, "systemd attached no packet filter to the session",
                    "the kernel needs CONFIG_CGROUP_BPF, and systemd the right to use it");
+}
+
+void require_enforceable(const AsRoot & /*root*/, const NetworkPolicy &network, bool has_unit)
+{
+    if (network.mode == NetworkMode::none && !namespace_of("1", "net"))
+        refuse(network, "its kernel makes no network namespaces", "it needs a kernel with CONFIG_NET_NS");
+    if (network.mode == NetworkMode::full || network.mode == NetworkMode::none || !has_unit) return;
+    require_unified(host_controllers().is_unified, network);
+    const UniqueFd groups = open_or_throw("opening the control groups", control_groups, O_RDONLY | O_DIRECTORY);
+    for (const auto direction : {BPF_CGROUP_INET_INGRESS, BPF_CGROUP_INET_EGRESS})
+        count_filters(groups, direction, network);
 }
 
 void require_limits_in(const ControlGroup &group, const LimitsPolicy &limits, const char *cause)

@@ -22,6 +22,9 @@ namespace pi_agent {
 // session. Before the agent these are pi-agent-exec and, for a moment, what started it.
 void require_own_network(const std::vector<pid_t> &processes, const NetworkPolicy &network);
 void require_packet_filters(const AsRoot &root, const ControlGroup &group, const NetworkPolicy &network);
+// What the kernel has for that, asked before there is a session: without it these two would refuse every start. `has_unit`: of the method,
+// where systemd holds sessions to the network.
+void require_enforceable(const AsRoot &root, const NetworkPolicy &network, bool has_unit);
 
 // --- Asks the kernel whether it holds a session's unit to the policy's limits. Where systemd may not use a controller, it starts the unit
 // without.

@@ -79,6 +79,16 @@ TEST_CASE("a draft need not be trusted, but must be a file and a policy")
     CHECK(contains(problems(large).what(), "larger than 1048576 bytes"));
 }
 
+TEST_CASE("roots that overlap are warnings of the check, and no mistakes" * doctest::skip(not_root()))
+{
+    const TemporaryDirectory directory;
+    const auto draft = directory.write("draft.yaml", head + "users: {daemon: {roots: [/usr/share]}, bin: {roots: [/usr/share/doc]}}\n");
+    const auto report = check_policy(draft);
+    const std::string warned = PolicyError(report.warnings).what();
+    CHECK(contains(warned, "users.bin.roots[0]: /usr/share/doc lies in /usr/share (users.daemon.roots[0], "));
+    CHECK_FALSE(contains(PolicyError(report.errors).what(), "roots"));
+}
+
 TEST_CASE("mistakes of the text, between keys and of the host are told at once, with the warnings")
 {
     const TemporaryDirectory directory;
@@ -141,6 +151,9 @@ TEST_CASE("what cannot be read keeps nothing from being told of the rest")
     for (const auto *word : {"/e/policy.d/a.yaml:", "/e/policy.yaml:3:7: view: unknown value 'all'", "users.alice.roots[0]"})
         CHECK_MESSAGE(contains(said, word), said);
     CHECK_FALSE(contains(said, "sandbox.image")); // it may stand in that file
+    const TemporaryDirectory directory;
+    CHECK(read_policy_as_far_as_possible(directory / "absent.yaml").missing);
+    CHECK_FALSE(read_policy_as_far_as_possible(directory.write("there.yaml", "version: 1\n")).missing);
 }
 
 TEST_CASE("as JSON, a problem has null for what it does not have")

@@ -50,6 +50,37 @@ TEST_CASE("a user of users.d whom a group's rule lets in needs none, and a user 
     CHECK(contains(text, "\ncarol ALL=(root)"));
 }
 
+TEST_CASE("more than five hundred entries are one line, which does not grow, and leaves agents out")
+{
+    const auto text_for = [](int count) {
+        std::string policy = "version: 1\nagent: {accounts: shared, group: agents}\nusers:\n";
+        for (int index = 0; index < count; ++index)
+            policy += "  user" + std::to_string(index) + ": {roots: [/srv/a]}\n";
+        return sudoers_text(parse(policy), "/etc/pi-agent/policy.yaml", runner, SudoKind::rs);
+    };
+    const auto few = text_for(500);
+    CHECK(contains(few, "\nuser0 ALL=(root) NOPASSWD: "));
+    CHECK(contains(few, "\nuser499 ALL=(root) NOPASSWD: "));
+    CHECK_FALSE(contains(few, "ALL, !"));
+    const auto many = text_for(501);
+    CHECK(contains(many, "\nALL, !%agents ALL=(root) NOPASSWD: /usr/libexec/pi-agent/pi-agent-runner \"\"\n"));
+    CHECK_FALSE(contains(many, "user0"));
+    CHECK(text_for(2'000) == many);
+}
+
+TEST_CASE("whom a rule lets start is told by name, number and group, and of one line for everybody by who is left out")
+{
+    const Account daemon = find_account("daemon").value();
+    const std::string end = " ALL=(root) NOPASSWD: " + runner + " \"\"\n";
+    CHECK(lets_start("daemon" + end, daemon));
+    CHECK(lets_start("#" + std::to_string(daemon.uid.value()) + end, daemon));
+    CHECK(lets_start("%daemon" + end, daemon));
+    CHECK_FALSE(lets_start("bin" + end + "%bin" + end, daemon));
+    CHECK(lets_start("# a comment\nALL, !%bin" + end, daemon));
+    CHECK(lets_start("ALL, !%no-such-group" + end, daemon));
+    CHECK_FALSE(lets_start("ALL, !%daemon" + end, daemon));
+}
+
 TEST_CASE("sudo-rs gets the rule without the settings that it does not know")
 {
     const auto text = sudoers_text(three_entries(), "/etc/pi-agent/policy.yaml", runner, SudoKind::rs);

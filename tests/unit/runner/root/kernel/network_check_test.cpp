@@ -29,4 +29,16 @@ TEST_CASE("a process in the namespace of PID 1 is found, and so is a session tha
     CHECK(has(refused({}), "69 the session ended before its network could be checked"));
 }
 
+TEST_CASE("what a host must have for a network is asked before there is a session" * doctest::skip(::geteuid() != 0))
+{
+    const auto root = AsRoot::claim();
+    CHECK_NOTHROW(require_enforceable(root, NetworkPolicy{NetworkMode::full, {}, {}}, true));
+    CHECK_NOTHROW(require_enforceable(root, NetworkPolicy{NetworkMode::loopback, {}, {}}, false)); // without a unit, no filters are needed
+    const Caught caught = failure_of([&] {
+        require_enforceable(root, NetworkPolicy{NetworkMode::loopback, {}, {}}, true);
+        return 0;
+    });
+    if (!host_controllers().is_unified) CHECK(has(caught.text, "it has control groups of version 1, which have no packet filters"));
+}
+
 } // namespace network_check_test
