@@ -258,7 +258,7 @@ void stop_everything(const AsRoot &root, const Policy &policy, const WantedPolic
         rule_stays = failure.what();
     }
     // Before the sessions end: an apply that waits for its trial puts no rule back then.
-    if (!dry_run) best_effort("an apply that was cut short stays noted: ", [&] { remove_unfinished(root); });
+    if (!dry_run) best_effort("an apply that was cut short stays noted: ", [&] { remove_unfinished_note(root); });
     const auto living = end_unauthorised_sessions(root, policy, changes);
     stop_empty_scopes(root, changes, warnings);
     if (!rule_stays.empty()) warnings << "pi-agentctl: warning: the sudo rule stays, and lets nobody start pi: " << rule_stays << '\n';

@@ -104,8 +104,8 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
     else
         out << "the sudo rule stays: the configuration of this system brings it\n";
     if (!order.dry_run) {
-        remove_unfinished(root); // an apply that waits for its trial, or that was killed, has nothing to go back to any more
-        mark_host_changed(root); // a start that is under way either sees this, or is a session here
+        remove_unfinished_note(root); // an apply that waits for its trial, or that was killed, has nothing to go back to any more
+        mark_host_changed(root);      // a start that is under way either sees this, or is a session here
     }
     require_no_session(root, "it was started meanwhile; nobody can start another now: pi-agentctl stop --all, and run this again");
     stop_empty_scopes(root, changes, out);

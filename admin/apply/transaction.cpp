@@ -40,7 +40,7 @@ bool Transaction::is_ours() const
 
 void Transaction::finish()
 {
-    remove_unfinished(root_);
+    remove_unfinished_note(root_);
     noted_.clear();
 }
 

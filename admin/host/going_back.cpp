@@ -77,7 +77,7 @@ public:
             step([&] { member(name); });
         step([this] { group(); });
         if (!all_) return false;
-        step([this] { remove_unfinished(root_); });
+        step([this] { remove_unfinished_note(root_); });
         // Children first; in their order, parents come first.
         for (auto place = before_.places.rbegin(); place != before_.places.rend(); ++place)
             if (!place->second) step([&] { directory(place->first); });

@@ -113,8 +113,8 @@ inline std::string path_of_applied(const std::string &name)
 {
     return std::string(applied_directory) + "/" + name;
 }
-constexpr const char *hidden_name = "hidden.json";         // the file of admin/host/hidden_places.cpp, removed with the directory
-constexpr const char *unfinished_name = "unfinished.json"; // of admin/host/unfinished_apply.hpp, likewise
+constexpr const char *hidden_name = "hidden.json";               // the file of admin/host/hidden_places.cpp, removed with the directory
+constexpr const char *unfinished_apply_name = "unfinished.json"; // of admin/host/unfinished_apply.hpp, likewise
 struct AppliedPolicies {
     std::optional<PolicyFiles> last, previous;
 };

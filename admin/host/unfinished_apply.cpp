@@ -158,7 +158,8 @@ HostBefore host_before_of(const std::string &text)
     try {
         const auto json = Json::parse(text);
         if (json.at("version") != unfinished_version)
-            throw Failure(ExitStatus::configuration, path_of_applied(unfinished_name) + " was written by another version of pi-agent");
+            throw Failure(ExitStatus::configuration,
+                          path_of_applied(unfinished_apply_name) + " was written by another version of pi-agent");
         HostBefore before;
         before.command = json.at("command").get<std::string>();
         before.group = json.at("group").get<std::string>();
@@ -178,29 +179,30 @@ HostBefore host_before_of(const std::string &text)
         return before;
     } catch (const Json::exception &) {
         throw Failure(ExitStatus::configuration,
-                      path_of_applied(unfinished_name) +
+                      path_of_applied(unfinished_apply_name) +
                           " is damaged; remove it, and 'sudo pi-agentctl apply' makes the host follow the policy");
     }
 }
 
 std::optional<HostBefore> read_unfinished(const AsRoot & /*root*/)
 {
-    const auto text = if_there(
-        [] { return std::optional(read_trusted_file(path_of_applied(unfinished_name), unfinished_limit, "note of an unfinished apply")); });
+    const auto text = if_there([] {
+        return std::optional(read_trusted_file(path_of_applied(unfinished_apply_name), unfinished_limit, "note of an unfinished apply"));
+    });
     return text ? std::optional(host_before_of(*text)) : std::nullopt;
 }
 
 void write_unfinished(const AsRoot & /*root*/, const HostBefore &before)
 {
     const auto directory = open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
-    replace_root_file(directory, unfinished_name, to_text(before), unfinished_mode, path_of_applied(unfinished_name));
+    replace_root_file(directory, unfinished_apply_name, to_text(before), unfinished_mode, path_of_applied(unfinished_apply_name));
 }
 
-void remove_unfinished(const AsRoot & /*root*/)
+void remove_unfinished_note(const AsRoot & /*root*/)
 {
     const auto directory =
         if_there([] { return open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies"); });
-    if (directory) remove_root_file(directory, unfinished_name, path_of_applied(unfinished_name));
+    if (directory) remove_root_file(directory, unfinished_apply_name, path_of_applied(unfinished_apply_name));
 }
 
 } // namespace pi_agent

@@ -47,7 +47,7 @@ HostBefore host_before_of(const std::string &text);
 // Empty if the last change was finished. Writing replaces it in one step, on disk; the directory must exist.
 std::optional<HostBefore> read_unfinished(const AsRoot &root);
 void write_unfinished(const AsRoot &root, const HostBefore &before);
-void remove_unfinished(const AsRoot &root);
+void remove_unfinished_note(const AsRoot &root);
 
 // Makes the host what it was: first the policy's files, if nobody else has changed them, and the sudo rule, so that nobody can start what
 // goes back next. Accounts and directories stay if anything is in them. True if all that can go back has; the rest is told on `warnings`.
