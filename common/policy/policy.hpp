@@ -17,11 +17,15 @@ namespace pi_agent {
 struct RootSpec {
     std::string text;
     Position where;
-    bool at_own_path = true; // the unit names it; under `paths: alias` it does not, and the name may have any bytes
-    std::size_t index = 0;   // in the list that the policy gives
+    bool at_own_path = true;    // the unit names it; under `paths: alias` it does not, and the name may have any bytes
+    std::size_t index = 0;      // in the list that the policy gives
+    std::string state_dir = {}; // of the policy, if it is not the default, which no root holds anyway
 };
 
 enum class Accounts { unspecified, shared, per_user };
+
+// Where the state is unless the policy says another place. What apply keeps is always here.
+constexpr const char *default_state_dir = "/var/lib/pi-agent";
 
 struct AgentPolicy {
     std::string binary = "/usr/lib/pi-agent/agent/bin/pi";
@@ -32,13 +36,15 @@ struct AgentPolicy {
     Accounts accounts = Accounts::unspecified; // the loader refuses this if more than one user is possible
     bool create_user = true;
     std::string binary_name = "pi";
-    std::string state_dir = "/var/lib/pi-agent";
+    std::string state_dir = default_state_dir;
+    Position state_dir_where;
     Position where; // of the section, or of the policy without the section
 };
 
 struct WrapperPolicy {
     bool enable = true; // false: the emergency stop, no launch
     std::string command_name = "pi";
+    Position command_name_where;
     bool hide_direct_binary = true;
     bool clipboard = true; // the agent's output may set the clipboard of its user's terminal
     Position where;

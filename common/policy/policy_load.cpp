@@ -1,7 +1,6 @@
 // Turns trusted files into a checked policy.
 #include "common/policy/policy_load.hpp"
 
-#include "common/base/build_settings.hpp"
 #include "common/policy/policy_sections.hpp"
 #include "common/policy/yaml/yaml_tree.hpp"
 
@@ -108,7 +107,6 @@ PolicyReading read(const std::vector<PolicySource> &sources, const UserFiles &fi
     reading.complete = problems.empty();
     const auto root = join_sources(sources, reading.complete, problems);
     reading.policy = read_policy(root, problems);
-    reading.policy.wrapper.command_name = build::command_name; // no policy says another
     if (reading.complete) check_policy_rules(reading.policy, files, problems);
     reading.problems = problems.all();
     return reading;

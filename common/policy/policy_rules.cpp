@@ -34,6 +34,26 @@ void check_roots_fit_unit(const Policy &policy, Problems &problems)
                 problems.add(root.where, root_key(entry, root), quote(root.text) + " " + problem->text, problem->remedy);
 }
 
+// The runner holds the real paths against each other again (common/decide/root_path.hpp, runner/root/view/root_tree.hpp).
+void check_apart_from_state(const Policy &policy, Problems &problems)
+{
+    const auto &state_dir = policy.agent.state_dir;
+    if (state_dir == default_state_dir || problems.has_within("agent")) return; // no path of a policy may name the default
+    const auto check = [&](const PolicyPath &path, const std::string &key) {
+        if (const auto problem = problem_beside_state(path.path, state_dir))
+            problems.add(path.where, key, quote(path.path) + " " + problem->text, problem->remedy);
+    };
+    for (const auto &entry : policy.users)
+        for (const auto &root : entry.roots)
+            check({root.text, root.where}, root_key(entry, root));
+    for (const auto &path : policy.view_paths)
+        check(path, "view_paths");
+    for (const auto &path : policy.path)
+        check(path, "path");
+    if (const auto directory = parent_of(policy.agent.binary); is_within(state_dir, directory) || is_within(directory, state_dir))
+        check({directory, policy.agent.binary_where}, "agent.binary");
+}
+
 void check_image(const Policy &policy, Problems &problems)
 {
     if (problems.has("sandbox.method")) return; // what the image is for is not known
@@ -155,6 +175,7 @@ void check_policy_rules(const Policy &policy, const UserFiles &files, Problems &
 {
     refuse_what_method_cannot(policy, problems);
     check_roots_fit_unit(policy, problems);
+    check_apart_from_state(policy, problems);
     if (policy.users.empty() && !files.has_unread && policy.wrapper.enable && !problems.has("users")) {
         problems.add(policy.users_where, "users", "nobody is authorised", "add a user, or say 'wrapper: {enable: false}'");
     }
