@@ -5,6 +5,7 @@
 #include "admin/diagnose/user_view.hpp"
 #include "admin/host/accounts.hpp"
 #include "admin/host/agent_binary.hpp"
+#include "admin/host/command_name.hpp"
 #include "admin/host/root_files.hpp"
 #include "admin/host/sudoers.hpp"
 #include "admin/programs/program.hpp"
@@ -48,6 +49,7 @@ void enable(const AsRoot &root, const Policy &policy, Changes &changes, std::ost
     auto current = places_of_agent(root, policy);
     if (const auto place = hiding_place_of(root, policy)) current.insert(place->path);
     give_back_hidden(root, current, policy.agent.group, changes);
+    install_command(root, policy.wrapper.command_name, places_of_command(), changes);
     if (build::is_system_managed) return;
     const auto sudo = installed_sudo_kind();
     install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users_of(policy), changes);

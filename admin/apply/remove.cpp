@@ -3,6 +3,7 @@
 
 #include "admin/host/accounts.hpp"
 #include "admin/host/agent_binary.hpp"
+#include "admin/host/command_name.hpp"
 #include "admin/host/root_files.hpp"
 #include "admin/host/sudoers.hpp"
 #include "admin/programs/program.hpp"
@@ -132,6 +133,7 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
         tell_hidden(root, policy, out);
     else
         show_agent_binary(root, policy, changes, out);
+    remove_command(root, places_of_command(), changes);
     if (order.accounts && !order.dry_run) require_nothing_of_group(places, policy.agent.group);
     if (order.state) {
         forget_applied(root, changes);

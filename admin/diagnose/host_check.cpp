@@ -4,6 +4,7 @@
 #include "admin/diagnose/explain.hpp"
 #include "admin/host/accounts.hpp"
 #include "admin/host/agent_binary.hpp"
+#include "admin/host/command_name.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
@@ -254,6 +255,7 @@ Unverified check_host(const Policy &policy, const Observer &observer, Means mean
         check_entry(policy, entry, observer, problems, unverified);
     if (!problems.has("agent") && !problems.has("agent.binary") && !check_agent_binary(policy, problems))
         unverified.push_back("agent.binary (" + policy.agent.binary + "): only root can look at it, for it is hidden");
+    if (!problems.has_within("wrapper")) check_command_name(policy, places_of_command(), problems);
     check_accounts(policy, means, problems, unverified);
     if (means != Means::later) check_method(policy, observer, means, problems, unverified);
     check_env_files(policy, observer, problems, unverified);
