@@ -10,6 +10,7 @@
 #include "admin/host/sudoers.hpp"
 #include "admin/programs/program.hpp"
 #include "admin/sessions/sessions.hpp"
+#include "admin/state/state_move.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
@@ -41,6 +42,7 @@ void enable(const AsRoot &root, const Policy &policy, Changes &changes, std::ost
     create_accounts(root, policy, accounts, changes);
     make_state_directories(root, policy, changes);
     make_applied_directory(root, policy.agent.state_dir, changes); // holds the notes of what is hidden
+    settle_state_place(root, policy, changes);
     hide_agent_binary(root, policy, changes);
     for (const auto &install : hide_npm_installs(root, policy, changes))
         warnings << "pi-agentctl: warning: everybody can run the agent in " << install.path

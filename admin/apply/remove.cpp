@@ -9,6 +9,7 @@
 #include "admin/programs/program.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"
+#include "admin/state/state_move.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
@@ -17,7 +18,6 @@
 #include "runner/root/session/session_directory.hpp"
 
 #include <cerrno>
-#include <fmt/format.h>
 #include <pwd.h>
 #include <set>
 #include <sys/stat.h>
@@ -31,12 +31,6 @@ Policy applied_policy(const AsRoot &root)
 {
     const auto applied = read_applied(root);
     return parse_policy(applied.last ? *applied.last : read_policy_sources(policy_path));
-}
-
-void require_no_session(const AsRoot &root, const std::string &remedy)
-{
-    const auto count = live_sessions(root).size();
-    if (count > 0) throw Failure(ExitStatus::limit, fmt::format("{} {}; {}", count, count == 1 ? "session runs" : "sessions run", remedy));
 }
 
 void show_agent_binary(const AsRoot &root, Policy policy, Changes &changes, std::ostream &out)
@@ -63,15 +57,17 @@ void tell_hidden(const AsRoot &root, const Policy &policy, std::ostream &out)
             << command_on("chmod 0755", place->path, "open it") << '\n';
 }
 
-// Apply made these: systemd-sysusers gave them the state directory as their home, and no shell. It leaves accounts that somebody else made.
-std::vector<std::string> made_accounts(const Policy &policy)
+// Apply made these: systemd-sysusers gave them the usual state directory as their home, and no shell. It leaves accounts that somebody else
+// made.
+std::vector<std::string> made_accounts()
 {
     std::vector<std::string> names;
     ::setpwent();                              // NOLINT(concurrency-mt-unsafe): this program has one thread
     while (const auto *entry = ::getpwent()) { // NOLINT(concurrency-mt-unsafe)
         const std::string shell = entry->pw_shell;
         const std::string purpose = entry->pw_gecos;
-        const bool ours = entry->pw_dir == policy.agent.state_dir && purpose.compare(0, 8, "pi-agent") == 0 && entry->pw_uid != 0;
+        const bool ours =
+            entry->pw_dir == std::string_view(default_state_dir) && purpose.compare(0, 8, "pi-agent") == 0 && entry->pw_uid != 0;
         if (ours && shell.substr(shell.rfind('/') + 1) == "nologin") names.emplace_back(entry->pw_name);
     }
     ::endpwent(); // NOLINT(concurrency-mt-unsafe)
@@ -87,10 +83,17 @@ void remove_accounts(const Policy &policy, Changes &changes)
                 throw Failure(ExitStatus::system_failure, "cannot remove the " + what + name + ": " + one_line(result.output));
         });
     };
-    for (const auto &name : made_accounts(policy))
+    for (const auto &name : made_accounts())
         remove("userdel", "account ", name);
     const auto found = find_group(policy.agent.group); // it may have gone with the account of its name
     if (found && policy.agent.create_user && found->value() < 1000) remove("groupdel", "group ", policy.agent.group);
+}
+
+std::string settled_place(const AsRoot &root)
+{
+    const auto known = read_state_place(root);
+    if (known.next.empty() && known.former.empty()) return known.place;
+    throw Failure(ExitStatus::configuration, "a move of the agents' homes was interrupted; finish it first: sudo pi-agentctl state move");
 }
 
 std::string question_of(const RemoveOrder &order)
@@ -113,6 +116,7 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
     if (order.accounts && !order.state)
         throw Failure(ExitStatus::usage, "--accounts needs --state: else a later account with the same number would own the agents' files");
     auto policy = applied_policy(root);
+    if (order.state) settled_place(root);
     if (order.accounts)
         for (const auto *program : {"userdel", "groupdel"})
             require_program(program);
@@ -136,11 +140,11 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
     remove_command(root, places_of_command(), changes);
     if (order.accounts && !order.dry_run) require_nothing_of_group(places, policy.agent.group);
     if (order.state) {
+        const std::string state_dir = settled_place(root);
         forget_applied(root, changes);
         struct stat status {};
-        if (::lstat(policy.agent.state_dir.c_str(), &status) == 0)
-            changes.make("remove " + policy.agent.state_dir + ", with the homes of all agents",
-                         [&] { remove_all_state(root, policy.agent.state_dir); });
+        if (::lstat(state_dir.c_str(), &status) == 0)
+            changes.make("remove " + state_dir + ", with the homes of all agents", [&] { remove_all_state(root, state_dir); });
     }
     if (order.accounts) remove_accounts(policy, changes);
     if (changes.count() == 0 && !order.keep_hidden) out << "nothing to do\n";

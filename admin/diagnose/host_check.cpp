@@ -5,6 +5,7 @@
 #include "admin/host/accounts.hpp"
 #include "admin/host/agent_binary.hpp"
 #include "admin/host/command_name.hpp"
+#include "admin/state/state_move.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
@@ -256,6 +257,7 @@ Unverified check_host(const Policy &policy, const Observer &observer, Means mean
     if (!problems.has("agent") && !problems.has("agent.binary") && !check_agent_binary(policy, problems))
         unverified.push_back("agent.binary (" + policy.agent.binary + "): only root can look at it, for it is hidden");
     if (!problems.has_within("wrapper")) check_command_name(policy, places_of_command(), problems);
+    if (!problems.has_within("agent")) check_state_place(policy, observer.root(), problems);
     check_accounts(policy, means, problems, unverified);
     if (means != Means::later) check_method(policy, observer, means, problems, unverified);
     check_env_files(policy, observer, problems, unverified);

@@ -179,7 +179,7 @@ std::string sysusers_text(const Policy &policy, const MissingAccounts &missing)
         // An account of one user has a group of its own, so that no other account gets the agent's files through a group.
         const auto id = main ? "-:" + agent.group : std::string("-");
         const auto purpose = account.user.empty() ? "pi-agent" : "pi-agent of " + short_name_of(account.user);
-        text += fmt::format("u {} {} \"{}\" {} -\n", account.name, id, purpose, agent.state_dir);
+        text += fmt::format("u {} {} \"{}\" {} -\n", account.name, id, purpose, default_state_dir);
         if (!main) text += fmt::format("m {} {}\n", account.name, agent.group);
     }
     for (const auto &member : missing.members)

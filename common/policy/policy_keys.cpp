@@ -3,6 +3,7 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"
+#include "common/policy/policy.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
