@@ -113,7 +113,7 @@ void copy_homes(const AsRoot &root, const std::string &from, FdRef top, const st
 void move_homes(const AsRoot &root, const std::string &from, const std::string &to, std::ostream &out)
 {
     if (is_within(from, to) || is_within(to, from))
-        throw Failure(ExitStatus::configuration, "one of " + from + " and " + to + " lies in the other; name another directory");
+        throw Failure(ExitStatus::configuration, "one of " + from + " and " + to + " is in the other; name another directory");
     require_no_session(root, end_sessions);
     const auto top = prepare(root, to, out);
     write_state_place(root, {from, to, ""});

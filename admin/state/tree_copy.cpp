@@ -69,7 +69,7 @@ void copy_attributes(FdRef from, FdRef to, const std::string &path)
     }
 }
 
-// Calls `step` with each part of the file that is no hole.
+// Calls `step` with each part of the file that is not a hole.
 void for_each_part(FdRef file, off_t size, const std::string &path, const std::function<void(off_t begin, off_t end)> &step)
 {
     for (off_t at = 0; at < size;) {

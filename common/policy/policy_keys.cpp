@@ -36,9 +36,8 @@ const auto &table()
         {"agent.create_user", Form::boolean, "true", "false", "Whether `apply` creates missing accounts."},
         {"agent.binary_name", Form::name, "pi", "pi", "The name that the agent sees as its own (its first argument)."},
         {"agent.state_dir", Form::line, default_state_dir, "/srv/agents",
-         "Where the agents' homes are. Its parents belong to root, and are no symlinks. `pi-agentctl state move` moves the homes there "
-         "after "
-         "a change.",
+         "Where the agents' homes are. Only root may be able to change its parents, and none is a symlink. After a change, "
+         "`pi-agentctl state move` moves the homes.",
          "", "", "concepts/home.md"},
         {"wrapper", Form::section, "", "{enable: false}", "The command that users type."},
         {"wrapper.enable", Form::boolean, "true", "false",

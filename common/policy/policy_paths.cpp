@@ -86,7 +86,7 @@ std::optional<PathProblem> problem_of_state_dir(const std::string &path)
 std::optional<PathProblem> problem_beside_state(const std::string &path, const std::string &state_dir)
 {
     if (!is_within(path, state_dir) && !is_within(state_dir, path)) return std::nullopt;
-    return PathProblem{"holds the agents' homes (agent.state_dir: " + state_dir + "), or lies in them", "keep the two apart"};
+    return PathProblem{"holds the agents' homes (agent.state_dir: " + state_dir + "), or is in them", "keep the two apart"};
 }
 
 std::optional<PathProblem> problem_of_config_directory(const std::string &path)
