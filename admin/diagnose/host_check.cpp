@@ -76,6 +76,8 @@ void check_entry(const Policy &policy, const UserEntry &entry, const Observer &o
         problems.add(entry.where, key, "this host has no user " + quote(entry.name), "create the account, or remove the entry");
     } else if (user->uid == Uid(0)) {
         problems.add(entry.where, key, quote(entry.name) + " is root under another name (uid 0)", "name an ordinary account");
+    } else if (user->home == default_state_dir) {
+        problems.add(entry.where, key, quote(entry.name) + " is an agent's account: its home is " + user->home, "name a person's account");
     } else {
         check_roots(entry, *user, observer, problems, unverified);
         check_named_files(policy, entry, user, observer, problems, unverified);

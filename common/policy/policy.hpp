@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -164,6 +165,9 @@ struct Policy {
     SandboxPolicy sandbox;
     std::vector<UserEntry> users;
     Position users_where;
+    // Users whose names begin like those of agents' accounts. The policy names them itself, and not in users.d, of which a start reads one
+    // file: so every start knows that they are people.
+    std::set<std::string> people;
     ProjectsPolicy projects;
     ConfigClasses config_classes;
     // Managed, merged over the host's files of the config directory, by file name: the JSON text of an object, parsed only where it is
@@ -210,7 +214,7 @@ std::string agents_home(const std::string &state_dir, const std::string &user);
 constexpr std::size_t creatable_length = 31;
 bool can_be_created(const std::string &account) noexcept;
 
-// True for agent.user. If each user has an account, also true for names that begin like theirs.
+// True for agent.user. If each user has an account, also true for names that begin like theirs, except those of people.
 bool has_agents_name(const Policy &policy, const std::string &name);
 
 // True if an agent runs as the account `name`, or would for some user. Such an account is never a user of pi, whatever its groups.

@@ -128,10 +128,10 @@ private:
         if (!is_account_name(entry.name)) return; // already reported; its consequences are not another mistake
         if (is_agents(entry.name)) {
             problems_.add(entry.where, key, "has the name of an agent's account",
-                          "rename the user, or choose another agent.user or run_as");
+                          "rename the user, choose another agent.user or run_as, or name this user in the policy and not in users.d");
         }
         const auto account = agent_account_name(policy_, entry.name, entry.run_as);
-        if (!entry.run_as) check_account_is_nobodys(account, entry.where, key);
+        if (!entry.run_as && !policy_.people.contains(account)) check_account_is_nobodys(account, entry.where, key);
         if (entry.run_as) check_account_is_nobody_elses(entry, key);
         const auto [other, is_new] = accounts_.emplace(account, &entry);
         if (is_new) return;

@@ -197,7 +197,7 @@ TEST_CASE("a config directory may have any printable name but no way out")
 
 TEST_CASE("names of users and groups are those of a user database, names of agents' accounts are plain")
 {
-    for (const auto *name : {"0day", "'1000'", "'%'", "'a/b'", "'%%x'", "''", "'#1000'", "\"a\\n\"", "'a,b'", "'a '", "'!a'", "'-a'",
+    for (const auto *name : {"0x0", "'1000'", "'%'", "'a/b'", "'%%x'", "''", "'#1000'", "\"a\\n\"", "'a,b'", "'a '", "'!a'", "'-a'",
                              "'$a'", "\"a\\u202e\""}) {
         CHECK_MESSAGE(contains(problems_of(head + "users: {" + name + ": {roots: [/srv/a]}}\n"), "is not a name of a user"), name);
     }
@@ -239,9 +239,9 @@ TEST_CASE("an agent's account is nobody's own, and per-user means one each")
     CHECK(with("accounts: per-user", "a23456789012345678901234: {roots: [/srv/a]}").empty()); // by number
     CHECK(contains(with("accounts: per-user", "alice: {roots: [/srv/a], run_as: pi-agent-1000}"),
                    "is how the account of the user with the uid 1000 is called"));
-    CHECK(contains(with("accounts: per-user, user: a", "x: {roots: [/srv/a]}, a-x: {roots: [/srv/b]}"),
-                   "the agent's account 'a-x' is a user"));
-    CHECK(contains(with("accounts: per-user", "pi-agent-x: {roots: [/srv/a]}"), "users.pi-agent-x: has the name of an agent's account"));
+    CHECK(with("accounts: per-user, user: a", "x: {roots: [/srv/a]}, a-x: {roots: [/srv/b]}").empty()); // a person, and x's agent is a-UID
+    CHECK(contains(with("accounts: per-user", "pi-agent-5: {roots: [/srv/a]}"), "users.pi-agent-5: has the name of an agent's account"));
+    CHECK(contains(with("accounts: per-user", "pi-agent: {roots: [/srv/a]}"), "users.pi-agent: has the name of an agent's account"));
     CHECK(with("accounts: shared", "alice: {roots: [/srv/a], run_as: x}, bob: {roots: [/srv/a], run_as: x}").empty());
 }
 
