@@ -104,6 +104,7 @@ void copy_homes(const AsRoot &root, const std::string &from, FdRef top, const st
     fault_point("state-copying");
     copy_tree(root, users, copy, from + "/" + users_name);
     if (::syncfs(copy.get()) != 0) throw_errno("writing " + path + " to disk");
+    fault_point("state-comparing");
     if (defence_is_on("move-compares")) require_same_tree(users, copy, from + "/" + users_name);
     if (::fchown(copy.get(), 0, 0) != 0 || ::fchmod(copy.get(), 0711) != 0 || ::fsync(copy.get()) != 0)
         throw_errno("setting the mode of " + path);
