@@ -176,7 +176,7 @@ void install_command(const AsRoot & /*root*/, const std::string &name, const Com
     }
     for (const auto &old : noted) {
         if (old == name) continue;
-        changes.make("remove the command " + parts_of(old, places).front().path(), [&, &command = old] { remove_name(command, places); });
+        changes.make("remove the command " + parts_of(old, places).front().path(), [&] { remove_name(old, places); });
         left.erase(old);
     }
     if (!changes.dry_run() && left != read_note(places)) write_note(places, left);
