@@ -145,6 +145,8 @@ void run_state_move(bool yes, std::ostream &out)
     const auto before = read_state_place(root);
     const bool is_settled = before.next.empty() && before.former.empty();
     if (is_settled && before.place == wanted) throw Nothing("the agents' homes are in " + wanted + " already");
+    if (is_settled && !holds_homes(root, before.place))
+        throw Nothing("no homes are in " + before.place + ", so nothing has to move; next: sudo pi-agentctl apply");
     require_consent(is_settled ? "Move the agents' homes from " + before.place + " to " + wanted + "?"
                                : "Finish the move of the agents' homes that was interrupted, or take it back?",
                     yes);

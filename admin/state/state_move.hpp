@@ -46,7 +46,7 @@ void require_same_tree(FdRef from, FdRef to, const std::string &path);
 // --- The command.
 
 // Moves the homes to the policy's agent.state_dir, and finishes or takes back a move that was interrupted. `yes`: do not ask. Throws
-// Failure(limit) while a session lives, Nothing without anything to do.
+// Failure(limit) while a session lives, Nothing if there is nothing to move.
 void run_state_move(bool yes, std::ostream &out);
 
 } // namespace pi_agent
