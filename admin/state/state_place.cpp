@@ -88,7 +88,7 @@ void check_state_place(const Policy &policy, const std::optional<AsRoot> &root, 
 {
     const auto &wanted = policy.agent.state_dir;
     const auto &where = policy.agent.state_dir_where;
-    check_way(wanted, where, problems);
+    if (wanted != default_state_dir) check_way(wanted, where, problems); // that one the package brings
     if (!root || problems.has(key_name)) return;
     try {
         const auto known = read_state_place(*root);
