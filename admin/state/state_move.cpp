@@ -6,6 +6,7 @@
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
+#include "common/host/namespaces.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
@@ -33,13 +34,25 @@ UniqueFd open_place(const std::string &path)
     return open_trusted(path, O_RDONLY | O_DIRECTORY, "state directory");
 }
 
-// Names and directories are looked up from descriptors of root's, so that nothing in the trees leads out of them.
+// What is mounted there is somebody else's: neither copied nor removed.
+void require_no_mounts_in(const std::string &path)
+{
+    const auto mounted = topmost_mounts_below(list_mounts(), path);
+    if (mounted.empty() || !defence_is_on("move-one-file-system")) return;
+    throw Failure(ExitStatus::configuration,
+                  escape_for_display(path + "/" + mounted.front()) +
+                      " is a file system of its own; unmount it first, and mount it at its new place afterwards");
+}
+
+// Names and directories are looked up from descriptors of root's, so that no link in the trees leads out of them.
 void remove_parts(const std::string &place, std::initializer_list<const char *> names)
 {
     const auto top = if_there([&] { return open_place(place); });
     if (!top) return;
-    for (const char *name : names)
+    for (const char *name : names) {
+        require_no_mounts_in(place + "/" + name);
         remove_beneath(top, name);
+    }
 }
 
 // What is left of the place is somebody else's: a mount point, what apply keeps, or files that pi-agent did not make.
@@ -97,6 +110,7 @@ UniqueFd prepare(const AsRoot &root, const std::string &to, std::ostream &out)
 void copy_homes(const AsRoot &root, const std::string &from, FdRef top, const std::string &to)
 {
     const std::string path = to + "/" + copy_name;
+    require_no_mounts_in(from + "/" + users_name);
     const auto users = open_place(from + "/" + users_name);
     remove_beneath(top, copy_name);
     if (::mkdirat(top.get(), copy_name, 0700) != 0) throw_errno("creating " + path);
