@@ -21,11 +21,11 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t note_limit = std::size_t{64} << 10U;
+constexpr std::size_t names_note_limit = std::size_t{64} << 10U;
 constexpr mode_t part_mode = 0644;
-constexpr mode_t note_mode = 0600;
+constexpr mode_t names_note_mode = 0600;
 
-using Names = std::set<std::string>;
+using CommandNames = std::set<std::string>;
 
 // One file or symlink of a name.
 struct Part {
@@ -73,7 +73,7 @@ bool is_made(FdRef directory, const Part &part, const struct stat &facts)
     return read_trusted_file(part.path(), part.text.size(), "file of a name of the command") == part.text;
 }
 
-Found look_at(const Part &part)
+Found look_at_part(const Part &part)
 {
     const auto directory = if_there([&] { return open_directory(part); });
     if (!directory || !has_name(directory, part.own, "examining " + part.directory)) return Found::no_place;
@@ -85,7 +85,7 @@ Found look_at(const Part &part)
     return is_made(directory, part, facts) ? Found::made : Found::other;
 }
 
-void make(const Part &part)
+void make_part(const Part &part)
 {
     const auto directory = open_directory(part);
     if (!part.is_link) return replace_root_file(directory, part.name, part.text, part_mode, part.path());
@@ -96,15 +96,15 @@ void make(const Part &part)
 void remove_name(const std::string &command, const CommandPlaces &places)
 {
     for (const auto &part : parts_of(command, places))
-        if (const auto found = look_at(part);
+        if (const auto found = look_at_part(part);
             found == Found::made || (found == Found::other && part.is_link && !defence_is_on("own-command-name")))
             remove_root_file(open_directory(part), part.name, part.path());
 }
 
-Names read_note(const CommandPlaces &places)
+CommandNames read_note(const CommandPlaces &places)
 {
-    const auto text = if_there([&] { return read_trusted_file(places.note, note_limit, "list of names of the command"); });
-    Names names;
+    const auto text = if_there([&] { return read_trusted_file(places.note, names_note_limit, "list of names of the command"); });
+    CommandNames names;
     for (const auto line : split(text, '\n')) {
         if (!is_plain_name(std::string(line))) throw Failure(ExitStatus::configuration, places.note + " is damaged; remove it");
         names.emplace(line);
@@ -112,7 +112,7 @@ Names read_note(const CommandPlaces &places)
     return names;
 }
 
-void write_note(const CommandPlaces &places, const Names &names)
+void write_note(const CommandPlaces &places, const CommandNames &names)
 {
     const auto [above, name] = split_last(places.note);
     const auto directory = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of applied policies");
@@ -120,7 +120,7 @@ void write_note(const CommandPlaces &places, const Names &names)
     std::string text;
     for (const auto &command : names)
         text += command + "\n";
-    replace_root_file(directory, name, text, note_mode, places.note);
+    replace_root_file(directory, name, text, names_note_mode, places.note);
 }
 
 std::string problem_of_taken(const Part &link)
@@ -147,7 +147,7 @@ void check_command_name(const Policy &policy, const CommandPlaces &places, Probl
                       "change the name in the configuration of the system");
     try {
         const auto link = parts_of(wrapper.command_name, places).front();
-        if (look_at(link) == Found::other) report(problem_of_taken(link), "choose another name, or move it away");
+        if (look_at_part(link) == Found::other) report(problem_of_taken(link), "choose another name, or move it away");
     } catch (const Failure &failure) {
         report(failure.what(), "");
     }
@@ -155,22 +155,22 @@ void check_command_name(const Policy &policy, const CommandPlaces &places, Probl
 
 void install_command(const AsRoot & /*root*/, const std::string &name, const CommandPlaces &places, Changes &changes)
 {
-    const Names noted = read_note(places);
-    Names left = noted;
+    const CommandNames noted = read_note(places);
+    CommandNames left = noted;
     const auto parts = parts_of(name, places);
-    const auto link = look_at(parts.front());
+    const auto link = look_at_part(parts.front());
     const bool is_theirs = link == Found::made && !noted.contains(name); // the administrator made the same symlink, and keeps it
     if (name != split_last(places.wrapper).second && !is_theirs) {
         if (link == Found::other) throw Failure(ExitStatus::configuration, problem_of_taken(parts.front()) + "; move it away");
         std::vector<const Part *> missing;
         for (const auto &part : parts)
-            if (look_at(part) == Found::nothing) missing.push_back(&part);
+            if (look_at_part(part) == Found::nothing) missing.push_back(&part);
         left.insert(name);
         if (!missing.empty())
             changes.make("make the command " + parts.front().path() + ", another name of " + places.wrapper, [&] {
                 write_note(places, left); // first: what is made is known, whatever happens next
                 for (const auto *part : missing)
-                    make(*part);
+                    make_part(*part);
                 fault_point("command-named");
             });
     }
@@ -184,7 +184,7 @@ void install_command(const AsRoot & /*root*/, const std::string &name, const Com
 
 void remove_command(const AsRoot & /*root*/, const CommandPlaces &places, Changes &changes)
 {
-    const Names noted = read_note(places);
+    const CommandNames noted = read_note(places);
     for (const auto &command : noted)
         changes.make("remove the command " + parts_of(command, places).front().path(), [&] { remove_name(command, places); });
     if (!changes.dry_run() && !noted.empty()) write_note(places, {});

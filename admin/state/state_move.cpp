@@ -27,7 +27,7 @@ namespace {
 
 constexpr const char *users_name = "users";
 constexpr const char *copy_name = "users.moving"; // only root may enter it
-constexpr const char *end_sessions = "end them first: sudo pi-agentctl stop --all";
+constexpr const char *end_them_first = "end them first: sudo pi-agentctl stop --all";
 
 UniqueFd open_place(const std::string &path)
 {
@@ -68,7 +68,7 @@ void remove_former(const std::string &place)
 }
 
 // Goes on where an earlier call was interrupted, or takes it back.
-StatePlace resume(const AsRoot &root, StatePlace known, std::ostream &out)
+StatePlace resume_move(const AsRoot &root, StatePlace known, std::ostream &out)
 {
     if (!known.next.empty()) {
         const bool is_there = if_there([&] { return open_place(known.next + "/" + users_name); }).is_open();
@@ -91,7 +91,7 @@ StatePlace resume(const AsRoot &root, StatePlace known, std::ostream &out)
 }
 
 // No start makes `users`, so nobody can start from here on until the rename brings it.
-UniqueFd prepare(const AsRoot &root, const std::string &to, std::ostream &out)
+UniqueFd prepare_place(const AsRoot &root, const std::string &to, std::ostream &out)
 {
     Changes changes(false, out);
     make_root_directory(root, to, 0711, changes);
@@ -103,7 +103,7 @@ UniqueFd prepare(const AsRoot &root, const std::string &to, std::ostream &out)
         throw Failure(ExitStatus::configuration, to + "/" + users_name + " holds homes already; look at them, and move them away");
     }
     mark_host_changed(root); // a start that is under way either sees this, or is a session here
-    require_no_session(root, "it was started meanwhile; " + std::string(end_sessions));
+    require_no_session(root, "it was started meanwhile; " + std::string(end_them_first));
     return top;
 }
 
@@ -129,8 +129,8 @@ void move_homes(const AsRoot &root, const std::string &from, const std::string &
 {
     if (is_within(from, to) || is_within(to, from))
         throw Failure(ExitStatus::configuration, "one of " + from + " and " + to + " is in the other; name another directory");
-    require_no_session(root, end_sessions);
-    const auto top = prepare(root, to, out);
+    require_no_session(root, end_them_first);
+    const auto top = prepare_place(root, to, out);
     write_state_place(root, {from, to, ""});
     out << "copying the agents' homes from " << from << " to " << to << '\n' << std::flush;
     try {
@@ -167,7 +167,7 @@ void run_state_move(bool yes, std::ostream &out)
     const auto lock = take_apply_lock(root); // not during the question: an emergency stop would have to wait
     if (load_policy(policy_path).agent.state_dir != wanted)
         throw Failure(FailureKind::changed_meanwhile, "the policy changed meanwhile; run the command again");
-    auto known = resume(root, read_state_place(root), out);
+    auto known = resume_move(root, read_state_place(root), out);
     if (known.place != wanted) {
         Problems problems;
         check_state_place(policy, std::nullopt, problems); // the way to it

@@ -16,9 +16,9 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t note_limit = std::size_t{64} << 10U;
-constexpr mode_t note_mode = 0600;
-constexpr const char *key_name = "agent.state_dir";
+constexpr std::size_t place_note_limit = std::size_t{64} << 10U;
+constexpr mode_t place_note_mode = 0600;
+constexpr const char *state_dir_key = "agent.state_dir";
 
 bool is_place(const std::string &path)
 {
@@ -28,7 +28,7 @@ bool is_place(const std::string &path)
 // What everybody can see of it. Links would lead the comparison with roots astray, which is by paths.
 void check_way(const std::string &path, const Position &where, Problems &problems)
 {
-    const auto report = [&](const std::string &problem, const std::string &remedy) { problems.add(where, key_name, problem, remedy); };
+    const auto report = [&](const std::string &problem, const std::string &remedy) { problems.add(where, state_dir_key, problem, remedy); };
     const auto check = [&](const std::string &part, const char *what) {
         const auto real = resolve_trusted(part, what);
         if (real.canonical != part) report(quote(part) + " is a symlink, or lies behind one", "write " + real.canonical);
@@ -39,7 +39,7 @@ void check_way(const std::string &path, const Position &where, Problems &problem
         const auto there = if_there([&] { return open_trusted(path, O_PATH, "state directory"); });
         if (!there) return;
         check(path, "state directory");
-        require_own_file_system(there, path, key_name);
+        require_own_file_system(there, path, state_dir_key);
     } catch (const SystemFailure &failure) {
         if (failure.error_number() == ENOENT)
             report("the directory " + parent_of(path) + " does not exist", "create it, as root's and writable for root alone");
@@ -55,7 +55,7 @@ void check_way(const std::string &path, const Position &where, Problems &problem
 StatePlace read_state_place(const AsRoot & /*root*/)
 {
     const std::string path = path_of_applied(state_note);
-    const auto text = if_there([&] { return read_trusted_file(path, note_limit, "note of where the agents' homes are"); });
+    const auto text = if_there([&] { return read_trusted_file(path, place_note_limit, "note of where the agents' homes are"); });
     if (text.empty()) return {};
     try {
         const auto json = nlohmann::json::parse(text);
@@ -75,7 +75,7 @@ void write_state_place(const AsRoot & /*root*/, const StatePlace &place)
     nlohmann::ordered_json json = {{"place", place.place}};
     if (!place.next.empty()) json["next"] = place.next;
     if (!place.former.empty()) json["former"] = place.former;
-    replace_root_file(directory, state_note, json.dump(1) + "\n", note_mode, path_of_applied(state_note));
+    replace_root_file(directory, state_note, json.dump(1) + "\n", place_note_mode, path_of_applied(state_note));
 }
 
 bool holds_homes(const AsRoot & /*root*/, const std::string &state_dir)
@@ -89,16 +89,16 @@ void check_state_place(const Policy &policy, const std::optional<AsRoot> &root, 
     const auto &wanted = policy.agent.state_dir;
     const auto &where = policy.agent.state_dir_where;
     if (wanted != default_state_dir) check_way(wanted, where, problems); // that one the package brings
-    if (!root || problems.has(key_name)) return;
+    if (!root || problems.has(state_dir_key)) return;
     try {
         const auto known = read_state_place(*root);
         if (!known.next.empty() || !known.former.empty())
-            problems.add(where, key_name, "a move of the agents' homes was interrupted", "finish it: sudo pi-agentctl state move");
+            problems.add(where, state_dir_key, "a move of the agents' homes was interrupted", "finish it: sudo pi-agentctl state move");
         else if (known.place != wanted && holds_homes(*root, known.place))
-            problems.add(where, key_name, "the agents' homes are in " + known.place,
+            problems.add(where, state_dir_key, "the agents' homes are in " + known.place,
                          "move them to " + wanted + ": sudo pi-agentctl state move");
     } catch (const Failure &failure) {
-        problems.add(where, key_name, failure.what(), "");
+        problems.add(where, state_dir_key, failure.what(), "");
     }
 }
 

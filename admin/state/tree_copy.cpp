@@ -25,11 +25,11 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int deepest_tree = 256;                           // two descriptors each; a path of usual length has fewer names
+constexpr int deepest_home = 256;                           // two descriptors each; a path of usual length has fewer names
 constexpr std::size_t names_limit = std::size_t{64} << 10U; // of attributes, the kernel's own
 constexpr std::size_t piece_size = std::size_t{1} << 20U;
 
-[[noreturn]] void refuse_entry(const std::string &path, const std::string &problem)
+[[noreturn]] void refuse_in_home(const std::string &path, const std::string &problem)
 {
     throw Failure(ExitStatus::configuration, escape_for_display(path) + " " + problem);
 }
@@ -83,7 +83,7 @@ void for_each_part(FdRef file, off_t size, const std::string &path, const std::f
     }
 }
 
-void copy_bytes(FdRef from, FdRef to, off_t size, const std::string &path)
+void copy_parts(FdRef from, FdRef to, off_t size, const std::string &path)
 {
     for_each_part(from, size, path, [&](off_t begin, off_t end) {
         if (::lseek(to.get(), begin, SEEK_SET) < 0) throw_errno("writing " + escape_for_display(path) + " at the new place");
@@ -91,35 +91,35 @@ void copy_bytes(FdRef from, FdRef to, off_t size, const std::string &path)
             const ssize_t count = ::sendfile(to.get(), from.get(), &begin, static_cast<std::size_t>(end - begin));
             if (count < 0 && errno == EINTR) continue;
             if (count < 0) throw_errno("writing " + escape_for_display(path) + " at the new place");
-            if (count == 0) refuse_entry(path, "became shorter while it was copied: something still writes there");
+            if (count == 0) refuse_in_home(path, "became shorter while it was copied: something still writes there");
         }
     });
     if (::ftruncate(to.get(), size) != 0) throw_errno("writing " + escape_for_display(path) + " at the new place");
 }
 
 // The same entry that was examined, opened to read. A name may lead to another one by now.
-UniqueFd reopen(FdRef parent, const std::string &name, const struct stat &expected, int flags, const std::string &path)
+UniqueFd open_same(FdRef parent, const std::string &name, const struct stat &expected, int flags, const std::string &path)
 {
     auto entry = open_or_throw("opening " + escape_for_display(path), parent, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (!is_same_file(examine(entry, "examining " + escape_for_display(path)), expected))
-        refuse_entry(path, "changed while it was copied: something still writes there");
+        refuse_in_home(path, "changed while it was copied: something still writes there");
     return entry;
 }
 
-class TreeCopy {
+class HomesCopy {
 public:
-    TreeCopy(FdRef from, FdRef to) : device_(examine(from, "examining the agents' homes").st_dev), top_(to) {}
+    HomesCopy(FdRef from, FdRef to) : device_(examine(from, "examining the agents' homes").st_dev), top_(to) {}
 
     // `below` is the path from the top.
     void copy_directory(FdRef from, FdRef to, const std::string &path, const std::string &below, int depth)
     {
-        if (depth > deepest_tree) refuse_entry(path, "nests too deep; remove it, or empty that home (pi-agentctl state reset)");
+        if (depth > deepest_home) refuse_in_home(path, "nests too deep; remove it, or empty that home (pi-agentctl state reset)");
         for (const auto &name : names_in(from)) {
             const std::string entry_path = path + "/" + name;
             const auto entry = open_or_throw("opening " + escape_for_display(entry_path), from, name, O_PATH | O_NOFOLLOW);
             const struct stat facts = examine(entry, "examining " + escape_for_display(entry_path));
             if (facts.st_dev != device_ && defence_is_on("move-one-file-system"))
-                refuse_entry(entry_path, "is a file system of its own; unmount it first, and mount it at its new place afterwards");
+                refuse_in_home(entry_path, "is a file system of its own; unmount it first, and mount it at its new place afterwards");
             const Names names{from, to, name, entry_path, join_path(below, name)};
             if (S_ISDIR(facts.st_mode))
                 copy_below(names, facts, depth);
@@ -138,7 +138,7 @@ private:
 
     void copy_below(const Names &names, const struct stat &facts, int depth)
     {
-        const auto inner = reopen(names.from, names.name, facts, O_RDONLY | O_DIRECTORY, names.path);
+        const auto inner = open_same(names.from, names.name, facts, O_RDONLY | O_DIRECTORY, names.path);
         if (::mkdirat(names.to.get(), names.name.c_str(), 0700) != 0) throw_errno("creating the copy of " + escape_for_display(names.path));
         const auto made = open_or_throw("opening the copy of " + escape_for_display(names.path), names.to, names.name,
                                         O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
@@ -160,16 +160,16 @@ private:
     void copy_entry(const Names &names, FdRef entry, const struct stat &facts)
     {
         if (S_ISREG(facts.st_mode)) {
-            const auto file = reopen(names.from, names.name, facts, O_RDONLY, names.path);
+            const auto file = open_same(names.from, names.name, facts, O_RDONLY, names.path);
             const auto made = open_or_throw("creating the copy of " + escape_for_display(names.path), names.to, names.name,
                                             O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-            copy_bytes(file, made, facts.st_size, names.path);
+            copy_parts(file, made, facts.st_size, names.path);
             return give(file, made, facts, names.path);
         }
         const int failed = S_ISLNK(facts.st_mode) ? ::symlinkat(read_link(entry, "").c_str(), names.to.get(), names.name.c_str())
                            : S_ISFIFO(facts.st_mode) || S_ISSOCK(facts.st_mode)
                                ? ::mknodat(names.to.get(), names.name.c_str(), facts.st_mode, 0)
-                               : (refuse_entry(names.path, "is a device, which no agent can have made; look at it, and remove it"), -1);
+                               : (refuse_in_home(names.path, "is a device, which no agent can have made; look at it, and remove it"), -1);
         const auto times = times_of(facts);
         if (failed != 0 || ::fchownat(names.to.get(), names.name.c_str(), facts.st_uid, facts.st_gid, AT_SYMLINK_NOFOLLOW) != 0 ||
             (!S_ISLNK(facts.st_mode) && ::fchmodat(names.to.get(), names.name.c_str(), facts.st_mode & 07777U, 0) != 0) ||
@@ -228,12 +228,12 @@ std::vector<std::string> sorted_names(FdRef directory)
 
 void copy_tree(const AsRoot & /*root*/, FdRef from, FdRef to, const std::string &path)
 {
-    TreeCopy(from, to).copy_directory(from, to, path, "", 0);
+    HomesCopy(from, to).copy_directory(from, to, path, "", 0);
 }
 
 void require_same_tree(FdRef from, FdRef to, const std::string &path)
 {
-    const auto differs = [](const std::string &entry) { refuse_entry(entry, "is not the same at the new place; something changed it"); };
+    const auto differs = [](const std::string &entry) { refuse_in_home(entry, "is not the same at the new place; something changed it"); };
     const auto names = sorted_names(from);
     if (names != sorted_names(to)) differs(path);
     for (const auto &name : names) {
@@ -245,13 +245,13 @@ void require_same_tree(FdRef from, FdRef to, const std::string &path)
         const struct stat copied = examine(other, "examining the copy of " + shown);
         if (!are_same_facts(facts, copied)) differs(entry_path);
         if (S_ISDIR(facts.st_mode)) {
-            require_same_tree(reopen(from, name, facts, O_RDONLY | O_DIRECTORY, entry_path),
-                              reopen(to, name, copied, O_RDONLY | O_DIRECTORY, entry_path), entry_path);
+            require_same_tree(open_same(from, name, facts, O_RDONLY | O_DIRECTORY, entry_path),
+                              open_same(to, name, copied, O_RDONLY | O_DIRECTORY, entry_path), entry_path);
         } else if (S_ISLNK(facts.st_mode)) {
             if (read_link(one, "") != read_link(other, "")) differs(entry_path);
         } else if (S_ISREG(facts.st_mode)) {
-            const auto file = reopen(from, name, facts, O_RDONLY, entry_path);
-            if (!have_same_parts(file, reopen(to, name, copied, O_RDONLY, entry_path), facts.st_size, entry_path)) differs(entry_path);
+            const auto file = open_same(from, name, facts, O_RDONLY, entry_path);
+            if (!have_same_parts(file, open_same(to, name, copied, O_RDONLY, entry_path), facts.st_size, entry_path)) differs(entry_path);
         }
     }
 }

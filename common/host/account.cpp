@@ -106,7 +106,7 @@ bool have_same_groups(const Account &one, const Account &other)
 namespace {
 
 // What programs take for a number: an id, in any base that C knows.
-bool is_number(std::string_view name) noexcept
+bool reads_as_number(std::string_view name) noexcept
 {
     constexpr std::string_view digits = "0123456789";
     const bool has_base = name.size() > 2 && name[0] == '0' && std::string_view("xXbBoO").find(name[1]) != std::string_view::npos;
@@ -121,7 +121,7 @@ bool is_account_name(const std::string &name) noexcept
     constexpr std::string_view inside = "_-.@+'\\ ";
     const auto is_letter = [](char byte) { return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte & '\x80') != 0; };
     const auto is_digit = [](char byte) { return byte >= '0' && byte <= '9'; };
-    if (name.empty() || name.size() > longest || name.back() == ' ' || is_number(name)) return false;
+    if (name.empty() || name.size() > longest || name.back() == ' ' || reads_as_number(name)) return false;
     if (!is_letter(name.front()) && !is_digit(name.front()) && name.front() != '_') return false;
     const bool known = std::all_of(name.begin(), name.end(), [&](char byte) {
         return is_letter(byte) || is_digit(byte) || inside.find(byte) != std::string_view::npos;
