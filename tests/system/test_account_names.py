@@ -30,7 +30,7 @@ def people(playing):
     playing.install_policy(PLAYING_POLICY.replace("users:\n", "users:\n" + users))
     yield playing
     playing.install_policy(PLAYING_POLICY)
-    playing.root(f"cd {STATE} && rm -rf @* dana* frank pi-agent-frank; grep -o '^pi-agent-\\(42[0-9]*\\|dana[^:]*\\|pi-agent-frank\\)' /etc/passwd | xargs -rn1 userdel; mv /root/passwd /etc/passwd; mv /root/group /etc/group; rm -rf /srv/people", check=True)
+    playing.root(f"cd {STATE} && rm -rf @* dana* frank pi-agent-frank; grep -o '^pi-agent-\\(42[0-9]*\\|dana[^:]*\\|4dmin\\|pi-agent-frank\\)' /etc/passwd | xargs -rn1 userdel; mv /root/passwd /etc/passwd; mv /root/group /etc/group; rm -rf /srv/people", check=True)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -40,7 +40,7 @@ def test_each_has_an_agent_and_a_home_of_their_own(playing, name):
     done = pi(playing, "sh", 'id -un; echo "$HOME"; touch made; pwd', user=name, cwd=project)
     assert (done.returncode, done.stderr) == (0, b""), done
     state = name if name in PLAIN else f"@{uid}"
-    account = "pi-agent-pi-agent-frank" if name == "pi-agent-frank" else f"pi-agent-{uid}"
+    account = f"pi-agent-{name if name in ('4dmin', 'pi-agent-frank') else uid}"
     assert done.stdout.decode().splitlines() == [account, f"{STATE}/{state}/home", project], done
     assert playing.root(["stat", "-c", "%u:%g", f"{project}/made"]).stdout.decode().strip() == f"{uid}:{uid}"
     assert owner_and_mode(playing, f"{STATE}/{state}/home").startswith(f"{account}:")
