@@ -2,6 +2,7 @@
 #include "admin/host/root_files.hpp"
 
 #include "common/base/files.hpp"
+#include "common/base/text.hpp"
 #include "common/host/trusted_file.hpp"
 
 #include <fmt/format.h>
