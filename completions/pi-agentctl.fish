@@ -2,7 +2,7 @@
 
 function __pi_agentctl_complete
     set -l words (commandline -opc)
-    set -l current (commandline -ct)
+    set -l current (commandline -ct | string unescape)
     set -l option (string match -r -- '^--[^=]*=' $current; or echo '')
     set -l value (string replace -r -- '^--[^=]*=' '' $current)
     for answer in (pi-agentctl complete $words[2..] "$current" 2>/dev/null)

@@ -1,7 +1,7 @@
 #compdef pi-agentctl
 # Completion of pi-agentctl in zsh: the program says what may come next, and asks for paths.
 
-local answer
+local answer name
 local -a answers candidates
 answers=("${(@f)$(pi-agentctl complete "${(@Q)words[2,CURRENT]}" 2>/dev/null)}")
 for answer in $answers; do
@@ -10,7 +10,11 @@ for answer in $answers; do
         [[ $PREFIX != --*=* ]] || compset -P '*='
         if [[ $answer == :directories ]]; then _files -/; else _files; fi
         ;;
-    *) candidates+=("${${answer%%$'\t'*}//:/\\:}:${answer#*$'\t'}") ;;
+    *)
+        name=${answer%%$'\t'*}
+        name=${name//\\/\\\\} # _describe takes backslashes away
+        candidates+=("${name//:/\\:}:${answer#*$'\t'}")
+        ;;
     esac
 done
 (( ! $#candidates )) || _describe pi-agentctl candidates

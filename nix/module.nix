@@ -44,7 +44,7 @@ let
     value = {
       isSystemUser = true;
       description = "pi-agent${if agent.user == null then "" else " of ${agent.user}"}";
-      home = cfg.stateDir;
+      home = "/var/lib/pi-agent"; # as the product has it elsewhere, wherever the state is
       # An account of one user has a group of its own: files that agents make are nobody else's by group either.
       group = if agent.name == cfg.user then cfg.group else agent.name;
       extraGroups = if agent.name == cfg.user then [ ] else [ cfg.group ];
@@ -76,11 +76,8 @@ in
     };
 
     systemd.packages = [ package ]; # the limits of all sessions of one user, as a drop-in of their slices
-    systemd.tmpfiles.rules = [
-      "d ${cfg.stateDir} 0711 root root -"
-      "d ${cfg.stateDir}/users 0711 root root -"
-      "d ${cfg.stateDir}/sessions 0700 root root -"
-    ];
+    # What is in it apply makes: with a `users` of tmpfiles, starts would find empty homes before the others are moved.
+    systemd.tmpfiles.rules = [ "d ${cfg.stateDir} 0711 root root -" ];
     # What only the running host can tell: whether the policy fits it, and which sessions it does not allow any more. These end.
     systemd.services.pi-agent-apply = {
       description = "pi-agent: hold the host against its policy, and end sessions that it does not allow";

@@ -5,9 +5,11 @@
 #include "admin/diagnose/faults.hpp"
 #include "admin/host/accounts.hpp"
 #include "admin/host/agent_binary.hpp"
+#include "admin/host/command_name.hpp"
 #include "admin/host/sudoers.hpp"
 #include "admin/programs/program.hpp"
 #include "admin/sessions/sessions.hpp"
+#include "admin/state/state_move.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
@@ -127,6 +129,7 @@ private:
         make_state_directories(root_, policy_, changes);
         make_applied_directory(root_, policy_.agent.state_dir, changes);
         if (!changes.dry_run()) transaction_->begin();
+        settle_state_place(root_, policy_, changes);
         if (!wanted_.before) return;
         if (!is_installed(wanted_.files)) install_policy_files(root_, *wanted_.before, wanted_.files, changes);
         if (changes.dry_run()) return;
@@ -148,6 +151,7 @@ private:
         auto current = places_of_agent(root_, policy_);
         if (const auto place = hiding_place_of(root_, policy_)) current.insert(place->path);
         give_back_hidden(root_, current, policy_.agent.group, changes);
+        install_command(root_, policy_.wrapper.command_name, places_of_command(), changes);
         reached("apply-hidden", changes);
         if (build::is_system_managed) return;
         install_sudoers(root_, sudoers_directory, rule_text_, sudo_, users_of(policy_), changes);

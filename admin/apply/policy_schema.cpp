@@ -71,8 +71,6 @@ Json form_of(const PolicyKey &key)
         return {{"type", "string"}, {"pattern", name_pattern}};
     case ValueForm::choice:
         return {{"enum", split(key.choices, ' ')}};
-    case ValueForm::fixed:
-        return {{"const", key.standard}};
     case ValueForm::list:
         return list_schema(key);
     case ValueForm::choice_or_list:

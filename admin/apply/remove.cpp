@@ -3,12 +3,14 @@
 
 #include "admin/host/accounts.hpp"
 #include "admin/host/agent_binary.hpp"
+#include "admin/host/command_name.hpp"
 #include "admin/host/root_files.hpp"
 #include "admin/host/sudoers.hpp"
 #include "admin/host/unfinished_apply.hpp"
 #include "admin/programs/program.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"
+#include "admin/state/state_move.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
@@ -30,12 +32,6 @@ Policy applied_policy(const AsRoot &root)
 {
     const auto applied = read_applied(root);
     return parse_policy(applied.last ? *applied.last : read_policy_sources(policy_path));
-}
-
-void require_no_session(const AsRoot &root, const std::string &remedy)
-{
-    const auto count = live_sessions(root).size();
-    if (count > 0) throw Failure(ExitStatus::limit, fmt::format("{} {}; {}", count, count == 1 ? "session runs" : "sessions run", remedy));
 }
 
 void show_agent_binary(const AsRoot &root, Policy policy, Changes &changes, std::ostream &out)
@@ -64,11 +60,18 @@ void tell_hidden(const AsRoot &root, const Policy &policy, std::ostream &out)
 
 void remove_accounts(const Policy &policy, Changes &changes)
 {
-    for (const auto &name : made_accounts(policy.agent.state_dir))
+    for (const auto &name : made_accounts())
         changes.make("remove the account " + name, [&] { remove_account(name); });
     const auto found = find_group(policy.agent.group); // it may have gone with the account of its name
     if (found && policy.agent.create_user && found->value() < 1000)
         changes.make("remove the group " + policy.agent.group, [&] { remove_group(policy.agent.group); });
+}
+
+std::string settled_place(const AsRoot &root)
+{
+    const auto known = read_state_place(root);
+    if (known.next.empty() && known.former.empty()) return known.place;
+    throw Failure(ExitStatus::configuration, "a move of the agents' homes was interrupted; finish it first: sudo pi-agentctl state move");
 }
 
 std::string question_of(const RemoveOrder &order)
@@ -91,6 +94,7 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
     if (order.accounts && !order.state)
         throw Failure(ExitStatus::usage, "--accounts needs --state: else a later account with the same number would own the agents' files");
     auto policy = applied_policy(root);
+    if (order.state) settled_place(root);
     if (order.accounts)
         for (const auto *program : {"userdel", "groupdel"})
             require_program(program);
@@ -114,13 +118,14 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
         tell_hidden(root, policy, out);
     else
         show_agent_binary(root, policy, changes, out);
+    remove_command(root, places_of_command(), changes);
     if (order.accounts && !order.dry_run) require_nothing_of_group(places, policy.agent.group);
     if (order.state) {
+        const std::string state_dir = settled_place(root);
         forget_applied(root, changes);
         struct stat status {};
-        if (::lstat(policy.agent.state_dir.c_str(), &status) == 0)
-            changes.make("remove " + policy.agent.state_dir + ", with the homes of all agents",
-                         [&] { remove_all_state(root, policy.agent.state_dir); });
+        if (::lstat(state_dir.c_str(), &status) == 0)
+            changes.make("remove " + state_dir + ", with the homes of all agents", [&] { remove_all_state(root, state_dir); });
     }
     if (order.accounts) remove_accounts(policy, changes);
     if (changes.count() == 0 && !order.keep_hidden) out << "nothing to do\n";

@@ -6,6 +6,7 @@
 #include "admin/diagnose/faults.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"
+#include "admin/state/state_move.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
@@ -154,6 +155,10 @@ void add_state(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOptio
                             [all] { run_state_reset(all->whose, all->yes, std::cout); });
     add_whose(reset);
     reset->add_flag("-y,--yes", all->yes, "Do not ask");
+
+    auto *moving = add_below("move", "Move the agents' homes to the policy's agent.state_dir, or finish that",
+                             [all] { run_state_move(all->yes, std::cout); });
+    moving->add_flag("-y,--yes", all->yes, "Do not ask");
 
     auto *exporting = add_below("export", "Copy the agent's session files of a user into a directory of that user",
                                 [all] { run_state_export(all->whose, all->directory, std::cout); });

@@ -182,8 +182,9 @@ const std::vector<Advice> &advice_on_failures()
         {"E78-path", "… is not a character device\n… is not shown to sessions\n… is readable for others than root",
          "A file or directory that the policy names is missing, of another type, or too open.", "Ask the administrator.",
          "Correct the path, or the key that the message names."},
-        {"E78-home", "… belongs to … but must belong to …\nthe agent's home is on another file system",
-         "The directory below `/var/lib/pi-agent` that keeps the agent's home is not as pi-agent made it.", "Ask the administrator.",
+        {"E78-home", "… belongs to … but must belong to …\nthe agent's home is on another file system\nthe agents' homes are not in …",
+         "The directory that keeps the agent's home is not as pi-agent made it, or the homes are not where `agent.state_dir` says.",
+         "Ask the administrator.",
          "Correct what the message names. `sudo pi-agentctl state export` copies the agent's sessions, and `sudo pi-agentctl state reset` "
          "empties the home."},
     };

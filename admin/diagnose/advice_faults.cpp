@@ -38,7 +38,7 @@ const std::vector<Advice> &advice_on_faults()
         {"outside-sessions", "", "An agent's account has a crontab, lingering services, or processes outside sessions.", "",
          "Examine them, and remove what you did not set up."},
         {"state", "", "The state directory, or a directory of it, lies on a network file system, where locks and owners are not reliable.",
-         "", "Mount a local file system at `/var/lib/pi-agent`."},
+         "", "Mount a local file system there, or move the homes to one (`agent.state_dir`, `sudo pi-agentctl state move`)."},
         {"root", "", "A root lies on a file system that does not support id-mapped mounts.", "Work in another root.",
          "Move the root. `docs/platforms/file-systems.md` lists the file systems."},
         {"link", "",

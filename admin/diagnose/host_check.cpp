@@ -5,6 +5,8 @@
 #include "admin/diagnose/host_checks.hpp"
 #include "admin/host/accounts.hpp"
 #include "admin/host/agent_binary.hpp"
+#include "admin/host/command_name.hpp"
+#include "admin/state/state_move.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
@@ -87,6 +89,8 @@ void check_entry(const Policy &policy, const UserEntry &entry, const Observer &o
         problems.add(entry.where, key, "this host has no user " + quote(entry.name), "create the account, or remove the entry");
     } else if (user->uid == Uid(0)) {
         problems.add(entry.where, key, quote(entry.name) + " is root under another name (uid 0)", "name an ordinary account");
+    } else if (user->home == default_state_dir) {
+        problems.add(entry.where, key, quote(entry.name) + " is an agent's account: its home is " + user->home, "name a person's account");
     } else {
         check_roots(entry, *user, observer, problems, unverified, roots);
         check_named_files(policy, entry, user, observer, problems, unverified);
@@ -235,6 +239,8 @@ HostFindings check_host(const Policy &policy, const Observer &observer, Means me
     findings.warnings.insert(findings.warnings.end(), overlaps.begin(), overlaps.end());
     if (!problems.has("agent") && !problems.has("agent.binary") && !check_agent_binary(policy, problems))
         unverified.push_back("agent.binary (" + policy.agent.binary + "): only root can look at it, for it is hidden");
+    if (!problems.has_within("wrapper")) check_command_name(policy, places_of_command(), problems);
+    if (!problems.has_within("agent")) check_state_place(policy, observer.root(), problems);
     check_accounts(policy, means, problems, unverified);
     if (means != Means::later) check_method(policy, observer, means, problems, unverified);
     check_env_files(policy, observer, problems, unverified);

@@ -186,7 +186,7 @@ std::string sysusers_text(const Policy &policy, const MissingAccounts &missing)
         // An account of one user has a group of its own, so that no other account gets the agent's files through a group.
         const auto id = main ? "-:" + agent.group : std::string("-");
         const auto purpose = account.user.empty() ? "pi-agent" : "pi-agent of " + short_name_of(account.user);
-        text += fmt::format("u {} {} \"{}\" {} -\n", account.name, id, purpose, agent.state_dir);
+        text += fmt::format("u {} {} \"{}\" {} -\n", account.name, id, purpose, default_state_dir);
         if (!main) text += fmt::format("m {} {}\n", account.name, agent.group);
     }
     for (const auto &member : missing.members)
@@ -229,14 +229,15 @@ void create_accounts(const AsRoot & /*root*/, const Policy &policy, const std::v
                                                   "'pi-agentctl apply' again, or create it yourself");
 }
 
-std::vector<std::string> made_accounts(const std::string &state_dir)
+std::vector<std::string> made_accounts()
 {
     std::vector<std::string> names;
     ::setpwent();                              // NOLINT(concurrency-mt-unsafe): this program has one thread
     while (const auto *entry = ::getpwent()) { // NOLINT(concurrency-mt-unsafe)
         const std::string shell = entry->pw_shell;
         const std::string purpose = entry->pw_gecos;
-        const bool ours = entry->pw_dir == state_dir && purpose.compare(0, 8, "pi-agent") == 0 && entry->pw_uid != 0;
+        const bool ours =
+            entry->pw_dir == std::string_view(default_state_dir) && purpose.compare(0, 8, "pi-agent") == 0 && entry->pw_uid != 0;
         if (ours && shell.substr(shell.rfind('/') + 1) == "nologin") names.emplace_back(entry->pw_name);
     }
     ::endpwent(); // NOLINT(concurrency-mt-unsafe)

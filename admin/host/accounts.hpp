@@ -51,9 +51,9 @@ void create_accounts(const AsRoot &root, const Policy &policy, const std::vector
 
 // --- Removing what apply made.
 
-// Accounts with this state directory as their home, which systemd-sysusers made for agents, and no shell. Accounts that somebody else made
-// are not among them.
-std::vector<std::string> made_accounts(const std::string &state_dir);
+// Accounts with the usual state directory as their home, which systemd-sysusers made for agents, and no shell. Accounts that somebody else
+// made are not among them.
+std::vector<std::string> made_accounts();
 
 // By userdel and groupdel. Throw Failure.
 void remove_account(const std::string &name);

@@ -2,6 +2,7 @@
 #include "admin/host/unfinished_apply.hpp"
 
 #include "admin/host/accounts.hpp"
+#include "admin/host/command_name.hpp"
 #include "admin/host/sudoers.hpp"
 #include "admin/programs/program.hpp"
 #include "common/base/build_settings.hpp"
@@ -70,7 +71,9 @@ public:
         step([this] { rule(); });
         for (const auto &[path, rights] : before_.places)
             if (rights) step([&, &path = path, &rights = rights] { rights_of_place(path, *rights); });
-        step([this] { hidden(); });
+        step([this] { note(hidden_name, before_.hidden); });
+        step([this] { note(state_note, before_.state_note); });
+        step([this] { install_command(root_, before_.command_name, places_of_command(), changes_); });
         for (const auto &name : before_.new_accounts)
             step([&] { account(name); });
         for (const auto &name : before_.new_members)
@@ -140,19 +143,19 @@ private:
             });
     }
 
-    void hidden()
+    static void note(const char *name, const std::optional<std::string> &text)
     {
         const auto directory =
             if_there([] { return open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies"); });
         if (!directory) return;
-        if (before_.hidden) return replace_root_file(directory, hidden_name, *before_.hidden, 0600, path_of_applied(hidden_name));
-        remove_root_file(directory, hidden_name, path_of_applied(hidden_name));
+        if (text) return replace_root_file(directory, name, *text, 0600, path_of_applied(name));
+        remove_root_file(directory, name, path_of_applied(name));
     }
 
     void account(const std::string &name)
     {
         const auto found = find_account(name);
-        const auto made = made_accounts(before_.state_dir);
+        const auto made = made_accounts();
         if (!found || std::find(made.begin(), made.end(), name) == made.end()) return;
         if (const auto file = first_of_account(before_.state_dir, found->uid); !file.empty() && defence_is_on("undone-account-empty"))
             return stays("the account " + name + " stays, because " + escape_for_display(file) + " belongs to it");

@@ -209,7 +209,7 @@ void forget_applied(const AsRoot & /*root*/, Changes &changes)
     if (!directory) return;
     changes.make(std::string("remove ") + applied_directory + ", with the policies that were applied", [&] {
         const auto [parent, own] = split_last(applied_directory);
-        for (const std::string file : {last_name, previous_name, hidden_name, unfinished_apply_name})
+        for (const std::string file : {last_name, previous_name, hidden_name, unfinished_apply_name, command_note, state_note})
             for (const auto &kept : {file, file + ".new"}) // the second one is there after a failed write
                 remove_root_file(directory, kept, path_of_applied(kept));
         const auto holder = open_trusted(parent, O_RDONLY | O_DIRECTORY, "state directory");

@@ -2,6 +2,7 @@
 #include "admin/host/root_files.hpp"
 
 #include "common/base/files.hpp"
+#include "common/base/text.hpp"
 #include "common/host/trusted_file.hpp"
 
 #include <fmt/format.h>
@@ -106,10 +107,9 @@ void make_state_directories(const AsRoot &root, const Policy &policy, Changes &c
 
 void make_root_directory(const AsRoot & /*root*/, const std::string &path, mode_t mode, Changes &changes)
 {
-    const auto slash = path.rfind('/');
-    const auto name = path.substr(slash + 1);
+    const auto name = path.substr(path.rfind('/') + 1);
     const auto order = fmt::format("create the directory {} (root {:04o})", path, mode);
-    const auto open_parent = [&] { return open_trusted(path.substr(0, slash), O_PATH | O_DIRECTORY, "state directory"); };
+    const auto open_parent = [&] { return open_trusted(parent_of(path), O_PATH | O_DIRECTORY, "state directory"); };
     const auto parent = changes.dry_run() ? if_there(open_parent) : open_parent();
     if (!parent) return changes.make(order, [] {});
     if (const auto directory = open_below(parent, name)) return check_present(directory, path, mode, changes);

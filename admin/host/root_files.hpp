@@ -113,8 +113,11 @@ inline std::string path_of_applied(const std::string &name)
 {
     return std::string(applied_directory) + "/" + name;
 }
-constexpr const char *hidden_name = "hidden.json";               // the file of admin/host/hidden_places.cpp, removed with the directory
-constexpr const char *unfinished_apply_name = "unfinished.json"; // of admin/host/unfinished_apply.hpp, likewise
+// Files of others there, removed with the directory.
+constexpr const char *hidden_name = "hidden.json";               // of admin/host/hidden_places.cpp
+constexpr const char *unfinished_apply_name = "unfinished.json"; // of admin/host/unfinished_apply.hpp
+constexpr const char *command_note = "command";                  // of admin/host/command_name.cpp
+constexpr const char *state_note = "state.json";                 // of admin/state/state_place.cpp
 struct AppliedPolicies {
     std::optional<PolicyFiles> last, previous;
 };

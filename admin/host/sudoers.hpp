@@ -42,8 +42,8 @@ bool does_sudo_read(SudoKind kind, const std::string &path, const std::string &c
 
 // The whole file, in words that this sudo knows: one rule without arguments for each entry of the policy, except users of users.d who are
 // members of a group that has an entry. Above some hundreds it is one rule for everybody but members of the agents' group, so that it does
-// not grow; the runner reads the policy in any case (docs/decisions/0061-one-sudo-line.md). Throws Failure(internal) for a runner path that would need quoting there; names are plain since the
-// policy was parsed.
+// not grow; the runner reads the policy in any case (docs/decisions/0061-one-sudo-line.md). Throws Failure(internal) for a runner path that
+// would need quoting there; names are plain since the policy was parsed.
 std::string sudoers_text(const Policy &policy, const std::string &policy_file, const std::string &runner, SudoKind kind,
                          const MembersOf &members_of = group_members);
 

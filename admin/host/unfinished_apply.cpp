@@ -2,6 +2,7 @@
 #include "admin/host/unfinished_apply.hpp"
 
 #include "admin/host/accounts.hpp"
+#include "admin/host/command_name.hpp"
 #include "admin/host/sudoers.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
@@ -25,10 +26,9 @@ constexpr std::size_t unfinished_limit = std::size_t{256} << 20U; // a rule and 
 constexpr mode_t unfinished_mode = 0600;
 constexpr mode_t rights_bits = 07777;
 
-std::optional<std::string> read_hidden_notes()
+std::optional<std::string> read_note(const char *name, const char *what)
 {
-    return if_there(
-        [] { return std::optional(read_trusted_file(path_of_applied(hidden_name), unfinished_limit, "list of what is hidden")); });
+    return if_there([&] { return std::optional(read_trusted_file(path_of_applied(name), unfinished_limit, what)); });
 }
 
 // The directories that apply makes, parents first.
@@ -99,7 +99,9 @@ HostBefore look_at_host(const AsRoot &root, const Policy &policy)
         } catch (const Failure &) { // NOLINT(bugprone-empty-catch): others can change the way there, so apply changes nothing there
         }
     if (!build::is_system_managed) before.rule = read_sudoers(root, sudoers_directory);
-    before.hidden = read_hidden_notes();
+    before.hidden = read_note(hidden_name, "list of what is hidden");
+    before.state_note = read_note(state_note, "note of where the agents' homes are");
+    before.command_name = noted_command(root, places_of_command());
     return before;
 }
 
@@ -142,6 +144,8 @@ std::string to_text(const HostBefore &before)
                  {"places", places},
                  {"rule", json_of(before.rule)},
                  {"hidden", json_of(before.hidden)},
+                 {"state_note", json_of(before.state_note)},
+                 {"command_name", before.command_name},
                  {"policy", nullptr}};
     if (before.policy)
         json["policy"] = {{"before", policy_files_to_json(before.policy->before)}, {"wanted", policy_files_to_json(before.policy->wanted)}};
@@ -174,6 +178,8 @@ HostBefore host_before_of(const std::string &text)
                                                                    static_cast<mode_t>(rights.at("mode").get<unsigned>() & rights_bits)});
         before.rule = text_of(json.at("rule"));
         before.hidden = text_of(json.at("hidden"));
+        before.state_note = text_of(json.at("state_note"));
+        before.command_name = json.at("command_name").get<std::string>();
         if (const auto &policy = json.at("policy"); !policy.is_null())
             before.policy = PolicyChange{policy_files_of(policy.at("before")), policy_files_of(policy.at("wanted"))};
         return before;

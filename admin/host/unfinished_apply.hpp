@@ -31,6 +31,8 @@ struct HostBefore {
     std::map<std::string, std::optional<FormerRights>> places; // canonical paths; without rights: a directory that did not exist
     std::optional<std::string> rule;                           // of sudo; none: there was none
     std::optional<std::string> hidden;                         // the notes of what is hidden (agent_binary.hpp)
+    std::optional<std::string> state_note;                     // of where the homes are; none: where they are by default
+    std::string command_name;                                  // what apply called the command
     std::optional<PolicyChange> policy;
 };
 

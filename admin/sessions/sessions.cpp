@@ -154,6 +154,12 @@ std::vector<std::string> end_unauthorised_sessions(const AsRoot &root, const Pol
     return left;
 }
 
+void require_no_session(const AsRoot &root, const std::string &remedy)
+{
+    const auto count = live_sessions(root).size();
+    if (count > 0) throw Failure(ExitStatus::limit, fmt::format("{} {}; {}", count, count == 1 ? "session runs" : "sessions run", remedy));
+}
+
 void stop_empty_scopes(const AsRoot &root, Changes &changes, std::ostream &warnings)
 {
     if (!has_systemd()) return;

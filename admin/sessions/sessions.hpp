@@ -65,6 +65,9 @@ std::vector<std::string> end_unauthorised_sessions(const AsRoot &root, const Pol
 // What fails is a warning.
 void stop_empty_scopes(const AsRoot &root, Changes &changes, std::ostream &warnings);
 
+// Throws Failure(limit) while a session lives; `remedy` is its end.
+void require_no_session(const AsRoot &root, const std::string &remedy);
+
 // A session that does not end, as far as it is known. Empty are the unit (method bwrap) and the account if it has none of these.
 struct LeftSession {
     std::string id;

@@ -178,6 +178,8 @@ void remove_all_state(const AsRoot &root, const std::string &state_dir)
     for (const auto *name : {"users", "sessions"})
         remove_directory(top, name, state_dir + "/" + name);
     const auto parent = open_trusted(parent_of(state_dir), O_RDONLY | O_DIRECTORY, "parent of the state directory");
+    const std::string action = "examining " + state_dir;
+    if (examine(top, action).st_dev != examine(parent, action).st_dev) return; // a mount point is not ours to remove
     remove_directory(parent, split_last(state_dir).second, state_dir);
 }
 

@@ -32,8 +32,12 @@ std::optional<std::string> problem_of_caller(const Policy &policy, const Account
     if (caller.uid == Uid(0)) return "root cannot run the agent; run pi as a user whom the policy authorises";
     if (!is_account_name(caller.name) && defence_is_on("plain-callers"))
         return "the account name " + name +
-               " cannot be used; it may hold letters, digits, spaces and _ - . @ + ' \\, and begins with a letter or '_'";
-    if (is_agent_account(policy, caller.name)) return "the account " + name + " is an agent's own, and pi cannot start inside a session";
+               " cannot be used; it may hold letters, digits, spaces and _ - . @ + ' \\, begins with a letter, a digit or '_', and is not "
+               "a number";
+    // Accounts that apply made have this home, whatever they are called.
+    const bool is_made = caller.home == default_state_dir && defence_is_on("agents-by-home");
+    if (is_made || is_agent_account(policy, caller.name))
+        return "the account " + name + " is an agent's own, and pi cannot start inside a session";
     return std::nullopt;
 }
 
@@ -143,8 +147,9 @@ std::string find_agent_account_name(const Policy &policy, const std::string &use
                                     std::optional<Uid> uid)
 {
     const std::string named = agent_account_name(policy, user, run_as);
-    if (run_as || policy.agent.accounts == Accounts::shared || can_be_created(named)) return named;
-    if (is_plain_name(named) && find_account(named)) return named;
+    const bool is_somebodys = policy.people.contains(named);
+    if (run_as || policy.agent.accounts == Accounts::shared || (can_be_created(named) && !is_somebodys)) return named;
+    if (is_plain_name(named) && !is_somebodys && find_account(named)) return named;
     const auto account = uid ? std::nullopt : find_account(user);
     if (account) uid = account->uid;
     return uid ? policy.agent.user + "-" + std::to_string(uid->value()) : named;

@@ -38,7 +38,8 @@ struct NotAuthorised {
 };
 
 // The real name of the agent account for `user` (agent_account_name). It has the user's uid instead of the name if systemd-sysusers cannot
-// make that account and nobody else did. Looks the uid up if it is not given; a user who is not in the database gets the name as above.
+// make that account and nobody else did, or if a user of the policy has that name. Looks the uid up if it is not given; a user who is not
+// in the database gets the name as above.
 std::string find_agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as,
                                     std::optional<Uid> uid = std::nullopt);
 

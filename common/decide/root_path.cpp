@@ -89,6 +89,9 @@ ResolvedRoot resolve(const RootSpec &root, const Account &user)
     }
     if (const auto problem = problem_of_place(path); problem && defence_is_on("root-place-early"))
         throw Refusal{"it is " + quote(path) + ", which " + problem->text + "; " + problem->remedy};
+    if (const auto problem = root.state_dir.empty() ? std::nullopt : problem_beside_state(path, root.state_dir);
+        problem && defence_is_on("root-place-early"))
+        throw Refusal{"it is " + quote(path) + ", which " + problem->text + "; " + problem->remedy};
     if (const auto problem = problem_of_secrets_on_host(path, user); problem && defence_is_on("root-secrets"))
         throw Refusal{"it is " + quote(path) + ", which " + problem->text + "; " + problem->remedy};
     if (const auto problem = problem_of_root_in_unit(path); problem && root.at_own_path && defence_is_on("root-alphabet"))

@@ -103,14 +103,28 @@ bool have_same_groups(const Account &one, const Account &other)
     return std::set<gid_t>(one.groups.begin(), one.groups.end()) == std::set<gid_t>(other.groups.begin(), other.groups.end());
 }
 
+namespace {
+
+// What programs take for a number: an id, in any base that C knows.
+bool reads_as_number(std::string_view name) noexcept
+{
+    constexpr std::string_view digits = "0123456789";
+    const bool has_base = name.size() > 2 && name[0] == '0' && std::string_view("xXbBoO").find(name[1]) != std::string_view::npos;
+    return (has_base ? name.substr(2) : name).find_first_not_of(has_base ? "0123456789abcdefABCDEF" : digits) == std::string_view::npos;
+}
+
+} // namespace
+
 bool is_account_name(const std::string &name) noexcept
 {
     constexpr std::size_t longest = 256;
     constexpr std::string_view inside = "_-.@+'\\ ";
     const auto is_letter = [](char byte) { return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte & '\x80') != 0; };
-    if (name.empty() || name.size() > longest || name.back() == ' ' || (!is_letter(name.front()) && name.front() != '_')) return false;
+    const auto is_digit = [](char byte) { return byte >= '0' && byte <= '9'; };
+    if (name.empty() || name.size() > longest || name.back() == ' ' || reads_as_number(name)) return false;
+    if (!is_letter(name.front()) && !is_digit(name.front()) && name.front() != '_') return false;
     const bool known = std::all_of(name.begin(), name.end(), [&](char byte) {
-        return is_letter(byte) || (byte >= '0' && byte <= '9') || inside.find(byte) != std::string_view::npos;
+        return is_letter(byte) || is_digit(byte) || inside.find(byte) != std::string_view::npos;
     });
     std::string others = name; // letters of all languages, and nothing that only looks like one
     std::erase(others, '\\');

@@ -47,7 +47,8 @@ bool can_be_created(const std::string &account) noexcept
 
 bool has_agents_name(const Policy &policy, const std::string &name)
 {
-    return name == policy.agent.user || (policy.agent.accounts == Accounts::per_user && name.starts_with(policy.agent.user + "-"));
+    if (name == policy.agent.user) return true;
+    return policy.agent.accounts == Accounts::per_user && name.starts_with(policy.agent.user + "-") && !policy.people.contains(name);
 }
 
 bool is_agent_account(const Policy &policy, const std::string &name)

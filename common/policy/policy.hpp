@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,11 +18,15 @@ namespace pi_agent {
 struct RootSpec {
     std::string text;
     Position where;
-    bool at_own_path = true; // the unit names it; under `paths: alias` it does not, and the name may have any bytes
-    std::size_t index = 0;   // in the list that the policy gives
+    bool at_own_path = true;    // the unit names it; under `paths: alias` it does not, and the name may have any bytes
+    std::size_t index = 0;      // in the list that the policy gives
+    std::string state_dir = {}; // of the policy, if it is not the default, which no root holds anyway
 };
 
 enum class Accounts { unspecified, shared, per_user };
+
+// Where the state is unless the policy says another place. What apply keeps is always here.
+constexpr const char *default_state_dir = "/var/lib/pi-agent";
 
 struct AgentPolicy {
     std::string binary = "/usr/lib/pi-agent/agent/bin/pi";
@@ -32,13 +37,15 @@ struct AgentPolicy {
     Accounts accounts = Accounts::unspecified; // the loader refuses this if more than one user is possible
     bool create_user = true;
     std::string binary_name = "pi";
-    std::string state_dir = "/var/lib/pi-agent";
+    std::string state_dir = default_state_dir;
+    Position state_dir_where;
     Position where; // of the section, or of the policy without the section
 };
 
 struct WrapperPolicy {
     bool enable = true; // false: the emergency stop, no launch
     std::string command_name = "pi";
+    Position command_name_where;
     bool hide_direct_binary = true;
     bool clipboard = true; // the agent's output may set the clipboard of its user's terminal
     Position where;
@@ -158,6 +165,9 @@ struct Policy {
     SandboxPolicy sandbox;
     std::vector<UserEntry> users;
     Position users_where;
+    // Users whose names begin like those of agents' accounts. The policy names them itself, and not in users.d, of which a start reads one
+    // file: so every start knows that they are people.
+    std::set<std::string> people;
     ProjectsPolicy projects;
     ConfigClasses config_classes;
     // Managed, merged over the host's files of the config directory, by file name: the JSON text of an object, parsed only where it is
@@ -204,7 +214,7 @@ std::string agents_home(const std::string &state_dir, const std::string &user);
 constexpr std::size_t creatable_length = 31;
 bool can_be_created(const std::string &account) noexcept;
 
-// True for agent.user. If each user has an account, also true for names that begin like theirs.
+// True for agent.user. If each user has an account, also true for names that begin like theirs, except those of people.
 bool has_agents_name(const Policy &policy, const std::string &name);
 
 // True if an agent runs as the account `name`, or would for some user. Such an account is never a user of pi, whatever its groups.

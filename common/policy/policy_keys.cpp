@@ -3,6 +3,7 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"
+#include "common/policy/policy.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -34,13 +35,15 @@ const auto &table()
          "shared per-user"},
         {"agent.create_user", Form::boolean, "true", "false", "Whether `apply` creates missing accounts."},
         {"agent.binary_name", Form::name, "pi", "pi", "The name that the agent sees as its own (its first argument)."},
-        {"agent.state_dir", Form::fixed, "/var/lib/pi-agent", "/var/lib/pi-agent",
-         "Where the agents' homes are. Another value is not supported yet."},
+        {"agent.state_dir", Form::line, default_state_dir, "/srv/agents",
+         "Where the agents' homes are. Only root may be able to change its parents, and none is a symlink. After a change, "
+         "`pi-agentctl state move` moves the homes.",
+         "", "", "concepts/home.md"},
         {"wrapper", Form::section, "", "{enable: false}", "The command that users type."},
         {"wrapper.enable", Form::boolean, "true", "false",
          "`false` is the emergency stop: nobody can start the agent, and `apply` ends all sessions."},
-        {"wrapper.command_name", Form::fixed, build::command_name, build::command_name,
-         "The name of the command. Another value is not supported yet."},
+        {"wrapper.command_name", Form::name, build::command_name, "agent",
+         "The name of the command that users type. `apply` puts another name beside `pi`, which stays.", "", "", "reference/apply.md"},
         {"wrapper.hide_direct_binary", Form::boolean, "true", "false",
          "Whether `apply` keeps people from starting the agent's program without its sandbox."},
         {"wrapper.clipboard", Form::boolean, "true", "false",
@@ -229,7 +232,6 @@ std::string form_text(const PolicyKey &key)
         return "`true`, `false`";
     case ValueForm::text:
     case ValueForm::line:
-    case ValueForm::fixed:
         return "text";
     case ValueForm::name:
         return "a name";

@@ -24,7 +24,6 @@ enum class ValueForm {
     line,           // text without control characters, not empty
     name,           // of an account, a group or a program (is_plain_name)
     choice,         // one of `choices`
-    fixed,          // text that may only be the default until another step
     list,           // of lines
     choice_or_list, // one of `choices`, or a list of lines
     amount,         // digits and one of `choices`, the units

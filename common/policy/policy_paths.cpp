@@ -1,6 +1,7 @@
 // Paths in a policy, judged by their text alone.
 #include "common/policy/policy_paths.hpp"
 
+#include "common/policy/policy.hpp"
 #include "common/policy/toolchains.hpp"
 #include "common/seams/seams.hpp"
 
@@ -62,6 +63,30 @@ std::optional<PathProblem> problem_of_place(const std::string &path)
     if (std::find(too_much.begin(), too_much.end(), path) != too_much.end())
         return PathProblem{"holds more than projects", "name a directory below it"};
     return std::nullopt;
+}
+
+std::optional<PathProblem> problem_of_state_dir(const std::string &path)
+{
+    // Every session sees these, read-only, or the host keeps other things there.
+    constexpr std::array<std::string_view, 13> taken = {"/usr", "/opt",    "/bin", "/sbin", "/lib",     "/lib32",       "/lib64",
+                                                        "/nix", "/libx32", "/etc", "/boot", "/var/log", "/var/lib/dpkg"};
+    constexpr std::array<std::string_view, 8> too_much = {"/", "/srv", "/mnt", "/media", "/var", "/var/lib", "/var/cache", "/var/spool"};
+    const std::string remedy = "name a directory of its own, e.g. /srv/agents";
+    if (path == default_state_dir) return std::nullopt;
+    if (path.front() != '/') return PathProblem{"is not absolute", "begin it with '/'"};
+    if (std::find(too_much.begin(), too_much.end(), path) != too_much.end()) return PathProblem{"holds more than agents' homes", remedy};
+    if (has_odd_component(std::string_view(path).substr(1))) return odd_component();
+    if (!is_property_safe(path) || path.find(':') != std::string::npos)
+        return PathProblem{"holds a character other than A-Z a-z 0-9 / _ . = @ -", remedy};
+    if (lies_in_one(path, unshown) || lies_in_one(path, taken))
+        return PathProblem{"lies where the system or sessions have other things", remedy};
+    return std::nullopt;
+}
+
+std::optional<PathProblem> problem_beside_state(const std::string &path, const std::string &state_dir)
+{
+    if (!is_within(path, state_dir) && !is_within(state_dir, path)) return std::nullopt;
+    return PathProblem{"holds the agents' homes (agent.state_dir: " + state_dir + "), or is in them", "keep the two apart"};
 }
 
 std::optional<PathProblem> problem_of_config_directory(const std::string &path)

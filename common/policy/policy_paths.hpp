@@ -24,6 +24,12 @@ std::optional<PathProblem> problem_of_root_in_unit(const std::string &path);
 // through its home.
 std::optional<PathProblem> problem_of_place(const std::string &path);
 
+// Where the agents' homes are: its text reaches unit properties, and no session sees anything else there.
+std::optional<PathProblem> problem_of_state_dir(const std::string &path);
+
+// A canonical path that sessions see, beside the agents' state: neither holds the other.
+std::optional<PathProblem> problem_beside_state(const std::string &path, const std::string &state_dir);
+
 // A config directory: absolute, or relative to the home. Opened only with the user's rights, so any printable name is fine.
 std::optional<PathProblem> problem_of_config_directory(const std::string &path);
 

@@ -34,6 +34,26 @@ void check_roots_fit_unit(const Policy &policy, Problems &problems)
                 problems.add(root.where, root_key(entry, root), quote(root.text) + " " + problem->text, problem->remedy);
 }
 
+// The runner holds the real paths against each other again (common/decide/root_path.hpp, runner/root/view/root_tree.hpp).
+void check_apart_from_state(const Policy &policy, Problems &problems)
+{
+    const auto &state_dir = policy.agent.state_dir;
+    if (state_dir == default_state_dir || problems.has_within("agent")) return; // no path of a policy may name the default
+    const auto check = [&](const PolicyPath &path, const std::string &key) {
+        if (const auto problem = problem_beside_state(path.path, state_dir))
+            problems.add(path.where, key, quote(path.path) + " " + problem->text, problem->remedy);
+    };
+    for (const auto &entry : policy.users)
+        for (const auto &root : entry.roots)
+            check({root.text, root.where}, root_key(entry, root));
+    for (const auto &path : policy.view_paths)
+        check(path, "view_paths");
+    for (const auto &path : policy.path)
+        check(path, "path");
+    if (const auto directory = parent_of(policy.agent.binary); is_within(state_dir, directory) || is_within(directory, state_dir))
+        check({directory, policy.agent.binary_where}, "agent.binary");
+}
+
 void check_image(const Policy &policy, Problems &problems)
 {
     if (problems.has("sandbox.method")) return; // what the image is for is not known
@@ -108,10 +128,10 @@ private:
         if (!is_account_name(entry.name)) return; // already reported; its consequences are not another mistake
         if (is_agents(entry.name)) {
             problems_.add(entry.where, key, "has the name of an agent's account",
-                          "rename the user, or choose another agent.user or run_as");
+                          "rename the user, choose another agent.user or run_as, or name this user in the policy and not in users.d");
         }
         const auto account = agent_account_name(policy_, entry.name, entry.run_as);
-        if (!entry.run_as) check_account_is_nobodys(account, entry.where, key);
+        if (!entry.run_as && !policy_.people.contains(account)) check_account_is_nobodys(account, entry.where, key);
         if (entry.run_as) check_account_is_nobody_elses(entry, key);
         const auto [other, is_new] = accounts_.emplace(account, &entry);
         if (is_new) return;
@@ -155,6 +175,7 @@ void check_policy_rules(const Policy &policy, const UserFiles &files, Problems &
 {
     refuse_what_method_cannot(policy, problems);
     check_roots_fit_unit(policy, problems);
+    check_apart_from_state(policy, problems);
     if (policy.users.empty() && !files.has_unread && policy.wrapper.enable && !problems.has("users")) {
         problems.add(policy.users_where, "users", "nobody is authorised", "add a user, or say 'wrapper: {enable: false}'");
     }

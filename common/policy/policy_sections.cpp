@@ -11,19 +11,10 @@ namespace pi_agent {
 
 namespace {
 
-// A value that may not differ from its default until a later step.
-void read_fixed(const PolicyValue &value)
-{
-    const auto text = read_line(value);
-    if (!text || *text == value.entry->standard) return;
-    const auto only = quote(value.entry->standard);
-    value.report("another value than " + only + " is not supported yet", "use " + only + " or remove the key");
-}
-
 void read_agent(const PolicyValue &section, Policy &policy)
 {
     auto &agent = policy.agent;
-    agent.where = agent.user_where = section.where;
+    agent.where = agent.user_where = agent.state_dir_where = section.where;
     const auto read_binary = [&](const PolicyValue &value) {
         const auto path = read_path(value, [&](const std::string &text) {
             agent.binary_where = value.where;
@@ -31,21 +22,24 @@ void read_agent(const PolicyValue &section, Policy &policy)
         });
         agent.binary = path.value_or(agent.binary);
     };
+    const auto read_state_dir = [&](const PolicyValue &value) {
+        agent.state_dir = read_path(value, problem_of_state_dir).value_or(agent.state_dir);
+    };
     read_section(section, {{"binary", read_binary},
                            {"user", with_place(agent.user_where, into(agent.user, read_name))},
                            {"group", into(agent.group, read_name)},
                            {"accounts", into_choice(agent.accounts, Accounts::shared)},
                            {"create_user", into(agent.create_user, read_bool)},
                            {"binary_name", into(agent.binary_name, read_name)},
-                           {"state_dir", read_fixed}});
+                           {"state_dir", with_place(agent.state_dir_where, read_state_dir)}});
 }
 
 void read_wrapper(const PolicyValue &section, Policy &policy)
 {
     auto &wrapper = policy.wrapper;
-    wrapper.where = section.where;
+    wrapper.where = wrapper.command_name_where = section.where;
     read_section(section, {{"enable", with_place(wrapper.where, into(wrapper.enable, read_bool))},
-                           {"command_name", read_fixed},
+                           {"command_name", with_place(wrapper.command_name_where, into(wrapper.command_name, read_name))},
                            {"hide_direct_binary", into(wrapper.hide_direct_binary, read_bool)},
                            {"clipboard", into(wrapper.clipboard, read_bool)}});
 }
@@ -111,13 +105,21 @@ void read_classes(const PolicyValue &section, Policy &policy)
     }
 }
 
+// What of a root other keys say.
+void settle_root(RootSpec &root, const Policy &policy)
+{
+    root.at_own_path = policy.projects.paths == ProjectPaths::host;
+    if (policy.agent.state_dir != default_state_dir) root.state_dir = policy.agent.state_dir;
+}
+
 } // namespace
 
 Policy read_policy(const YamlNode &root, Problems &problems)
 {
     Policy policy;
-    policy.agent.where = policy.agent.binary_where = policy.agent.user_where = {root.where.file};
-    policy.wrapper.where = policy.sandbox.where = policy.users_where = {root.where.file};
+    policy.wrapper.command_name = build::command_name;
+    policy.agent.where = policy.agent.binary_where = policy.agent.user_where = policy.agent.state_dir_where = {root.where.file};
+    policy.wrapper.where = policy.wrapper.command_name_where = policy.sandbox.where = policy.users_where = {root.where.file};
     policy.toolchains = default_toolchains();
     const auto section = [&](auto read) -> Reader { return [&policy, read](const PolicyValue &value) { read(value, policy); }; };
     const auto document = [&](const char *name) -> Reader {
@@ -155,7 +157,7 @@ Policy read_policy(const YamlNode &root, Problems &problems)
                   {"hardening", section(read_hardening)}});
     for (auto &entry : policy.users)
         for (auto &project_root : entry.roots)
-            project_root.at_own_path = policy.projects.paths == ProjectPaths::host;
+            settle_root(project_root, policy);
     return policy;
 }
 

@@ -49,8 +49,9 @@ UserEntry read_user(const PolicyValue &section)
     entry.name = key.substr(entry.is_group ? 1 : 0);
     entry.where = section.yaml->where;
     if (!is_account_name(entry.name) && defence_is_on("plain-names"))
-        section.at_its_name().report(quote(key) + " is not a name of a user, or of a group after '%'",
-                                     "use letters, digits, spaces and _ - . @ + ' \\, beginning with a letter or '_'");
+        section.at_its_name().report(
+            quote(key) + " is not a name of a user, or of a group after '%'",
+            "use letters, digits, spaces and _ - . @ + ' \\, beginning with a letter, a digit or '_', and not a number");
     bool has_roots = !section.is(YamlNode::Kind::mapping); // then the wrong type is what to report
     const auto read_own_roots = [&](const PolicyValue &value) {
         has_roots = true;

@@ -34,8 +34,11 @@
     key = "agent.state_dir";
     type = "text";
     default = "/var/lib/pi-agent";
-    example = "/var/lib/pi-agent";
-    description = "Where the agents' homes are. Another value is not supported yet, and is refused when the system is built.";
+    example = "/srv/agents";
+    description = ''
+      Where the agents' homes are. Only root may be able to change its parents, and none is a symlink. After a change, `pi-agentctl state
+      move` moves the homes.
+    '';
   }
   {
     option = "wrapper.enable";

@@ -15,16 +15,16 @@ RUNNER = "/usr/libexec/pi-agent/pi-agent-runner"
 RULE = "/etc/sudoers.d/pi-agent"
 # A number to some programs, root to others, a pattern, a path, an option, another user's name with an invisible difference.
 NAMES = [
-    "0", "0day", "0x0", "1000", "-1", "4294967295", "#0", "%devs", "!alice", "a.b/c", ".", "..", "../../../../tmp/x", "alice ",
+    "0", "0x0", "1000", "-1", "4294967295", "#0", "%devs", "!alice", "a.b/c", ".", "..", "../../../../tmp/x", "alice ",
     "a%n", "$HOME", "x\x1b[2J", "a\tb", "a,eve", "!alice,ALL",
 ]  # fmt: skip
 # Names as directory services give them, which no path, unit and sudoers line of the product may hold unchanged.
-LARGE_NAMES = ["ALL", "Alice", "Alice.Smith", "a b", "CORP\\alice", "alice@example.org", "o'brien", "\u00fcn\u00ef", "x" * 33]
+LARGE_NAMES = ["ALL", "Alice", "Alice.Smith", "a b", "CORP\\alice", "alice@example.org", "o'brien", "\u00fcn\u00ef", "x" * 33, "0day", "x" * 64]
 # A line of its own in /etc/passwd is what a newline in a name comes to.
 WITH_A_NEWLINE = "evil\n0::0:0::/root:/bin/bash"
 UIDS = {name: FIRST_UID + number for number, name in enumerate(NAMES + LARGE_NAMES)}
 # Of these sudo and the rest of the product would make a session; with the others some other part gives up, too.
-WORK_OTHERWISE = ["0", "0day", "0x0"]
+WORK_OTHERWISE = ["0", "0x0"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -84,6 +84,22 @@ def test_a_name_of_a_directory_service_is_one_user_and_no_path(name, product, co
     assert f"@{UIDS[name]}" in states and all(re.fullmatch(r"[a-z_][a-z0-9_.-]*|@[0-9]+", state) for state in states), states
     assert not product.machine.root(["find", "/run/pi-agent", "/var/lib/pi-agent", "/sys/fs/cgroup", "-xdev", "-name", f"*{name}*", "-not", "-path", "*/home/*"]).stdout
     control_seen("the account runs an agent")
+
+
+@pytest.mark.position("agent")
+def test_an_account_that_apply_made_for_an_agent_starts_nothing_under_a_later_policy(prove):
+    """Its name says nothing any more, a group lets it in, and something runs as it: its home is what tells."""
+
+    def attack(target):
+        target.machine.root(f"useradd -M -u 2950 -g {DEVS} -d /var/lib/pi-agent -s /usr/sbin/nologin earlier", check=True)
+        try:
+            answer = target.play(CALLING.replace("UID", "2950").replace("DEVS", str(DEVS)), user="root")
+        finally:
+            target.machine.root("userdel -f earlier; rm -rf /var/lib/pi-agent/users/earlier", check=True)
+        return Outcome(answer["ended"] is not None, answer)
+
+    on, _ = prove(attack, "agents-by-home", quick=True)
+    assert on.seen["status"] == DENIED and "is an agent's own" in on.seen["said"], on
 
 
 def test_a_name_in_two_lines_is_no_second_root(product):
@@ -204,7 +220,7 @@ def test_the_name_of_a_repository_reaches_no_terminal_as_it_is_when_it_has_too_m
 
 def test_apply_makes_no_agents_account_for_a_member_of_a_group_who_is_called_so(product):
     """With an account for each: the names of members come from /etc/group, and those of the accounts go to systemd-sysusers in a line."""
-    members = ["0day", "..", 'x" 0 "/" "/bin/sh', "-x", "$HOME", "%n"]
+    members = ["0x0", "..", 'x" 0 "/" "/bin/sh', "-x", "$HOME", "%n"]
     before = product.machine.read("/etc/group").decode()
     per_user = ATTACK_POLICY.read_text().replace("accounts: shared", "accounts: per-user")
     made = "getent passwd | grep ^pi-agent-"
@@ -220,5 +236,5 @@ def test_apply_makes_no_agents_account_for_a_member_of_a_group_who_is_called_so(
         product.machine.write("/etc/group", before)
     assert applied.returncode == 0, applied
     of_numbers = {f"pi-agent-{UIDS[name]}" for name in LARGE_NAMES}  # who are in the group by their own line of /etc/passwd
-    assert accounts.keys() - of_numbers == {"pi-agent-alice", "pi-agent-bob", "pi-agent-carol"}, (accounts, applied)
+    assert accounts.keys() - of_numbers == {"pi-agent-alice", "pi-agent-bob", "pi-agent-carol", "pi-agent-0day"}, (accounts, applied)
     assert all(line.split(":")[2] != "0" and line.endswith("/nologin") for line in accounts.values()), accounts

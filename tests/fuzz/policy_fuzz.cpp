@@ -49,6 +49,7 @@ void require_user(const UserEntry &user)
     require(!user.roots.empty(), "a user without roots");
     for (const auto &root : user.roots) {
         require(!problem_of_root(root.text), "a root that is none");
+        require(root.state_dir.empty() || !problem_beside_state(root.text, root.state_dir), "a root that holds the agents' homes");
         require(!root.at_own_path || !problem_of_root_in_unit(root.text), "a root that fits in no unit property");
     }
     require(!user.config || !problem_of_config_directory(*user.config), "a config directory that is none");
@@ -81,6 +82,8 @@ void require_valid(const Policy &policy)
     require(!policy.users.empty() || !policy.wrapper.enable, "nobody is authorised");
     require(is_plain_name(policy.agent.user) && is_plain_name(policy.agent.group), "an agent's account whose name is not plain");
     require(!problem_of_binary(policy.agent.binary) && is_property_safe(policy.agent.binary), "an agent's program that fits in no unit");
+    require(!problem_of_state_dir(policy.agent.state_dir), "a place of the state that no unit can name");
+    require(is_plain_name(policy.wrapper.command_name), "a command whose name is not plain");
     require_environment(policy.env);
     for (const auto &file : policy.env_files)
         require(!problem_of_managed_file(file.path), "a file of variables that is none");

@@ -56,6 +56,7 @@ in
   toolchains = with' { hostUsers = alice; toolchains = { readable = [ "default" "~/.sdkman" ]; caches = "best_effort"; }; };
   bubblewrap = with' { hostUsers = alice; sandbox.method = "bwrap"; gitIdentity = false; boxNotes = false; };
   named = with' { hostUsers = alice; binaryName = "coding-agent"; };
+  state_elsewhere = with' { hostUsers = alice; stateDir = "/srv/agents"; };
   stopped = with' { wrapper.enable = false; };
   stopped_with_users = with' { wrapper.enable = false; hostUsers = alice; };
 }

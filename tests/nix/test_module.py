@@ -106,9 +106,8 @@ def test_accounts_are_those_that_the_policy_asks_for(configurations, library):
 
 
 def test_state_units_and_the_policys_file(configurations):
-    for seen in configurations.values():
-        assert seen["tmpfiles"] == ["d /var/lib/pi-agent 0711 root root -", "d /var/lib/pi-agent/users 0711 root root -",
-                                    "d /var/lib/pi-agent/sessions 0700 root root -"]  # fmt: skip
+    for name, seen in configurations.items():
+        assert seen["tmpfiles"] == [f"d {'/srv/agents' if name == 'state_elsewhere' else '/var/lib/pi-agent'} 0711 root root -"]
         assert seen["files"] == ["pi-agent/policy.yaml"] and seen["unitsOf"] == [NIXOS_PREFIX]
         service = seen["services"]["pi-agent-apply"]
         assert service["serviceConfig"]["ExecStart"] == f"{NIXOS_PREFIX}/bin/pi-agentctl apply --no-canary"

@@ -118,7 +118,7 @@ def test_what_only_the_product_knows_to_be_wrong_fails_where_the_policy_is_built
     wrong = evaluate_modules("wrong_for_check.nix", "configurations")
     assert all(seen["failed"] == [] for seen in wrong.values())
     errors = product.check({name: as_built(seen["draft"]) for name, seen in wrong.items()})
-    words = {"two_users": "agent.accounts: missing, and more than one user is possible", "state_elsewhere": "agent.state_dir: another value",
+    words = {"two_users": "agent.accounts: missing, and more than one user is possible", "state_among_homes": "agent.state_dir: '/home/agents' lies where",
              "agent_is_a_user": "agent.user: the agent's account 'alice' is a user of this policy", "no_amount": "limits.memory: "}  # fmt: skip
     assert set(errors) == set(words)
     for name, expected in words.items():

@@ -4,7 +4,7 @@ let
 in
 {
   two_users = with' { hostUsers = { alice.projectRoots = [ "~/projects" ]; bob.projectRoots = [ "~/work" ]; }; };
-  state_elsewhere = with' { stateDir = "/srv/agents"; };
+  state_among_homes = with' { stateDir = "/home/agents"; };
   agent_is_a_user = with' { user = "alice"; createUser = false; group = "devs"; };
   no_amount = with' { limits.memory = "much"; };
 }

@@ -5,7 +5,12 @@ import json
 import pytest
 from launching import PLAYING_POLICY, STATE, leftovers, messages, owner_and_mode, pi, wait_until_empty
 
-NAMES = {"CORP\\dana": 4201, "Dana.Smith": 4202, "dana@example.org": 4203, "dana.smith": 4204, "dana-with-a-very-long-name": 4205}
+NAMES = {
+    "CORP\\dana": 4201, "Dana.Smith": 4202, "dana@example.org": 4203, "dana.smith": 4204, "dana-with-a-very-long-name": 4205,
+    "müller": 4207, "4dmin": 4208, "d" * 64: 4209, "frank": 4211, "pi-agent-frank": 4212,
+}  # fmt: skip
+# The last one is a person, whose name the agent of frank would have.
+PLAIN = ("dana.smith", "dana-with-a-very-long-name", "frank", "pi-agent-frank")
 GROUP = "CORP\\domain users"
 GID = 4300
 
@@ -25,7 +30,7 @@ def people(playing):
     playing.install_policy(PLAYING_POLICY.replace("users:\n", "users:\n" + users))
     yield playing
     playing.install_policy(PLAYING_POLICY)
-    playing.root(f"cd {STATE} && rm -rf @* dana*; grep -o '^pi-agent-\\(42[0-9]*\\|dana[^:]*\\)' /etc/passwd | xargs -rn1 userdel; mv /root/passwd /etc/passwd; mv /root/group /etc/group; rm -rf /srv/people", check=True)
+    playing.root(f"cd {STATE} && rm -rf @* dana* frank pi-agent-frank; grep -o '^pi-agent-\\(42[0-9]*\\|dana[^:]*\\|4dmin\\|pi-agent-frank\\)' /etc/passwd | xargs -rn1 userdel; mv /root/passwd /etc/passwd; mv /root/group /etc/group; rm -rf /srv/people", check=True)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -34,10 +39,11 @@ def test_each_has_an_agent_and_a_home_of_their_own(playing, name):
     project = f"/srv/people/{uid}/projects"
     done = pi(playing, "sh", 'id -un; echo "$HOME"; touch made; pwd', user=name, cwd=project)
     assert (done.returncode, done.stderr) == (0, b""), done
-    state = name if name.startswith("dana-") or name == "dana.smith" else f"@{uid}"
-    assert done.stdout.decode().splitlines() == [f"pi-agent-{uid}", f"{STATE}/{state}/home", project], done
+    state = name if name in PLAIN else f"@{uid}"
+    account = f"pi-agent-{name if name in ('4dmin', 'pi-agent-frank') else uid}"
+    assert done.stdout.decode().splitlines() == [account, f"{STATE}/{state}/home", project], done
     assert playing.root(["stat", "-c", "%u:%g", f"{project}/made"]).stdout.decode().strip() == f"{uid}:{uid}"
-    assert owner_and_mode(playing, f"{STATE}/{state}/home").startswith(f"pi-agent-{uid}:")
+    assert owner_and_mode(playing, f"{STATE}/{state}/home").startswith(f"{account}:")
     wait_until_empty(lambda: leftovers(playing))
 
 
@@ -49,7 +55,7 @@ def test_a_member_of_such_a_group_starts_and_others_do_not(playing):
 
 def test_sudo_knows_them_by_number(playing):
     rule = playing.read("/etc/sudoers.d/pi-agent").decode()
-    for uid in (4201, 4202, 4203):
+    for uid in (4201, 4202, 4203, 4207, 4208, 4209):
         assert f"\n#{uid} ALL=(root) NOPASSWD:" in rule, rule
     assert f"\n%#{GID} ALL=(root) NOPASSWD:" in rule and "CORP" not in rule and "Dana" not in rule, rule
 
@@ -61,3 +67,24 @@ def test_the_administrators_commands_take_the_name(playing):
     assert b"pi-agent-4201" in playing.root(["pi-agentctl", "explain", "--user", "CORP\\dana"], check=True).stdout
     assert playing.root(["pi-agentctl", "check"]).returncode == 0
     assert playing.root(["pi-agentctl", "state", "reset", "--user", "CORP\\dana", "--yes"]).returncode == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_record_and_completions_have_the_name(playing, name):
+    uid = NAMES[name]
+    pi(playing, "sh", "true", user=name, cwd=f"/srv/people/{uid}/projects", check=True)
+    [*_, last] = json.loads(playing.root(["pi-agentctl", "history", "--user", name, "--json"], check=True).stdout)["starts"]
+    assert last["user"] == name, last
+    completed = playing.root(["pi-agentctl", "complete", "explain", "--user", name[:3]], check=True).stdout.decode().splitlines()
+    assert f"{name}\tuser" in completed, completed
+
+
+def test_an_agents_account_is_no_person_by_being_named_as_one(playing):
+    """pi-agent-alice is the account that apply made for alice's agent."""
+    policy = playing.read("/etc/pi-agent/policy.yaml").decode()
+    playing.write("/etc/pi-agent/policy.yaml", policy.replace("users:\n", "users:\n  pi-agent-alice:\n    roots: [/srv/people/group]\n"))
+    try:
+        applied = playing.root(["pi-agentctl", "apply", "--no-canary"])
+    finally:
+        playing.write("/etc/pi-agent/policy.yaml", policy)
+    assert applied.returncode == 78 and b"users.pi-agent-alice: 'pi-agent-alice' is an agent's account" in applied.stderr, applied

@@ -30,6 +30,7 @@ LINES = [
     ("pi -p REA", ["pi", "-p", "README.md"]),
     ("pi --no-sess", ["pi", "--no-session"]),  # the agent's own, from a list
     ("pi-agentctl explain E77-roo", ["pi-agentctl", "explain", "E77-root"]),
+    ("pi-agentctl explain --user CO", ["pi-agentctl", "explain", "--user", "CORP\\dana"]),
 ]
 
 
@@ -39,7 +40,7 @@ def installed(packaged):
     packaged.install()
     machine = packaged.machine
     machine.install_policy(STANDARD_POLICY)
-    machine.write("/etc/pi-agent/policy.d/devs.yaml", "env: {EDITOR: nano}\n")
+    machine.write("/etc/pi-agent/policy.d/devs.yaml", 'env: {EDITOR: nano}\nusers: {"CORP\\\\dana": {roots: [/srv/dana]}}\n')
     machine.run("touch draft.yaml subdir-file; mkdir subdirectory", cwd=DEMO, check=True)
     yield machine
     machine.run("rm -r draft.yaml subdir-file subdirectory", cwd=DEMO, check=True)

@@ -145,12 +145,30 @@ def test_a_purge_keeps_the_homes_unless_they_are_to_go(playing):
     assert machine.root(named.split(), check=True).stdout == b""
 
 
+def test_a_purge_finds_homes_that_are_elsewhere(playing):
+    machine = playing.machine
+    assert pi(machine, "sh", "echo kept >~/kept.txt").returncode == 0
+    policy = PLAYING_POLICY.replace("agent:\n", "agent:\n  state_dir: /srv/agents\n") + "wrapper: {command_name: agent}\n"
+    machine.write(POLICY, policy)
+    machine.root(["pi-agentctl", "state", "move", "--yes"], check=True)
+    machine.install_policy(policy)
+    assert playing.has("/usr/bin/agent")
+    assert b"stay in /srv/agents" in playing.apt("purge", "pi-agent").stdout
+    assert machine.read("/srv/agents/users/alice/home/kept.txt") == b"kept\n" and not playing.has("/usr/bin/agent")
+    playing.install()
+    machine.install_policy(policy)
+    assert pi(machine, "sh", "cat ~/kept.txt").stdout == b"kept\n"
+    machine.root(["touch", "/etc/pi-agent/purge-state"], check=True)
+    playing.apt("purge", "pi-agent")
+    assert [path for path in ("/srv/agents", STATE, "/usr/bin/agent") if playing.has(path)] == []
+
+
 def manual(machine, page):
     text = machine.root(["man", "--pager=cat", page], env={"MANWIDTH": "500"}, check=True).stdout.decode()
     return re.sub(r".\x08", "", text)
 
 
-BELOW = ("state prune ", "state reset ", "state export ", "agent list ", "agent upgrade ", "agent rollback ", "agent prune ")
+BELOW = ("state prune ", "state reset ", "state export ", "state move ", "agent list ", "agent upgrade ", "agent rollback ", "agent prune ")
 EVERY_COMMANDS = ("--help", "--help-all", "--quiet", "--verbose")  # said once, for all commands
 
 

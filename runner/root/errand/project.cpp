@@ -31,6 +31,9 @@ void judge_root(const RootCandidate &root, const AccessRules &rules, const HostV
                "rename it to use only letters, digits and / _ . : = @ -, or show projects under an alias (projects.paths: alias)");
     if (!defence_is_on("root-place")) return;
     if (const auto problem = problem_of_place(root.path)) refuse("which " + problem->text, problem->remedy);
+    // Every root of a policy knows where its state is, and this is one of them.
+    if (const auto &state_dir = rules.roots.front().spec.state_dir; !state_dir.empty())
+        if (const auto problem = problem_beside_state(root.path, state_dir)) refuse("which " + problem->text, problem->remedy);
     if (paths == ProjectPaths::alias) return; // the unit does not name it
     if (root.path.find(':') != std::string::npos) refuse("whose name contains a colon, where systemd would split it", "rename it");
     if (!is_shown(view, root.path)) return;

@@ -54,6 +54,17 @@ UniqueFd ensure_own_directory(FdRef parent, const char *name, mode_t mode, uid_t
     return ensure_state_directory(parent, name, mode, uid, gid, path);
 }
 
+// Only apply and a finished move make `users`. Otherwise a start would make empty homes on a directory whose file system is not mounted, or
+// beside homes that are still at another place.
+void require_in_use(const UniqueFd &top, const std::string &state_dir)
+{
+    if (top && (has_name(top, "users", "looking for " + state_dir + "/users") || !defence_is_on("state-in-use"))) return;
+    throw Failure(FailureKind::agent_home,
+                  "the agents' homes are not in " + state_dir +
+                      " (agent.state_dir); ask the administrator to mount its file system, or to run 'sudo pi-agentctl apply', or after a "
+                      "change of that key 'sudo pi-agentctl state move'");
+}
+
 } // namespace
 
 UniqueFd ensure_state_directory(FdRef parent, const char *name, mode_t mode, uid_t uid, gid_t gid, const std::string &path)
@@ -79,8 +90,9 @@ UniqueFd ensure_state_directory(FdRef parent, const char *name, mode_t mode, uid
 StateDirectory open_state_directory(const AsRoot & /*root*/, const std::string &state_dir, const std::string &user, const Account &agent,
                                     const std::function<void()> &wait)
 {
-    const UniqueFd top = open_trusted(state_dir, O_RDONLY | O_DIRECTORY, "state directory");
-    require_own_file_system(top, state_dir, "agent.state_dir");
+    const UniqueFd top = if_there([&] { return open_trusted(state_dir, O_RDONLY | O_DIRECTORY, "state directory"); });
+    if (top) require_own_file_system(top, state_dir, "agent.state_dir");
+    require_in_use(top, state_dir);
     const UniqueFd users = ensure_own_directory(top, "users", 0711, 0, 0, state_dir + "/users");
     const std::string user_path = state_dir + "/users/" + user;
     const UniqueFd own = ensure_own_directory(users, user.c_str(), 0711, 0, 0, user_path);

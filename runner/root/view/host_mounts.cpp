@@ -130,7 +130,7 @@ std::string first_bytes_of(const std::string &program)
 // Collects trees and symlinks for the paths that a session needs.
 class Planner {
 public:
-    Planner(View view, const std::vector<UserEntry> &users) : users_(users) { view_.view = view; }
+    Planner(View view, const Policy &policy) : users_(policy.users), state_dir_(policy.agent.state_dir) { view_.view = view; }
 
     void add(const std::string &path, const std::string &what) { show(resolve(path, what).canonical, what); }
 
@@ -188,10 +188,14 @@ private:
         if (const auto problem = problem_of_view_path(path))
             throw Failure(FailureKind::named_place,
                           "the " + what + " leads to " + escape_for_display(path) + ", which " + problem->text + "; " + problem->remedy);
+        if (const auto problem = problem_beside_state(path, state_dir_); problem && defence_is_on("view-beside-state"))
+            throw Failure(FailureKind::named_place,
+                          "the " + what + " leads to " + escape_for_display(path) + ", which " + problem->text + "; " + problem->remedy);
         view_.trees.insert(path);
     }
 
     const std::vector<UserEntry> &users_;
+    const std::string &state_dir_;
     HostView view_;
 };
 
@@ -261,13 +265,13 @@ std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &ses
 
 void require_can_be_shown(const Policy &policy, const PolicyPath &path)
 {
-    Planner planner(policy.view, policy.users);
+    Planner planner(policy.view, policy);
     add_path(planner, path);
 }
 
 HostView plan_host_view(const Policy &policy)
 {
-    Planner planner(defence_is_on("minimal-view") ? policy.view : View::host, policy.users);
+    Planner planner(defence_is_on("minimal-view") ? policy.view : View::host, policy);
     for (const auto &shown : policy.view_paths)
         add_path(planner, shown);
     add_agent(planner, policy.agent);

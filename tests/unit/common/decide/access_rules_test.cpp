@@ -52,6 +52,18 @@ TEST_CASE("a user's own entry gives its roots, config, account and place")
     CHECK(rules.env.at("A") == "x");
 }
 
+TEST_CASE("who is called like an agent's account is a person if the policy names them, and the other's agent has the number")
+{
+    const auto policy = parse("version: 1\nagent: {accounts: per-user}\n"
+                              "users: {alice: {roots: [/srv/a]}, pi-agent-alice: {roots: [/srv/b]}, '%daemon': {roots: [/srv/d]}}\n");
+    CHECK(granted(policy, account("alice")).agent_account == "pi-agent-1000");
+    CHECK(granted(policy, account("pi-agent-alice")).agent_account == "pi-agent-pi-agent-alice");
+    CHECK(contains(refused(policy, account("pi-agent-bob", {daemon_group})), "is an agent's own"));
+    Account made = account("pi-agent-alice");
+    made.home = "/var/lib/pi-agent"; // as apply makes them
+    CHECK(contains(refused(policy, made), "is an agent's own"));
+}
+
 TEST_CASE("whoever has no entry is told which was looked for")
 {
     const auto policy = parse(head + "users: {alice: {roots: [/srv/a]}, '%daemon': {roots: [/srv/d]}}\n");

@@ -72,10 +72,11 @@ TEST_CASE("a plain name is safe in sudoers, properties and paths")
 TEST_CASE("a name of a user database may hold what directory services give, and nothing that means something else elsewhere")
 {
     for (const auto *name : {"alice", "Alice", "alice.smith@example.org", "CORP\\alice", "domain users", "o'brien", "ALL", "é", "_x", "a+b",
-                             "a234567890123456789012345678901bcd"})
+                             "0day", "4dm1n", "0xyz", "1e5", "a234567890123456789012345678901bcd"})
         CHECK_MESSAGE(is_account_name(name), name);
-    for (const auto *name : {"",   "0",   "0day",  "1000", "-x", ".",    "..",   "a/b",     "%devs", "#0",   "!a",      "a,b",  "a:b",
-                             "a*", "a=b", "$HOME", "a ",   " a", "a\nb", "a\tb", "a\x1b[m", "a\x7f", "\xff", "a\u202e", "a\"b", "a(b)"})
+    for (const auto *name :
+         {"",    "0",  "0x0", "0B1",   "0o17", "007", "1000", "-x",   ".",       "..",    "a/b",  "%devs",   "#0",   "!a",  "a,b",
+          "a:b", "a*", "a=b", "$HOME", "a ",   " a",  "a\nb", "a\tb", "a\x1b[m", "a\x7f", "\xff", "a\u202e", "a\"b", "a(b)"})
         CHECK_FALSE_MESSAGE(is_account_name(name), name);
     CHECK_FALSE(is_account_name(std::string("a\0b", 3)));
     CHECK_FALSE(is_account_name(std::string(257, 'a')));

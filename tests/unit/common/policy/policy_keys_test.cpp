@@ -39,7 +39,6 @@ std::set<std::string> kinds_of(ValueForm form)
     case ValueForm::line:
     case ValueForm::name:
     case ValueForm::choice:
-    case ValueForm::fixed:
     case ValueForm::amount:
         return {"text"};
     case ValueForm::list:

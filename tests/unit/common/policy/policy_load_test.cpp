@@ -197,7 +197,7 @@ TEST_CASE("a config directory may have any printable name but no way out")
 
 TEST_CASE("names of users and groups are those of a user database, names of agents' accounts are plain")
 {
-    for (const auto *name : {"0day", "'1000'", "'%'", "'a/b'", "'%%x'", "''", "'#1000'", "\"a\\n\"", "'a,b'", "'a '", "'!a'", "'-a'",
+    for (const auto *name : {"0x0", "'1000'", "'%'", "'a/b'", "'%%x'", "''", "'#1000'", "\"a\\n\"", "'a,b'", "'a '", "'!a'", "'-a'",
                              "'$a'", "\"a\\u202e\""}) {
         CHECK_MESSAGE(contains(problems_of(head + "users: {" + name + ": {roots: [/srv/a]}}\n"), "is not a name of a user"), name);
     }
@@ -239,9 +239,9 @@ TEST_CASE("an agent's account is nobody's own, and per-user means one each")
     CHECK(with("accounts: per-user", "a23456789012345678901234: {roots: [/srv/a]}").empty()); // by number
     CHECK(contains(with("accounts: per-user", "alice: {roots: [/srv/a], run_as: pi-agent-1000}"),
                    "is how the account of the user with the uid 1000 is called"));
-    CHECK(contains(with("accounts: per-user, user: a", "x: {roots: [/srv/a]}, a-x: {roots: [/srv/b]}"),
-                   "the agent's account 'a-x' is a user"));
-    CHECK(contains(with("accounts: per-user", "pi-agent-x: {roots: [/srv/a]}"), "users.pi-agent-x: has the name of an agent's account"));
+    CHECK(with("accounts: per-user, user: a", "x: {roots: [/srv/a]}, a-x: {roots: [/srv/b]}").empty()); // a person, and x's agent is a-UID
+    CHECK(contains(with("accounts: per-user", "pi-agent-5: {roots: [/srv/a]}"), "users.pi-agent-5: has the name of an agent's account"));
+    CHECK(contains(with("accounts: per-user", "pi-agent: {roots: [/srv/a]}"), "users.pi-agent: has the name of an agent's account"));
     CHECK(with("accounts: shared", "alice: {roots: [/srv/a], run_as: x}, bob: {roots: [/srv/a], run_as: x}").empty());
 }
 
@@ -291,12 +291,48 @@ TEST_CASE("the view is minimal unless the policy says host, and shows besides wh
 
 TEST_CASE("what comes in a later step is refused by name, never ignored")
 {
-    for (const auto *key : {"projects: {ownership: none}", "hardening: {deny_system_calls: [mlockall]}", "agent: {state_dir: /srv/state}",
-                            "wrapper: {command_name: agent}"}) {
+    for (const auto *key : {"projects: {ownership: none}", "hardening: {deny_system_calls: [mlockall]}"}) {
         CHECK_MESSAGE(contains(problems_with(std::string(key) + "\n"), "not supported yet"), key);
     }
     CHECK(contains(problems_with("sandbox: {method: noop}\n"), "sandbox.method: unknown value 'noop'; did you mean 'none'?"));
     CHECK(contains(problems_with("sandbox: {method: auto}\n"), "sandbox.method: unknown value 'auto'"));
+}
+
+TEST_CASE("the agents' homes are at a place of their own, which a unit can name")
+{
+    CHECK(parse("version: 1\nusers: {alice: {roots: [/srv/a]}}\n").agent.state_dir == "/var/lib/pi-agent");
+    const auto policy = parse("version: 1\nusers: {alice: {roots: [/srv/a]}}\nagent: {state_dir: /data}\n");
+    CHECK(policy.agent.state_dir == "/data");
+    CHECK(to_string(policy.agent.state_dir_where) == "p.yaml:3:20");
+    CHECK(policy.users[0].roots[0].state_dir == "/data");
+    for (const auto *path : {"/",          "/srv",       "/var/lib", "/mnt",    "/home/agents", "/root/x",  "/tmp/x",
+                             "/run/x",     "/dev/shm/x", "/etc/x",   "/usr/x",  "/opt/x",       "/nix/x",   "/var/lib/pi-agent/x",
+                             "/var/log/x", "agents",     "~/x",      "/a/../b", "/a/",          "/srv/a:b", "'/srv/a b'",
+                             "'/srv/ä'",   "'/srv/%n'"})
+        CHECK_MESSAGE(contains(problems_with("agent: {state_dir: " + std::string(path) + "}\n"), "agent.state_dir: "), path);
+}
+
+TEST_CASE("nothing that sessions see holds the agents' homes, or is in them")
+{
+    const auto with = [](const std::string &rest) { return problems_of("version: 1\nagent: {state_dir: /srv/agents}\n" + rest); };
+    CHECK(with("users: {alice: {roots: [/srv/agents2, ~/projects]}}\nview_paths: [/srv/tools]\n").empty());
+    for (const auto *root : {"/srv", "/srv/agents", "/srv/agents/users/bob"})
+        CHECK_MESSAGE(contains(with("users: {alice: {roots: [" + std::string(root) + "]}}\n"),
+                               "users.alice.roots[0]: '" + std::string(root) + "' holds the agents' homes (agent.state_dir: /srv/agents)"),
+                      root);
+    CHECK(contains(with("users: {alice: {roots: [/opt/a]}}\nview_paths: [/srv/agents/users]\n"), "view_paths: "));
+    CHECK(contains(with("users: {alice: {roots: [/opt/a]}}\npath: [/srv/agents/bin]\n"), "path: "));
+    CHECK(contains(problems_of("version: 1\nagent: {state_dir: /srv/pi, binary: /srv/pi/bin/pi}\nusers: {alice: {roots: [/opt/a]}}\n"),
+                   "agent.binary: "));
+}
+
+TEST_CASE("the command has a plain name")
+{
+    const std::string users = "version: 1\nusers: {alice: {roots: [/srv/a]}}\n";
+    CHECK(parse(users).wrapper.command_name == "pi");
+    CHECK(parse(users + "wrapper: {command_name: agent}\n").wrapper.command_name == "agent");
+    for (const auto *name : {"Agent", "'a b'", "../pi", "/usr/bin/pi", "'-x'", "''", "'5'"})
+        CHECK_MESSAGE(contains(problems_of(users + "wrapper: {command_name: " + name + "}\n"), "wrapper.command_name: "), name);
 }
 
 TEST_CASE("names that pi-agent sets, or that change programs before they begin, cannot be set")

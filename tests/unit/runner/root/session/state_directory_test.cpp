@@ -22,7 +22,11 @@ struct State {
     AsRoot root = AsRoot::claim();
     Account agent = agent_account();
 
-    State() { set_mode(directory.path(), 0755); }
+    State()
+    {
+        set_mode(directory.path(), 0755);
+        directory.make("users"); // by apply
+    }
     StateDirectory open()
     {
         return open_state_directory(root, directory.path(), "alice", agent, [] {});
@@ -116,6 +120,17 @@ TEST_CASE("a state directory that others can change is refused" * doctest::skip(
     State state;
     set_mode(state.directory.path(), 0777);
     CHECK(has(failure_of([&] { return state.open(); }).text, "writable by others than root"));
+    CHECK(std::filesystem::is_empty(state.directory / "users"));
+}
+
+TEST_CASE("no start makes the directory of all homes: without it, they are at another place" * doctest::skip(not_root()))
+{
+    State state;
+    std::filesystem::remove(state.directory / "users");
+    const Caught caught = failure_of([&] { return state.open(); });
+    CHECK(caught.status == 78);
+    CHECK(has(caught.text, "the agents' homes are not in " + state.directory.path()));
+    CHECK(has(caught.text, "sudo pi-agentctl state move"));
     CHECK(std::filesystem::is_empty(state.directory.path()));
 }
 

@@ -1,0 +1,183 @@
+// Copies, compares, switches by one rename, and only then removes. Killed at any moment, the note says how the next call goes on.
+#include "admin/state/state_move.hpp"
+
+#include "admin/host/unfinished_apply.hpp"
+#include "admin/sessions/sessions.hpp"
+#include "admin/text/terminal.hpp"
+#include "common/base/error.hpp"
+#include "common/base/files.hpp"
+#include "common/base/text.hpp"
+#include "common/host/namespaces.hpp"
+#include "common/host/trusted_file.hpp"
+#include "common/policy/policy_load.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/as_agent/places.hpp"
+#include "runner/root/session/scratch.hpp"
+#include "runner/root/session/session_directory.hpp"
+#include "runner/root/session/state_directory.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *users_name = "users";
+constexpr const char *copy_name = "users.moving"; // only root may enter it
+constexpr const char *end_them_first = "end them first: sudo pi-agentctl stop --all";
+
+UniqueFd open_place(const std::string &path)
+{
+    return open_trusted(path, O_RDONLY | O_DIRECTORY, "state directory");
+}
+
+// What is mounted there is somebody else's: neither copied nor removed.
+void require_no_mounts_in(const std::string &path)
+{
+    const auto mounted = topmost_mounts_below(list_mounts(), path);
+    if (mounted.empty() || !defence_is_on("move-one-file-system")) return;
+    throw Failure(ExitStatus::configuration,
+                  escape_for_display(path + "/" + mounted.front()) +
+                      " is a file system of its own; unmount it first, and mount it at its new place afterwards");
+}
+
+// Names and directories are looked up from descriptors of root's, so that no link in the trees leads out of them.
+void remove_parts(const std::string &place, std::initializer_list<const char *> names)
+{
+    const auto top = if_there([&] { return open_place(place); });
+    if (!top) return;
+    for (const char *name : names) {
+        require_no_mounts_in(place + "/" + name);
+        remove_beneath(top, name);
+    }
+}
+
+// What is left of the place is somebody else's: a mount point, what apply keeps, or files that pi-agent did not make.
+void remove_former(const std::string &place)
+{
+    remove_parts(place, {users_name, scratch_parent});
+    if (place == default_state_dir) return;
+    const auto parent = if_there([&] { return open_place(parent_of(place)); });
+    if (!parent) return;
+    const bool is_kept = ::unlinkat(parent.get(), place.substr(place.rfind('/') + 1).c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT &&
+                         errno != EBUSY && errno != ENOTEMPTY && errno != EEXIST;
+    if (is_kept) throw_errno("removing " + place);
+}
+
+// Goes on where an earlier call was interrupted, or takes it back.
+StatePlace resume_move(const AsRoot &root, StatePlace known, std::ostream &out)
+{
+    if (!known.next.empty()) {
+        const bool is_there = if_there([&] { return open_place(known.next + "/" + users_name); }).is_open();
+        if (is_there) {
+            known = {known.next, "", known.place};
+        } else {
+            remove_parts(known.next, {copy_name});
+            out << "removed what an interrupted move had copied to " << known.next << '\n';
+            known.next.clear();
+        }
+        write_state_place(root, known);
+    }
+    if (!known.former.empty()) {
+        remove_former(known.former);
+        out << "removed what an interrupted move had left in " << known.former << '\n';
+        known.former.clear();
+        write_state_place(root, known);
+    }
+    return known;
+}
+
+// No start makes `users`, so nobody can start from here on until the rename brings it.
+UniqueFd prepare_place(const AsRoot &root, const std::string &to, std::ostream &out)
+{
+    Changes changes(false, out);
+    make_root_directory(root, to, 0711, changes);
+    make_root_directory(root, to + "/" + scratch_parent, 0700, changes);
+    auto top = open_place(to);
+    require_own_file_system(top, to, "agent.state_dir");
+    if (::unlinkat(top.get(), users_name, AT_REMOVEDIR) != 0 && errno != ENOENT) {
+        if (errno != ENOTEMPTY && errno != EEXIST) throw_errno("removing " + to + "/" + users_name);
+        throw Failure(ExitStatus::configuration, to + "/" + users_name + " holds homes already; look at them, and move them away");
+    }
+    mark_host_changed(root); // a start that is under way either sees this, or is a session here
+    require_no_session(root, "it was started meanwhile; " + std::string(end_them_first));
+    return top;
+}
+
+void copy_homes(const AsRoot &root, const std::string &from, FdRef top, const std::string &to)
+{
+    const std::string path = to + "/" + copy_name;
+    require_no_mounts_in(from + "/" + users_name);
+    const auto users = open_place(from + "/" + users_name);
+    remove_beneath(top, copy_name);
+    if (::mkdirat(top.get(), copy_name, 0700) != 0) throw_errno("creating " + path);
+    const auto copy = open_or_throw("opening " + path, top, copy_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    fault_point("state-copying");
+    copy_tree(root, users, copy, from + "/" + users_name);
+    if (::syncfs(copy.get()) != 0) throw_errno("writing " + path + " to disk");
+    fault_point("state-comparing");
+    if (defence_is_on("move-compares")) require_same_tree(users, copy, from + "/" + users_name);
+    if (::fchown(copy.get(), 0, 0) != 0 || ::fchmod(copy.get(), 0711) != 0 || ::fsync(copy.get()) != 0)
+        throw_errno("setting the mode of " + path);
+    fault_point("state-copied");
+}
+
+void move_homes(const AsRoot &root, const std::string &from, const std::string &to, std::ostream &out)
+{
+    if (is_within(from, to) || is_within(to, from))
+        throw Failure(ExitStatus::configuration, "one of " + from + " and " + to + " is in the other; name another directory");
+    require_no_session(root, end_them_first);
+    const auto top = prepare_place(root, to, out);
+    write_state_place(root, {from, to, ""});
+    out << "copying the agents' homes from " << from << " to " << to << '\n' << std::flush;
+    try {
+        copy_homes(root, from, top, to);
+    } catch (const Failure &failure) {
+        remove_parts(to, {copy_name});
+        write_state_place(root, {from});
+        throw Failure(failure, std::string("nothing is moved: ") + failure.what());
+    }
+    if (::renameat2(top.get(), copy_name, top.get(), users_name, RENAME_NOREPLACE) != 0 || ::fsync(top.get()) != 0)
+        throw_errno("renaming " + to + "/" + copy_name);
+    fault_point("state-switched");
+    write_state_place(root, {to, "", from});
+    fault_point("state-leaving");
+    remove_former(from);
+    write_state_place(root, {to});
+}
+
+} // namespace
+
+void run_state_move(bool yes, std::ostream &out)
+{
+    const auto root = claim_root("state move", "moves files of agents, so only root can run it");
+    const auto policy = load_policy(policy_path);
+    const auto &wanted = policy.agent.state_dir;
+    const auto before = read_state_place(root);
+    const bool is_settled = before.next.empty() && before.former.empty();
+    if (is_settled && before.place == wanted) throw Nothing("the agents' homes are in " + wanted + " already");
+    if (is_settled && !holds_homes(root, before.place))
+        throw Nothing("no homes are in " + before.place + ", so nothing has to move; next: sudo pi-agentctl apply");
+    require_consent(is_settled ? "Move the agents' homes from " + before.place + " to " + wanted + "?"
+                               : "Finish the move of the agents' homes that was interrupted, or take it back?",
+                    yes);
+    const auto lock = take_apply_lock(root); // not during the question: an emergency stop would have to wait
+    if (read_unfinished(root))               // which may go back to the note of before this move
+        throw Failure(ExitStatus::configuration, "an earlier 'pi-agentctl apply' has not finished; run it again first");
+    if (load_policy(policy_path).agent.state_dir != wanted)
+        throw Failure(FailureKind::changed_meanwhile, "the policy changed meanwhile; run the command again");
+    auto known = resume_move(root, read_state_place(root), out);
+    if (known.place != wanted) {
+        Problems problems;
+        check_state_place(policy, std::nullopt, problems); // the way to it
+        problems.throw_if_any();
+        move_homes(root, known.place, wanted, out);
+    }
+    out << "the agents' homes are in " << wanted << "; next: sudo pi-agentctl apply\n";
+}
+
+} // namespace pi_agent
