@@ -25,7 +25,7 @@ void check_command_name(const Policy &policy, const CommandPlaces &places, Probl
 // brought stays as it is. Throws Failure(configuration) if something else has the command's name.
 void install_command(const AsRoot &root, const std::string &name, const CommandPlaces &places, Changes &changes);
 
-// What the command is called here: the name that apply made, or that of the wrapper.
+// What the command is called here: as apply called it, or as the wrapper is called.
 std::string noted_command(const AsRoot &root, const CommandPlaces &places);
 
 // Takes away all that it made.
