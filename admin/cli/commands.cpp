@@ -93,6 +93,11 @@ struct SessionOptions {
     bool all = false, json = false, yes = false, follow = false;
 };
 
+void add_message(CLI::App *command, std::optional<std::string> &message, const char *help)
+{
+    add_optional(command, "--message", message, help)->type_name("TEXT");
+}
+
 void add_stop(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOptions> &all)
 {
     auto *stop = add_command(app, chosen, "stop", "End sessions, and wait until they are gone", [all] {
@@ -106,6 +111,17 @@ void add_stop(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOption
     auto *every = stop->add_flag("--all", all->all, "All sessions of everybody");
     id->excludes(user)->excludes(every);
     user->excludes(every);
+    add_message(stop, all->stop.message, "What their users read at the end");
+}
+
+void add_drain(CLI::App &app, Action &chosen)
+{
+    const auto order = std::make_shared<DrainOrder>();
+    auto *drain = add_command(app, chosen, "drain", "Let no session start until --off or the next boot; those that run go on",
+                              [order] { run_drain(*order, std::cout); });
+    drain->add_flag("--off", order->off, "Let sessions start again");
+    drain->add_flag("--wait", order->wait, "Wait until no session runs");
+    add_message(drain, order->message, "What users read who try to start one");
 }
 
 void add_history(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOptions> &all)
@@ -169,6 +185,7 @@ void add_session_commands(CLI::App &app, Action &chosen)
     add_user(sessions, all->user, "Only those of this user");
     add_json(sessions, all->json);
     add_stop(app, chosen, all);
+    add_drain(app, chosen);
     auto *logs = add_command(app, chosen, "logs", "Print the record of a session and the logs of its units",
                              [all] { run_logs(all->id, all->follow, std::cout); });
     logs->add_option("SESSION", all->id, "Its id, or the beginning of that")->required();
