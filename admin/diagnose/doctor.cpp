@@ -109,7 +109,7 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
     return faults;
 }
 
-// What their starts leave out, and report once; and that there are none for now: not a fault of this host.
+// What their starts leave out, and report once; and that they are refused for now: not a fault of this host.
 std::vector<std::string> find_notes(const Policy &policy, const Observer &observer, const AgentsOfUsers &agents)
 {
     std::vector<std::string> notes;

@@ -63,9 +63,10 @@ void require_not_drained(const AsRoot &root, const Account &caller, std::optiona
     if (!drain || !defence_is_on("drain")) return;
     // Only root's own try of the sandbox: a user who asks for a canary is refused as for anything else.
     if (program.value_or(Program::canary) == Program::canary && may_canary_start(root, caller.uid)) return;
-    throw Failure(FailureKind::drained, "limit: the administrator lets no session start on this host for now (pi-agentctl drain); sessions "
-                                        "that run go on, so try again later" +
-                                            (drain->message.empty() ? "" : "\nthe administrator says: " + drain->message));
+    throw Failure(FailureKind::drained,
+                  "limit: the administrator lets no session start on this host for now; sessions that run go on, so try "
+                  "again later" +
+                      (drain->message.empty() ? "" : ". The administrator says: " + drain->message));
 }
 
 StartStamp stamp_start(const Account &caller)

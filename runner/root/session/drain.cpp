@@ -1,4 +1,4 @@
-// The file that keeps sessions from starting, and the locks that let canaries start all the same.
+// The file that keeps sessions from starting, and the locks by which root's own tries of the sandbox still start.
 #include "runner/root/session/drain.hpp"
 
 #include "common/base/error.hpp"
