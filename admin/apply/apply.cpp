@@ -196,6 +196,7 @@ void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &war
         if (last && !are_same(*last, files)) out << "the policy has changed since it was last applied:\n" << difference_of(*last, files);
     }
     apply_files(observer, std::move(lock), files, options, out, warnings);
+    tell_left(*observer.root(), parse_policy(files), out, warnings);
 }
 
 void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std::ostream &warnings)

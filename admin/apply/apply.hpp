@@ -1,7 +1,9 @@
-// The commands that change the host: apply, remove, rollback, init, edit; and what they print before a change.
+// The commands that change the host: apply, rollback, remove, prune, init, edit; and what they print before a change.
 #pragma once
 
 #include "common/host/account.hpp"
+#include "common/host/identity.hpp"
+#include "common/policy/policy.hpp"
 
 #include <optional>
 #include <ostream>
@@ -45,6 +47,21 @@ struct RemoveOrder {
 // Removes the sudo rule first, so that nobody can start what it removes next. Then the agent's program, and what was hidden beside it, get
 // their owners and modes back. The policy stays. Throws Failure(limit) while a session lives.
 void run_remove(const RemoveOrder &order, std::ostream &out);
+
+// --- pi-agentctl prune: removes homes and accounts of agents whose people left the policy or this host.
+
+struct PruneOrder {
+    bool yes = false;     // do not ask
+    bool dry_run = false; // only list
+    bool json = false;    // the list for programs; only with dry_run
+};
+
+// Lists, asks, and removes what is the same then (admin/state/left.hpp): each home by a child with its owner's rights. Throws
+// Failure(limit) if something changed meanwhile.
+void run_prune(const PruneOrder &order, std::ostream &out);
+
+// What `apply` says of it at its end. What cannot be found out is a warning.
+void tell_left(const AsRoot &root, const Policy &policy, std::ostream &out, std::ostream &warnings);
 
 // --- pi-agentctl init: a first policy, from the users and directories of this host.
 

@@ -17,7 +17,6 @@
 
 #include <cerrno>
 #include <fmt/format.h>
-#include <pwd.h>
 #include <set>
 #include <sys/stat.h>
 
@@ -62,34 +61,18 @@ void tell_hidden(const AsRoot &root, const Policy &policy, std::ostream &out)
             << command_on("chmod 0755", place->path, "open it") << '\n';
 }
 
-// Apply made these: systemd-sysusers gave them the state directory as their home, and no shell. It leaves accounts that somebody else made.
-std::vector<std::string> made_accounts(const Policy &policy)
+void remove_accounts(const AsRoot &root, const Policy &policy, Changes &changes)
 {
-    std::vector<std::string> names;
-    ::setpwent();                              // NOLINT(concurrency-mt-unsafe): this program has one thread
-    while (const auto *entry = ::getpwent()) { // NOLINT(concurrency-mt-unsafe)
-        const std::string shell = entry->pw_shell;
-        const std::string purpose = entry->pw_gecos;
-        const bool ours = entry->pw_dir == policy.agent.state_dir && purpose.compare(0, 8, "pi-agent") == 0 && entry->pw_uid != 0;
-        if (ours && shell.substr(shell.rfind('/') + 1) == "nologin") names.emplace_back(entry->pw_name);
-    }
-    ::endpwent(); // NOLINT(concurrency-mt-unsafe)
-    return names;
-}
-
-void remove_accounts(const Policy &policy, Changes &changes)
-{
-    const auto remove = [&changes](const char *program, const std::string &what, const std::string &name) {
-        changes.make("remove the " + what + name, [&] {
-            const auto result = run_program({program, name});
-            if (result.status != 0)
-                throw Failure(ExitStatus::system_failure, "cannot remove the " + what + name + ": " + one_line(result.output));
-        });
-    };
-    for (const auto &name : made_accounts(policy))
-        remove("userdel", "account ", name);
-    const auto found = find_group(policy.agent.group); // it may have gone with the account of its name
-    if (found && policy.agent.create_user && found->value() < 1000) remove("groupdel", "group ", policy.agent.group);
+    for (const auto &made : made_agent_accounts(policy))
+        remove_agent_account(root, made.account.name, changes);
+    const auto &group = policy.agent.group;
+    const auto found = find_group(group); // it may have gone with the account of its name
+    if (!found || !policy.agent.create_user || found->value() >= 1000) return;
+    changes.make("remove the group " + group, [&] {
+        const auto result = run_program({"groupdel", group});
+        if (result.status != 0)
+            throw Failure(ExitStatus::system_failure, "cannot remove the group " + group + ": " + one_line(result.output));
+    });
 }
 
 std::string question_of(const RemoveOrder &order)
@@ -140,7 +123,7 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
             changes.make("remove " + policy.agent.state_dir + ", with the homes of all agents",
                          [&] { remove_all_state(root, policy.agent.state_dir); });
     }
-    if (order.accounts) remove_accounts(policy, changes);
+    if (order.accounts) remove_accounts(root, policy, changes);
     if (changes.count() == 0 && !order.keep_hidden) out << "nothing to do\n";
 }
 

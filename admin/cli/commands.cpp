@@ -20,11 +20,12 @@ namespace pi_agent {
 
 namespace {
 
-// --- about the policy: init, check, schema, edit, apply, rollback, sudoers, remove
+// --- about the policy: init, check, schema, edit, apply, rollback, sudoers, remove, prune
 
 struct PolicyOptions {
     InitOrder init;
     RemoveOrder remove;
+    PruneOrder prune;
     std::optional<std::string> file;
     bool dry_run = false, no_canary = false, json = false, policy_only = false, yes = false;
 
@@ -81,6 +82,12 @@ void add_policy_commands(CLI::App &app, Action &chosen)
     remove->add_flag("--keep-hidden", all->remove.keep_hidden, "Leave the agent's program closed to everybody but root");
     remove->add_flag("-y,--yes", all->remove.yes, "Do not ask");
     remove->add_flag("-n,--dry-run", all->remove.dry_run, "Say what would change, and change nothing");
+
+    auto *prune = add_command(app, chosen, "prune", "Remove homes and accounts of agents whose people left the policy or this host",
+                              [all] { run_prune(all->prune, std::cout); });
+    prune->add_flag("-y,--yes", all->prune.yes, "Do not ask");
+    prune->add_flag("-n,--dry-run", all->prune.dry_run, "Say what would go, and remove nothing");
+    add_json(prune, all->prune.json);
 }
 
 // --- about sessions, and what is kept for them: sessions, stop, logs, history, and state with what is below it

@@ -15,6 +15,10 @@ namespace pi_agent {
 
 namespace {
 
+// What apply writes as the real name of an account.
+constexpr std::string_view made_for_several = "pi-agent";
+constexpr std::string_view made_for_one = "pi-agent of ";
+
 bool is_member(const Account &account, Gid group) noexcept
 {
     return std::find(account.groups.begin(), account.groups.end(), group.value()) != account.groups.end();
@@ -178,7 +182,8 @@ std::string sysusers_text(const Policy &policy, const MissingAccounts &missing)
         const bool main = account.name == agent.user;
         // An account of one user has a group of its own, so that no other account gets the agent's files through a group.
         const auto id = main ? "-:" + agent.group : std::string("-");
-        const auto purpose = account.user.empty() ? "pi-agent" : "pi-agent of " + short_name_of(account.user);
+        const auto purpose =
+            std::string(account.user.empty() ? made_for_several : made_for_one) + (account.user.empty() ? "" : short_name_of(account.user));
         text += fmt::format("u {} {} \"{}\" {} -\n", account.name, id, purpose, agent.state_dir);
         if (!main) text += fmt::format("m {} {}\n", account.name, agent.group);
     }
@@ -220,6 +225,33 @@ void create_accounts(const AsRoot & /*root*/, const Policy &policy, const std::v
     if (left.group || !left.accounts.empty() || !left.members.empty())
         throw Failure(ExitStatus::system_failure, "systemd-sysusers reported success, but an account or membership is still missing: run "
                                                   "'pi-agentctl apply' again, or create it yourself");
+}
+
+std::vector<MadeAccount> made_agent_accounts(const Policy &policy)
+{
+    std::vector<std::pair<std::string, std::string>> found; // name and purpose
+    ::setpwent();                                           // NOLINT(concurrency-mt-unsafe): this program has one thread
+    while (const auto *entry = ::getpwent()) {              // NOLINT(concurrency-mt-unsafe)
+        const std::string shell = entry->pw_shell;
+        const std::string purpose = entry->pw_gecos;
+        const bool ours = entry->pw_dir == policy.agent.state_dir && purpose.starts_with(made_for_several) && entry->pw_uid != 0;
+        if (ours && shell.substr(shell.rfind('/') + 1) == "nologin") found.emplace_back(entry->pw_name, purpose);
+    }
+    ::endpwent(); // NOLINT(concurrency-mt-unsafe)
+    std::vector<MadeAccount> made;
+    for (const auto &[name, purpose] : found)
+        if (auto account = find_account(name))
+            made.push_back({std::move(*account), purpose.starts_with(made_for_one) ? purpose.substr(made_for_one.size()) : ""});
+    return made;
+}
+
+void remove_agent_account(const AsRoot & /*root*/, const std::string &name, Changes &changes)
+{
+    changes.make("remove the account " + name, [&] {
+        const auto result = run_program({"userdel", name});
+        if (result.status != 0)
+            throw Failure(ExitStatus::system_failure, "cannot remove the account " + name + ": " + one_line(result.output));
+    });
 }
 
 } // namespace pi_agent

@@ -49,6 +49,19 @@ std::string sysusers_text(const Policy &policy, const MissingAccounts &missing);
 // Makes what is missing; if the policy says `create_user: false`, that is a PolicyError.
 void create_accounts(const AsRoot &root, const Policy &policy, const std::vector<AgentAccount> &needed, Changes &changes);
 
+// --- Accounts that apply made, and taking them back.
+
+struct MadeAccount {
+    Account account;
+    std::string user; // whose agent's, as in paths (short_name); empty for an account of several
+};
+// Those with the state directory as their home, no shell, and the purpose that apply gives them. A user can change none of an account's
+// home and shell; it leaves accounts that somebody else made.
+std::vector<MadeAccount> made_agent_accounts(const Policy &policy);
+
+// Throws Failure(system_failure) with what userdel(8) says: it removes no account with a process.
+void remove_agent_account(const AsRoot &root, const std::string &name, Changes &changes);
+
 // --- What still belongs to the agents' group, whose number is about to be free: whoever gets that number next would own it.
 
 // Where pi-agent or its administrator has reason to give something to the group: what apply hides or has hidden, and /etc/pi-agent.
