@@ -67,11 +67,11 @@ nlohmann::json to_json(const AsRoot &root, const Policy &policy, const std::vect
     return {{"left", list}};
 }
 
-void show(const AsRoot &root, const Policy &policy, const std::vector<Left> &left, std::ostream &out)
+void show(const AsRoot &root, const Policy &policy, const std::vector<Left> &left, const char *beginning, std::ostream &out)
 {
     for (const auto &each : left) {
         const auto size = to_size(size_of(root, policy, each));
-        out << (can_go(each) ? "left behind: " : "stays: ") << to_text(each) << (size.empty() ? "" : " (" + size + ")") << ": " << each.why
+        out << (can_go(each) ? beginning : "stays: ") << to_text(each) << (size.empty() ? "" : " (" + size + ")") << ": " << each.why
             << (can_go(each) ? "" : ", but " + each.kept) << '\n';
     }
     out << std::flush;
@@ -106,13 +106,12 @@ void run_prune(const PruneOrder &order, std::ostream &out)
     auto policy = load_policy(policy_path);
     const auto left = find_left(root, policy);
     if (order.json) return print_json(to_json(root, policy, left), out);
-    show(root, policy, left, out);
-    Changes changes(order.dry_run, out);
+    show(root, policy, left, order.dry_run ? "would: remove " : "left behind: ", out);
     if (std::none_of(left.begin(), left.end(), can_go)) {
         out << "nothing to remove\n";
         return;
     }
-    if (order.dry_run) return remove_left(root, policy, left, changes);
+    if (order.dry_run) return;
     require_program("userdel");
     require_consent(question_about(left), order.yes);
     const auto lock = take_apply_lock(root); // not during the question: an emergency stop would have to wait
@@ -120,6 +119,7 @@ void run_prune(const PruneOrder &order, std::ostream &out)
     mark_host_changed(root); // a start that is under way either sees this, or shows as a session now
     if (find_left(root, policy) != left)
         throw Failure(FailureKind::changed_meanwhile, "somebody came back, or left, or started a session meanwhile; run this again");
+    Changes changes(false, out);
     remove_left(root, policy, left, changes);
 }
 

@@ -59,19 +59,20 @@ std::string why_home_stays(const UserState &state, const std::set<std::string> &
     const auto owner = find_account(state.agent.uid);
     if (!owner || !defence_is_on("left-owner")) return "";
     if (!agents.contains(owner->name))
-        return "it belongs to " + escape_for_display(owner->name) + ", whose account is no agent's; look at it, and move it away";
+        return "it belongs to " + escape_for_display(owner->name) +
+               ", and an agent's home belongs to an agent's account; look at it, and move it away";
     if (owner->gid != state.agent.gid)
-        return "its group is not that of " + escape_for_display(owner->name) + "; look at it, and correct that or move it away";
+        return "its group is not the primary group of " + escape_for_display(owner->name) + "; look at it, and move it away";
     return "";
 }
 
-std::string why_account_stays(const Account &account, const Policy &policy, const std::set<uid_t> &owners, const InUse &use)
+std::string why_account_stays(const Account &account, const Policy &policy, bool has_home, const InUse &use)
 {
     const auto group = find_group(policy.agent.group);
     if (account.uid.value() >= first_ordinary_uid) return "its number is not one of an account that apply made";
     if (!group || std::find(account.groups.begin(), account.groups.end(), group->value()) == account.groups.end())
         return "it is not in the group " + policy.agent.group;
-    if (owners.contains(account.uid.value())) return "it owns a home that stays";
+    if (has_home) return "the home of its agent stays";
     if (use.has_unknown_account || use.accounts.contains(account.name)) return "a session may run as it; end that first";
     return "";
 }
@@ -138,12 +139,16 @@ std::vector<Left> find_left(const AsRoot &root, const Policy &policy)
     const auto made = made_agent_accounts(policy);
     const auto agents = names_of_agents(policy, made);
     const auto use = find_use(root);
-    std::set<uid_t> owners; // of the homes that stay
+    std::set<uid_t> owners;      // of the homes that stay
+    std::set<std::string> stays; // whose these are
     std::vector<Left> left;
     for (const auto &state : find_states(root, policy.agent.state_dir, {})) {
         const auto why = people.why_left(state.name);
         const auto kept = why.empty() ? "" : why_home_stays(state, agents, use);
-        if (why.empty() || !kept.empty()) owners.insert(state.agent.uid.value());
+        if (why.empty() || !kept.empty()) {
+            owners.insert(state.agent.uid.value());
+            stays.insert(state.name);
+        }
         if (!why.empty())
             left.push_back({Left::Kind::home, escape_for_display(state.user), state.name, state.agent.name, state.path, why, kept});
     }
@@ -151,7 +156,7 @@ std::vector<Left> find_left(const AsRoot &root, const Policy &policy)
         const auto why = user.empty() ? "" : people.why_left(user);
         if (why.empty()) continue; // of several users, or of one who stays
         left.push_back({Left::Kind::account, escape_for_display(user_of_short_name(user)), account.name, account.name, "", why,
-                        why_account_stays(account, policy, owners, use)});
+                        why_account_stays(account, policy, owners.contains(account.uid.value()) || stays.contains(user), use)});
     }
     return left;
 }
