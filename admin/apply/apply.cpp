@@ -17,6 +17,7 @@
 #include "runner/root/session/session_directory.hpp"
 
 #include <exception>
+#include <sstream>
 #include <utility>
 
 namespace pi_agent {
@@ -197,6 +198,22 @@ void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &war
     }
     apply_files(observer, std::move(lock), files, options, out, warnings);
     tell_left(*observer.root(), parse_policy(files), out, warnings);
+}
+
+void tell_apply(const Observer &observer, const PolicyFiles &files, std::ostream &out, std::ostream &warnings)
+{
+    std::ostringstream would;
+    std::ostringstream besides; // apply warns of these itself
+    try {
+        apply_files(observer, take_apply_lock(*observer.root()), files, {true, true, true}, would, besides);
+    } catch (const Failure &failure) {
+        warnings << prefix_lines("pi-agentctl: ", std::string("apply would stop: ") + failure.what());
+        return;
+    }
+    if (would.str().empty())
+        out << "nothing to apply: the next start follows this\n";
+    else
+        out << "run 'sudo pi-agentctl apply', which does this:\n" << would.str();
 }
 
 void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std::ostream &warnings)

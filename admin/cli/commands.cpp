@@ -206,6 +206,7 @@ void add_session_commands(CLI::App &app, Action &chosen)
 void add_commands(CLI::App &app, Action &chosen)
 {
     add_policy_commands(app, chosen);
+    add_change_commands(app, chosen);
     add_agent_commands(app, chosen);
     add_session_commands(app, chosen);
     add_diagnosis_commands(app, chosen);
