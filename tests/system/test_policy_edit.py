@@ -132,7 +132,7 @@ def test_what_apply_would_do_includes_sessions_that_end_and_the_emergency_stop(h
     assert pi(host, "--version").returncode == 0
 
 
-def test_a_first_second_user_needs_accounts_to_be_said_and_nothing_is_written_before(host):
+def test_a_second_user_needs_accounts_to_be_said_and_nothing_is_written_before(host):
     """README's policy has one user. A second one is possible from users.d on."""
     machine = host
     agent = "agent: {binary: /usr/lib/pi-agent/agent/bin/pi}\n"
