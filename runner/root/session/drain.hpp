@@ -1,4 +1,4 @@
-// A drained host: no session starts until the administrator ends that, or the host is booted. Sessions that live go on.
+// A drained host: no session starts until the administrator ends that, or the host is booted (decision 80). Sessions that live go on.
 #pragma once
 
 #include "common/base/fd.hpp"
