@@ -197,7 +197,8 @@ void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &war
         if (last && !are_same(*last, files)) out << "the policy has changed since it was last applied:\n" << difference_of(*last, files);
     }
     apply_files(observer, std::move(lock), files, options, out, warnings);
-    tell_left(*observer.root(), parse_policy(files), out, warnings);
+    if (const auto policy = parse_policy(files); policy.wrapper.enable) // the emergency stop waits for no user database
+        tell_left(*observer.root(), policy, out, warnings);
 }
 
 void tell_apply(const Observer &observer, const PolicyFiles &files, std::ostream &out, std::ostream &warnings)
