@@ -117,6 +117,8 @@ void put_in_place(Changing &changing, const PolicyFiles &wanted, const ChangeOrd
     if (!mistakes.empty()) throw Failure(FailureKind::invalid_policy, mistakes + "\nnothing is written: the policy would be as shown");
     if (order.dry_run || !question.empty()) out << difference_of(changing.files, wanted) << std::flush;
     if (!order.dry_run && !question.empty()) require_consent(question, order.yes);
+    if (!are_same(read_policy_sources(policy_path), changing.files)) // by somebody who did not ask for the lock
+        throw Failure(FailureKind::changed_meanwhile, "the policy changed meanwhile, and nothing is written; run this again");
     Changes changes(order.dry_run, out);
     install_policy_files(root, changing.files, wanted, changes);
     changing.lock.reset();
@@ -151,6 +153,14 @@ void merge(YamlNode &into, const YamlNode &from)
     }
 }
 
+// As it is, unless a terminal would obey it.
+std::string harmless(const std::string &text)
+{
+    std::string others = text;
+    std::erase(others, '\\');
+    return escape_for_display(others) == others ? text : escape_for_display(text);
+}
+
 nlohmann::ordered_json json_of(const YamlNode &node)
 {
     if (node.kind == YamlNode::Kind::mapping) {
@@ -166,8 +176,11 @@ nlohmann::ordered_json json_of(const YamlNode &node)
         return list;
     }
     const auto meaning = node.kind == YamlNode::Kind::null ? ScalarMeaning::null : meaning_of_scalar(node);
+    if (meaning == ScalarMeaning::null) return nullptr;
     if (meaning == ScalarMeaning::text || meaning == ScalarMeaning::odd) return node.text;
-    return nlohmann::ordered_json::parse(meaning == ScalarMeaning::null ? "null" : node.text);
+    auto number = nlohmann::ordered_json::parse(node.text, nullptr, false);
+    if (number.is_discarded()) return node.text; // larger than any number
+    return number;
 }
 
 } // namespace
@@ -233,8 +246,7 @@ void run_get(const std::string &key, bool json, std::ostream &out)
     if (!value)
         throw Nothing(escape_for_display(key) + " is not set" + name.doubt + (standard.empty() ? "" : "; its default is " + standard));
     if (json) return;
-    const bool is_scalar = value->kind == YamlNode::Kind::scalar;
-    out << escape_for_display(is_scalar ? value->text : yaml_line(*value)) << '\n';
+    out << harmless(value->kind == YamlNode::Kind::scalar ? value->text : yaml_line(*value)) << '\n';
 }
 
 } // namespace pi_agent

@@ -66,7 +66,7 @@ void require_not_drained(const AsRoot &root, const Account &caller, std::optiona
     throw Failure(FailureKind::drained,
                   "limit: the administrator lets no session start on this host for now; sessions that run go on, so try "
                   "again later" +
-                      (drain->message.empty() ? "" : ". The administrator says: " + drain->message));
+                      (drain->message.empty() ? "" : ". The administrator says: " + escape_for_display(drain->message)));
 }
 
 StartStamp stamp_start(const Account &caller)
