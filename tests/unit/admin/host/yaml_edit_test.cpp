@@ -4,6 +4,9 @@
 #include "support/failure.hpp"
 
 #include <doctest/doctest.h>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 using namespace pi_agent;
 using namespace pi_agent::test;
@@ -121,6 +124,43 @@ TEST_CASE("what cannot be changed without a loss is refused, with its place")
     CHECK(has(refusal_of("? a\n: x\n", {"a"}, "2"), "cannot be changed here"));
     CHECK(failure_of([] { return set("a: [", {"a"}, "1"); }).status == 78);
     CHECK(failure_of([] { return set("{a: b}", {"a"}, "c, d: e"); }).status == 78); // it would be two entries
+}
+
+namespace {
+
+void collect_paths(const YamlNode &node, const KeyPath &above, std::vector<KeyPath> &paths)
+{
+    for (const auto &entry : node.entries) {
+        KeyPath path = above;
+        path.push_back(entry.key);
+        paths.push_back(path);
+        collect_paths(entry.value, path, paths);
+    }
+}
+
+} // namespace
+
+TEST_CASE("in the example policies each value can be changed and each entry taken out, or a comment is why not")
+{
+    std::size_t tried = 0;
+    for (const auto &file : std::filesystem::directory_iterator(PI_AGENT_EXAMPLES)) {
+        std::ifstream stream(file.path());
+        const std::string text{std::istreambuf_iterator<char>(stream), {}};
+        Problems problems;
+        const auto root = parse_yaml("p.yaml", text, problems);
+        REQUIRE(root);
+        std::vector<KeyPath> paths;
+        collect_paths(*root, {}, paths);
+        for (const auto &path : paths) {
+            CAPTURE(file.path().string());
+            CAPTURE(path.back());
+            ++tried;
+            const auto refused = refusal_of(text, path, "x");
+            CHECK_MESSAGE((refused.empty() || has(refused, "has a comment")), refused);
+            CHECK(without(text, path).size() < text.size());
+        }
+    }
+    CHECK(tried > 50);
 }
 
 TEST_CASE("a word is quoted where a reader could take it for anything else")
