@@ -48,7 +48,7 @@ std::optional<std::uint64_t> size_of(const AsRoot &root, const Policy &policy, c
     try {
         const auto state = find_state(root, policy.agent.state_dir, left.name);
         return measure_home(root, state.agent, state.home).all;
-    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): see above
+    } catch (const std::exception &) {
         return std::nullopt;
     }
 }

@@ -124,7 +124,7 @@ NOT_OURS = {
     "a home of a person's": (f"chown eve:eve {HOME}/home", f"chown pi-agent-dave:pi-agent-dave {HOME}/home", "it belongs to eve"),
     "a home of another group": (f"chgrp devs {HOME}/home", f"chgrp pi-agent-dave {HOME}/home", "its group is not the primary group of pi-agent-dave"),
     "an account outside of the agents' group": ("gpasswd -d pi-agent-dave pi-agent", "true", "it is not in the group pi-agent"),
-    "an ordinary number": ("usermod -u 4711 pi-agent-dave && chown -R 4711 " + HOME + "/home", "true", "its number is not one of"),
+    "an ordinary number": (f"usermod -u 4711 pi-agent-dave && chown -R 4711 {HOME}/home {HOME}/staging", "true", "its number is not one of"),
 }
 
 
