@@ -47,9 +47,11 @@ const PolicySource *find_source(const PolicyFiles &files, const KeyPath &path)
     return found == files.end() ? nullptr : &*found;
 }
 
+// Empty for the whole of a file of users.d.
 KeyPath path_in(const PolicySource &source, const KeyPath &path)
 {
-    return user_of_file(source.name, policy_path) ? KeyPath(path.begin() + 2, path.end()) : path;
+    if (!user_of_file(source.name, policy_path)) return path;
+    return path.size() > 2 ? KeyPath(path.begin() + 2, path.end()) : KeyPath();
 }
 
 bool is_of_user(const KeyPath &path)
@@ -72,7 +74,7 @@ PolicyFiles with_value(const PolicyFiles &files, const KeyName &name, const std:
         return with_draft(files, file, set_in_yaml(file, find_text(files, file).value_or(set_head), path, value));
     }
     const auto inner = path_in(*source, path);
-    if (inner.empty()) throw Failure(ExitStatus::usage, "name a key of this user, such as users." + escape_for_display(path[1]) + ".roots");
+    if (inner.empty()) throw Failure(ExitStatus::usage, "name a key of one user, such as users.NAME.roots");
     return with_draft(files, source->name, set_in_yaml(source->name, source->text, inner, value));
 }
 
