@@ -13,7 +13,9 @@
 #include "common/base/error.hpp"
 #include "common/policy/policy_load.hpp"
 
+#include <exception>
 #include <optional>
+#include <sstream>
 #include <utility>
 
 namespace pi_agent {
@@ -67,7 +69,27 @@ void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &war
         const auto last = read_applied(root).last;
         if (last && !are_same(*last, files)) out << "the policy has changed since it was last applied:\n" << difference_of(*last, files);
     }
+    auto policy = parse_policy(files);
     apply_policy(observer, std::move(lock), {std::move(files), std::move(before), {}}, options, out, warnings);
+    if (policy.wrapper.enable) tell_left(root, policy, out, warnings); // the emergency stop waits for no user database
+}
+
+void tell_apply(const Observer &observer, const PolicyFiles &files, std::ostream &out, std::ostream &warnings)
+{
+    std::ostringstream would;
+    std::ostringstream besides; // apply warns of these itself
+    try {
+        ApplyOptions options;
+        options.dry_run = true;
+        apply_policy(observer, take_apply_lock(*observer.root()), {files, {}, {}}, options, would, besides);
+    } catch (const Failure &failure) {
+        warnings << prefix_lines("pi-agentctl: ", std::string("apply would stop: ") + failure.what());
+        return;
+    }
+    if (would.str().empty())
+        out << "nothing to apply: the next start follows this\n";
+    else
+        out << "run 'sudo pi-agentctl apply', which does this:\n" << would.str();
 }
 
 void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std::ostream &warnings)

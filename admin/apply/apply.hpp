@@ -1,8 +1,11 @@
-// The commands that change the host: apply, remove, rollback, init, edit; and what they print before a change.
+// The commands that change the host: apply, rollback, remove, prune, init, edit; and what they print before a change.
 #pragma once
 
+#include "admin/diagnose/user_view.hpp"
 #include "admin/host/root_files.hpp"
 #include "common/host/account.hpp"
+#include "common/host/identity.hpp"
+#include "common/policy/policy.hpp"
 
 #include <optional>
 #include <ostream>
@@ -46,6 +49,21 @@ struct RemoveOrder {
 // Removes the sudo rule first, so that nobody can start what it removes next. Then the agent's program, and what was hidden beside it, get
 // their owners and modes back. The policy stays. Throws Failure(limit) while a session lives.
 void run_remove(const RemoveOrder &order, std::ostream &out);
+
+// --- pi-agentctl prune: removes homes and accounts of agents whose people left the policy or this host.
+
+struct PruneOrder {
+    bool yes = false;     // do not ask
+    bool dry_run = false; // only list
+    bool json = false;    // the list for programs; only with dry_run
+};
+
+// Lists, asks, and removes what is the same then (admin/state/left.hpp): each home by a child with its owner's rights. Throws
+// Failure(limit) if something changed meanwhile.
+void run_prune(const PruneOrder &order, std::ostream &out);
+
+// What `apply` says of it at its end. What cannot be found out is a warning.
+void tell_left(const AsRoot &root, const Policy &policy, std::ostream &out, std::ostream &warnings);
 
 // --- pi-agentctl init: a first policy, from the users and directories of this host.
 
@@ -95,6 +113,29 @@ void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes);
 // can keep a copy that does not. It does not write a file that is unchanged, or that somebody else has changed meanwhile. Throws
 // Failure(configuration) if the draft is given up because of its mistakes. At the end it offers to apply.
 void run_edit(const std::optional<std::string> &name, std::ostream &out, std::ostream &warnings);
+
+// --- pi-agentctl user, set and get: change one thing in the policy, and read one.
+
+struct ChangeOrder {
+    bool yes = false;     // do not ask
+    bool dry_run = false; // only show the lines that would change
+};
+
+// Each changes one file, with its comments, under the lock of whoever edits, and writes it in one step, and only if the whole policy then
+// passes the check (Failure(configuration) with the mistakes). At its end it says what `apply` would do.
+
+// A new entry, as a file of users.d.
+void run_user_add(const std::string &name, const std::vector<std::string> &roots, const ChangeOrder &order, std::ostream &out,
+                  std::ostream &warnings);
+// Takes it out of whichever file it is in, after a question. Throws Nothing without one.
+void run_user_remove(const std::string &name, const ChangeOrder &order, std::ostream &out, std::ostream &warnings);
+// Where the key stands already; else in policy.d/set.yaml, or a user's in the file of that user's entry.
+void run_set(const std::string &key, const std::string &value, const ChangeOrder &order, std::ostream &out, std::ostream &warnings);
+// As the files say it. Throws Nothing where they do not, with the default.
+void run_get(const std::string &key, bool json, std::ostream &out);
+
+// What `apply` would do with these files, or what would stop it.
+void tell_apply(const Observer &observer, const PolicyFiles &files, std::ostream &out, std::ostream &warnings);
 
 // --- pi-agentctl sudoers: the rule that apply would install, for those who keep their sudo rules elsewhere.
 

@@ -1,7 +1,7 @@
 // A draft beside the policy, an editor, a check, and a rename.
 #include "admin/apply/apply.hpp"
+#include "admin/apply/policy_draft.hpp"
 
-#include "admin/diagnose/faults.hpp"
 #include "admin/host/root_files.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
@@ -40,12 +40,6 @@ private:
     std::string name_ = split_last(path_).second;
 };
 
-std::optional<std::string> find_text(const PolicyFiles &files, const std::string &file)
-{
-    const auto found = std::find_if(files.begin(), files.end(), [&](const PolicySource &source) { return source.name == file; });
-    return found == files.end() ? std::nullopt : std::optional(found->text);
-}
-
 // What the editor begins with. A new file begins with a comment, so that an unchanged one is not created.
 std::string text_of(const PolicyFiles &files, const std::string &file)
 {
@@ -54,32 +48,6 @@ std::string text_of(const PolicyFiles &files, const std::string &file)
         return "# What the policy says of " + *user + ", as it would stand below users." + *user +
                ", without run_as. For example:\n# roots: [~/projects]\n";
     return "# A part of the policy, joined to " + std::string(policy_path) + ". What another part says already is an error here.\n";
-}
-
-// The other files as they are, and the draft instead of its own file. Diagnostics name the file, not the draft.
-PolicyFiles with_draft(PolicyFiles files, const std::string &file, const std::string &draft)
-{
-    const auto in_order = [](const PolicySource &source, const std::string &name) { return source.name < name; };
-    const auto place = file == files.front().name ? files.begin() : std::lower_bound(files.begin() + 1, files.end(), file, in_order);
-    if (place == files.end() || place->name != file)
-        files.insert(place, {file, draft});
-    else
-        place->text = draft;
-    return files;
-}
-
-// What is wrong with the policy, as check prints it; empty if nothing is.
-std::string mistakes_in(const PolicyFiles &files, const Observer &observer)
-{
-    try {
-        // Something that does not run just now keeps nobody from changing the policy.
-        const auto mistakes = find_mistakes(read_policy_as_far_as_possible(files), observer, Means::installed);
-        auto shown = show_problems(mistakes, "", [&files](const std::string &name) { return find_text(files, name); });
-        if (!shown.empty()) shown.pop_back(); // the caller prints the last line feed
-        return shown;
-    } catch (const Failure &failure) {
-        return failure.what();
-    }
 }
 
 // An edit that was cut short (the host went down, the terminal was closed) left work that may be wanted. True if the administrator goes on

@@ -2,6 +2,7 @@
 #include "admin/apply/first_policy.hpp"
 
 #include "admin/host/accounts.hpp"
+#include "admin/host/yaml_edit.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/policy/policy_load.hpp"
@@ -46,16 +47,12 @@ std::vector<std::string> usable_places(const Account &user, const Observer &obse
     return found;
 }
 
-// In single quotes YAML takes text as it is. A name with control characters is refused: nobody types one.
+// A name with control characters is refused: nobody types one.
 std::string quoted(const std::string &text)
 {
     if (escape_for_display(text) != text)
         throw Failure(ExitStatus::usage, "a policy cannot name the directory " + escape_for_display(text));
-    if (is_made_of(text, "/~_-.") && (text[0] == '/' || text.compare(0, 2, "~/") == 0)) return text;
-    std::string inside;
-    for (const char byte : text)
-        inside += byte == '\'' ? std::string("''") : std::string(1, byte);
-    return "'" + inside + "'";
+    return yaml_word(text);
 }
 
 std::string entry_of(const Candidate &candidate)

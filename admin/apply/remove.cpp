@@ -58,10 +58,10 @@ void tell_hidden(const AsRoot &root, const Policy &policy, std::ostream &out)
             << command_on("chmod 0755", place->path, "open it") << '\n';
 }
 
-void remove_accounts(const Policy &policy, Changes &changes)
+void remove_accounts(const AsRoot &root, const Policy &policy, Changes &changes)
 {
-    for (const auto &name : made_accounts())
-        changes.make("remove the account " + name, [&] { remove_account(name); });
+    for (const auto &made : made_agent_accounts())
+        remove_agent_account(root, made.account.name, changes);
     const auto found = find_group(policy.agent.group); // it may have gone with the account of its name
     if (found && policy.agent.create_user && found->value() < 1000)
         changes.make("remove the group " + policy.agent.group, [&] { remove_group(policy.agent.group); });
@@ -127,7 +127,7 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
         if (::lstat(state_dir.c_str(), &status) == 0)
             changes.make("remove " + state_dir + ", with the homes of all agents", [&] { remove_all_state(root, state_dir); });
     }
-    if (order.accounts) remove_accounts(policy, changes);
+    if (order.accounts) remove_accounts(root, policy, changes);
     if (changes.count() == 0 && !order.keep_hidden) out << "nothing to do\n";
 }
 

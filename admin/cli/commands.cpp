@@ -21,11 +21,12 @@ namespace pi_agent {
 
 namespace {
 
-// --- about the policy: init, check, schema, edit, apply, rollback, sudoers, remove
+// --- about the policy: init, check, schema, edit, apply, rollback, sudoers, remove, prune
 
 struct PolicyOptions {
     InitOrder init;
     RemoveOrder remove;
+    PruneOrder prune;
     std::optional<std::string> file;
     bool dry_run = false, no_canary = false, json = false, policy_only = false, yes = false;
 
@@ -82,6 +83,12 @@ void add_policy_commands(CLI::App &app, Action &chosen)
     remove->add_flag("--keep-hidden", all->remove.keep_hidden, "Leave the agent's program closed to everybody but root");
     remove->add_flag("-y,--yes", all->remove.yes, "Do not ask");
     remove->add_flag("-n,--dry-run", all->remove.dry_run, "Say what would change, and change nothing");
+
+    auto *prune = add_command(app, chosen, "prune", "Remove homes and accounts of agents whose people left the policy or this host",
+                              [all] { run_prune(all->prune, std::cout); });
+    prune->add_flag("-y,--yes", all->prune.yes, "Do not ask");
+    prune->add_flag("-n,--dry-run", all->prune.dry_run, "Say what would go, and remove nothing");
+    add_json(prune, all->prune.json);
 }
 
 // --- about sessions, and what is kept for them: sessions, stop, logs, history, and state with what is below it
@@ -93,6 +100,11 @@ struct SessionOptions {
     std::string id, whose, directory;
     bool all = false, json = false, yes = false, follow = false;
 };
+
+void add_message(CLI::App *command, std::optional<std::string> &message, const char *help)
+{
+    add_optional(command, "--message", message, help)->type_name("TEXT");
+}
 
 void add_stop(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOptions> &all)
 {
@@ -107,6 +119,17 @@ void add_stop(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOption
     auto *every = stop->add_flag("--all", all->all, "All sessions of everybody");
     id->excludes(user)->excludes(every);
     user->excludes(every);
+    add_message(stop, all->stop.message, "What their users read at the end");
+}
+
+void add_drain(CLI::App &app, Action &chosen)
+{
+    const auto order = std::make_shared<DrainOrder>();
+    auto *drain = add_command(app, chosen, "drain", "Let no session start until --off or the next boot; those that run go on",
+                              [order] { run_drain(*order, std::cout); });
+    drain->add_flag("--off", order->off, "Let sessions start again");
+    drain->add_flag("--wait", order->wait, "Wait until no session runs");
+    add_message(drain, order->message, "What users read who try to start one");
 }
 
 void add_history(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOptions> &all)
@@ -174,6 +197,7 @@ void add_session_commands(CLI::App &app, Action &chosen)
     add_user(sessions, all->user, "Only those of this user");
     add_json(sessions, all->json);
     add_stop(app, chosen, all);
+    add_drain(app, chosen);
     auto *logs = add_command(app, chosen, "logs", "Print the record of a session and the logs of its units",
                              [all] { run_logs(all->id, all->follow, std::cout); });
     logs->add_option("SESSION", all->id, "Its id, or the beginning of that")->required();
@@ -187,6 +211,7 @@ void add_session_commands(CLI::App &app, Action &chosen)
 void add_commands(CLI::App &app, Action &chosen)
 {
     add_policy_commands(app, chosen);
+    add_change_commands(app, chosen);
     add_agent_commands(app, chosen);
     add_session_commands(app, chosen);
     add_diagnosis_commands(app, chosen);

@@ -21,6 +21,9 @@ void add_init_options(CLI::App &init, InitOrder &order);
 // The commands about agents: install-agent, and agent with what is below it.
 void add_agent_commands(CLI::App &app, Action &chosen);
 
+// The commands that change one thing in the policy: user with what is below it, set; and get.
+void add_change_commands(CLI::App &app, Action &chosen);
+
 // For the shells' completions: candidates for the last of `words`, which are the command line after the program's name. A line for each
 // candidate: the word, a tab, what it means; ":paths" and ":directories" ask the shell for paths.
 std::string complete(const CLI::App &app, std::vector<std::string> words);

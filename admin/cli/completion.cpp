@@ -118,12 +118,32 @@ Candidates words_to_explain()
     return candidates;
 }
 
+// Those of users with the names that the policy has.
+Candidates keys_of_policy()
+{
+    constexpr std::string_view of_user = "users.*.";
+    Candidates candidates;
+    std::vector<std::string> users;
+    for (const auto &user : policy_users())
+        users.push_back(user.word);
+    for (const auto &key : policy_keys()) {
+        const std::string path(key.path);
+        if (path.find('*') == std::string::npos)
+            candidates.push_back({path, "key"});
+        else if (path.starts_with(of_user) && path.find('*', of_user.size()) == std::string::npos)
+            for (const auto &user : users)
+                candidates.push_back({"users." + user + "." + path.substr(of_user.size()), "key"});
+    }
+    return candidates;
+}
+
 // Values by the words that stand for them in the help.
 Candidates values_of(const CLI::App &command, const CLI::Option &option)
 {
     const auto kind = option.get_positional() ? option.get_name(true) : option.get_type_name();
     const auto &name = command.get_name();
-    if (kind == "NAME") return name == "init" ? people() : policy_users();
+    if (kind == "NAME") return name == "init" || name == "add" ? people() : policy_users();
+    if (kind == "KEY") return keys_of_policy();
     if (kind == "SESSION") return name == "logs" ? known_sessions() : living_sessions();
     if (kind == "DIRECTORY") return {{directory_path, ""}};
     if (kind == "FILE" && name == "edit") return policy_files();

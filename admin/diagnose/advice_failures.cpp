@@ -83,6 +83,10 @@ const std::vector<Advice> &advice_on_failures()
          "The policy's `limits.sessions` bounds the sessions that a user has at once.", "Quit one of your sessions.",
          "`sudo pi-agentctl sessions --user NAME` lists them, and `sudo pi-agentctl stop SESSION` ends one. `limits.sessions` sets the "
          "number."},
+        {"E75-drain", "limit: the administrator lets no session start on this host for now",
+         "The administrator drains the host (`pi-agentctl drain`): sessions that run go on, and no other starts. A boot ends that, too.",
+         "Try again later. If there are words of the administrator's, they are in the message.",
+         "`sudo pi-agentctl drain --off` lets sessions start again. `sudo pi-agentctl sessions` says since when the host is drained."},
         {"E75-changed",
          "the policy changed while the session was being prepared\nyour account or its groups changed while …\nthe administrator ran "
          "pi-agentctl while …",

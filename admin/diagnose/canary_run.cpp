@@ -7,6 +7,7 @@
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "runner/inside/landlock.hpp"
+#include "runner/root/session/drain.hpp"
 #include "runner/root/session/record.hpp"
 
 #include <algorithm>
@@ -96,6 +97,7 @@ CanaryReport run_at(const Policy &policy, const Observer &observer, const std::o
     report.user = place->user.name;
     report.directory = place->directory;
     const auto begun = std::chrono::steady_clock::now();
+    const auto pass = let_canary_start(observer.root().value(), place->user.uid); // also on a host that is drained
     // Not by a forked child that becomes the user: it would have no_new_privs, and sudo could do nothing. So the user can trace this
     // process (ptrace(2)), and what it holds and says counts as the user's word.
     try {

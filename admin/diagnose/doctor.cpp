@@ -3,6 +3,7 @@
 
 #include "admin/diagnose/explain.hpp"
 #include "admin/host/accounts.hpp"
+#include "admin/sessions/sessions.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
@@ -108,10 +109,12 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
     return faults;
 }
 
-// What their starts leave out, and report once: not a fault of this host.
+// What their starts leave out, and report once; and that they are refused for now: not a fault of this host.
 std::vector<std::string> find_notes(const Policy &policy, const Observer &observer, const AgentsOfUsers &agents)
 {
     std::vector<std::string> notes;
+    if (auto drained = drain_note(*observer.root()); !drained.empty())
+        notes.push_back(std::move(drained) + "; to end that: sudo pi-agentctl drain --off");
     for (const auto &[user, agent, rules] : agents) {
         const std::string home = agents_home(policy.agent.state_dir, short_name(user));
         for (const auto &note : explain_environment(policy, rules, observer, user, home).notes)

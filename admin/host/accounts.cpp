@@ -15,6 +15,10 @@ namespace pi_agent {
 
 namespace {
 
+// What apply writes as the real name of an account.
+constexpr std::string_view made_for_several = "pi-agent";
+constexpr std::string_view made_for_one = "pi-agent of ";
+
 bool is_member(const Account &account, Gid group) noexcept
 {
     return std::find(account.groups.begin(), account.groups.end(), group.value()) != account.groups.end();
@@ -185,7 +189,8 @@ std::string sysusers_text(const Policy &policy, const MissingAccounts &missing)
         const bool main = account.name == agent.user;
         // An account of one user has a group of its own, so that no other account gets the agent's files through a group.
         const auto id = main ? "-:" + agent.group : std::string("-");
-        const auto purpose = account.user.empty() ? "pi-agent" : "pi-agent of " + short_name_of(account.user);
+        const auto purpose =
+            std::string(account.user.empty() ? made_for_several : made_for_one) + (account.user.empty() ? "" : short_name_of(account.user));
         text += fmt::format("u {} {} \"{}\" {} -\n", account.name, id, purpose, default_state_dir);
         if (!main) text += fmt::format("m {} {}\n", account.name, agent.group);
     }
@@ -229,24 +234,28 @@ void create_accounts(const AsRoot & /*root*/, const Policy &policy, const std::v
                                                   "'pi-agentctl apply' again, or create it yourself");
 }
 
-std::vector<std::string> made_accounts()
+std::vector<MadeAccount> made_agent_accounts()
 {
-    std::vector<std::string> names;
-    ::setpwent();                              // NOLINT(concurrency-mt-unsafe): this program has one thread
-    while (const auto *entry = ::getpwent()) { // NOLINT(concurrency-mt-unsafe)
+    std::vector<std::pair<std::string, std::string>> found; // name and purpose
+    ::setpwent();                                           // NOLINT(concurrency-mt-unsafe): this program has one thread
+    while (const auto *entry = ::getpwent()) {              // NOLINT(concurrency-mt-unsafe)
         const std::string shell = entry->pw_shell;
         const std::string purpose = entry->pw_gecos;
         const bool ours =
-            entry->pw_dir == std::string_view(default_state_dir) && purpose.compare(0, 8, "pi-agent") == 0 && entry->pw_uid != 0;
-        if (ours && shell.substr(shell.rfind('/') + 1) == "nologin") names.emplace_back(entry->pw_name);
+            entry->pw_dir == std::string_view(default_state_dir) && purpose.starts_with(made_for_several) && entry->pw_uid != 0;
+        if (ours && shell.substr(shell.rfind('/') + 1) == "nologin") found.emplace_back(entry->pw_name, purpose);
     }
     ::endpwent(); // NOLINT(concurrency-mt-unsafe)
-    return names;
+    std::vector<MadeAccount> made;
+    for (const auto &[name, purpose] : found)
+        if (auto account = find_account(name))
+            made.push_back({std::move(*account), purpose.starts_with(made_for_one) ? purpose.substr(made_for_one.size()) : ""});
+    return made;
 }
 
-void remove_account(const std::string &name)
+void remove_agent_account(const AsRoot & /*root*/, const std::string &name, Changes &changes)
 {
-    remove_by("userdel", "account ", name);
+    changes.make("remove the account " + name, [&] { remove_by("userdel", "account ", name); });
 }
 
 void remove_group(const std::string &name)

@@ -49,14 +49,19 @@ std::string sysusers_text(const Policy &policy, const MissingAccounts &missing);
 // Makes what is missing; if the policy says `create_user: false`, that is a PolicyError.
 void create_accounts(const AsRoot &root, const Policy &policy, const std::vector<AgentAccount> &needed, Changes &changes);
 
-// --- Removing what apply made.
+// --- Accounts that apply made, and taking them back.
 
-// Accounts with the usual state directory as their home, which systemd-sysusers made for agents, and no shell. Accounts that somebody else
-// made are not among them.
-std::vector<std::string> made_accounts();
+struct MadeAccount {
+    Account account;
+    std::string user; // whose agent's, as in paths (short_name); empty for an account of several
+};
+// Those with the usual state directory as their home, no shell, and the purpose that apply gives them. A user can change none of an
+// account's home and shell; it leaves accounts that somebody else made.
+std::vector<MadeAccount> made_agent_accounts();
 
-// By userdel and groupdel. Throw Failure.
-void remove_account(const std::string &name);
+// Throws Failure(system_failure) with what userdel(8) says: it removes no account with a process.
+void remove_agent_account(const AsRoot &root, const std::string &name, Changes &changes);
+// By groupdel(8), likewise.
 void remove_group(const std::string &name);
 
 // --- What still belongs to the agents' group, whose number is about to be free: whoever gets that number next would own it.

@@ -155,11 +155,12 @@ private:
     void account(const std::string &name)
     {
         const auto found = find_account(name);
-        const auto made = made_accounts();
-        if (!found || std::find(made.begin(), made.end(), name) == made.end()) return;
+        const auto made = made_agent_accounts();
+        const auto is_it = [&](const MadeAccount &one) { return one.account.name == name; };
+        if (!found || std::none_of(made.begin(), made.end(), is_it)) return;
         if (const auto file = first_of_account(before_.state_dir, found->uid); !file.empty() && defence_is_on("undone-account-empty"))
             return stays("the account " + name + " stays, because " + escape_for_display(file) + " belongs to it");
-        changes_.make("remove the account " + name, [&] { remove_account(name); });
+        remove_agent_account(root_, name, changes_);
     }
 
     void member(const std::string &name)

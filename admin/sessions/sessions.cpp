@@ -211,7 +211,8 @@ void run_sessions(const std::optional<std::string> &user, bool json, std::ostrea
 {
     const auto root = claim_root("sessions", "looks at the sessions of all users, so only root can run it");
     const auto sessions = list_sessions(root, user);
-    if (json) return print_json({{"sessions", sessions}}, out);
+    if (json) return print_json({{"sessions", sessions}, {"drain", drain_json(root)}}, out);
+    if (const auto note = drain_note(root); !note.empty()) out << note << '\n';
     std::vector<Row> rows;
     for (const auto &session : sessions)
         rows.push_back(to_row(session));
@@ -227,6 +228,7 @@ void run_sessions(const std::optional<std::string> &user, bool json, std::ostrea
 void run_stop(const StopOrder &order, std::ostream &out)
 {
     const auto root = claim_root("stop", "ends sessions of users, so only root can run it");
+    if (order.message) require_harmless_message(*order.message);
     auto sessions = list_sessions(root, order.user);
     if (order.id) {
         std::vector<std::string> ids;
@@ -238,7 +240,7 @@ void run_stop(const StopOrder &order, std::ostream &out)
     if (sessions.empty()) throw Nothing(order.user ? escape_for_display(*order.user) + " has no session" : "no session runs");
     std::vector<EndOrder> orders;
     for (const auto &session : sessions)
-        orders.push_back({session.id, stop_reason});
+        orders.push_back({session.id, stop_reason + (order.message ? ": " + *order.message : "")});
     const auto left = end_sessions(root, orders);
     for (const auto &session : sessions)
         if (std::find(left.begin(), left.end(), session.id) == left.end())

@@ -10,6 +10,8 @@
 #include "runner/root/method/own_scope.hpp"
 #include "runner/root/session/session_directory.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -47,9 +49,27 @@ void run_sessions(const std::optional<std::string> &user, bool json, std::ostrea
 struct StopOrder {
     std::optional<std::string> id;
     std::optional<std::string> user;
+    std::optional<std::string> message; // the administrator's words for their users, and for the record
 };
 // Returns when they are gone. Throws Nothing if there is no session to end, Failure(system_failure) if one does not end.
 void run_stop(const StopOrder &order, std::ostream &out);
+
+// For people and terminals: throws Failure(usage) for a text that could be anything but a line of words.
+void require_harmless_message(const std::string &message);
+
+// --- pi-agentctl drain: no session starts on this host, and those that run go on, until `off` or the next boot.
+
+struct DrainOrder {
+    bool off = false;
+    bool wait = false;                  // until no session runs
+    std::optional<std::string> message; // for users who try to start one
+};
+// Throws Failure(limit) if somebody ends the drain while it waits.
+void run_drain(const DrainOrder &order, std::ostream &out);
+
+// What sessions and doctor say of it; "" and null while sessions may start.
+std::string drain_note(const AsRoot &root);
+nlohmann::json drain_json(const AsRoot &root);
 
 // --- Ends the sessions of users whom the policy does not authorise any more; under the emergency stop, all of them.
 

@@ -51,6 +51,10 @@ void run_state_prune(const std::optional<std::string> &user, bool yes, std::ostr
 // Empties a user's home and forgets what is known of it: the next start is like the first. Throws Failure(limit) while a session lives.
 void run_state_reset(const std::string &user, bool yes, std::ostream &out);
 
+// Removes all that is kept for one user, with its directory; `name` is the user's in paths. Throws Nothing without any, Failure(limit)
+// while a session of theirs lives.
+void remove_state_of(const AsRoot &root, const std::string &state_dir, const std::string &name);
+
 // Removes a state directory with all that pi-agent made in it; what it did not make stays, and is a Failure(configuration).
 void remove_all_state(const AsRoot &root, const std::string &state_dir);
 

@@ -169,6 +169,12 @@ void run_state_reset(const std::string &user, bool yes, std::ostream &out)
     out << "the state of " << shown << " is empty: the next start is like the first\n";
 }
 
+void remove_state_of(const AsRoot &root, const std::string &state_dir, const std::string &name)
+{
+    const auto state = find_state(root, state_dir, name);
+    remove_users_state(root, state_dir, open_trusted(state_dir + "/users", O_RDONLY | O_DIRECTORY, "state directory"), state);
+}
+
 void remove_all_state(const AsRoot &root, const std::string &state_dir)
 {
     for (const auto &state : find_states(root, state_dir, {}))

@@ -31,6 +31,7 @@ const std::vector<KindFacts> &failure_kinds()
         {Kind::no_progress, Status::system_failure, "E71-slow", "A step made no progress"},
         {Kind::other, Status::limit, "E75", "Try again later"},
         {Kind::session_limit, Status::limit, "E75-sessions", "Too many sessions"},
+        {Kind::drained, Status::limit, "E75-drain", "No session starts while the administrator works on the host"},
         {Kind::changed_meanwhile, Status::limit, "E75-changed", "Something changed while the session was being prepared"},
         {Kind::busy, Status::limit, "E75-busy", "Another session or command is in the way"},
         {Kind::too_large, Status::limit, "E75-size", "The project is too large for what the policy protects"},

@@ -37,6 +37,7 @@ enum class FailureKind : std::uint8_t {
     runner_ended,
     no_progress,
     session_limit,
+    drained,
     changed_meanwhile,
     busy,
     too_large,

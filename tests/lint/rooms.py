@@ -52,7 +52,7 @@ FLOORS = (
              "of what was fetched, root takes over files by descriptor, and no owner, mode or name that is not harmless", ADMIN),
         Room("admin/state", "root", "measure, hand out and remove what is kept for a user",
              "what an agent wrote is touched by a child that has become its account", ADMIN),
-        Room("admin/sessions", "root, or the caller", "list and end sessions; read the record; become `pi` for a shell",
+        Room("admin/sessions", "root, or the caller", "list and end sessions; keep new ones from starting; read the record; become `pi` for a shell",
              "an end is the runner's own; the tool only asks for it", ADMIN, powers=("other programs",)),
     ),
     (Room("admin/host", "root", "read and write the product's own files, accounts and sudo rule",

@@ -16,6 +16,11 @@ SHELLS = {
 # What is typed before Tab, and the words of the line that comes of it.
 LINES = [
     ("pi-agentctl roll", ["pi-agentctl", "rollback"]),
+    ("pi-agentctl user rem", ["pi-agentctl", "user", "remove"]),
+    ("pi-agentctl user remove al", ["pi-agentctl", "user", "remove", "alice"]),
+    ("pi-agentctl set limits.mem", ["pi-agentctl", "set", "limits.memory"]),
+    ("pi-agentctl get users.alice.roo", ["pi-agentctl", "get", "users.alice.roots"]),
+    ("pi-agentctl drain --of", ["pi-agentctl", "drain", "--off"]),
     ("pi-agentctl state exp", ["pi-agentctl", "state", "export"]),
     ("pi-agentctl apply --dry", ["pi-agentctl", "apply", "--dry-run"]),
     ("pi-agentctl explain --user al", ["pi-agentctl", "explain", "--user", "alice"]),

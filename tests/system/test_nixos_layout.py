@@ -187,10 +187,10 @@ def test_doctor_finds_nothing(nixos):
     assert (done.returncode, report["faults"], report["sandbox"]["good"]) == (0, [], True), report
 
 
-@pytest.mark.parametrize("command", ["edit", "rollback", "init"])
-def test_the_policy_is_the_systems_to_change(nixos, command):
+@pytest.mark.parametrize("command, arguments", [("edit", []), ("rollback", []), ("init", []), ("set", ["network", "none"]), ("user add", ["eve", "--root", "/srv/devs"])])
+def test_the_policy_is_the_systems_to_change(nixos, command, arguments):
     before = nixos.read(POLICY)
-    done = nixos.root(["pi-agentctl", command], env={"PATH": PATH})
+    done = nixos.root(["pi-agentctl", *command.split(), *arguments], env={"PATH": PATH})
     assert done.returncode == 64, done
     assert done.stderr.decode() == f"pi-agentctl: {command}: {POLICY} is made by the configuration of this system; change it there, and rebuild the system\npi-agentctl: see: pi-agentctl explain E64\n"
     assert nixos.read(POLICY) == before

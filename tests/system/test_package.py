@@ -168,7 +168,7 @@ def manual(machine, page):
     return re.sub(r".\x08", "", text)
 
 
-BELOW = ("state prune ", "state reset ", "state export ", "state move ", "agent list ", "agent upgrade ", "agent rollback ", "agent prune ")
+BELOW = ("state prune ", "state reset ", "state export ", "state move ", "agent list ", "agent upgrade ", "agent rollback ", "agent prune ", "user add ", "user remove ")
 EVERY_COMMANDS = ("--help", "--help-all", "--quiet", "--verbose")  # said once, for all commands
 
 

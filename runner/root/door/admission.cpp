@@ -6,6 +6,7 @@
 #include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/door/authenticate.hpp"
+#include "runner/root/session/drain.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/view/root_tree.hpp"
 
@@ -54,6 +55,18 @@ Policy load_enabled_policy(const Account &caller)
                                                      to_string(policy.wrapper.where) +
                                                      ", wrapper.enable: false); ask them when it is back");
     return policy;
+}
+
+void require_not_drained(const AsRoot &root, const Account &caller, std::optional<Program> program)
+{
+    const auto drain = find_drain(root);
+    if (!drain || !defence_is_on("drain")) return;
+    // Only root's own try of the sandbox: a user who asks for a canary is refused as for anything else.
+    if (program.value_or(Program::canary) == Program::canary && may_canary_start(root, caller.uid)) return;
+    throw Failure(FailureKind::drained,
+                  "limit: the administrator lets no session start on this host for now; sessions that run go on, so try "
+                  "again later" +
+                      (drain->message.empty() ? "" : ". The administrator says: " + escape_for_display(drain->message)));
 }
 
 StartStamp stamp_start(const Account &caller)

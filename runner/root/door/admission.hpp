@@ -11,6 +11,10 @@ namespace pi_agent {
 // The installed policy; refuses while wrapper.enable is false.
 Policy load_enabled_policy(const Account &caller);
 
+// Refuses while this host is drained. `program` is not known before the request: then what the caller may still ask for is let through.
+// Call it again once others can see the session, because the caller decides how long a start takes.
+void require_not_drained(const AsRoot &root, const Account &caller, std::optional<Program> program);
+
 // The conditions under which a start began: the policy, and what `pi-agentctl apply` and `remove` have done to this host.
 struct StartStamp {
     std::string policy;

@@ -24,10 +24,11 @@ std::string name_session(const AsRoot &root, SessionRecord &record)
     return id;
 }
 
-Policy read_policy(const Account &caller, SessionRecord &record)
+Policy read_policy(const AsRoot &root, const Account &caller, SessionRecord &record)
 {
     Policy policy = load_enabled_policy(caller);
     record.runs_in(policy.sandbox.method);
+    require_not_drained(root, caller, std::nullopt);
     return policy;
 }
 
@@ -72,8 +73,9 @@ std::vector<std::string> take_told_once(std::vector<std::string> &notices)
     return once;
 }
 
-StateDirectory open_state(Entered &entered, OpenedSession &session)
+StateDirectory open_state(Entered &entered, const Heard &heard, OpenedSession &session)
 {
+    require_not_drained(entered.root, entered.caller, heard.request.program);
     require_same_conditions(entered.stamp, entered.caller, entered.admission.agent);
     sweep(entered.root, *entered.sandbox);
     require_room(entered.root, entered.caller, entered.policy.limits);
@@ -114,8 +116,9 @@ void Entered::show(const std::string &doing)
 Entered::Entered(const AsRoot &as_root, const Account &asking, FdRef wrappers_socket, SessionRecord &recorded)
     : root(as_root), caller(asking), wrapper(wrappers_socket), record(recorded), id(name_session(root, record)), to_wrapper(wrapper),
       slot(wait_for_start_slot(root, caller.uid, [&] { show("waiting for other starts of yours"); })), stamp(stamp_start(caller)),
-      policy(read_policy(caller, record)), sandbox(make_sandbox(root, policy.sandbox, id, caller.uid)), termination(reset_process(root)),
-      admission(leave_callers_group(root, policy, caller, *sandbox)), worker(without_other_groups(admission.agent)),
+      policy(read_policy(root, caller, record)), sandbox(make_sandbox(root, policy.sandbox, id, caller.uid)),
+      termination(reset_process(root)), admission(leave_callers_group(root, policy, caller, *sandbox)),
+      worker(without_other_groups(admission.agent)),
       environment{
           {}, {}, policy.env, ask_env_names(root, policy.env_files), admission.rules.env, {}, admission.agent.name, policy.agent.binary, id}
 {
@@ -134,7 +137,7 @@ OpenedSession::OpenedSession(Entered &entered, Heard &heard)
     : directory(SessionDirectory::create(entered.root, entered.id, entered.caller.uid)),
       ending(entered.root, *entered.sandbox, entered.id, directory, entered.record, entered.teller()),
       early(heard.receiver), watch{entered.wrapper, entered.termination, heard.receiver.channel(), [this] { early.hear(); }},
-      state(open_state(entered, *this)),
+      state(open_state(entered, heard, *this)),
       project_path(place_of_project(heard.project.shown, entered.policy.projects.paths, state.home_path)),
       locked_settings(entered.policy.settings_lock ? directory.make_file("settings.json") : UniqueFd()),
       defaults(open_defaults(entered.root))

@@ -1,6 +1,7 @@
 // Which sessions a policy does not allow any more: admin/sessions/sessions.hpp
 #include "admin/sessions/sessions.hpp"
 
+#include "support/failure.hpp"
 #include "support/policy_text.hpp"
 
 #include <doctest/doctest.h>
@@ -44,6 +45,27 @@ TEST_CASE("under the emergency stop all end")
         ends_under("version: 1\nagent: {accounts: per-user}\nwrapper: {enable: false}\nusers: {alice: {roots: [/srv/a]}}\n");
     for (const char *session : {"A: ", "B: ", "C: "})
         CHECK(ends.find(std::string(session) + "the administrator has switched the agent off (") != std::string::npos);
+}
+
+TEST_CASE("the administrator's words for users are a line of text, or nothing ends")
+{
+    const auto status_of_words = [](const std::string &words) {
+        return failure_of([&] {
+                   require_harmless_message(words);
+                   return 0;
+               })
+            .status;
+    };
+    for (const std::string &words :
+         {std::string("a new kernel; back at 14:00"), std::string("“Wartung” – bis später"), std::string(500, 'x')})
+        CHECK_MESSAGE(status_of_words(words) == 0, words);
+    for (const std::string &words : {std::string(), std::string(501, 'x'), std::string("\033]0;title\a"), std::string("two\nlines"),
+                                     std::string("a\0b", 3), std::string("a\rb"), std::string("\\x1b"), std::string("\xff"),
+                                     std::string("\xc2\x9b"
+                                                 "31m"),
+                                     std::string("\xe2\x80\xae"
+                                                 "desrever")})
+        CHECK_MESSAGE(status_of_words(words) == 64, words);
 }
 
 TEST_CASE("where to look at those that do not end is said in words of their method")

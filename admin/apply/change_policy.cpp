@@ -1,0 +1,254 @@
+// Changes files of the policy without an editor: `pi-agentctl user add`, `user remove`, `set`; and `get`.
+#include "admin/apply/apply.hpp"
+#include "admin/apply/key_name.hpp"
+#include "admin/apply/policy_draft.hpp"
+
+#include "admin/host/root_files.hpp"
+#include "admin/host/yaml_edit.hpp"
+#include "admin/text/terminal.hpp"
+#include "common/base/error.hpp"
+#include "common/base/text.hpp"
+#include "common/host/account.hpp"
+
+#include <algorithm>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+#include <variant>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *set_file = "/set.yaml"; // in policy.d: what no other file says yet
+constexpr const char *set_head = "# Written by 'pi-agentctl set', and yours to edit.\n";
+
+// The file's tree as a part of the policy: a file of users.d stands below users.NAME.
+YamlNode tree_of(const PolicySource &source)
+{
+    Problems problems;
+    auto root = parse_yaml(source.name, source.text, problems);
+    problems.throw_if_any();
+    const auto user = user_of_file(source.name, policy_path);
+    if (!user) return std::move(*root);
+    YamlNode users;
+    YamlNode top;
+    users.kind = top.kind = YamlNode::Kind::mapping;
+    users.where = top.where = root->where;
+    users.entries.push_back({*user, root->where, std::move(*root)});
+    top.entries.push_back({"users", users.where, std::move(users)});
+    return top;
+}
+
+// The first file that says something of `path`; nullptr without one.
+const PolicySource *find_source(const PolicyFiles &files, const KeyPath &path)
+{
+    const auto found =
+        std::find_if(files.begin(), files.end(), [&](const PolicySource &source) { return find_node(tree_of(source), path) != nullptr; });
+    return found == files.end() ? nullptr : &*found;
+}
+
+// Empty for the whole of a file of users.d.
+KeyPath path_in(const PolicySource &source, const KeyPath &path)
+{
+    if (!user_of_file(source.name, policy_path)) return path;
+    return path.size() > 2 ? KeyPath(path.begin() + 2, path.end()) : KeyPath();
+}
+
+bool is_of_user(const KeyPath &path)
+{
+    return path.front() == "users" && path.size() > 1;
+}
+
+PolicyFiles with_value(const PolicyFiles &files, const KeyName &name, const std::string &value)
+{
+    const auto &path = name.path;
+    const auto *source = find_source(files, path);
+    if (source == nullptr && is_of_user(path)) { // one file has all that the policy says of a user
+        source = find_source(files, {path[0], path[1]});
+        if (source == nullptr)
+            throw Failure(ExitStatus::usage, "the policy has no entry users." + escape_for_display(path[1]) + name.doubt +
+                                                 "; add one with: sudo pi-agentctl user add NAME --root DIRECTORY");
+    }
+    if (source == nullptr) {
+        const auto file = directory_of_parts(policy_path) + set_file;
+        return with_draft(files, file, set_in_yaml(file, find_text(files, file).value_or(set_head), path, value));
+    }
+    const auto inner = path_in(*source, path);
+    if (inner.empty()) throw Failure(ExitStatus::usage, "name a key of one user, such as users.NAME.roots");
+    return with_draft(files, source->name, set_in_yaml(source->name, source->text, inner, value));
+}
+
+PolicyFiles without_user(PolicyFiles files, const std::string &name)
+{
+    const KeyPath path = {"users", name};
+    const auto *source = find_source(files, path);
+    if (source == nullptr) throw Nothing("the policy has no entry users." + escape_for_display(name));
+    if (user_of_file(source->name, policy_path)) {
+        std::erase_if(files, [file = source->name](const PolicySource &each) { return each.name == file; });
+        return files;
+    }
+    return with_draft(files, source->name, remove_from_yaml(source->name, source->text, path));
+}
+
+// Of one of the commands that write: who looks, the lock of whoever edits, and the files that are installed.
+struct Changing {
+    Observer observer;
+    UniqueFd lock;
+    PolicyFiles files;
+};
+
+Changing begin_change(const std::string &command)
+{
+    require_own_policy(command.c_str());
+    claim_root(command, "changes the policy, so only root can run it");
+    auto observer = Observer::self();
+    auto lock = take_edit_lock(*observer.root());
+    return {std::move(observer), std::move(lock), read_policy_sources(policy_path)};
+}
+
+// Only what passes the check that `apply` begins with. A question is asked before, with the lines that it is about.
+void put_in_place(Changing &changing, const PolicyFiles &wanted, const ChangeOrder &order, const std::string &question, std::ostream &out,
+                  std::ostream &warnings)
+{
+    const auto &root = *changing.observer.root();
+    if (are_same(changing.files, wanted)) {
+        out << "the policy says that already\n";
+        return;
+    }
+    const auto mistakes = mistakes_in(wanted, changing.observer);
+    if (!mistakes.empty()) throw Failure(FailureKind::invalid_policy, mistakes + "\nnothing is written: the policy would be as shown");
+    if (order.dry_run || !question.empty()) out << difference_of(changing.files, wanted) << std::flush;
+    if (!order.dry_run && !question.empty()) require_consent(question, order.yes);
+    if (!are_same(read_policy_sources(policy_path), changing.files)) // by somebody who did not ask for the lock
+        throw Failure(FailureKind::changed_meanwhile, "the policy changed meanwhile, and nothing is written; run this again");
+    Changes changes(order.dry_run, out);
+    install_policy_files(root, changing.files, wanted, changes);
+    changing.lock.reset();
+    tell_apply(changing.observer, wanted, out, warnings);
+}
+
+// Who comes by a group as well stays.
+void tell_other_entries(const PolicyFiles &wanted, const std::string &name, std::ostream &out)
+{
+    const auto account = find_account(name);
+    if (!account) return;
+    try {
+        const auto access = find_access_rules(parse_policy(wanted), *account, policy_path);
+        if (const auto *rules = std::get_if<AccessRules>(&access))
+            out << escape_for_display(name) << " may still start pi, by " << escape_for_display(rules->entry) << " ("
+                << to_string(rules->where) << ")\n";
+    } catch (const PolicyError &) { // NOLINT(bugprone-empty-catch): groups contradict each other, and each start says so
+    }
+}
+
+// Entries of several files count together where they are mappings.
+void merge(YamlNode &into, const YamlNode &from)
+{
+    if (into.kind != YamlNode::Kind::mapping || from.kind != YamlNode::Kind::mapping) return;
+    for (const auto &entry : from.entries) {
+        const auto same = [&](const YamlEntry &known) { return known.key == entry.key; };
+        const auto found = std::find_if(into.entries.begin(), into.entries.end(), same);
+        if (found == into.entries.end())
+            into.entries.push_back(entry);
+        else
+            merge(found->value, entry.value);
+    }
+}
+
+// As it is, unless a terminal would obey it.
+std::string harmless(const std::string &text)
+{
+    std::string others = text;
+    std::erase(others, '\\');
+    return escape_for_display(others) == others ? text : escape_for_display(text);
+}
+
+nlohmann::ordered_json json_of(const YamlNode &node)
+{
+    if (node.kind == YamlNode::Kind::mapping) {
+        auto object = nlohmann::ordered_json::object();
+        for (const auto &entry : node.entries)
+            object[entry.key] = json_of(entry.value);
+        return object;
+    }
+    if (node.kind == YamlNode::Kind::sequence) {
+        auto list = nlohmann::ordered_json::array();
+        for (const auto &item : node.items)
+            list.push_back(json_of(item));
+        return list;
+    }
+    const auto meaning = node.kind == YamlNode::Kind::null ? ScalarMeaning::null : meaning_of_scalar(node);
+    if (meaning == ScalarMeaning::null) return nullptr;
+    if (meaning == ScalarMeaning::text || meaning == ScalarMeaning::odd) return node.text;
+    auto number = nlohmann::ordered_json::parse(node.text, nullptr, false);
+    if (number.is_discarded()) return node.text; // larger than any number
+    return number;
+}
+
+} // namespace
+
+void run_user_add(const std::string &name, const std::vector<std::string> &roots, const ChangeOrder &order, std::ostream &out,
+                  std::ostream &warnings)
+{
+    auto changing = begin_change("user add");
+    if (!is_account_name(name))
+        throw Failure(ExitStatus::usage,
+                      quote(name) + " is not the name of a user; entries of groups are written with: sudo pi-agentctl edit");
+    const KeyPath path = {"users", name};
+    if (const auto *source = find_source(changing.files, path)) {
+        const auto tree = tree_of(*source);
+        throw Failure(ExitStatus::usage, escape_for_display(name) + " has an entry already, " + to_string(find_node(tree, path)->where) +
+                                             "; change it with: sudo pi-agentctl edit");
+    }
+    std::vector<std::string> words;
+    for (const auto &root : roots)
+        words.push_back(yaml_word(root));
+    const auto file = directory_of_users(policy_path) + "/" + name + ".yaml";
+    const auto wanted = with_draft(changing.files, file, fmt::format("roots: [{}]\n", fmt::join(words, ", ")));
+    put_in_place(changing, wanted, order, "", out, warnings);
+}
+
+void run_user_remove(const std::string &name, const ChangeOrder &order, std::ostream &out, std::ostream &warnings)
+{
+    auto changing = begin_change("user remove");
+    const auto wanted = without_user(changing.files, name);
+    put_in_place(changing, wanted, order, "Take " + escape_for_display(name) + " out of the policy?", out, warnings);
+    tell_other_entries(wanted, name, out);
+}
+
+void run_set(const std::string &key, const std::string &value, const ChangeOrder &order, std::ostream &out, std::ostream &warnings)
+{
+    auto changing = begin_change("set");
+    const auto name = parse_key_name(key);
+    put_in_place(changing, with_value(changing.files, name, value_for(name, value)), order, "", out, warnings);
+}
+
+void run_get(const std::string &key, bool json, std::ostream &out)
+{
+    const auto name = parse_key_name(key);
+    std::optional<YamlNode> value;
+    for (const auto &source : read_policy_sources(policy_path)) {
+        const auto tree = tree_of(source);
+        const auto *node = find_node(tree, name.path);
+        if (node != nullptr && value)
+            merge(*value, *node);
+        else if (node != nullptr)
+            value = *node;
+    }
+    const std::string standard(name.path.size() ==
+                                       static_cast<std::size_t>(std::count(name.key->path.begin(), name.key->path.end(), '.')) + 1
+                                   ? name.key->standard
+                                   : std::string_view());
+    if (json)
+        print_json({{"key", escape_for_display(key)},
+                    {"value", value ? nlohmann::json(json_of(*value)) : nlohmann::json(nullptr)},
+                    {"where", value ? nlohmann::json(to_string(value->where)) : nlohmann::json(nullptr)},
+                    {"default", text_or_null(standard)}},
+                   out);
+    if (!value)
+        throw Nothing(escape_for_display(key) + " is not set" + name.doubt + (standard.empty() ? "" : "; its default is " + standard));
+    if (json) return;
+    out << harmless(value->kind == YamlNode::Kind::scalar ? value->text : yaml_line(*value)) << '\n';
+}
+
+} // namespace pi_agent

@@ -1,0 +1,97 @@
+// Walks the table of keys along a dotted name.
+#include "admin/apply/key_name.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/problems.hpp"
+#include "common/base/text.hpp"
+
+#include <fmt/ranges.h>
+
+namespace pi_agent {
+
+namespace {
+
+class Walk {
+public:
+    explicit Walk(const std::string &text)
+    {
+        std::size_t begin = 0;
+        for (std::size_t dot = text.find('.'); dot != std::string::npos; dot = text.find('.', begin = dot + 1))
+            parts_.push_back(text.substr(begin, dot - begin));
+        parts_.push_back(text.substr(begin));
+    }
+
+    // Whether the parts from `from` on are a key below `above`; then `name` has them.
+    bool go(std::size_t from, std::string_view above, KeyName &name)
+    {
+        if (from == parts_.size()) return name.key != nullptr;
+        const auto *key = find_policy_key(above, parts_[from]);
+        if (key == nullptr) {
+            if (from >= unknown_) {
+                unknown_ = from;
+                siblings_of_unknown_ = above;
+            }
+            return false;
+        }
+        const auto before = name;
+        std::string part;
+        for (std::size_t end = from + 1; end <= parts_.size(); ++end) { // a free name takes as few parts as it can
+            part += (part.empty() ? "" : ".") + parts_[end - 1];
+            name.path.push_back(part);
+            name.key = key;
+            if (!part.empty() && (key->form == ValueForm::document ? take_rest(end, name) : go(end, key->path, name))) return true;
+            name = before;
+            if (last_part(*key) != "*") break;
+        }
+        return false;
+    }
+
+    [[nodiscard]] std::string hint() const
+    {
+        std::vector<std::string_view> names;
+        for (const auto *key : policy_keys_below(siblings_of_unknown_))
+            names.push_back(last_part(*key));
+        return did_you_mean(parts_[unknown_], names);
+    }
+
+private:
+    // What a document holds is nobody's key.
+    bool take_rest(std::size_t from, KeyName &name)
+    {
+        name.path.insert(name.path.end(), parts_.begin() + static_cast<std::ptrdiff_t>(from), parts_.end());
+        return true;
+    }
+
+    std::vector<std::string> parts_;
+    std::size_t unknown_ = 0;
+    std::string_view siblings_of_unknown_;
+};
+
+} // namespace
+
+KeyName parse_key_name(const std::string &text)
+{
+    KeyName name;
+    Walk walk(text);
+    if (walk.go(0, "", name)) {
+        if (last_part(*name.key) == "*" && name.path.back().find('.') != std::string::npos) name.doubt = walk.hint();
+        return name;
+    }
+    throw Failure(ExitStatus::usage, quote(text) + " is not a key of a policy" + walk.hint() + "; docs/reference/policy.md lists them");
+}
+
+std::string value_for(const KeyName &name, const std::string &value)
+{
+    if (value.find('\n') != std::string::npos) throw Failure(ExitStatus::usage, "the value has several lines; use: sudo pi-agentctl edit");
+    const auto form = name.key->form;
+    const bool is_text = form == ValueForm::text || form == ValueForm::line || form == ValueForm::name;
+    if (is_text) return yaml_word(value);
+    Problems problems;
+    const auto node = parse_yaml("the value", value, problems);
+    problems.throw_if_any();
+    if (node->kind == YamlNode::Kind::null)
+        throw Failure(ExitStatus::usage, "the value says nothing; remove the key with: sudo pi-agentctl edit");
+    return value;
+}
+
+} // namespace pi_agent

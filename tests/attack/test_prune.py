@@ -1,0 +1,50 @@
+"""What pi-agentctl prune takes for left behind: never what belongs to somebody, nor the home of somebody who is only not found just now."""
+
+import pytest
+from target import Outcome
+
+pytestmark = pytest.mark.position("host")
+
+USERS = "/var/lib/pi-agent/users"
+
+
+def prune(target):
+    return target.machine.root(["pi-agentctl", "prune", "--yes"])
+
+
+def exists(target, path):
+    return target.machine.root(["test", "-e", path]).returncode == 0
+
+
+def test_who_got_the_number_of_an_agents_account_loses_no_file(prove):
+    """The account of somebody's agent was removed by hand, and its number went to the next one who came."""
+    home = f"{USERS}/gone/home"
+
+    def attack(target):
+        target.machine.root(f"mkdir -p {home} && echo eves >{home}/file && chown -R eve:eve {home} && chmod 700 {home}", check=True)
+        done = prune(target)
+        is_gone = not exists(target, f"{home}/file")
+        target.machine.root(["rm", "-rf", f"{USERS}/gone"], check=True)
+        return Outcome(is_gone, done)
+
+    on, _ = prove(attack, "left-owner")
+    assert on.seen.returncode == 0 and b"but it belongs to eve" in on.seen.stdout, on
+
+
+def test_while_a_directory_of_users_does_not_answer_nobody_loses_their_agents_home(prove):
+    """carol comes by a group. Both are unknown for a moment, as on a host whose directory service is down."""
+    home = f"{USERS}/carol/home"
+    hide = "cp -a /etc/passwd /root/passwd && cp -a /etc/group /root/group && sed -i /^carol:/d /etc/passwd && sed -i /^devs:/d /etc/group"
+
+    def attack(target):
+        target.pi("true", user="carol", cwd="/srv/devs", check=True)
+        target.quiet_traces()
+        target.machine.root(hide, check=True)
+        try:
+            done = prune(target)
+        finally:
+            target.machine.root("mv /root/passwd /etc/passwd && mv /root/group /etc/group", check=True)
+        return Outcome(not exists(target, home), done)
+
+    on, _ = prove(attack, "known-people")
+    assert on.seen.returncode == 78 and b"nobody can tell who left" in on.seen.stderr, on

@@ -1,0 +1,180 @@
+"""pi-agentctl user add, user remove, set and get: one thing changes, comments stay, and no policy with a mistake is ever written."""
+
+import json
+
+import pytest
+from administering import BUSY, NOTHING, USAGE, answer, ctl, said
+from launching import DEMO, DENIED, INVALID, POLICY_FILE, STANDARD_POLICY, owner_and_mode, pi
+
+PARTS, USERS = "/etc/pi-agent/policy.d", "/etc/pi-agent/users.d"
+SET = f"{PARTS}/set.yaml"
+EVES = f"{USERS}/eve.yaml"
+RULE = "/etc/sudoers.d/pi-agent"
+COMMENTED = STANDARD_POLICY.replace("    roots: [~/work]\n", "    # Where bob works.\n    roots: [~/work] # and nowhere else\n")
+assert COMMENTED != STANDARD_POLICY
+
+
+@pytest.fixture
+def host(machine):
+    machine.install_policy(COMMENTED)
+    yield machine
+    machine.root(["rm", "-rf", PARTS, USERS], check=True)
+    machine.install_policy(STANDARD_POLICY)
+
+
+def files(machine):
+    """What the policy's files hold; two pictures differ where anything was written."""
+    return machine.root("cd /etc/pi-agent && grep -r '' . | sort", check=True).stdout.decode()
+
+
+def test_a_user_is_added_applied_and_removed(host):
+    machine = host
+    before = files(machine)
+    shown = said(machine, "user", "add", "eve", "--root", "/srv/devs", "--dry-run")
+    assert "    +roots: [/srv/devs]\n" in shown and f"would: write {EVES}\n" in shown and files(machine) == before, shown
+    shown = said(machine, "user", "add", "eve", "--root", "/srv/devs")
+    assert shown.startswith(f"done: write {EVES}\nrun 'sudo pi-agentctl apply', which does this:\n"), shown
+    assert "would: create the account pi-agent-eve\n" in shown and f"would: install the sudo rule {RULE}\n" in shown, shown
+    assert machine.read(EVES) == b"roots: [/srv/devs]\n" and owner_and_mode(machine, EVES) == "root:root 644"
+    assert owner_and_mode(machine, USERS) == "root:root 755" and machine.root(["ls", "-A", USERS]).stdout == b"eve.yaml\n"
+    assert machine.root(["getent", "passwd", "pi-agent-eve"]).returncode == 2  # nothing is applied
+    said(machine, "apply", "--no-canary")
+    try:
+        assert pi(machine, "--version", user="eve", cwd="/srv/devs").returncode == 0
+        assert f"eve has an entry already, {EVES}:1:" in said(machine, "user", "add", "eve", "--root", "/srv/devs", status=USAGE)
+        assert "use --yes" in said(machine, "user", "remove", "eve", status=USAGE)
+        assert machine.root(["test", "-e", EVES]).returncode == 0
+        shown = said(machine, "user", "remove", "eve", "--yes")
+        assert f"done: remove {EVES}\n" in shown and f"would: install the sudo rule {RULE}\n" in shown, shown
+        assert pi(machine, "--version", user="eve", cwd="/srv/devs").returncode == DENIED
+        assert "the policy has no entry users.eve" in said(machine, "user", "remove", "eve", "--yes", status=NOTHING)
+        assert files(machine) == before
+        said(machine, "apply", "--no-canary")
+    finally:
+        machine.root("userdel pi-agent-eve; rm -rf /var/lib/pi-agent/users/eve; true", check=True)
+
+
+def test_a_user_of_the_main_file_is_taken_out_with_the_lines_of_the_entry_alone(host):
+    machine = host
+    shown = said(machine, "user", "remove", "bob", "--yes")
+    assert "    -  bob:\n" in shown and "bob may still start pi, by users.%devs (" in shown, shown
+    assert machine.read(POLICY_FILE).decode() == COMMENTED.replace("  bob:\n    # Where bob works.\n    roots: [~/work] # and nowhere else\n", "")
+
+
+@pytest.mark.parametrize("arguments, status, words", [
+    (["user", "add", "eve"], USAGE, "--root is required"),
+    (["user", "add", "eve", "--root", "work"], INVALID, f"{EVES}:1:"),
+    (["user", "add", "eve", "--root", "/etc"], INVALID, f"{EVES}:1:"),
+    (["user", "add", "nobody-here", "--root", "/srv/devs"], INVALID, "this host has no user 'nobody-here'"),
+    (["user", "add", "%ops", "--root", "/srv/devs"], USAGE, "is not the name of a user"),
+    (["user", "add", "../eve", "--root", "/srv/devs"], USAGE, "is not the name of a user"),
+    (["user", "add", "eve\nbob", "--root", "/srv/devs"], USAGE, "is not the name of a user"),
+    (["user", "add", "eve", "--root", "/srv/\033[31m"], USAGE, r"/srv/\x1b[31m"),
+    (["set", "limits.memroy", "8G"], USAGE, "did you mean 'memory'?"),
+    (["set", "limits.memory", "8Q"], INVALID, f"{SET}:"),
+    (["set", "network", "[full"], INVALID, "the value:1:"),
+    (["set", "network", "full\nmask: []"], USAGE, "several lines"),
+    (["set", "users.nobody.roots", "[~/x]"], USAGE, "the policy has no entry users.nobody"),
+    (["set", "users.bob.rots", "[~/x]"], USAGE, "did you mean 'roots'?"),
+    (["set", "users.bob.roots", "[/etc]"], INVALID, f"{POLICY_FILE}:"),
+    (["set", "agent.binary", "/no/such/agent"], INVALID, f"{POLICY_FILE}:"),
+    (["set", "users", "{}"], INVALID, f"{POLICY_FILE}:"),
+    (["get", "nonsense"], USAGE, "is not a key of a policy"),
+])  # fmt: skip
+def test_what_would_not_pass_check_is_not_written(host, arguments, status, words):
+    before = files(host)
+    assert words in said(host, *arguments, status=status)
+    assert files(host) == before and host.root("ls -A /etc/pi-agent | grep -F .new").returncode == 1
+    assert host.root(["test", "-e", USERS]).returncode == 1
+
+
+def test_a_key_is_set_where_it_stands_or_in_a_file_of_its_own(host):
+    machine = host
+    assert "network is not set; its default is full\n" in said(machine, "get", "network", status=NOTHING)
+    shown = said(machine, "set", "network", "loopback")
+    assert shown == f"done: write {SET}\nnothing to apply: the next start follows this\n", shown
+    assert machine.read(SET).decode().endswith("\nnetwork: loopback\n") and said(machine, "get", "network") == "loopback\n"
+    said(machine, "set", "limits.memory", "2G")
+    said(machine, "set", "limits.tasks", "2000")
+    said(machine, "set", "network", "none")
+    assert machine.read(SET).decode().endswith("\nnetwork: none\nlimits: {memory: 2G, tasks: 2000}\n"), machine.read(SET)
+    assert machine.read(POLICY_FILE).decode() == COMMENTED and owner_and_mode(machine, SET) == "root:root 644"
+    assert answer(machine, "explain", "--user", "alice")["network"]["mode"] == "none"
+
+    said(machine, "set", "users.bob.roots", "[~/work, /srv/devs]")
+    said(machine, "set", "env.PI_OFFLINE", "0")  # a text, whatever it looks like
+    said(machine, "set", "env.NEW", "it's: so")
+    text = COMMENTED.replace("[~/work] # and", "[~/work, /srv/devs] # and").replace('PI_OFFLINE: "1"', "PI_OFFLINE: '0'")
+    assert machine.read(POLICY_FILE).decode() == text
+    assert said(machine, "get", "env.NEW") == "it's: so\n" and machine.read(SET).decode().endswith("env: {NEW: 'it''s: so'}\n")
+    assert said(machine, "set", "network", "none") == "the policy says that already\n"
+    assert "policy is valid: " in said(machine, "check")
+
+
+def test_get_prints_what_the_files_say(host):
+    machine = host
+    assert said(machine, "get", "users.bob.roots") == "[~/work]\n"
+    shown = answer(machine, "get", "users.bob.roots")
+    assert (shown["key"], shown["value"], shown["default"]) == ("users.bob.roots", ["~/work"], None)
+    assert shown["where"].startswith(f"{POLICY_FILE}:")
+    machine.write(EVES, "roots: [/srv/devs]\n")
+    machine.write(f"{PARTS}/more.yaml", "env: {MORE: 'true'}\n")
+    assert answer(machine, "get", "env")["value"] == {"PI_OFFLINE": "1", "MORE": "true"}
+    assert sorted(answer(machine, "get", "users")["value"]) == ["%devs", "alice", "bob", "eve"]
+    done = ctl(machine, "get", "limits.memory", "--json")
+    assert done.returncode == NOTHING and json.loads(done.stdout) == {"version": 1, "key": "limits.memory", "value": None, "where": None, "default": "80%"}
+    assert machine.run(["pi-agentctl", "get", "users.bob.roots"], user="alice").stdout == b"[~/work]\n"
+
+
+def test_what_apply_would_do_includes_sessions_that_end_and_the_emergency_stop(host):
+    shown = said(host, "set", "wrapper.enable", "false", "-n")
+    assert "would: remove the sudo rule" in shown and "wrapper.enable is false: nobody may start pi" in shown, shown
+    assert pi(host, "--version").returncode == 0
+
+
+def test_a_second_user_needs_accounts_to_be_said_and_nothing_is_written_before(host):
+    """README's policy has one user. A second one is possible from users.d on."""
+    machine = host
+    agent = "agent: {binary: /usr/lib/pi-agent/agent/bin/pi}\n"
+    machine.write(POLICY_FILE, f"version: 1\n{agent}users:\n  alice:\n    roots: [~/projects]        # in here, at any depth\n")
+    shown = said(machine, "user", "add", "eve", "--root", "/srv/devs", status=INVALID)
+    assert "agent.accounts" in shown and "nothing is written" in shown, shown
+    assert machine.root(["test", "-e", USERS]).returncode == 1
+    said(machine, "set", "agent.accounts", "per-user")
+    assert machine.read(POLICY_FILE).decode().count("#") == 1
+    said(machine, "user", "add", "eve", "--root", "/srv/devs")
+    assert said(machine, "get", "users.eve.roots") == "[/srv/devs]\n"
+
+
+def test_one_command_at_a_time_changes_the_policy(host):
+    machine = host
+    before = files(machine)
+    holder = machine.popen(["flock", "/run/pi-agentctl-edit.lock", "sleep", "1000"], user="root")
+    try:
+        while machine.root(["flock", "--nonblock", "/run/pi-agentctl-edit.lock", "true"]).returncode == 0:
+            pass
+        for arguments in (["set", "network", "none"], ["user", "add", "eve", "--root", "/srv/devs"], ["user", "remove", "bob", "--yes"]):
+            assert "somebody is editing the policy" in said(machine, *arguments, status=BUSY)
+    finally:
+        holder.kill_all()
+        holder.wait()
+    assert files(machine) == before
+
+
+def test_a_file_that_is_a_link_of_somebodys_is_no_file_of_the_policy(host):
+    """What others could change is refused, and nothing is written through it."""
+    machine = host
+    machine.root(["mkdir", "-p", PARTS], check=True)
+    machine.run(["sh", "-c", "echo 'network: full' >/home/eve/set.yaml"], user="eve", check=True)
+    machine.root(["ln", "-s", "/home/eve/set.yaml", SET], check=True)
+    try:
+        assert "cannot be trusted" in said(machine, "set", "network", "none", status=INVALID)
+        assert machine.read("/home/eve/set.yaml") == b"network: full\n"
+    finally:
+        machine.root(["rm", SET, "/home/eve/set.yaml"], check=True)
+
+
+def test_only_root_changes_the_policy(machine):
+    for arguments in (["set", "network", "none"], ["user", "add", "eve", "--root", "/srv/devs"], ["user", "remove", "bob", "--yes"]):
+        done = machine.run(["pi-agentctl", *arguments], user="alice", cwd=DEMO)
+        assert done.returncode == DENIED and b"only root can run it" in done.stderr, done
