@@ -112,6 +112,7 @@ SandboxPlan sandbox_of(const RenderPlan &plan)
                         {}, plan.home,     {plan.place},   plan.policy.network, plan.policy.limits};
     // A rendered unit has no launcher that looks what confines a debugger there: an older systemd ignores PrivatePIDs=.
     sandbox.tracing = plan.policy.tracing == Tracing::always ? Tracing::always : Tracing::never;
+    sandbox.calls = plan.policy.calls;
     for (const auto &mount : mounts_of(plan)) {
         const std::string source = mount.of_project ? place_of(plan) + "/project" + mount.source.substr(plan.tree.size()) : mount.source;
         sandbox.binds.push_back({source, mount.target, mount.read_only});

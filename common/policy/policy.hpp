@@ -113,6 +113,13 @@ enum class ProjectPaths { host, alias };
 // Whether debuggers work on a session's own processes: where Landlock or a PID namespace confines them, everywhere, or nowhere.
 enum class Tracing : std::uint8_t { automatic, always, never };
 
+// What `hardening` says of system calls and sockets (common/policy/session_calls.hpp).
+struct CallsPolicy {
+    std::vector<PolicyPath> denied;   // names and @groups that fail in sessions, besides what always does
+    std::vector<PolicyPath> allowed;  // names that do not fail, of those that do otherwise
+    std::vector<PolicyPath> families; // kinds of sockets; all of them where it is empty
+};
+
 // What a session shows: the allowed root that holds the working directory, or only the repository in it that does.
 enum class ProjectScope { root, project };
 
@@ -174,6 +181,7 @@ struct Policy {
     ScratchKind scratch = ScratchKind::disk;
     LimitsPolicy limits;
     Tracing tracing = Tracing::automatic;
+    CallsPolicy calls;
     ToolchainsPolicy toolchains; // as read_toolchains (common/policy/policy_sections.hpp) leaves it; the loader puts the defaults there
     Environment env;             // managed
     EnvironmentPlaces env_where;

@@ -158,8 +158,16 @@ const auto &table()
          "Whether debuggers (gdb, strace, LeakSanitizer) work in a session, on its own processes alone. `auto`: where Landlock or process "
          "numbers of its own keep them there.",
          "auto always never"},
-        {"hardening.deny_system_calls", Form::later, "", "", "Not supported yet."},
-        {"hardening.address_families", Form::later, "", "", "Not supported yet."},
+        {"hardening.deny_system_calls", Form::list, "[]", "['@memlock', memfd_create]",
+         "System calls that fail in sessions (EPERM), besides those that always do: names, and groups of systemd's such as `@memlock`.", "",
+         "", "reference/session-calls.md"},
+        {"hardening.allow_system_calls", Form::list, "[]", "[personality]",
+         "System calls that work in sessions though they fail otherwise: some of `mincore`, `name_to_handle_at`, `personality`, "
+         "`pkey_alloc`, `pkey_free`, `pkey_mprotect`.",
+         "", "", "reference/session-calls.md"},
+        {"hardening.address_families", Form::list, "[unix, inet, inet6, netlink]", "[unix, inet]",
+         "Kinds of sockets that sessions may make. Without `netlink`, programs cannot ask for interfaces and routes.", "", "",
+         "reference/session-calls.md", false, 1},
     };
     return keys;
 }

@@ -48,6 +48,19 @@ void check_image(const Policy &policy, Problems &problems)
                      "remove the key, or choose the method docker");
 }
 
+// Under the method none nobody filters calls.
+void refuse_calls_without_filter(const Policy &policy, Problems &problems)
+{
+    if (policy.sandbox.method != SandboxMethod::none || problems.has("sandbox.method")) return;
+    const auto &calls = policy.calls;
+    for (const auto &[key, list] : {std::pair("hardening.deny_system_calls", &calls.denied), {"hardening.allow_system_calls", &calls.allowed},
+                                    {"hardening.address_families", &calls.families}})
+        if (!list->empty())
+            problems.add(list->front().where, key,
+                         "sandbox.method none (" + to_string(policy.sandbox.where) + ") filters no system calls of a session",
+                         "remove the key, or use another method");
+}
+
 // Reports each key that the method cannot honour: nothing is ever dropped in silence.
 void refuse_what_method_cannot(const Policy &policy, Problems &problems)
 {
@@ -57,6 +70,7 @@ void refuse_what_method_cannot(const Policy &policy, Problems &problems)
                      std::string("sandbox.method ") + to_string(policy.sandbox.method) + " (" + to_string(policy.sandbox.where) +
                          ") cannot choose the devices of a session",
                      "remove the key, or use the method systemd");
+    refuse_calls_without_filter(policy, problems);
     if (policy.sandbox.method != SandboxMethod::bwrap) return;
     const auto mode = policy.network.mode;
     if (mode == NetworkMode::loopback || mode == NetworkMode::listed)

@@ -4,6 +4,7 @@
 #include "common/base/build_settings.hpp"
 #include "common/policy/policy_env.hpp"
 #include "common/policy/policy_paths.hpp"
+#include "common/policy/session_calls.hpp"
 
 #include <fmt/format.h>
 
@@ -79,10 +80,16 @@ void read_sandbox(const PolicyValue &section, Policy &policy)
 
 void read_hardening(const PolicyValue &section, Policy &policy)
 {
-    const Reader not_yet = [](const PolicyValue &value) { value.report("not supported yet", "remove it"); };
-    read_section(
-        section,
-        {{"tracing", into_choice(policy.tracing, Tracing::automatic)}, {"deny_system_calls", not_yet}, {"address_families", not_yet}});
+    auto &calls = policy.calls;
+    const auto read_families = [&](const PolicyValue &value) {
+        calls.families = read_paths(value, problem_of_address_family);
+        if (value.is(YamlNode::Kind::sequence) && value.node.items.empty())
+            value.report("is empty", "name at least one of unix, inet, inet6, netlink, or remove the key");
+    };
+    read_section(section, {{"tracing", into_choice(policy.tracing, Tracing::automatic)},
+                           {"deny_system_calls", into_paths(calls.denied, problem_of_denied_call)},
+                           {"allow_system_calls", into_paths(calls.allowed, problem_of_allowed_call)},
+                           {"address_families", read_families}});
 }
 
 void read_host_env_files(const PolicyValue &section, Policy &policy)

@@ -4,6 +4,7 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"
 #include "common/host/namespaces.hpp"
+#include "common/policy/session_calls.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/directory_modes.hpp"
 #include "runner/plan/canary_plan.hpp"
@@ -46,6 +47,7 @@ SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, c
         if (shown->by_group) add_group(*shown->by_group);
     std::for_each(devices.groups.begin(), devices.groups.end(), add_group);
     plan.tracing = entered.policy.tracing;
+    plan.calls = entered.policy.calls;
     plan.devices = devices.nodes;
     plan.late_files = {"/etc/hostname", "/etc/hosts", "/etc/resolv.conf"}; // docker would put its own files there
     if (entered.policy.box_notes) plan.late_files.emplace_back("/AGENTS.md");
@@ -188,7 +190,8 @@ std::vector<std::string> arguments_of(const Entered &entered, Heard &heard, cons
     if (heard.request.program != Program::canary) return std::move(heard.request.arguments);
     const Sandbox &sandbox = *entered.sandbox;
     return canary_arguments({join_path(session.project_path, heard.project.below), session.state.home_path, entered.caller.home,
-                             host_namespaces(sandbox.own_namespaces(entered.policy.network)), sandbox.confines()});
+                             host_namespaces(sandbox.own_namespaces(entered.policy.network)), sandbox.confines(),
+                             allowed_calls_of(entered.policy.calls)});
 }
 
 // Takes over what the caller's shell sets, as far as it holds inside.
@@ -235,6 +238,9 @@ LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &sessio
     record.restrictions = entered.sandbox->restrictions();
     record.mount_points = places_of(tree.late);
     record.tracing = entered.policy.tracing;
+    record.denied_calls = denied_calls_of(entered.policy.calls);
+    record.allowed_calls = allowed_calls_of(entered.policy.calls);
+    record.address_families = address_families_of(entered.policy.calls);
     if (const auto processes = namespace_of("self", "pid")) record.hosts_processes = processes->inode;
     record.has_mode_changer = record.restrictions != Restrictions::none; // otherwise systemd's filter refuses the bit
     return record;
