@@ -108,7 +108,8 @@ SessionCalls calls_of(const LaunchRecord &record)
     if (defence_is_on("policy-families") && record.address_families != all_address_families) calls.families = record.address_families;
     const bool has_list = record.restrictions == Restrictions::all && defence_is_on("call-filter"); // otherwise the unit has it
     for (const auto &call : allowable_calls) {
-        const bool is_allowed = std::find(record.allowed_calls.begin(), record.allowed_calls.end(), call.name) != record.allowed_calls.end();
+        const bool is_allowed =
+            std::find(record.allowed_calls.begin(), record.allowed_calls.end(), call.name) != record.allowed_calls.end();
         if (is_allowed || !(call.refusal == Refusal::always ? defence_is_on("seccomp-filter") : has_list)) continue;
         if (std::string_view(call.name) == "personality")
             calls.keeps_personality = true;

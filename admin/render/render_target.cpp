@@ -137,7 +137,8 @@ void add_hardening(const RenderPlan &plan, Demands &demands)
     if (plan.policy.tracing == Tracing::always)
         demands.add(file_of(plan), "hardening.tracing", "what debuggers call is not in the profile", "leave it out", by_systemd);
     const auto &calls = plan.policy.calls;
-    for (const auto &[key, list] : {std::pair("hardening.deny_system_calls", &calls.denied), {"hardening.allow_system_calls", &calls.allowed},
+    for (const auto &[key, list] : {std::pair("hardening.deny_system_calls", &calls.denied),
+                                    {"hardening.allow_system_calls", &calls.allowed},
                                     {"hardening.address_families", &calls.families}})
         for (const auto &name : *list)
             demands.add(name.where, key, quote(name.path) + " is not in the profile", "leave it out, and change the profile yourself",

@@ -53,7 +53,8 @@ void refuse_calls_without_filter(const Policy &policy, Problems &problems)
 {
     if (policy.sandbox.method != SandboxMethod::none || problems.has("sandbox.method")) return;
     const auto &calls = policy.calls;
-    for (const auto &[key, list] : {std::pair("hardening.deny_system_calls", &calls.denied), {"hardening.allow_system_calls", &calls.allowed},
+    for (const auto &[key, list] : {std::pair("hardening.deny_system_calls", &calls.denied),
+                                    {"hardening.allow_system_calls", &calls.allowed},
                                     {"hardening.address_families", &calls.families}})
         if (!list->empty())
             problems.add(list->front().where, key,

@@ -60,7 +60,7 @@ std::optional<PathProblem> problem_of_denied_call(const std::string &name)
     if (has_call(allowable_calls, name)) return PathProblem{"is refused in every session", take_it_out};
     for (const auto &calls : never_allowed)
         if (has_word(calls.names, name)) return PathProblem{"is refused in every session, or decided by hardening.tracing", take_it_out};
-    return PathProblem{"is no system call or group that a policy can refuse: sessions do not make it, or no program runs without it" +
+    return PathProblem{"is not a system call or group that a policy can refuse: sessions do not make it, or no program runs without it" +
                            did_you_mean(name, names),
                        "name one of those in docs/reference/session-calls.md"};
 }
@@ -78,7 +78,7 @@ std::optional<PathProblem> problem_of_allowed_call(const std::string &name)
         names.emplace_back(call.name);
         list += (list.empty() ? "" : ", ") + std::string(call.name);
     }
-    return PathProblem{"is no call that a policy can allow" + did_you_mean(name, names), "name some of " + list};
+    return PathProblem{"is not a call that a policy can allow" + did_you_mean(name, names), "name some of " + list};
 }
 
 std::optional<PathProblem> problem_of_address_family(const std::string &name)
@@ -86,7 +86,7 @@ std::optional<PathProblem> problem_of_address_family(const std::string &name)
     const auto *const found = std::find(std::begin(address_families), std::end(address_families), name);
     if (found != std::end(address_families)) return std::nullopt;
     const std::vector<std::string_view> names(std::begin(address_families), std::end(address_families));
-    return PathProblem{"is no kind of socket that a session can have: others would go around the policy's network" +
+    return PathProblem{"is not a kind of socket that a session can have: others would go around the policy's network" +
                            did_you_mean(name, names),
                        "name some of unix, inet, inet6, netlink"};
 }

@@ -67,8 +67,7 @@ inline constexpr AllowableCall allowable_calls[] = {
     {"name_to_handle_at", Refusal::always}, // a file's number; nobody opens it by that, because open_by_handle_at(2) stays refused
     {"personality", Refusal::listed},       // addresses that are not random: ThreadSanitizer, gdb, setarch(8)
     {"pkey_alloc", Refusal::listed},        // keys of its own memory
-    {"pkey_free", Refusal::listed},
-    {"pkey_mprotect", Refusal::listed},
+    {"pkey_free", Refusal::listed},         {"pkey_mprotect", Refusal::listed},
 };
 
 // Kinds of sockets, in the order of the bits of a set of them.

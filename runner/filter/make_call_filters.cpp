@@ -96,7 +96,8 @@ Filter root_calls_alone()
 
 bool is_allowable(std::string_view name)
 {
-    return std::any_of(std::begin(allowable_calls), std::end(allowable_calls), [&](const AllowableCall &call) { return name == call.name; });
+    return std::any_of(std::begin(allowable_calls), std::end(allowable_calls),
+                       [&](const AllowableCall &call) { return name == call.name; });
 }
 
 Filter allowed_calls_alone()

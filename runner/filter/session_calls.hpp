@@ -12,7 +12,7 @@ namespace pi_agent {
 // What a session's own filter refuses.
 struct SessionCalls {
     std::vector<std::string> refused = {}; // by name: EPERM; what this machine does not have needs no refusal
-    bool keeps_personality = false;        // personality(2), but for the usual one and the question which it is: EPERM
+    bool keeps_personality = false;        // personality(2), except the usual one and the question which it is: EPERM
     std::optional<unsigned> families = {}; // socket(2) of a family that is not in the set (address_families): EAFNOSUPPORT
 };
 

@@ -62,8 +62,8 @@ void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &propertie
     if (limits.runtime) properties.push_back({"RuntimeMaxUSec", limits.runtime->amount * second});
 }
 
-// pi-agent-exec adds what needs arguments (runner/filter/call_rules.cpp), and refuses tracing where nothing keeps it in the session. It also
-// refuses what the policy does, because it makes some of these calls itself. A unit without it refuses them here.
+// pi-agent-exec adds what needs arguments (runner/filter/call_rules.cpp), and refuses tracing where nothing keeps it in the session. It
+// also refuses what the policy does, because it makes some of these calls itself. A unit without it refuses them here.
 void add_calls(const SandboxPlan &plan, Filters filters, std::vector<UnitProperty> &properties)
 {
     NameFilter granted{true, {"@system-service", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp"}};
@@ -99,7 +99,8 @@ NameFilter families_of(const SandboxPlan &plan, Filters filters)
         return {true, {"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"}}; // only one protocol of the last: runner/filter/call_rules.cpp
     NameFilter families{true, {}};
     const unsigned chosen = address_families_of(plan.calls);
-    constexpr const char *names[] = {"AF_UNIX", "AF_INET", "AF_INET6"}; // in the order of address_families; a unit lets no protocol pass alone
+    constexpr const char *names[] = {"AF_UNIX", "AF_INET",
+                                     "AF_INET6"}; // in the order of address_families; a unit lets no protocol pass alone
     for (std::size_t index = 0; index < std::size(names); ++index)
         if ((chosen & (1U << index)) != 0) families.names.emplace_back(names[index]);
     if (families.names.empty()) families.names.emplace_back("none"); // an empty list would allow all of them
