@@ -123,9 +123,13 @@ struct CallsPolicy {
 // What a session shows: the allowed root that holds the working directory, or only the repository in it that does.
 enum class ProjectScope { root, project };
 
+// Whose the files are that the agent makes in a project: its user's, by an id-mapped mount, or the agent's account's, as the kernel has it.
+enum class ProjectOwnership { idmap, none };
+
 struct ProjectsPolicy {
     ProjectPaths paths = ProjectPaths::host;
     ProjectScope scope = ProjectScope::root;
+    ProjectOwnership ownership = ProjectOwnership::idmap;
     std::optional<std::vector<PolicyPath>> protect; // read-only inside, relative to the repository; unset: what git executes
     std::vector<PolicyPath> mask;                   // unreadable inside: a pattern of a name, or with '/' of a path
     bool aftermath = true;                          // `pi` lists at the end what would run code outside later

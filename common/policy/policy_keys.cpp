@@ -82,8 +82,10 @@ const auto &table()
          "host alias"},
         {"projects.scope", Form::choice, "root", "project",
          "What a session sees: the whole root that holds the working directory, or only the repository that does.", "root project"},
-        {"projects.ownership", Form::choice, "idmap", "idmap",
-         "How the files that the agent makes become the user's: by an id-mapped mount.", "idmap", "none"},
+        {"projects.ownership", Form::choice, "idmap", "none",
+         "Whose the files of a project are. `idmap`: what the agent makes belongs to the user, and it has the user's access there. `none`: "
+         "what it makes belongs to its own account, which needs access of its own.",
+         "idmap none", "", "concepts/ownership.md"},
         {"projects.protect", Form::choice_or_list, "default", "[.git/hooks, Makefile]",
          "What is read-only in a repository: what git executes (`default`), or these paths, relative to the repository. `[]` is nothing.",
          "default"},

@@ -98,8 +98,8 @@ RootTree build_tree(Entered &entered, Heard &heard, OpenedSession &session)
         session.watch.check();
         entered.show("looking for what is protected and masked in the project");
     });
-    return build_root_tree(entered.root, session.directory, entered.admission.view, heard.project, paths, session.state, entered.caller,
-                           entered.admission.agent, session.locked_settings, heard.guards);
+    return build_root_tree(entered.root, session.directory, entered.admission.view, heard.project, entered.policy.projects,
+                           session.state, entered.caller, entered.admission.agent, session.locked_settings, heard.guards);
 }
 
 } // namespace
