@@ -35,12 +35,13 @@ Finding found_at(FdRef directory, std::string path)
     const auto mounts = list_mounts();
     const auto *mount = mount_that_holds(mounts, directory);
     std::string problem;
+    std::string mapping_problem;
     if (mount != nullptr) {
         problem = problem_of_file_system(path, mount->type).value_or("");
         // Of the file systems that kernels do not map, projects in containers are on this one. A start asks the kernel.
-        if (mount->type == "overlay") problem = problem_of_mapping(path, name_mount(mounts, directory));
+        if (mount->type == "overlay") mapping_problem = problem_of_mapping(path, name_mount(mounts, directory));
     }
-    return {Finding::Kind::usable, std::move(path), is_told ? facts.stx_mnt_id : 0, std::move(problem)};
+    return {Finding::Kind::usable, std::move(path), is_told ? facts.stx_mnt_id : 0, std::move(problem), std::move(mapping_problem)};
 }
 
 Finding find_root(const RootSpec &root, const Account &user)
@@ -68,7 +69,7 @@ std::vector<Finding> ask_in_child(const AsRoot &root, const Account &user, const
             const auto finding = question();
             Encoder answer;
             answer.number(finding.kind == Finding::Kind::usable ? 1 : 0).text(finding.text);
-            send_answer(channel, answer.number(finding.mount).text(finding.file_system_problem).bytes());
+            send_answer(channel, answer.number(finding.mount).text(finding.file_system_problem).text(finding.mapping_problem).bytes());
         }
     });
     std::vector<Finding> findings;
@@ -76,7 +77,7 @@ std::vector<Finding> ask_in_child(const AsRoot &root, const Account &user, const
         const auto packet = child.receive();
         Decoder answer(packet.bytes);
         const auto kind = answer.number() == 1 ? Finding::Kind::usable : Finding::Kind::unusable;
-        findings.push_back({kind, answer.text(), answer.number(), answer.text()});
+        findings.push_back({kind, answer.text(), answer.number(), answer.text(), answer.text()});
         answer.end();
     }
     return findings;

@@ -21,6 +21,7 @@ struct Finding {
     std::string text;                     // the canonical path, or why not
     std::uint64_t mount = 0;              // that holds what is usable: its id
     std::string file_system_problem = {}; // why a start that shows it is still refused; empty if no reason is known
+    std::string mapping_problem = {};     // the same for a start that maps owners (projects.ownership)
 };
 
 // The account that looks. Root can look for everybody, any other account only for itself.

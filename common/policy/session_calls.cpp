@@ -108,6 +108,11 @@ std::vector<std::string> allowed_calls_of(const CallsPolicy &calls)
     return {names.begin(), names.end()};
 }
 
+bool is_allowed_call(const CallsPolicy &calls, std::string_view name)
+{
+    return std::any_of(calls.allowed.begin(), calls.allowed.end(), [&](const PolicyPath &said) { return said.path == name; });
+}
+
 unsigned address_families_of(const CallsPolicy &calls)
 {
     if (calls.families.empty()) return all_address_families;

@@ -82,6 +82,7 @@ std::optional<PathProblem> problem_of_address_family(const std::string &name);
 // The names of the policy's lists, without its groups, sorted, each once.
 std::vector<std::string> denied_calls_of(const CallsPolicy &calls);
 std::vector<std::string> allowed_calls_of(const CallsPolicy &calls);
+bool is_allowed_call(const CallsPolicy &calls, std::string_view name);
 // As a set: the bit of each that the policy names.
 unsigned address_families_of(const CallsPolicy &calls);
 

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -123,10 +124,8 @@ bool limit_open_files(std::uint64_t wanted)
     return setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-} // namespace
-
 // Exceptions may hold any bytes of a name: the runner escapes what it receives (runner/root/confined/supervise.cpp).
-void enter_working_directory(const LaunchRecord &record)
+void enter_directory(const LaunchRecord &record)
 {
     UniqueFd current = open_or_throw("opening the project " + record.project, record.project, O_PATH | O_DIRECTORY | O_NOFOLLOW);
     // Step by step: a unit's RestrictSUIDSGID=, under method none, answers ENOSYS to openat2(2), which could do it in one call.
@@ -140,7 +139,21 @@ void enter_working_directory(const LaunchRecord &record)
     if (facts.st_ino != record.cwd_inode && defence_is_on("cwd-inode"))
         throw Failure(FailureKind::directory,
                       "denied: the working directory was replaced while the session was being prepared; cd to it again");
-    if (fchdir(current.get()) != 0) throw_errno("entering the working directory");
+    if (fchdir(current.get()) != 0) throw_errno("entering the working directory " + record.below + " in " + record.project);
+}
+
+} // namespace
+
+void enter_working_directory(const LaunchRecord &record)
+{
+    try {
+        enter_directory(record);
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != EACCES) throw;
+        throw Failure(FailureKind::directory, std::string(failure.what()) +
+                                                  "; the agent's account may not enter it: where the policy says projects.ownership: none, "
+                                                  "that account needs access of its own (docs/concepts/ownership.md)");
+    }
 }
 
 void require_mount_points(const LaunchRecord &record)

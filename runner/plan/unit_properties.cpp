@@ -86,12 +86,6 @@ void add_calls(const SandboxPlan &plan, Filters filters, std::vector<UnitPropert
     properties.push_back({"SystemCallErrorNumber", SignedNumber{EPERM}}); // systemd's default is to kill
 }
 
-bool allows(const SandboxPlan &plan, const std::string &name)
-{
-    const std::vector<std::string> allowed = allowed_calls_of(plan.calls);
-    return std::find(allowed.begin(), allowed.end(), name) != allowed.end();
-}
-
 // The launcher needs sockets itself, and its filters narrow them to the policy's.
 NameFilter families_of(const SandboxPlan &plan, Filters filters)
 {
@@ -274,7 +268,7 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
         {"ProtectHostname", true},
         {"RestrictNamespaces", std::uint64_t{0}},
         {"RestrictRealtime", true},
-        {"LockPersonality", !allows(plan, "personality")},
+        {"LockPersonality", !is_allowed_call(plan.calls, "personality")},
         {"RestrictAddressFamilies", families_of(plan, filters)},
         {"SystemCallArchitectures", std::vector<std::string>{"native"}},
     };

@@ -72,10 +72,12 @@ void show_notes(const Entered &entered, const ProjectGuards &guards, const Opene
     const Policy &policy = entered.policy;
     const Sandbox &sandbox = *entered.sandbox;
     if (!policy.box_notes) return;
-    show_box_notes(session.directory, {session.project_path, session.state.home_path, entered.admission.agent.name, tree.covered,
-                                       policy.settings_lock, policy.network, policy.scratch, guards.read_only(), guards.has_masks(),
-                                       home.readable, home.caches, policy.limits, sandbox.has_limits(), sandbox.confines(),
-                                       sandbox.knows_other_ids(entered.admission.agent), policy.tracing != Tracing::never});
+    show_box_notes(session.directory,
+                   {session.project_path, session.state.home_path, entered.admission.agent.name, tree.covered, policy.settings_lock,
+                    policy.network, policy.scratch, guards.read_only(), guards.has_masks(), home.readable, home.caches, policy.limits,
+                    sandbox.has_limits(), sandbox.confines(), sandbox.knows_other_ids(entered.admission.agent),
+                    policy.tracing != Tracing::never, policy.projects.ownership == ProjectOwnership::idmap, denied_calls_of(policy.calls),
+                    is_allowed_call(policy.calls, "personality")});
 }
 
 void show_certificates(Entered &entered, const Heard &heard, const OpenedSession &session)
@@ -153,7 +155,10 @@ Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, B
         show_certificates(entered, heard, session);
         const bool has_key = show_keys(entered, heard, session);
         hand_files_over(entered, heard, session, view.tree);
-        take_git(entered, heard, session, git_identity.show(session.directory, session.watch, heard.guards.repository_config(), has_key));
+        const bool is_unmapped = entered.policy.projects.ownership == ProjectOwnership::none && heard.project.repository;
+        take_git(entered, heard, session,
+                 git_identity.show(session.directory, session.watch, heard.guards.repository_config(), has_key,
+                                   is_unmapped ? join_path(session.project_path, *heard.project.repository) : ""));
         return synced;
     } catch (...) {
         session.ending.end_after(std::current_exception());

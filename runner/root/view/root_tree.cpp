@@ -210,7 +210,7 @@ std::string problem_of_mapping(const std::string &path, const std::string &mount
 {
     return "the file system of " + escape_for_display(path) + mount_name +
            " does not support id-mapped mounts on this kernel, so the agent's files could not be made yours; move the project to ext4, xfs "
-           "or btrfs, use a newer kernel, or ask the administrator whether projects.ownership can be none";
+           "or btrfs, or use a newer kernel; the administrator can also do without, by 'projects: {ownership: none}'";
 }
 
 std::optional<std::string> problem_of_file_system(const std::string &path, const std::string &type)
