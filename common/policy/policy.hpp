@@ -55,7 +55,7 @@ enum class SandboxMethod {
 
 struct SandboxPolicy {
     SandboxMethod method = SandboxMethod::systemd;
-    std::string image; // for docker only: the root directory below the view
+    std::string image; // for docker and podman: the root directory below the view; podman does without
     Position image_where;
     Position where;
 };

@@ -38,14 +38,15 @@ void check_image(const Policy &policy, Problems &problems)
 {
     if (problems.has("sandbox.method")) return; // what the image is for is not known
     const bool is_docker = policy.sandbox.method == SandboxMethod::docker;
+    const bool takes_one = is_docker || policy.sandbox.method == SandboxMethod::podman;
     const bool is_named = policy.sandbox.image_where.line > 0;
     if (is_docker && !is_named)
         problems.add(policy.sandbox.where, "sandbox.image", "is missing, and the method docker makes no container without one",
                      "name an image that is on this host");
-    if (!is_docker && is_named)
+    if (!takes_one && is_named)
         problems.add(policy.sandbox.image_where, "sandbox.image",
-                     std::string("is for the method docker alone, and the method is ") + to_string(policy.sandbox.method),
-                     "remove the key, or choose the method docker");
+                     std::string("is for the methods docker and podman, and the method is ") + to_string(policy.sandbox.method),
+                     "remove the key, or choose one of these methods");
 }
 
 // Under the method none nobody filters calls.

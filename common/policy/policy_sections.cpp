@@ -72,7 +72,7 @@ void read_sandbox(const PolicyValue &section, Policy &policy)
         if (is_image_name(*name))
             sandbox.image = *name;
         else
-            value.report("is not the name of an image", "write one as 'docker image ls' does, such as debian:12");
+            value.report("is not the name of an image", "write one as 'docker image ls' or 'podman image ls' does, such as debian:12");
     };
     read_section(section, {{"method", with_place(sandbox.where, into_choice(sandbox.method, SandboxMethod::systemd))},
                            {"image", with_place(sandbox.image_where, read_image)}});
