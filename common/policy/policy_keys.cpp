@@ -52,7 +52,8 @@ const auto &table()
          "nothing but an account of its own. pi-agent never uses another method in its place.",
          "systemd bwrap podman docker none"},
         {"sandbox.image", Form::line, "", "debian:12",
-         "An image on this host. The method `docker` requires one, `podman` takes one, and no other method does. Only its root directory is "
+         "An image on this host. The method `docker` requires one, `podman` takes one, and no other method does. Only its root directory "
+         "is "
          "used. Programs, libraries and everything else come from the host, and the image runs no program.",
          "", "", "platforms/docker.md"},
         {"users", Form::names, "", "{alice: {roots: [~/projects]}}",

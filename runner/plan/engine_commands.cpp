@@ -201,8 +201,8 @@ std::vector<std::string> podman_command(const SandboxPlan &plan, const std::stri
     // files may give every container mounts, variables and devices.
     const std::string top = podman_directory;
     options.add({"podman", "--root=" + top + "/root", "--runroot=" + top + "/run", "--tmpdir=" + top + "/tmp",
-                 "--network-config-dir=" + top + "/networks", "--storage-driver=" + driver, "--events-backend=none", "--cgroup-manager=cgroupfs",
-                 "--log-level=error"});
+                 "--network-config-dir=" + top + "/networks", "--storage-driver=" + driver, "--events-backend=none",
+                 "--cgroup-manager=cgroupfs", "--log-level=error"});
     // Root's images, which podman reads there and never writes (containers-storage.conf(5), additionalimagestores).
     if (image) options.add({"--storage-opt=" + driver + ".imagestore=" + podman_images});
     options.add({std::string("--runtime=") + build::crun_path, std::string("--conmon=") + build::conmon_path, "--hooks-dir=" + top});

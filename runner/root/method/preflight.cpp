@@ -128,13 +128,14 @@ std::string require_plain_image(const nlohmann::json &description, const Sandbox
     for (const auto &variable : variables) {
         const std::string text = variable.is_string() ? variable.get<std::string>() : "";
         if (text.compare(0, 5, "PATH=") != 0)
-            refuse_image(policy, "sets the variable " + escape_for_display(text.substr(0, text.find('='))) +
-                               ", which would reach the launcher too; use an image that sets no variables (docker import makes such)");
+            refuse_image(policy,
+                         "sets the variable " + escape_for_display(text.substr(0, text.find('='))) +
+                             ", which would reach the launcher too; use an image that sets no variables (docker import makes such)");
     }
     const nlohmann::json volumes = config.is_object() ? config.value("Volumes", nlohmann::json()) : nlohmann::json();
     if (!volumes.empty())
-        refuse_image(policy,
-               "declares volumes, which the agent would see beside its view; use an image without volumes (docker import makes such)");
+        refuse_image(
+            policy, "declares volumes, which the agent would see beside its view; use an image without volumes (docker import makes such)");
     return id;
 }
 
@@ -148,7 +149,7 @@ DockerHost require_docker(const AsRoot &root, const SandboxPolicy &policy)
     const DockerAnswer image = ask_docker(root, "/images/" + policy.image + "/json", deadline);
     if (image.status == 404)
         refuse_image(policy, "is not on this host, and a start pulls no image; the administrator runs: docker pull " + policy.image +
-                           " (or make it: docker import)");
+                                 " (or make it: docker import)");
     host.image = require_plain_image(image.body, policy);
     return host;
 }
