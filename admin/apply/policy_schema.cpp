@@ -81,8 +81,6 @@ Json form_of(const PolicyKey &key)
         return {{"type", "string"}, {"pattern", fmt::format("^(0|[1-9][0-9]*)[{}]$", fmt::join(split(key.choices, ' '), ""))}};
     case ValueForm::count:
         return {{"type", "integer"}};
-    case ValueForm::later:
-        return {{"not", Json::object()}};
     }
     return Json::object();
 }

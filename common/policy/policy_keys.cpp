@@ -254,8 +254,6 @@ std::string form_text(const PolicyKey &key)
         return "a whole number with " + words(key.choices);
     case ValueForm::count:
         return "a whole number";
-    case ValueForm::later:
-        return "nothing yet";
     }
     return "";
 }

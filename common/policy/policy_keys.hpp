@@ -29,7 +29,6 @@ enum class ValueForm {
     choice_or_list, // one of `choices`, or a list of lines
     amount,         // digits and one of `choices`, the units
     count,          // a whole number
-    later,          // refused, whatever the value: its feature does not exist yet
 };
 
 // One key. Lists of words are separated by spaces; `standard` and `example` are YAML.

@@ -222,7 +222,7 @@ std::vector<std::string> podman_command(const SandboxPlan &plan, const std::stri
         options.add({"--rootfs", safe(plan.root_directory, options), build::exec_path, control});
         return options.take();
     }
-    // Nothing of the image but its files: variables would reach the launcher, and volumes would be directories that the agent can write.
+    // The image brings files alone: its variables would reach the launcher, and the agent could write to its volumes.
     options.add_if("plain-image", {"--unsetenv-all", "--image-volume=ignore"});
     options.add({"--no-healthcheck", std::string("--entrypoint=") + build::exec_path, safe(image->id, options), control});
     return options.take();
