@@ -80,7 +80,7 @@ std::string require_plain_image(const nlohmann::json &description, const Sandbox
 // The policy's image, if it names one. Throws Failure with the reason and the remedy: also where a program of podman's is missing.
 std::optional<PodmanImage> require_podman(const AsRoot &root, const SandboxPolicy &policy);
 
-// The id of the image that `name` means in podman's list of images (images.json of containers-storage); empty if it has none. A name
+// The id of the image that `name` means in podman's list of images (images.json of containers-storage); empty if it lacks that. A name
 // without a registry means one of this host's own (localhost), or one of docker.io, in this order.
 std::string find_podman_image(const nlohmann::json &list, const std::string &name);
 

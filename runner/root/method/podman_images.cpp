@@ -69,7 +69,7 @@ std::vector<std::string> names_in_list(const nlohmann::json &image)
     return names;
 }
 
-// A digest is that of what the registry calls by it; the list has it beside the names, and in those of an image that was pulled by it.
+// The list has an image's digest beside its names; a name has it too where the image was pulled by it.
 bool has_name(const nlohmann::json &image, const std::string &repository, const ImageName &wanted)
 {
     const std::vector<std::string> names = names_in_list(image);
