@@ -88,9 +88,7 @@ Json form_of(const PolicyKey &key)
 Json schema_of(const PolicyKey &key)
 {
     auto schema = form_of(key);
-    std::string description(key.meaning);
-    if (!key.later.empty()) description += fmt::format(" Not supported yet: {}.", fmt::join(split(key.later, ' '), ", "));
-    schema["description"] = description;
+    schema["description"] = std::string(key.meaning);
     if (!key.standard.empty()) schema["default"] = json_of(key.standard);
     if (!key.example.empty()) schema["examples"] = Json::array({json_of(key.example)});
     return schema;

@@ -39,7 +39,6 @@ struct PolicyKey {
     std::string_view example;
     std::string_view meaning; // sentences, for people
     std::string_view choices = {};
-    std::string_view later = {};  // future choices, refused as not supported yet
     std::string_view page = {};   // below docs/, with more about it
     bool required = false;        // in its mapping
     std::size_t fewest_items = 0; // of a list

@@ -180,8 +180,6 @@ TEST_CASE("the parser takes every example, every default and every choice of the
                 values.emplace_back(choice);
         for (const auto &value : values)
             CHECK_MESSAGE(problems_of(with_companions(policy_with(key, value))).empty(), policy_with(key, value));
-        for (const auto later : split(key.later, ' '))
-            CHECK_MESSAGE(contains(problems_of(policy_with(key, std::string(later))), "not supported yet"), key.path);
     }
 }
 
