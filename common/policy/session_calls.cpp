@@ -1,6 +1,7 @@
 // The rules for names of system calls in a policy, and what its lists come to.
 #include "common/policy/session_calls.hpp"
 
+#include "common/base/problems.hpp"
 #include "common/policy/policy.hpp"
 
 #include <algorithm>

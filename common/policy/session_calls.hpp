@@ -40,14 +40,14 @@ inline constexpr DeniableCall deniable_calls[] = {
     {"timerfd_gettime", "@timer"}, {"timerfd_settime", "@timer"}, {"times", "@timer"},
     {"accept", ""}, {"accept4", ""}, {"bind", ""}, {"capget", ""}, {"capset", ""}, {"connect", ""}, {"copy_file_range", ""},
     {"execveat", ""}, {"fadvise64", ""}, {"fallocate", ""}, {"fgetxattr", ""}, {"flistxattr", ""}, {"fremovexattr", ""},
-    {"fsetxattr", ""}, {"get_mempolicy", ""}, {"getxattr", ""}, {"inotify_add_watch", ""}, {"inotify_init", ""}, {"inotify_init1", ""},
-    {"inotify_rm_watch", ""}, {"ioprio_get", ""}, {"lgetxattr", ""}, {"link", ""}, {"linkat", ""}, {"listen", ""}, {"listxattr", ""},
+    {"fsetxattr", ""}, {"get_mempolicy", ""}, {"getxattr", ""}, {"getxattrat", ""}, {"inotify_add_watch", ""}, {"inotify_init", ""}, {"inotify_init1", ""},
+    {"inotify_rm_watch", ""}, {"ioprio_get", ""}, {"lgetxattr", ""}, {"link", ""}, {"linkat", ""}, {"listen", ""}, {"listxattr", ""}, {"listxattrat", ""},
     {"llistxattr", ""}, {"lremovexattr", ""}, {"lsetxattr", ""}, {"membarrier", ""}, {"memfd_create", ""}, {"mknod", ""},
     {"mknodat", ""}, {"mq_getsetattr", ""}, {"mq_notify", ""}, {"mq_open", ""}, {"mq_timedreceive", ""}, {"mq_timedsend", ""},
     {"mq_unlink", ""}, {"msgctl", ""}, {"msgget", ""}, {"msgrcv", ""}, {"msgsnd", ""}, {"pidfd_open", ""}, {"pidfd_send_signal", ""},
-    {"process_madvise", ""}, {"readahead", ""}, {"recvmmsg", ""}, {"remap_file_pages", ""}, {"removexattr", ""},
+    {"process_madvise", ""}, {"readahead", ""}, {"recvmmsg", ""}, {"remap_file_pages", ""}, {"removexattr", ""}, {"removexattrat", ""},
     {"rt_sigqueueinfo", ""}, {"rt_tgsigqueueinfo", ""}, {"semctl", ""}, {"semget", ""}, {"semop", ""}, {"semtimedop", ""},
-    {"sendfile", ""}, {"sendmmsg", ""}, {"setxattr", ""}, {"shmat", ""}, {"shmctl", ""}, {"shmdt", ""}, {"shmget", ""}, {"splice", ""},
+    {"sendfile", ""}, {"sendmmsg", ""}, {"setxattr", ""}, {"setxattrat", ""}, {"shmat", ""}, {"shmctl", ""}, {"shmdt", ""}, {"shmget", ""}, {"splice", ""},
     {"symlink", ""}, {"symlinkat", ""}, {"sysinfo", ""}, {"tee", ""}, {"vmsplice", ""},
 };
 // clang-format on
