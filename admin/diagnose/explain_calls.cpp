@@ -11,7 +11,7 @@ namespace pi_agent {
 
 namespace {
 
-std::vector<std::string> names_of(const std::vector<PolicyPath> &list)
+std::vector<std::string> words_of(const std::vector<PolicyPath> &list)
 {
     std::vector<std::string> names;
     for (const auto &one : list)
@@ -20,10 +20,10 @@ std::vector<std::string> names_of(const std::vector<PolicyPath> &list)
 }
 
 // Their names are from the tables of common/policy/session_calls.hpp.
-std::string line_of(const char *label, const char *key, const std::vector<PolicyPath> &list)
+std::string said_line(const char *label, const char *key, const std::vector<PolicyPath> &list)
 {
     if (list.empty()) return "";
-    return fmt::format("{}{} (hardening.{}, {})\n", label, fmt::join(names_of(list), ", "), key, to_string(list.front().where));
+    return fmt::format("{}{} (hardening.{}, {})\n", label, fmt::join(words_of(list), ", "), key, to_string(list.front().where));
 }
 
 } // namespace
@@ -31,9 +31,9 @@ std::string line_of(const char *label, const char *key, const std::vector<Policy
 std::string calls_text(const Policy &policy)
 {
     const auto &calls = policy.calls;
-    return line_of("calls:    refused besides: ", "deny_system_calls", calls.denied) +
-           line_of("calls:    not refused: ", "allow_system_calls", calls.allowed) +
-           line_of("sockets:  only ", "address_families", calls.families);
+    return said_line("calls:    refused besides: ", "deny_system_calls", calls.denied) +
+           said_line("calls:    not refused: ", "allow_system_calls", calls.allowed) +
+           said_line("sockets:  only ", "address_families", calls.families);
 }
 
 nlohmann::json calls_json(const Policy &policy)

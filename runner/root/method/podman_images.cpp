@@ -70,7 +70,7 @@ std::vector<std::string> names_in_list(const nlohmann::json &image)
 }
 
 // The list has an image's digest beside its names; a name has it too where the image was pulled by it.
-bool has_name(const nlohmann::json &image, const std::string &repository, const ImageName &wanted)
+bool is_called(const nlohmann::json &image, const std::string &repository, const ImageName &wanted)
 {
     const std::vector<std::string> names = names_in_list(image);
     return std::any_of(names.begin(), names.end(), [&](const std::string &text) {
@@ -107,7 +107,7 @@ std::string find_podman_image(const nlohmann::json &list, const std::string &nam
     for (const std::string &repository : repositories)
         for (const auto &image : list) {
             const std::string id = image.is_object() ? text_in(image, "id") : "";
-            if (is_id(id) && (repository.empty() ? id == digits : has_name(image, repository, wanted))) return id;
+            if (is_id(id) && (repository.empty() ? id == digits : is_called(image, repository, wanted))) return id;
         }
     return "";
 }

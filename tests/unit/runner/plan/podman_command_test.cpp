@@ -95,7 +95,7 @@ TEST_CASE("an image is named by its id, read from root's store, and gives the co
     const std::string id(64, 'a');
     const auto command =
         podman_command(plan_for(NetworkMode::full), "host", PodmanImage{id, "overlay", {Bind{session + "/root/usr", "/usr", true}}});
-    for (const std::string argument :
+    for (const std::string &argument :
          {std::string("--storage-driver=overlay"), "--storage-opt=overlay.imagestore=" + std::string(podman_images),
           std::string("--unsetenv-all"), std::string("--image-volume=ignore"), std::string("--no-healthcheck"), std::string("--pull=never"),
           std::string("--read-only"), std::string("--user=990:991"),
