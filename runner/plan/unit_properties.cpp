@@ -93,8 +93,8 @@ NameFilter families_of(const SandboxPlan &plan, Filters filters)
         return {true, {"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"}}; // only one protocol of the last: runner/filter/call_rules.cpp
     NameFilter families{true, {}};
     const unsigned chosen = address_families_of(plan.calls);
-    constexpr const char *names[] = {"AF_UNIX", "AF_INET",
-                                     "AF_INET6"}; // in the order of address_families; a unit lets no protocol pass alone
+    // In the order of address_families. Not AF_NETLINK: a unit cannot let one protocol pass alone.
+    constexpr const char *names[] = {"AF_UNIX", "AF_INET", "AF_INET6"};
     for (std::size_t index = 0; index < std::size(names); ++index)
         if ((chosen & (1U << index)) != 0) families.names.emplace_back(names[index]);
     if (families.names.empty()) families.names.emplace_back("none"); // an empty list would allow all of them
