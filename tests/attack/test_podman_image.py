@@ -10,6 +10,8 @@ pytestmark = pytest.mark.position("host")
 
 IMAGE = "localhost/of-the-attacks:1"
 TAKES_ANY = '{"default": [{"type": "insecureAcceptAnything"}]}'
+# podman may leave its storage mounted on itself.
+FORGET = "umount -l /var/lib/containers/storage/overlay; rm -rf /etc/containers/policy.json /var/lib/containers; rmdir --ignore-fail-on-non-empty /etc/containers"
 MAKE = "rm -rf /tmp/tree && mkdir -p {directories} && {more} && tar -C /tmp/tree -c . | podman import {changes} - {image} && rm -r /tmp/tree"
 
 
@@ -25,7 +27,7 @@ def with_podman(product, weak):
             target.machine.write("/etc/containers/policy.json", TAKES_ANY)
         yield
         for target in (product, weak):
-            target.machine.root("rm -r /etc/containers/policy.json /var/lib/containers; rmdir --ignore-fail-on-non-empty /etc/containers", check=True)
+            target.machine.root(FORGET, check=True)
 
 
 @contextlib.contextmanager

@@ -8,6 +8,8 @@ from launching import PLAYING_POLICY, pi
 
 IMAGE = "localhost/debian:of-the-tests"
 TAKES_ANY = '{"default": [{"type": "insecureAcceptAnything"}]}'
+# podman may leave its storage mounted on itself.
+FORGET = "umount -l /var/lib/containers/storage/overlay; rm -rf /etc/containers/policy.json /var/lib/containers; rmdir --ignore-fail-on-non-empty /etc/containers"
 # The links and directories of a Debian root, with files that differ from the host's, and a program that must not run.
 MAKE = f"""
 set -eu
@@ -35,7 +37,7 @@ def image(playing):
         playing.install_policy(named(IMAGE))
         yield playing
         playing.install_policy(PLAYING_POLICY)
-        playing.root("rm -r /etc/containers/policy.json /var/lib/containers; rmdir --ignore-fail-on-non-empty /etc/containers", check=True)
+        playing.root(FORGET, check=True)
 
 
 def shell(machine, script):
