@@ -4,6 +4,7 @@
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/host/namespaces.hpp"
+#include "common/policy/session_calls.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/filter/seccomp_filter.hpp"
 #include "runner/inside/agent_process.hpp"
@@ -12,6 +13,7 @@
 #include "runner/wire/answer.hpp"
 #include "runner/wire/launch_record.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
@@ -97,6 +99,26 @@ UniqueFd restrict(const ReceivedLaunch &launch)
     return install_agent_call_filter(launch.mode_changer ? SetGidCalls::asked : SetGidCalls::refused);
 }
 
+// What the policy refuses, and what it could let through and does not. Not for this process, which makes calls that an agent may lack.
+SessionCalls calls_of(const LaunchRecord &record)
+{
+    SessionCalls calls;
+    if (record.restrictions == Restrictions::none) return calls; // the policy names none (common/policy/policy_rules.cpp)
+    if (defence_is_on("policy-calls")) calls.refused = record.denied_calls;
+    if (defence_is_on("policy-families") && record.address_families != all_address_families) calls.families = record.address_families;
+    const bool has_list = record.restrictions == Restrictions::all && defence_is_on("call-filter"); // otherwise the unit has it
+    for (const auto &call : allowable_calls) {
+        const bool is_allowed =
+            std::find(record.allowed_calls.begin(), record.allowed_calls.end(), call.name) != record.allowed_calls.end();
+        if (is_allowed || !(call.refusal == Refusal::always ? defence_is_on("seccomp-filter") : has_list)) continue;
+        if (std::string_view(call.name) == "personality")
+            calls.keeps_personality = true;
+        else
+            calls.refused.emplace_back(call.name);
+    }
+    return calls;
+}
+
 ExecEnded run(FdRef control)
 {
     send_packet(control, encode(ExecMessage(ExecReady{})), {}, in_seconds(patience_seconds));
@@ -108,7 +130,7 @@ ExecEnded run(FdRef control)
     UniqueFd questions = restrict(launch);
     // --- restricted from here: this process and the agent alike ---
     fault_point("restricted");
-    const pid_t agent = start_agent(launch);
+    const pid_t agent = start_agent(launch, session_call_program(calls_of(launch.record)));
     fault_point("agent-started");
     for (auto &fd : launch.stdio)
         fd.reset(); // the agent's end of a pipe must be the last one

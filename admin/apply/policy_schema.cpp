@@ -79,8 +79,6 @@ Json form_of(const PolicyKey &key)
         return {{"type", "string"}, {"pattern", fmt::format("^(0|[1-9][0-9]*)[{}]$", fmt::join(split(key.choices, ' '), ""))}};
     case ValueForm::count:
         return {{"type", "integer"}};
-    case ValueForm::later:
-        return {{"not", Json::object()}};
     }
     return Json::object();
 }
@@ -88,9 +86,7 @@ Json form_of(const PolicyKey &key)
 Json schema_of(const PolicyKey &key)
 {
     auto schema = form_of(key);
-    std::string description(key.meaning);
-    if (!key.later.empty()) description += fmt::format(" Not supported yet: {}.", fmt::join(split(key.later, ' '), ", "));
-    schema["description"] = description;
+    schema["description"] = std::string(key.meaning);
     if (!key.standard.empty()) schema["default"] = json_of(key.standard);
     if (!key.example.empty()) schema["examples"] = Json::array({json_of(key.example)});
     return schema;

@@ -17,7 +17,7 @@ namespace pi_agent {
 namespace {
 
 ExplainedDirectory explain_directory(const Account &user, const AccessRules &rules, const std::vector<ExplainedRoot> &roots,
-                                     const Finding &directory, const std::string &asked)
+                                     const Finding &directory, const std::string &asked, ProjectOwnership ownership)
 {
     if (directory.kind == Finding::Kind::unknown) return {asked, std::nullopt, directory.text, {}};
     if (directory.kind == Finding::Kind::unusable) return {asked, false, directory.text, {}};
@@ -35,6 +35,8 @@ ExplainedDirectory explain_directory(const Account &user, const AccessRules &rul
         if (shown.finding.text != root.path) continue;
         if (shown.finding.mount != directory.mount) return {directory.text, false, on_other_mount(root, directory.text).text, {}};
         if (!shown.finding.file_system_problem.empty()) return {directory.text, false, shown.finding.file_system_problem, {}};
+        if (ownership == ProjectOwnership::idmap && !shown.finding.mapping_problem.empty())
+            return {directory.text, false, shown.finding.mapping_problem, {}};
     }
     return {directory.text, true, root.path, root.where};
 }
@@ -137,7 +139,7 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
     explanation.account_exists = find_account(rules->agent_account).has_value();
     if (directory) {
         const auto finding = observer.resolve_directory(*directory, user);
-        explanation.directory = explain_directory(user, *rules, explanation.roots, finding, *directory);
+        explanation.directory = explain_directory(user, *rules, explanation.roots, finding, *directory, policy.projects.ownership);
     }
     return explanation;
 }

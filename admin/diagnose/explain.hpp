@@ -43,6 +43,10 @@ nlohmann::json to_json(const ExplainedEnvironment &environment);
 
 // --- The limits of a session, for pi-agentctl explain and check.
 
+// What the policy's hardening refuses and lets through; no text where it says nothing.
+std::string calls_text(const Policy &policy);
+nlohmann::json calls_json(const Policy &policy);
+
 struct ExplainedLimits {
     LimitsPolicy limits;
     std::vector<IdleLimit> idle; // on this host

@@ -204,6 +204,7 @@ std::string projects_text(const ProjectsPolicy &projects)
     text +=
         projects.scope == ProjectScope::root ? "all of the root that holds the directory" : "only the repository that holds the directory";
     text += projects.paths == ProjectPaths::host ? ", at its path on this host\n" : ", below ~/projects of the agent's home\n";
+    text += projects.ownership == ProjectOwnership::none ? "          the agent's account has its own rights there, and no others\n" : "";
     if (!projects.protect)
         text += "          read-only in it: what git executes, in the repository that holds the directory;\n"
                 "          while a session runs, git commands outside that write .git/config fail: \"Device or resource busy\"\n";
@@ -217,6 +218,7 @@ nlohmann::json projects_json(const ProjectsPolicy &projects)
 {
     return {{"paths", projects.paths == ProjectPaths::host ? "host" : "alias"},
             {"scope", projects.scope == ProjectScope::root ? "root" : "project"},
+            {"ownership", projects.ownership == ProjectOwnership::idmap ? "idmap" : "none"},
             {"protect", projects.protect ? nlohmann::json(texts_of(*projects.protect)) : nlohmann::json("default")},
             {"mask", texts_of(projects.mask)},
             {"aftermath", projects.aftermath}};
@@ -226,7 +228,7 @@ std::string box_text(const Explanation &explanation)
 {
     const auto &policy = explanation.policy;
     auto text = scratch_text(policy.scratch) + view_text(explanation) + projects_text(policy.projects) + to_text(explanation.toolchains) +
-                network_text(policy.network) + to_text(explanation.limits);
+                network_text(policy.network) + calls_text(policy) + to_text(explanation.limits);
     text += told_text(policy);
     for (const auto &missing : explanation.missing_tools)
         text += fmt::format("tools:    {}\n", name_package(missing));
@@ -284,6 +286,7 @@ nlohmann::json to_json(const Explanation &explanation)
     constexpr const char *modes[] = {"full", "loopback", "none", "list"};
     const auto &network = explanation.policy.network;
     json["network"] = {{"mode", modes[static_cast<int>(network.mode)]}, {"allowed", texts_of(network.allowed)}};
+    json["hardening"] = calls_json(explanation.policy);
     json["limits"] = to_json(explanation.limits);
     json["scratch"] = explanation.policy.scratch == ScratchKind::tmpfs ? "tmpfs" : "disk";
     if (has_unit(sandbox.method)) json["unit"] = {{"service", "pi-agent-ID.service"}, {"scope", "pi-agent-run-ID.scope"}};

@@ -45,6 +45,7 @@ void require_running(const AsRoot &root, const SandboxPolicy &sandbox)
     if (has_unit(sandbox.method)) systemd_features(SystemdBus::version_for_anybody());
     if (sandbox.method == SandboxMethod::bwrap) require_bwrap(root);
     if (sandbox.method == SandboxMethod::docker) require_docker(root, sandbox);
+    if (sandbox.method == SandboxMethod::podman) require_podman(root, sandbox);
 }
 
 } // namespace

@@ -36,12 +36,13 @@ Finding found_at(FdRef directory, std::string path)
     const auto mounts = list_mounts();
     const auto *mount = mount_that_holds(mounts, directory);
     std::string problem;
+    std::string mapping_problem;
     if (mount != nullptr) {
         problem = problem_of_file_system(path, mount->type).value_or("");
         // Of the file systems that kernels do not map, projects in containers are on this one. A start asks the kernel.
-        if (mount->type == "overlay") problem = problem_of_mapping(path, name_mount(mounts, directory));
+        if (mount->type == "overlay") mapping_problem = problem_of_mapping(path, name_mount(mounts, directory));
     }
-    return {Finding::Kind::usable, std::move(path), is_told ? facts.stx_mnt_id : 0, std::move(problem)};
+    return {Finding::Kind::usable, std::move(path), is_told ? facts.stx_mnt_id : 0, std::move(problem), std::move(mapping_problem)};
 }
 
 Finding find_root(const RootSpec &root, const Account &user)
@@ -73,7 +74,7 @@ std::vector<Finding> ask_in_child(const AsRoot &root, const Account &user, const
             const auto finding = question();
             Encoder answer;
             answer.number(finding.kind == Finding::Kind::usable ? 1 : 0).text(finding.text);
-            answer.number(finding.mount).text(finding.file_system_problem);
+            answer.number(finding.mount).text(finding.file_system_problem).text(finding.mapping_problem);
             send_answer(channel, answer.text(finding.danger).text(finding.remedy).bytes());
         }
     });
@@ -82,7 +83,8 @@ std::vector<Finding> ask_in_child(const AsRoot &root, const Account &user, const
         const auto packet = child.receive();
         Decoder answer(packet.bytes);
         const auto kind = answer.number() == 1 ? Finding::Kind::usable : Finding::Kind::unusable;
-        findings.push_back({kind, answer.text(), answer.number(), answer.text(), answer.text(), answer.text()}); // in this order
+        findings.push_back(
+            {kind, answer.text(), answer.number(), answer.text(), answer.text(), answer.text(), answer.text()}); // in this order
         answer.end();
     }
     return findings;

@@ -24,7 +24,7 @@ std::string options_of(const RenderPlan &plan, const EngineMount &mount)
 {
     std::string options = mount.read_only ? "ro" : "rw";
     options += ",bind,private,nosuid,nodev"; // bind: not what is mounted beneath
-    if (!mount.of_project) return options;
+    if (!mount.of_project || plan.policy.projects.ownership == ProjectOwnership::none) return options;
     const auto ids = [](std::uint32_t user, std::uint32_t agent) { return swapped_ids(user, agent, "{}-{}-{}", "#"); };
     return options + ",idmap=uids=" + ids(plan.user.uid.value(), plan.agent.uid.value()) +
            ";gids=" + ids(plan.user.gid.value(), plan.agent.gid.value());
@@ -102,7 +102,8 @@ std::string place_of(const RenderPlan &plan)
 
 std::string id_map_option(const RenderPlan &plan)
 {
-    return "X-mount.idmap=" + swapped_ids(plan.user.uid.value(), plan.agent.uid.value(), "u:{}:{}:{}", " ") + " " +
+    if (plan.policy.projects.ownership == ProjectOwnership::none) return "";
+    return ",X-mount.idmap=" + swapped_ids(plan.user.uid.value(), plan.agent.uid.value(), "u:{}:{}:{}", " ") + " " +
            swapped_ids(plan.user.gid.value(), plan.agent.gid.value(), "g:{}:{}:{}", " ");
 }
 
@@ -112,6 +113,7 @@ SandboxPlan sandbox_of(const RenderPlan &plan)
                         {}, plan.home,     {plan.place},   plan.policy.network, plan.policy.limits};
     // A rendered unit has no launcher that looks what confines a debugger there: an older systemd ignores PrivatePIDs=.
     sandbox.tracing = plan.policy.tracing == Tracing::always ? Tracing::always : Tracing::never;
+    sandbox.calls = plan.policy.calls;
     for (const auto &mount : mounts_of(plan)) {
         const std::string source = mount.of_project ? place_of(plan) + "/project" + mount.source.substr(plan.tree.size()) : mount.source;
         sandbox.binds.push_back({source, mount.target, mount.read_only});
@@ -160,7 +162,7 @@ std::string project_unit(const RenderPlan &plan, const std::string &place)
                        "[Service]\nType=oneshot\nRemainAfterExit=yes\nUMask=0022\n"
                        "ExecStart=/usr/bin/install -d -m 0700 {3} {0}\nExecStart=/usr/bin/mkdir -p {0}/root {0}/project\n"
                        "ExecStart=/usr/bin/mount --bind -o {1} {2} {0}/project\nExecStop=/usr/bin/umount {0}/project\n",
-                       place, exec_word("nosuid,nodev," + id_map_option(plan)), plan.tree, rendered_directory);
+                       place, exec_word("nosuid,nodev" + id_map_option(plan)), plan.tree, rendered_directory);
 }
 
 } // namespace

@@ -132,10 +132,17 @@ void add_limits(const RenderPlan &plan, Demands &demands)
         demands.add(limits.sessions->where, "limits.sessions", "nobody counts a user's sessions there", "leave it out", in_cluster);
 }
 
-void add_tracing(const RenderPlan &plan, Demands &demands)
+void add_hardening(const RenderPlan &plan, Demands &demands)
 {
     if (plan.policy.tracing == Tracing::always)
         demands.add(file_of(plan), "hardening.tracing", "what debuggers call is not in the profile", "leave it out", by_systemd);
+    const auto &calls = plan.policy.calls;
+    for (const auto &[key, list] : {std::pair("hardening.deny_system_calls", &calls.denied),
+                                    {"hardening.allow_system_calls", &calls.allowed},
+                                    {"hardening.address_families", &calls.families}})
+        for (const auto &name : *list)
+            demands.add(name.where, key, quote(name.path) + " is not in the profile", "leave it out, and change the profile yourself",
+                        by_systemd);
 }
 
 Position place_of(const EnvironmentPlaces &places, const std::string &name, const Position &otherwise)
@@ -216,7 +223,7 @@ const char *to_string(RenderTarget target)
 void require_honoured(RenderTarget target, const RenderPlan &plan)
 {
     Demands demands{target};
-    for (const auto add : {add_network, add_projects, add_agent, add_view, add_limits, add_environment, add_documents, add_tracing})
+    for (const auto add : {add_network, add_projects, add_agent, add_view, add_limits, add_environment, add_documents, add_hardening})
         add(plan, demands);
     demands.problems.throw_if_any();
     if (target == RenderTarget::slurm) return require_printable(plan.started); // quoted for a shell

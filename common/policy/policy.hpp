@@ -62,7 +62,7 @@ enum class SandboxMethod {
 
 struct SandboxPolicy {
     SandboxMethod method = SandboxMethod::systemd;
-    std::string image; // for docker only: the root directory below the view
+    std::string image; // for docker and podman: the root directory below the view; podman does without
     Position image_where;
     Position where;
 };
@@ -120,12 +120,23 @@ enum class ProjectPaths { host, alias };
 // Whether debuggers work on a session's own processes: where Landlock or a PID namespace confines them, everywhere, or nowhere.
 enum class Tracing : std::uint8_t { automatic, always, never };
 
+// What `hardening` says of system calls and sockets (common/policy/session_calls.hpp).
+struct CallsPolicy {
+    std::vector<PolicyPath> denied;   // names and @groups that fail in sessions, besides what always does
+    std::vector<PolicyPath> allowed;  // names that do not fail, of those that do otherwise
+    std::vector<PolicyPath> families; // kinds of sockets; all of them where it is empty
+};
+
 // What a session shows: the allowed root that holds the working directory, or only the repository in it that does.
 enum class ProjectScope { root, project };
+
+// Whose the files are that the agent makes in a project: its user's, by an id-mapped mount, or the agent's account's, as the kernel has it.
+enum class ProjectOwnership { idmap, none };
 
 struct ProjectsPolicy {
     ProjectPaths paths = ProjectPaths::host;
     ProjectScope scope = ProjectScope::root;
+    ProjectOwnership ownership = ProjectOwnership::idmap;
     std::optional<std::vector<PolicyPath>> protect; // read-only inside, relative to the repository; unset: what git executes
     std::vector<PolicyPath> mask;                   // unreadable inside: a pattern of a name, or with '/' of a path
     bool aftermath = true;                          // `pi` lists at the end what would run code outside later
@@ -184,6 +195,7 @@ struct Policy {
     ScratchKind scratch = ScratchKind::disk;
     LimitsPolicy limits;
     Tracing tracing = Tracing::automatic;
+    CallsPolicy calls;
     ToolchainsPolicy toolchains; // as read_toolchains (common/policy/policy_sections.hpp) leaves it; the loader puts the defaults there
     Environment env;             // managed
     EnvironmentPlaces env_where;

@@ -21,7 +21,7 @@ using Form = ValueForm;
 const auto &table()
 {
     static const PolicyKey keys[] = {
-        {"version", Form::version, "", "1", "The version of the policy language. Files in `policy.d` may leave it out.", "", "", "", true},
+        {"version", Form::version, "", "1", "The version of the policy language. Files in `policy.d` may leave it out.", "", "", true},
         {"agent", Form::section, "", "{accounts: per-user}", "The agent's program, and the accounts that agents run as."},
         {"agent.binary", Form::line, "/usr/lib/pi-agent/agent/bin/pi", "/opt/pi/bin/pi",
          "Absolute path of the agent's program. `apply` closes its directory to everybody but agents."},
@@ -38,26 +38,26 @@ const auto &table()
         {"agent.state_dir", Form::line, default_state_dir, "/srv/agents",
          "Where the agents' homes are. Only root may be able to change its parents, and none is a symlink. After a change, "
          "`pi-agentctl state move` moves the homes.",
-         "", "", "concepts/home.md"},
+         "", "concepts/home.md"},
         {"wrapper", Form::section, "", "{enable: false}", "The command that users type."},
         {"wrapper.enable", Form::boolean, "true", "false",
          "`false` is the emergency stop: nobody can start the agent, and `apply` ends all sessions."},
         {"wrapper.command_name", Form::name, build::command_name, "agent",
-         "The name of the command that users type. `apply` puts another name beside `pi`, which stays.", "", "", "reference/apply.md"},
+         "The name of the command that users type. `apply` puts another name beside `pi`, which stays.", "", "reference/apply.md"},
         {"wrapper.hide_direct_binary", Form::boolean, "true", "false",
          "Whether `apply` keeps people from starting the agent's program without its sandbox."},
         {"wrapper.clipboard", Form::boolean, "true", "false",
          "Whether the agent can use the clipboard of its user's terminal (OSC 52), as its `/copy` does. `false` takes that out of what it "
          "shows."},
-        {"sandbox", Form::section, "", "{method: systemd}", "What confines the agent.", "", "", "platforms/methods.md"},
+        {"sandbox", Form::section, "", "{method: systemd}", "What confines the agent.", "", "platforms/methods.md"},
         {"sandbox.method", Form::choice, "systemd", "bwrap",
          "A hardened unit of systemd; bubblewrap, for hosts without systemd as process 1; a container of root's podman or docker; or "
          "nothing but an account of its own. pi-agent never uses another method in its place.",
          "systemd bwrap podman docker none"},
         {"sandbox.image", Form::line, "", "debian:12",
-         "An image on this host. The method `docker` requires it, and no other method takes it. Only its root directory is used. Programs, "
-         "libraries and everything else come from the host, and the image runs no program.",
-         "", "", "platforms/docker.md"},
+         "An image on this host. The method `docker` requires one, `podman` takes one, and no other method does. Only its root directory "
+         "is used. Programs, libraries and everything else come from the host, and the image runs no program.",
+         "", "platforms/docker.md"},
         {"users", Form::names, "", "{alice: {roots: [~/projects]}}",
          "The users who may start the agent, and where: accounts, and groups as `\"%group\"`. A user's own entry beats those of their "
          "groups. Without one, the entries of all their groups are joined."},
@@ -65,28 +65,30 @@ const auto &table()
         {"users.*.roots", Form::list, "", "[~/projects, /srv/shared/app]",
          "Directories in which they may start the agent, with everything below. `~` is their home. A home itself cannot be a root, nor can "
          "what holds credentials (`~/.ssh`, `~/.config` and others).",
-         "", "", "concepts/projects.md", true, 1},
+         "", "concepts/projects.md", true, 1},
         {"users.*.config", Form::line, ".pi/agent", ".config/pi",
-         "Their directory with the agent's configuration, absolute or relative to their home.", "", "", "concepts/config-sync.md"},
+         "Their directory with the agent's configuration, absolute or relative to their home.", "", "concepts/config-sync.md"},
         {"users.*.run_as", Form::name, "", "pi-agent-team", "The account that their agents run as, instead of the one that `agent` names."},
-        {"users.*.ssh", Form::section, "", "{key: .ssh/id_agent}", "A key for the agent's git.", "", "", "cookbook/git.md"},
+        {"users.*.ssh", Form::section, "", "{key: .ssh/id_agent}", "A key for the agent's git.", "", "cookbook/git.md"},
         {"users.*.ssh.key", Form::line, "", ".ssh/id_agent",
          "A file of theirs, absolute or relative to their home. The agent gets a copy, and the model can read it."},
-        {"users.*.signing", Form::section, "", "{key: .ssh/id_signing}", "A key that signs the agent's commits.", "", "",
+        {"users.*.signing", Form::section, "", "{key: .ssh/id_signing}", "A key that signs the agent's commits.", "",
          "concepts/git-identity.md"},
         {"users.*.signing.key", Form::line, "", ".ssh/id_signing",
          "An ssh key of theirs, absolute or relative to their home. The agent gets a copy, and the model can sign anything with it."},
         {"users.*.env", Form::names, "", "{EDITOR: nano}", "Variables for their agents. They win over `env`."},
         {"users.*.env.*", Form::text, "", "nano", "The value of one variable."},
-        {"projects", Form::section, "", "{scope: project}", "What of a user's projects a session sees.", "", "", "concepts/projects.md"},
+        {"projects", Form::section, "", "{scope: project}", "What of a user's projects a session sees.", "", "concepts/projects.md"},
         {"projects.paths", Form::choice, "host", "alias",
          "Where the project is in a session. `host`: at its path on the host. `alias`: below `~/projects` of the agent's home, so that no "
          "path names the user's home.",
          "host alias"},
         {"projects.scope", Form::choice, "root", "project",
          "What a session sees: the whole root that holds the working directory, or only the repository that does.", "root project"},
-        {"projects.ownership", Form::choice, "idmap", "idmap",
-         "How the files that the agent makes become the user's: by an id-mapped mount.", "idmap", "none"},
+        {"projects.ownership", Form::choice, "idmap", "none",
+         "Whose the files of a project are. `idmap`: what the agent makes belongs to the user, and it has the user's access there. `none`: "
+         "what it makes belongs to its own account, which needs access of its own.",
+         "idmap none", "concepts/ownership.md"},
         {"projects.protect", Form::choice_or_list, "default", "[.git/hooks, Makefile]",
          "What is read-only in a repository: what git executes (`default`), or these paths, relative to the repository. `[]` is nothing.",
          "default"},
@@ -94,7 +96,7 @@ const auto &table()
          "What a session cannot read: patterns of names anywhere in the project, or of paths where they have a `/`."},
         {"projects.aftermath", Form::boolean, "true", "false",
          "Whether `pi` lists at the end what the session left that runs code outside the sandbox."},
-        {"config", Form::section, "", "{classes: {sessions: never}}", "What of the user's config directory the agent gets.", "", "",
+        {"config", Form::section, "", "{classes: {sessions: never}}", "What of the user's config directory the agent gets.", "",
          "concepts/config-sync.md"},
         {"config.classes", Form::names, "", "{extensions/experimental: never}",
          "To whom a path of the config directory belongs, with everything below it."},
@@ -103,52 +105,50 @@ const auto &table()
          "until the agent changes something in it. `agent`: the agent's own. `never`: stays outside.",
          "mirror seed once agent never"},
         {"settings", Form::document, "{}", "{defaultProvider: local}", "Merged over everybody's settings.json. What is written here wins.",
-         "", "", "concepts/config-sync.md"},
-        {"models", Form::document, "{}", "{providers: {}}", "The same for models.json.", "", "", "concepts/config-sync.md"},
-        {"keybindings", Form::document, "{}", "{}", "The same for keybindings.json.", "", "", "concepts/config-sync.md"},
-        {"mcp", Form::document, "{}", "{mcpServers: {}}", "The same for mcp.json.", "", "", "concepts/config-sync.md"},
+         "", "concepts/config-sync.md"},
+        {"models", Form::document, "{}", "{providers: {}}", "The same for models.json.", "", "concepts/config-sync.md"},
+        {"keybindings", Form::document, "{}", "{}", "The same for keybindings.json.", "", "concepts/config-sync.md"},
+        {"mcp", Form::document, "{}", "{mcpServers: {}}", "The same for mcp.json.", "", "concepts/config-sync.md"},
         {"settings_lock", Form::boolean, "false", "true",
-         "Whether the agent's settings.json is read-only in a session. `/settings` then keeps nothing.", "", "", "concepts/config-sync.md"},
-        {"git_identity", Form::boolean, "true", "false", "Whether the agent's git has the user's name, address and settings.", "", "",
+         "Whether the agent's settings.json is read-only in a session. `/settings` then keeps nothing.", "", "concepts/config-sync.md"},
+        {"git_identity", Form::boolean, "true", "false", "Whether the agent's git has the user's name, address and settings.", "",
          "concepts/git-identity.md"},
-        {"box_notes", Form::boolean, "true", "false", "Whether the agent is told about its sandbox.", "", "", "concepts/agent-notes.md"},
+        {"box_notes", Form::boolean, "true", "false", "Whether the agent is told about its sandbox.", "", "concepts/agent-notes.md"},
         {"env", Form::names, "{}", "{PI_OFFLINE: '1'}",
-         "Variables for every agent. Everybody on the host can read the policy, so put no secrets here.", "", "",
-         "concepts/environment.md"},
+         "Variables for every agent. Everybody on the host can read the policy, so put no secrets here.", "", "concepts/environment.md"},
         {"env.*", Form::text, "", "'1'", "The value of one variable. Numbers and booleans need quotes."},
         {"env_files", Form::list, "[]", "[/etc/pi-agent/env]",
-         "Absolute paths of files with more variables for every agent, which only root can read. Secrets belong here.", "", "",
+         "Absolute paths of files with more variables for every agent, which only root can read. Secrets belong here.", "",
          "concepts/environment.md"},
         {"host_env_files", Form::list, "[.pi/agent/env]", "[]",
-         "Files with the user's own variables, absolute or relative to their home. All that the policy sets wins over them.", "", "",
+         "Files with the user's own variables, absolute or relative to their home. All that the policy sets wins over them.", "",
          "concepts/environment.md"},
         {"network", Form::choice_or_list, "full", "[127.0.0.0/8, 10.20.0.0/16]",
          "What a session reaches. `full`: all that the host reaches. `loopback`: the host's loopback alone. `none`: nothing but a loopback "
          "of its own. A list: exactly these ranges of addresses.",
-         "full loopback none", "", "concepts/network.md", false, 1},
-        {"toolchains", Form::section, "", "{caches: []}", "What else of the users' homes a session sees.", "", "",
-         "concepts/toolchains.md"},
+         "full loopback none", "concepts/network.md", false, 1},
+        {"toolchains", Form::section, "", "{caches: []}", "What else of the users' homes a session sees.", "", "concepts/toolchains.md"},
         {"toolchains.readable", Form::choice_or_list, "default", "[default, ~/.sdkman]",
          "Directories with programs, read-only in a session. `best_effort`, alone or in the list, leaves out what cannot be shown.",
          "default best_effort"},
         {"toolchains.caches", Form::choice_or_list, "default", "[]",
          "Directories with downloads. What a session changes there ends with it. `best_effort` as above.", "default best_effort"},
         {"view", Form::choice, "minimal", "host",
-         "What a session sees of the host: programs and a little of /etc, or all of /etc that is readable.", "minimal host", "",
+         "What a session sees of the host: programs and a little of /etc, or all of /etc that is readable.", "minimal host",
          "concepts/view.md"},
         {"view_paths", Form::list, "[]", "[/srv/toolchains]",
-         "Absolute paths that a session also sees, read-only. Only root may be able to write there.", "", "", "concepts/view.md"},
+         "Absolute paths that a session also sees, read-only. Only root may be able to write there.", "", "concepts/view.md"},
         {"path", Form::list, "[]", "[/usr/local/go/bin, /opt/tool/bin]",
          "Directories that come before the host's own in the agents' PATH: absolute paths of what a session sees (`/usr`, `/opt`, "
          "`view_paths`), which only root can change.",
-         "", "", "concepts/environment.md"},
+         "", "concepts/environment.md"},
         {"devices", Form::list, "[]", "[/dev/dri, /dev/kvm, nvidia]",
          "Device nodes below /dev, or directories of them, that sessions may read and write. `nvidia` is all devices of that driver. Only "
          "the method `systemd` can show them.",
-         "", "", "cookbook/devices.md"},
+         "", "cookbook/devices.md"},
         {"scratch", Form::choice, "disk", "tmpfs", "Where the temporary directory of a session is: on disk, or in memory.", "disk tmpfs",
-         "", "concepts/scratch.md"},
-        {"limits", Form::section, "", "{memory: 8G}", "What a session may take of the host.", "", "", "concepts/limits.md"},
+         "concepts/scratch.md"},
+        {"limits", Form::section, "", "{memory: 8G}", "What a session may take of the host.", "", "concepts/limits.md"},
         {"limits.memory", Form::amount, "80%", "8G", "Memory of a session: powers of 1024, or a share of the host's. At least 128M.",
          "K M G T %"},
         {"limits.tasks", Form::count, "4096", "2000", "Processes and threads of a session, 32 to 4194304."},
@@ -156,13 +156,21 @@ const auto &table()
         {"limits.runtime", Form::amount, "", "12h", "How long a session may last, 10s to 365d. Without the key there is no limit.",
          "s m h d"},
         {"limits.sessions", Form::count, "8", "2", "Sessions that one user may have at once, 1 to 64."},
-        {"hardening", Form::section, "", "{tracing: never}", "What else a session may do.", "", "", "platforms/kernels.md"},
+        {"hardening", Form::section, "", "{tracing: never}", "What else a session may do.", "", "platforms/kernels.md"},
         {"hardening.tracing", Form::choice, "auto", "never",
          "Whether debuggers (gdb, strace, LeakSanitizer) work in a session, on its own processes alone. `auto`: where Landlock or process "
          "numbers of its own keep them there.",
          "auto always never"},
-        {"hardening.deny_system_calls", Form::later, "", "", "Not supported yet."},
-        {"hardening.address_families", Form::later, "", "", "Not supported yet."},
+        {"hardening.deny_system_calls", Form::list, "[]", "['@memlock', memfd_create]",
+         "System calls that fail in sessions (EPERM), besides those that always do: names, and groups of systemd's such as `@memlock`.", "",
+         "reference/session-calls.md"},
+        {"hardening.allow_system_calls", Form::list, "[]", "[personality]",
+         "System calls that work in sessions though they fail otherwise: some of `mincore`, `name_to_handle_at`, `personality`, "
+         "`pkey_alloc`, `pkey_free`, `pkey_mprotect`.",
+         "", "reference/session-calls.md"},
+        {"hardening.address_families", Form::list, "[unix, inet, inet6, netlink]", "[unix, inet]",
+         "Kinds of sockets that sessions may make. Without `netlink`, programs cannot ask for interfaces and routes.", "",
+         "reference/session-calls.md", false, 1},
     };
     return keys;
 }
@@ -236,7 +244,7 @@ std::string form_text(const PolicyKey &key)
     case ValueForm::name:
         return "a name";
     case ValueForm::choice:
-        return words(key.choices) + (key.later.empty() ? "" : "; not yet: " + words(key.later));
+        return words(key.choices);
     case ValueForm::list:
         return "a list";
     case ValueForm::choice_or_list:
@@ -245,8 +253,6 @@ std::string form_text(const PolicyKey &key)
         return "a whole number with " + words(key.choices);
     case ValueForm::count:
         return "a whole number";
-    case ValueForm::later:
-        return "nothing yet";
     }
     return "";
 }

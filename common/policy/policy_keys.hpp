@@ -28,7 +28,6 @@ enum class ValueForm {
     choice_or_list, // one of `choices`, or a list of lines
     amount,         // digits and one of `choices`, the units
     count,          // a whole number
-    later,          // refused, whatever the value: its feature does not exist yet
 };
 
 // One key. Lists of words are separated by spaces; `standard` and `example` are YAML.
@@ -39,7 +38,6 @@ struct PolicyKey {
     std::string_view example;
     std::string_view meaning; // sentences, for people
     std::string_view choices = {};
-    std::string_view later = {};  // future choices, refused as not supported yet
     std::string_view page = {};   // below docs/, with more about it
     bool required = false;        // in its mapping
     std::size_t fewest_items = 0; // of a list

@@ -58,14 +58,29 @@ void check_image(const Policy &policy, Problems &problems)
 {
     if (problems.has("sandbox.method")) return; // what the image is for is not known
     const bool is_docker = policy.sandbox.method == SandboxMethod::docker;
+    const bool takes_one = is_docker || policy.sandbox.method == SandboxMethod::podman;
     const bool is_named = policy.sandbox.image_where.line > 0;
     if (is_docker && !is_named)
         problems.add(policy.sandbox.where, "sandbox.image", "is missing, and the method docker makes no container without one",
                      "name an image that is on this host");
-    if (!is_docker && is_named)
+    if (!takes_one && is_named)
         problems.add(policy.sandbox.image_where, "sandbox.image",
-                     std::string("is for the method docker alone, and the method is ") + to_string(policy.sandbox.method),
-                     "remove the key, or choose the method docker");
+                     std::string("is for the methods docker and podman, and the method is ") + to_string(policy.sandbox.method),
+                     "remove the key, or choose one of these methods");
+}
+
+// Under the method none nobody filters calls.
+void refuse_calls_without_filter(const Policy &policy, Problems &problems)
+{
+    if (policy.sandbox.method != SandboxMethod::none || problems.has("sandbox.method")) return;
+    const auto &calls = policy.calls;
+    for (const auto &[key, list] : {std::pair("hardening.deny_system_calls", &calls.denied),
+                                    {"hardening.allow_system_calls", &calls.allowed},
+                                    {"hardening.address_families", &calls.families}})
+        if (!list->empty())
+            problems.add(list->front().where, key,
+                         "sandbox.method none (" + to_string(policy.sandbox.where) + ") filters no system calls of a session",
+                         "remove the key, or use another method");
 }
 
 // Reports each key that the method cannot honour: nothing is ever dropped in silence.
@@ -77,6 +92,7 @@ void refuse_what_method_cannot(const Policy &policy, Problems &problems)
                      std::string("sandbox.method ") + to_string(policy.sandbox.method) + " (" + to_string(policy.sandbox.where) +
                          ") cannot choose the devices of a session",
                      "remove the key, or use the method systemd");
+    refuse_calls_without_filter(policy, problems);
     if (policy.sandbox.method != SandboxMethod::bwrap) return;
     const auto mode = policy.network.mode;
     if (mode == NetworkMode::loopback || mode == NetworkMode::listed)

@@ -4,6 +4,7 @@
 #include "common/base/build_settings.hpp"
 #include "common/policy/policy_env.hpp"
 #include "common/policy/policy_paths.hpp"
+#include "common/policy/session_calls.hpp"
 
 #include <fmt/format.h>
 
@@ -65,7 +66,7 @@ void read_sandbox(const PolicyValue &section, Policy &policy)
         if (is_image_name(*name))
             sandbox.image = *name;
         else
-            value.report("is not the name of an image", "write one as 'docker image ls' does, such as debian:12");
+            value.report("is not the name of an image", "write one as 'docker image ls' or 'podman image ls' does, such as debian:12");
     };
     read_section(section, {{"method", with_place(sandbox.where, into_choice(sandbox.method, SandboxMethod::systemd))},
                            {"image", with_place(sandbox.image_where, read_image)}});
@@ -73,10 +74,16 @@ void read_sandbox(const PolicyValue &section, Policy &policy)
 
 void read_hardening(const PolicyValue &section, Policy &policy)
 {
-    const Reader not_yet = [](const PolicyValue &value) { value.report("not supported yet", "remove it"); };
-    read_section(
-        section,
-        {{"tracing", into_choice(policy.tracing, Tracing::automatic)}, {"deny_system_calls", not_yet}, {"address_families", not_yet}});
+    auto &calls = policy.calls;
+    const auto read_families = [&](const PolicyValue &value) {
+        calls.families = read_paths(value, problem_of_address_family);
+        if (value.is(YamlNode::Kind::sequence) && value.node.items.empty())
+            value.report("is empty", "name at least one of unix, inet, inet6, netlink, or remove the key");
+    };
+    read_section(section, {{"tracing", into_choice(policy.tracing, Tracing::automatic)},
+                           {"deny_system_calls", into_paths(calls.denied, problem_of_denied_call)},
+                           {"allow_system_calls", into_paths(calls.allowed, problem_of_allowed_call)},
+                           {"address_families", read_families}});
 }
 
 void read_host_env_files(const PolicyValue &section, Policy &policy)

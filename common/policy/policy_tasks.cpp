@@ -22,7 +22,9 @@ constexpr PolicyTask task_table[] = {
     {"The command, and the emergency stop", "wrapper", "wrapper: {enable: false}    # then run: pi-agentctl apply\n"},
     {"What confines a session", "sandbox hardening",
      "sandbox: {method: bwrap}    # a container, for example\n"
-     "hardening: {tracing: never}\n"},
+     "hardening:\n"
+     "  tracing: never\n"
+     "  deny_system_calls: ['@memlock', memfd_create]\n"},
     {"What a session sees of a project", "projects",
      "projects:\n"
      "  scope: project            # the repository alone, not the whole root\n"

@@ -195,7 +195,7 @@ void read_projects(const PolicyValue &section, Policy &policy)
     };
     read_section(section, {{"paths", into_choice(projects.paths, ProjectPaths::host)},
                            {"scope", into_choice(projects.scope, ProjectScope::root)},
-                           {"ownership", read_choice},
+                           {"ownership", into_choice(projects.ownership, ProjectOwnership::idmap)},
                            {"protect", read_protect},
                            {"mask", into_paths(projects.mask, problem_of_project_path)},
                            {"aftermath", into(projects.aftermath, read_bool)}});

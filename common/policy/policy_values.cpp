@@ -195,19 +195,14 @@ std::optional<std::size_t> read_choice(const PolicyValue &value)
     if (value.entry == nullptr || value.entry->choices.empty())
         throw Failure(ExitStatus::internal, "the table of keys has no choices for " + value.key);
     const auto now = split(value.entry->choices, ' ');
-    const auto later = split(value.entry->later, ' ');
     const auto expected = fmt::format("{}{}", fmt::join(now, " or "), value.entry->form == ValueForm::choice_or_list ? ", or a list" : "");
     if (!value.means(ScalarMeaning::text)) return report_type(value, expected, "write one of them");
     const auto text = read_line(value);
     if (!text) return std::nullopt;
     const auto found = std::find(now.begin(), now.end(), *text);
     if (found != now.end()) return static_cast<std::size_t>(found - now.begin());
-    auto known = now;
-    known.insert(known.end(), later.begin(), later.end());
-    const auto hint = *text == "noop" ? std::string("; did you mean 'none'?") : did_you_mean(*text, known);
-    const bool will_be = has_word(value.entry->later, *text);
-    value.report(will_be ? "the value " + quote(*text) + " is not supported yet" : "unknown value " + quote(*text) + hint,
-                 "use " + expected);
+    const auto hint = *text == "noop" ? std::string("; did you mean 'none'?") : did_you_mean(*text, now);
+    value.report("unknown value " + quote(*text) + hint, "use " + expected);
     return std::nullopt;
 }
 

@@ -77,8 +77,8 @@
     default = null;
     example = "debian:12";
     description = ''
-      An image on this host. The method docker requires it, and no other method takes it. Only its root directory is used. Programs,
-      libraries and everything else come from the host, and the image runs no program.
+      An image on this host. The method docker requires one, podman takes one, and no other method does. Only its root directory is
+      used. Programs, libraries and everything else come from the host, and the image runs no program.
     '';
   }
 ]

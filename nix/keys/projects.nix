@@ -22,10 +22,13 @@
   {
     option = "projects.ownership";
     key = "projects.ownership";
-    type.oneOf = [ "idmap" ];
+    type.oneOf = [ "idmap" "none" ];
     default = "idmap";
-    example = "idmap";
-    description = "How the files that the agent makes become the user's: by an id-mapped mount.";
+    example = "none";
+    description = ''
+      Whose the files of a project are. `idmap`: what the agent makes belongs to the user, and it has the user's access there. `none`: what
+      it makes belongs to its own account, which needs access of its own (docs/concepts/ownership.md).
+    '';
   }
   {
     option = "projects.protect";

@@ -64,10 +64,21 @@
     key = "hardening.deny_system_calls";
     type = "list";
     default = [ ];
-    example = [ "memfd_create" "mlockall" ];
+    example = [ "@memlock" "memfd_create" ];
     description = ''
-      System calls that fail in sessions (EPERM), besides those that always do. Names as in `syscalls(2)`. Another
-      value is not supported yet, and is refused when the system is built.
+      System calls that fail in sessions (EPERM), besides those that always do: names, and groups of systemd's such as `@memlock`
+      (docs/reference/session-calls.md).
+    '';
+  }
+  {
+    option = "hardening.allowSystemCalls";
+    key = "hardening.allow_system_calls";
+    type = "list";
+    default = [ ];
+    example = [ "personality" ];
+    description = ''
+      System calls that work in sessions though they fail otherwise: some of `mincore`, `name_to_handle_at`, `personality`,
+      `pkey_alloc`, `pkey_free`, `pkey_mprotect`.
     '';
   }
   {
@@ -85,11 +96,11 @@
     option = "hardening.addressFamilies";
     key = "hardening.address_families";
     type = "list";
-    default = [ "unix" "inet" "inet6" ];
+    default = [ "unix" "inet" "inet6" "netlink" ];
     example = [ "unix" "inet" ];
     description = ''
-      Kinds of sockets that sessions may make: some of `unix`, `inet`, `inet6`. Another value is not supported yet, and is refused when
-      the system is built.
+      Kinds of sockets that sessions may make: some of `unix`, `inet`, `inet6`, `netlink`. Without `netlink`, programs cannot ask for
+      interfaces and routes.
     '';
   }
 ]

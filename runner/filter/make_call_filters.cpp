@@ -1,6 +1,8 @@
-// Runs once, when the product is built: writes the rules of call_rules.hpp as programs of the kernel's (seccomp(2)), as C++ for
-// runner/filter/seccomp_filter.cpp. libseccomp takes milliseconds for each, and no start has to wait for that.
+// Runs when the product is built: writes the rules of call_rules.hpp as programs of the kernel's (seccomp(2)), as C++ for
+// runner/filter/seccomp_filter.cpp. libseccomp takes milliseconds for each, and no start has to wait for that. With the argument "numbers",
+// it writes the numbers of the calls that a policy may name, for runner/filter/session_calls.cpp.
 #include "common/base/fd.hpp"
+#include "common/policy/session_calls.hpp"
 #include "runner/filter/call_names.hpp"
 #include "runner/filter/call_rules.hpp"
 
@@ -92,6 +94,12 @@ Filter root_calls_alone()
     return filter;
 }
 
+bool is_allowable(std::string_view name)
+{
+    return std::any_of(std::begin(allowable_calls), std::end(allowable_calls),
+                       [&](const AllowableCall &call) { return name == call.name; });
+}
+
 Filter allowed_calls_alone()
 {
     Filter filter = make_filter(SCMP_ACT_ERRNO(EPERM));
@@ -99,8 +107,12 @@ Filter allowed_calls_alone()
         allow(filter, name);
     for (const char *name : trace_calls)
         allow(filter, name);
+    for (const auto &call : allowable_calls) // the session's own filter refuses those that the policy does not name
+        allow(filter, call.name);
     add(filter, unknown_calls());
-    allow(filter, call_allowances());
+    std::vector<CallAllowance> allowances = call_allowances();
+    std::erase_if(allowances, [](const CallAllowance &one) { return is_allowable(one.name); }); // allowed whatever their arguments
+    allow(filter, allowances);
     return filter;
 }
 
@@ -145,11 +157,32 @@ void write(const char *name, const Filter &filter)
     if (count == 0 || count > BPF_MAXINSNS) throw std::runtime_error(std::string(name) + " has a length that no kernel takes");
 }
 
+void write_number(const char *name)
+{
+    const int number = seccomp_syscall_resolve_name(name);
+    if (number >= 0) std::printf("    {\"%s\", %d},\n", name, number); // a call that is unknown here is on no list, and so refused
+}
+
+void write_numbers()
+{
+    std::printf("constexpr CallNumber call_numbers[] = {\n");
+    for (const auto &call : deniable_calls)
+        write_number(call.name);
+    for (const auto &call : allowable_calls)
+        write_number(call.name);
+    write_number("socket");
+    std::printf("};\n");
+}
+
 } // namespace
 
-int main()
+int main(int count, char **arguments)
 {
     try {
+        if (count > 1 && std::string_view(arguments[1]) == "numbers") {
+            write_numbers();
+            return 0;
+        }
         // The kernel here may differ from the kernel that runs the filters.
         if (seccomp_api_set(level_with_notifications) != 0) throw std::runtime_error("this libseccomp knows no notifications");
         write("root_call_program", root_calls_alone());

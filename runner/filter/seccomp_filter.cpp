@@ -83,6 +83,14 @@ UniqueFd install_agent_call_filter(SetGidCalls set_gid)
     return {};
 }
 
+bool install_session_call_filter(const std::vector<sock_filter> &program) noexcept
+{
+    if (program.empty()) return true;
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): the kernel only reads it
+    const sock_fprog lines{static_cast<unsigned short>(program.size()), const_cast<sock_filter *>(program.data())};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &lines) == 0;
+}
+
 void install_mode_call_filter()
 {
     if (!defence_is_on("mode-call-filter")) return;

@@ -4,6 +4,9 @@
 
 #include "common/base/fd.hpp"
 #include "runner/filter/call_rules.hpp"
+#include "runner/filter/session_calls.hpp"
+
+#include <vector>
 
 namespace pi_agent {
 
@@ -25,6 +28,10 @@ void install_mode_call_filter();
 // Besides these, where only the agent's account would keep a debugger inside its session: refuses what debuggers do (trace_calls of
 // call_names.hpp). Throws Failure.
 void refuse_tracing();
+
+// What this policy refuses besides, and what it does not let through (runner/filter/session_calls.hpp): for a process that becomes the
+// agent next. Nothing for an empty program. False, with errno, where the kernel does not take it.
+bool install_session_call_filter(const std::vector<sock_filter> &program) noexcept;
 
 // What a process of root's may still call once its session is prepared (runner/root/confined/root_confinement.hpp). For this process, all
 // its threads, and what it forks. Throws Failure.

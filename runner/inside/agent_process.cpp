@@ -6,10 +6,12 @@
 #include "common/base/request.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
+#include "runner/filter/seccomp_filter.hpp"
 #include "runner/inside/landlock.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -122,10 +124,8 @@ bool limit_open_files(std::uint64_t wanted)
     return setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-} // namespace
-
 // Exceptions may hold any bytes of a name: the runner escapes what it receives (runner/root/confined/supervise.cpp).
-void enter_working_directory(const LaunchRecord &record)
+void enter_directory(const LaunchRecord &record)
 {
     UniqueFd current = open_or_throw("opening the project " + record.project, record.project, O_PATH | O_DIRECTORY | O_NOFOLLOW);
     // Step by step: a unit's RestrictSUIDSGID=, under method none, answers ENOSYS to openat2(2), which could do it in one call.
@@ -139,7 +139,21 @@ void enter_working_directory(const LaunchRecord &record)
     if (facts.st_ino != record.cwd_inode && defence_is_on("cwd-inode"))
         throw Failure(FailureKind::directory,
                       "denied: the working directory was replaced while the session was being prepared; cd to it again");
-    if (fchdir(current.get()) != 0) throw_errno("entering the working directory");
+    if (fchdir(current.get()) != 0) throw_errno("entering the working directory " + record.below + " in " + record.project);
+}
+
+} // namespace
+
+void enter_working_directory(const LaunchRecord &record)
+{
+    try {
+        enter_directory(record);
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != EACCES) throw;
+        throw Failure(FailureKind::directory, std::string(failure.what()) +
+                                                  "; the agent's account may not enter it: where the policy says projects.ownership: none, "
+                                                  "that account needs access of its own (docs/concepts/ownership.md)");
+    }
 }
 
 void require_mount_points(const LaunchRecord &record)
@@ -162,7 +176,7 @@ void take_terminal(const ReceivedLaunch &launch)
     if (ioctl(launch.terminal.get(), TIOCSCTTY, 0) != 0) throw_errno("taking the session's terminal");
 }
 
-pid_t start_agent(const ReceivedLaunch &launch)
+pid_t start_agent(const ReceivedLaunch &launch, const std::vector<sock_filter> &calls)
 {
     const std::vector<char *> arguments = exec_pointers(launch.record.arguments);
     const std::vector<char *> environment = exec_pointers(launch.record.environment);
@@ -178,11 +192,11 @@ pid_t start_agent(const ReceivedLaunch &launch)
                               place_descriptors({launch.stdio[0].get(), launch.stdio[1].get(), launch.stdio[2].get(), to_parent.get()}) &&
                               fcntl(report_fd, F_SETFD, FD_CLOEXEC) == 0 && close_range(report_fd + 1, ~0U, 0) == 0 &&
                               limit_open_files(launch.record.open_files);
-        if (is_ready) {
-            umask(launch.record.umask); // files in a shared project get the modes that the user's own files get
-            execve(launch.record.binary.c_str(), arguments.data(), environment.data());
-        }
-        const int problem = errno;
+        if (is_ready) umask(launch.record.umask); // files in a shared project get the modes that the user's own files get
+        // Last: the policy may refuse calls that are made above.
+        const bool is_filtered = is_ready && install_session_call_filter(calls);
+        if (is_filtered) execve(launch.record.binary.c_str(), arguments.data(), environment.data());
+        const int problem = is_filtered || !is_ready ? errno : -errno;
         if (write(is_ready ? report_fd : to_parent.get(), &problem, sizeof problem) != sizeof problem) _exit(126);
         _exit(127);
     }
@@ -195,6 +209,7 @@ pid_t start_agent(const ReceivedLaunch &launch)
     if (length == 0) return agent; // closed by a successful exec
     int status = 0;
     waitpid(agent, &status, 0);
+    if (problem < 0) throw SystemFailure(-problem, "refusing the system calls that the policy's hardening names");
     const char *remedy = problem == E2BIG
                              ? "; its arguments and variables are more than Linux takes (execve(2)): pass less, for example in a file"
                              : "; the policy's agent.binary must be an executable that the agent's group may run";

@@ -3,7 +3,9 @@
 
 #include "runner/wire/launch_record.hpp"
 
+#include <linux/filter.h>
 #include <sys/types.h>
+#include <vector>
 
 namespace pi_agent {
 
@@ -19,8 +21,9 @@ void enter_working_directory(const LaunchRecord &record);
 void take_terminal(const ReceivedLaunch &launch);
 
 // Starts the agent, in a process group of its own and in the background of its terminal, with exactly the three descriptors of `launch`.
-// Throws Failure when the binary cannot be run.
-pid_t start_agent(const ReceivedLaunch &launch);
+// `calls`: the filter of this session (runner/filter/session_calls.hpp), which this process itself stays out of. Throws Failure when the
+// binary cannot be run.
+pid_t start_agent(const ReceivedLaunch &launch, const std::vector<sock_filter> &calls = {});
 
 // Waits for `agent`, reaping whatever else is left to this process, passing on each signal that arrives over `control`, and telling there
 // when the agent was stopped.

@@ -4,6 +4,7 @@
 #include "common/host/namespaces.hpp"
 #include "runner/inside/landlock.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -203,11 +204,12 @@ int try_call(const std::array<long, 7> &call)
     return WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
 }
 
-void look_at_calls(Findings &findings)
+void look_at_calls(Findings &findings, const CanaryPlan &plan)
 {
     struct Row {
         const char *what;
         std::array<long, 7> call;
+        const char *name = ""; // of a call that the policy can allow
     };
     const long launcher = getppid();
     char seen = 0;
@@ -223,16 +225,17 @@ void look_at_calls(Findings &findings)
         {"pidfd_getfd", {SYS_pidfd_getfd, -1, -1, 0}},
         {"add_key", {SYS_add_key, -1, -1, -1, -1, -1}},
         {"keyctl", {SYS_keyctl, KEYCTL_GET_KEYRING_ID, -3, 1}},
-        {"name_to_handle_at", {SYS_name_to_handle_at, -1, -1, -1, -1, -1}},
+        {"name_to_handle_at", {SYS_name_to_handle_at, -1, -1, -1, -1, -1}, "name_to_handle_at"},
         {"a user namespace (unshare)", {SYS_unshare, CLONE_NEWUSER}},
         {"a user namespace (clone)", {SYS_clone, CLONE_NEWUSER | SIGCHLD}},
         {"a netlink socket for more than routes", {SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_KOBJECT_UEVENT}},
         {"a socket of another family", {SYS_socket, AF_VSOCK, SOCK_STREAM, 0}},
-        {"another personality", {SYS_personality, 0x0040000}},
+        {"another personality", {SYS_personality, 0x0040000}, "personality"},
         {"a key pressed for the terminal (TIOCSTI)", {SYS_ioctl, 0, TIOCSTI, 0}},
         {"openat2", {SYS_openat2, -1, -1, -1, -1}},
     }};
     for (const auto &row : rows) {
+        if (std::count(plan.allowed_calls.begin(), plan.allowed_calls.end(), row.name) != 0) continue;
         const int error = try_call(row.call);
         const bool is_refused = error == EPERM || error == ENOSYS || error == EAFNOSUPPORT || error == EPROTONOSUPPORT;
         findings.push_back({row.what, "refused", error == 0 ? "done" : word_for(error), is_refused});
@@ -263,7 +266,7 @@ std::vector<CanaryFinding> look_around(const CanaryPlan &plan)
     if (plan.confined) look_at_processes(findings);
     look_at_identity(findings);
     look_at_namespaces(findings, plan);
-    if (plan.confined) look_at_calls(findings);
+    if (plan.confined) look_at_calls(findings, plan);
     // A session goes without Landlock where this host lacks it (runner/inside/landlock.hpp): not a fault, but worth reporting.
     if (plan.confined) findings.push_back({"Landlock", landlock_is_there, landlock_here(), true});
     look_at_modes(findings, plan);

@@ -69,7 +69,11 @@ std::string box_notes(const BoxFacts &facts)
     std::vector<std::string> others = facts.read_only;
     const auto is_git = [](const std::string &path) { return path.find(".git/") != std::string::npos; };
     const bool has_git = std::erase_if(others, is_git) > 0;
-    add("You are the account `" + facts.account + "`. Files that you make in the project belong to the user.");
+    add("You are the account `" + facts.account + "`. " +
+        (facts.owned_by_user
+             ? "Files that you make in the project belong to the user."
+             : "Files that you make in the project belong to this account, and the user can change them only as far as their "
+               "modes allow. The user's files are open to you as far as theirs allow."));
     add("You can write to the project `" + escape_for_display(facts.project) + "`, to your home `" + facts.home +
         "` (kept) and to /tmp and /var/tmp (yours alone, " +
         (facts.scratch == ScratchKind::tmpfs ? std::string("in memory, at most ") + scratch_memory_share + " of the host's, " : "") +
@@ -93,9 +97,11 @@ std::string box_notes(const BoxFacts &facts)
     add("Some files of the project cannot be read (permission denied): the administrator keeps them from you.", facts.masked);
     add("Network: " + network_line(facts.network));
     add("`sudo` gives no rights: it runs the command as you. System packages cannot be installed.");
-    add("These fail, and nothing that you do fixes it: set-id bits on files (`u+s`, `g+s`), other owners, groups that are not the "
-        "directory's, core files, `perf`, and `setarch -R`.",
+    add(std::string("These fail, and nothing that you do fixes it: set-id bits on files (`u+s`, `g+s`), other owners, groups that are not "
+                    "the directory's, core files") +
+            (facts.sets_personality ? " and `perf`." : ", `perf`, and `setarch -R`."),
         facts.confined);
+    add("The administrator refuses these system calls (EPERM): " + names_of(facts.denied_calls) + ".", !facts.denied_calls.empty());
     add("There is no bus: `systemctl` and `journalctl` fail. Start servers as plain processes; they end with the session.", facts.confined);
     add("Commits are not signed, unless the administrator gave you a key: no passphrase or key of the user's is here.", facts.confined);
     add("The user's dotfiles and most variables of the user's shell are not here, and of the user's git settings nothing that starts a "

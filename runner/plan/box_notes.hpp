@@ -21,10 +21,13 @@ struct BoxFacts {
     std::vector<std::string> toolchains = {}; // of the user's, read-only: paths as the agent sees them; any bytes
     std::vector<std::string> caches = {};     // copies of the user's, whose changes are not kept: likewise
     LimitsPolicy limits = {};
-    bool limited = true;   // the sandbox holds the session to limits at all
-    bool confined = true;  // there is a sandbox
-    bool knows_ids = true; // it knows the ids of other accounts and groups, to keep them in access control lists
-    bool traces = true;    // debuggers work, where the host can keep them in the session
+    bool limited = true;                        // the sandbox holds the session to limits at all
+    bool confined = true;                       // there is a sandbox
+    bool knows_ids = true;                      // it knows the ids of other accounts and groups, to keep them in access control lists
+    bool traces = true;                         // debuggers work, where the host can keep them in the session
+    bool owned_by_user = true;                  // what it makes in the project (projects.ownership)
+    std::vector<std::string> denied_calls = {}; // system calls that the policy refuses
+    bool sets_personality = false;              // the policy allows personality(2)
 };
 
 // What no policy changes, for `pi-agentctl explain`, which says how a session differs: words of the lines in the notes.

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::string_view namespace_prefix = "host-";
 constexpr const char *unconfined = "unconfined=";
+constexpr std::string_view allowed_call = "allowed-call";
 
 } // namespace
 
@@ -19,6 +20,8 @@ std::vector<std::string> canary_arguments(const CanaryPlan &plan)
     if (!plan.confined) arguments.emplace_back(unconfined);
     for (const auto &[kind, host] : plan.namespaces)
         arguments.push_back(std::string(namespace_prefix) + kind + "=" + host);
+    for (const auto &name : plan.allowed_calls)
+        arguments.push_back(std::string(allowed_call) + "=" + name);
     return arguments;
 }
 
@@ -37,6 +40,8 @@ CanaryPlan parse_canary_arguments(const std::vector<std::string> &arguments)
             plan.user_home = value;
         else if (argument == unconfined)
             plan.confined = false;
+        else if (name == allowed_call)
+            plan.allowed_calls.push_back(value);
         else if (name.compare(0, namespace_prefix.size(), namespace_prefix) == 0)
             plan.namespaces[name.substr(namespace_prefix.size())] = value;
         else

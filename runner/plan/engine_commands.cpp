@@ -113,7 +113,7 @@ void add_docker_view(const SandboxPlan &plan, const DockerContainer &container, 
 }
 
 // podman sorts the mounts: a mount below another one comes after it. At a place that is listed here podman mounts nothing by itself.
-void add_podman_view(const SandboxPlan &plan, Options &options)
+void add_podman_view(const SandboxPlan &plan, const std::optional<PodmanImage> &image, Options &options)
 {
     add_empty_homes(",notmpcopyup", options);
     // podman 4.3 would leave it writable. Where one is named, podman leaves out what else it mounts there; the session's own terminals come
@@ -122,6 +122,9 @@ void add_podman_view(const SandboxPlan &plan, Options &options)
         {std::string("--mount=type=tmpfs,dst=/dev") + (options.is_on("read-only") ? ",ro=true" : "") + ",dev,nosuid,tmpfs-mode=0755"});
     options.add({"--mount=type=devpts,dst=/dev/pts",
                  std::string("--mount=type=tmpfs,dst=/dev/shm,tmpfs-mode=1777,notmpcopyup,tmpfs-size=") + shared_memory_bytes});
+    if (image)
+        for (const Bind &one : image->tree)
+            add_mount(one, options);
     add_mounts(plan.binds, options);
 }
 
@@ -190,15 +193,18 @@ std::vector<std::string> docker_command(const SandboxPlan &plan, const DockerCon
     return options.take();
 }
 
-std::vector<std::string> podman_command(const SandboxPlan &plan, const std::string &host_name)
+std::vector<std::string> podman_command(const SandboxPlan &plan, const std::string &host_name, const std::optional<PodmanImage> &image)
 {
     Options options("podman");
+    const std::string driver = image ? image->driver : "vfs";
     // Keeps everything below a directory that disappears with the unit's mount table, and reads only the settings given here: the host's
     // files may give every container mounts, variables and devices.
     const std::string top = podman_directory;
     options.add({"podman", "--root=" + top + "/root", "--runroot=" + top + "/run", "--tmpdir=" + top + "/tmp",
-                 "--network-config-dir=" + top + "/networks", "--storage-driver=vfs", "--events-backend=none", "--cgroup-manager=cgroupfs",
-                 "--log-level=error"});
+                 "--network-config-dir=" + top + "/networks", "--storage-driver=" + driver, "--events-backend=none",
+                 "--cgroup-manager=cgroupfs", "--log-level=error"});
+    // Root's images, which podman reads there and never writes (containers-storage.conf(5), additionalimagestores).
+    if (image) options.add({"--storage-opt=" + driver + ".imagestore=" + podman_images});
     options.add({std::string("--runtime=") + build::crun_path, std::string("--conmon=") + build::conmon_path, "--hooks-dir=" + top});
     options.add_if("no-default-mounts", {"--default-mounts-file=/dev/null"}); // the host's mounts.conf is for containers
     // The unit's control group serves as the container's, so the unit's limits apply.
@@ -210,8 +216,15 @@ std::vector<std::string> podman_command(const SandboxPlan &plan, const std::stri
     options.add({"--network=host", "--dns=none"});
     // The container itself adds nothing to /etc and the environment, and the limits of the unit hold (setrlimit(2)).
     options.add({"--passwd=false", "--no-hosts", "--http-proxy=false", "--ulimit=host"});
-    add_podman_view(plan, options);
-    options.add({"--rootfs", safe(plan.root_directory, options), build::exec_path, std::to_string(podman_control_fd)});
+    add_podman_view(plan, image, options);
+    const std::string control = std::to_string(podman_control_fd);
+    if (!image) {
+        options.add({"--rootfs", safe(plan.root_directory, options), build::exec_path, control});
+        return options.take();
+    }
+    // The image brings files alone: its variables would reach the launcher, and the agent could write to its volumes.
+    options.add_if("plain-image", {"--unsetenv-all", "--image-volume=ignore"});
+    options.add({"--no-healthcheck", std::string("--entrypoint=") + build::exec_path, safe(image->id, options), control});
     return options.take();
 }
 

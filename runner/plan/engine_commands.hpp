@@ -3,6 +3,10 @@
 
 #include "runner/plan/sandbox_plan.hpp"
 
+#include <optional>
+#include <string>
+#include <vector>
+
 namespace pi_agent {
 
 // The option for the container's host name. Throws Failure(unavailable) where an engine accepts no name with the host's characters.
@@ -36,8 +40,19 @@ std::vector<std::string> docker_command(const SandboxPlan &plan, const DockerCon
 constexpr const char *podman_directory = "/run/pi-agent/podman";
 constexpr int podman_control_fd = 3; // where the launcher finds its control socket inside
 
-// argv of podman; throws as docker_command() does. `host_name` is as the kernel reports it.
-std::vector<std::string> podman_command(const SandboxPlan &plan, const std::string &host_name);
+// The image of root's whose root directory is below the view, where the policy names one.
+struct PodmanImage {
+    std::string id;              // 64 digits: a name could mean another one by now
+    std::string driver;          // of the store that holds it: "overlay" or "vfs"
+    std::vector<Bind> tree = {}; // the parts of the plan's root directory that are shown over the image's
+};
+
+constexpr const char *podman_images = "/var/lib/containers/storage"; // of root's podman, where nothing says otherwise
+
+// argv of podman; throws as docker_command() does. `host_name` is as the kernel reports it. Without an image, the plan's root directory is
+// the container's.
+std::vector<std::string> podman_command(const SandboxPlan &plan, const std::string &host_name,
+                                        const std::optional<PodmanImage> &image = std::nullopt);
 
 // --- A session's plan as bubblewrap's arguments (bwrap(1)).
 

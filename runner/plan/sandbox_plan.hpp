@@ -32,6 +32,7 @@ struct SandboxPlan {
     NetworkPolicy network;
     LimitsPolicy limits = {};
     Tracing tracing = Tracing::automatic;
+    CallsPolicy calls = {};
     std::vector<std::string> devices = {};    // nodes of the host
     std::vector<std::string> late_files = {}; // of the root directory, outside of its binds: written once the sandbox is being built
 };

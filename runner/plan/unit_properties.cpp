@@ -3,12 +3,14 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"
+#include "common/policy/session_calls.hpp"
 #include "runner/filter/call_names.hpp"
 #include "runner/plan/engine_commands.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>
 #include <csignal>
+#include <iterator>
 
 namespace pi_agent {
 
@@ -60,8 +62,9 @@ void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &propertie
     if (limits.runtime) properties.push_back({"RuntimeMaxUSec", limits.runtime->amount * second});
 }
 
-// pi-agent-exec adds what needs arguments (runner/filter/call_rules.cpp), and refuses tracing where nothing keeps it in the session.
-void add_calls(Tracing tracing, std::vector<UnitProperty> &properties)
+// pi-agent-exec adds what needs arguments (runner/filter/call_rules.cpp), and refuses tracing where nothing keeps it in the session. It
+// also refuses what the policy does, because it makes some of these calls itself. A unit without it refuses them here.
+void add_calls(const SandboxPlan &plan, Filters filters, std::vector<UnitProperty> &properties)
 {
     NameFilter granted{true, {"@system-service", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp"}};
     // @system-service allows these: io_uring goes around filters and RestrictAddressFamilies, the others reach into other processes,
@@ -69,11 +72,33 @@ void add_calls(Tracing tracing, std::vector<UnitProperty> &properties)
     NameFilter not_granted{false,
                            {"io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "pidfd_getfd", "add_key", "request_key",
                             "keyctl", "name_to_handle_at", "open_by_handle_at"}};
-    auto &with_tracing = tracing == Tracing::never ? not_granted : granted;
+    auto &with_tracing = plan.tracing == Tracing::never ? not_granted : granted;
     with_tracing.names.insert(with_tracing.names.end(), std::begin(trace_calls), std::end(trace_calls));
+    for (const std::string &name : allowed_calls_of(plan.calls)) {
+        granted.names.push_back(name);
+        std::erase(not_granted.names, name);
+    }
+    if (filters == Filters::of_the_unit)
+        for (const std::string &name : denied_calls_of(plan.calls))
+            not_granted.names.push_back(name);
     properties.push_back({"SystemCallFilter", granted});
     properties.push_back({"SystemCallFilter", not_granted});
     properties.push_back({"SystemCallErrorNumber", SignedNumber{EPERM}}); // systemd's default is to kill
+}
+
+// The launcher needs sockets itself, and its filters narrow them to the policy's.
+NameFilter families_of(const SandboxPlan &plan, Filters filters)
+{
+    if (filters == Filters::of_the_launcher_too)
+        return {true, {"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"}}; // only one protocol of the last: runner/filter/call_rules.cpp
+    NameFilter families{true, {}};
+    const unsigned chosen = address_families_of(plan.calls);
+    // In the order of address_families. Not AF_NETLINK: a unit cannot let one protocol pass alone.
+    constexpr const char *names[] = {"AF_UNIX", "AF_INET", "AF_INET6"};
+    for (std::size_t index = 0; index < std::size(names); ++index)
+        if ((chosen & (1U << index)) != 0) families.names.emplace_back(names[index]);
+    if (families.names.empty()) families.names.emplace_back("none"); // an empty list would allow all of them
+    return families;
 }
 
 // What every session's unit has, whatever runs in it: its end, its network and its limits. Adds `more`.
@@ -218,9 +243,6 @@ std::vector<UnitProperty> docker_service_properties(const SandboxPlan &plan)
 
 std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features, Filters filters)
 {
-    NameFilter families{true, {"AF_UNIX", "AF_INET", "AF_INET6"}};
-    // The launcher's filter allows only one protocol of these (runner/filter/call_rules.cpp).
-    if (filters == Filters::of_the_launcher_too) families.names.emplace_back("AF_NETLINK");
     std::vector<std::string> writable = {plan.home_path, "/tmp", "/var/tmp"};
     writable.insert(writable.end(), plan.writable_roots.begin(), plan.writable_roots.end());
     const std::vector<UnitProperty> confinement = {
@@ -246,13 +268,13 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
         {"ProtectHostname", true},
         {"RestrictNamespaces", std::uint64_t{0}},
         {"RestrictRealtime", true},
-        {"LockPersonality", true},
-        {"RestrictAddressFamilies", families},
+        {"LockPersonality", !is_allowed_call(plan.calls, "personality")},
+        {"RestrictAddressFamilies", families_of(plan, filters)},
         {"SystemCallArchitectures", std::vector<std::string>{"native"}},
     };
     std::vector<UnitProperty> properties = plain_service_properties(plan, features, filters);
     properties.insert(properties.end(), confinement.begin(), confinement.end());
-    add_calls(plan.tracing, properties);
+    add_calls(plan, filters, properties);
     if (!plan.devices.empty()) properties.push_back({"DeviceAllow", DeviceRules{plan.devices}});
     if (features.private_pids) properties.push_back({"PrivatePIDs", std::string("yes")});
     return properties;

@@ -113,6 +113,7 @@ struct FoundIdentity {
     std::vector<std::string> notices = {}; // of single files that were left out; git_notice_limit at most
     std::vector<std::string> once = {};    // what a session cannot do for this repository; as many
     GitSigning signing = GitSigning::none;
+    bool owns_repository = false; // the caller, of the session's
 
     static void fields(auto &archive, auto &self)
     {
@@ -130,6 +131,7 @@ struct FoundIdentity {
         archive.bounded(self.notices, git_notice_limit);
         archive.bounded(self.once, git_notice_limit);
         archive.bounded(self.signing, GitSigning::repositorys, not_gits);
+        archive(self.owns_repository);
         archive.require([&] { return self.is_small(); }, not_gits);
     }
 

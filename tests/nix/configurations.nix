@@ -44,13 +44,19 @@ in
   confined = with' {
     hostUsers = alice;
     network = "none";
-    projects = { paths = "alias"; scope = "project"; protect = [ ".git/hooks" "Makefile" ]; mask = [ ".env*" "deploy/keys" ]; aftermath = false; };
+    projects = { paths = "alias"; scope = "project"; ownership = "none"; protect = [ ".git/hooks" "Makefile" ]; mask = [ ".env*" "deploy/keys" ]; aftermath = false; };
     view = "host";
     viewPaths = [ "/srv/toolchains" ];
     path = [ "/srv/toolchains/bin" ];
     devices = [ "/dev/kvm" "nvidia" ];
     scratch = "tmpfs";
     wrapper.clipboard = false;
+    hardening = {
+      tracing = "never";
+      denySystemCalls = [ "@memlock" "memfd_create" ];
+      allowSystemCalls = [ "personality" ];
+      addressFamilies = [ "unix" "inet" ];
+    };
   };
   limited = with' { hostUsers = alice; limits = { memory = "8G"; tasks = 2000; cpu = "400%"; runtime = "12h"; sessions = 2; }; };
   toolchains = with' { hostUsers = alice; toolchains = { readable = [ "default" "~/.sdkman" ]; caches = "best_effort"; }; };

@@ -6,8 +6,6 @@ import pytest
 from evaluating import HERE, SOURCE, as_built, evaluate_modules, nix, read_yaml
 
 BY_HAND = {file.stem: file.read_text() for file in sorted((HERE / "policies").glob("*.yaml"))}
-# Keys that the policy refuses until they are there; the options are there already, and equal what was agreed.
-PENDING = {"not": {}}
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +36,6 @@ def leaves(schema, path=()):
             yield ".".join((*path, name)), below
 
 
-def supported(schema):
-    return {key: below for key, below in leaves(schema) if below.get("not") != PENDING["not"]}
-
-
 def type_in(schema):
     """What keys.nix says of a key whose schema this is."""
     if "enum" in schema:
@@ -60,18 +54,14 @@ def table(keys):
 
 def test_every_key_of_the_policy_is_an_option_and_no_option_is_anything_else(schema, keys, made):
     known = dict(leaves(schema))
-    pending = set(known) - set(supported(schema))
     ours = set(table(keys)) | made
     assert len(known) > 45 and len(ours) == len(table(keys)) + len(made)
-    assert ours == set(known)  # what is refused in words until it is supported has its option already
-    assert {"hardening.deny_system_calls", "hardening.address_families"} == pending
+    assert ours == set(known)
 
 
 def test_types_and_defaults_of_the_options_are_those_of_the_keys(schema, keys):
-    known = supported(schema)
+    known = dict(leaves(schema))
     for key, entry in table(keys).items():
-        if key not in known:  # pending
-            continue
         empties = {"list": [], "variables": {}, "document": {}}
         nothing = empties.get(entry["type"]) if isinstance(entry["type"], str) else {} if "valuesOf" in entry["type"] else None
         assert entry["type"] == type_in(known[key]), key
@@ -82,12 +72,9 @@ def test_types_and_defaults_of_the_options_are_those_of_the_keys(schema, keys):
         assert entry["default"] == known[key].get("default", nothing), key
 
 
-def test_the_product_takes_the_example_of_every_option(product, schema, keys):
-    known = supported(schema)
+def test_the_product_takes_the_example_of_every_option(product, keys):
     policies = {}
     for number, (key, entry) in enumerate(table(keys).items()):
-        if key not in known:
-            continue
         policy = {"version": 1, "agent": {"accounts": "shared"}, "users": {"alice": {"roots": ["~/projects"]}}}
         at, parts = policy, key.replace("*", "alice").split(".")
         for part in parts[:-1]:
@@ -96,7 +83,7 @@ def test_the_product_takes_the_example_of_every_option(product, schema, keys):
         if key.startswith("sandbox."):  # each says that the other is needed
             policy["sandbox"].update({"method": "docker"} if key == "sandbox.image" else {"image": "debian:12"} if entry["example"] == "docker" else {})
         policies[f"{number}_{key.replace('*', 'NAME')}"] = json.dumps(policy)
-    assert len(policies) == len(set(table(keys)) & set(known)) > 35
+    assert len(policies) == len(table(keys)) > 35
     assert {name: errors for name, errors in product.check(policies).items() if errors} == {}
 
 

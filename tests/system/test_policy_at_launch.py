@@ -33,7 +33,7 @@ BROKEN = [
     ("relative root", changed(ALICE, "    roots: [/srv/shared/app, projects]"), "projects]", ["roots[1]: 'projects' is not absolute"]),
     ("root with a line break", changed(ALICE, '    roots: ["/srv/a\\nb"]'), '"/srv', ["users.alice.roots[0]: holds a control character"]),
     ("root with a space", changed(ALICE, '    roots: ["/srv/a b"]'), '"/srv', ["users.alice.roots[0]", "holds a character other than"]),
-    ("later feature", PLAYING_POLICY + "projects: {ownership: none}\n", "none}", ["projects.ownership: ", "not supported yet"]),
+    ("a way out", PLAYING_POLICY + "hardening: {allow_system_calls: [mount]}\n", "mount", ["hardening.allow_system_calls[0]: 'mount' would change what"]),
     ("no such method", PLAYING_POLICY + "sandbox: {method: noop}\n", "noop", ["sandbox.method: unknown value 'noop'; did you mean 'none'?"]),
     ("not a boolean", PLAYING_POLICY + "wrapper: {enable: yes}\n", "yes}", ["wrapper.enable: must be true or false"]),
     ("another version", changed("version: 1", "version: 2"), "2", ["version: is 2, which is newer than this pi-agent"]),

@@ -11,7 +11,7 @@ from cache import SOURCE, node_modules
 
 # What a JSON Schema can say too: kinds of values, keys, choices, what is required, names. docs/reference/policy-files.md lists what it cannot.
 SHAPE = re.compile(
-    r"must be |unknown (?:key|value)|missing$|not supported yet$|the value .* is not supported yet$|has no roots$"
+    r"must be |unknown (?:key|value)|missing$|another value than |has no roots$"
     r"|is empty$|is nothing, |is an empty list$|.* is not a plain name$|is \d+, which is newer"
 )
 VALUES = [None, True, 5, 1.5, "word", "", [], ["word"], [5], {}, {"word": "word"}]

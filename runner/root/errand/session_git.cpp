@@ -11,6 +11,7 @@
 #include <array>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -37,14 +38,26 @@ RepositorySettings settings_of_repository(const OpenedProject &project)
     }
 }
 
+// As git looks at it (safe.directory in git-config(1)). In the child, with the caller's rights.
+bool owns_repository(const Account &account, const OpenedProject &project)
+{
+    if (!project.repository) return false;
+    const UniqueFd top = find_beneath(project.shown.directory, *project.repository, O_PATH | O_DIRECTORY);
+    const UniqueFd git = top ? find_beneath(top, ".git", O_PATH) : UniqueFd();
+    const auto is_own = [&](const UniqueFd &fd) { return fd && examine(fd, "looking at the repository").st_uid == account.uid.value(); };
+    return is_own(top) && is_own(git);
+}
+
 void read_identity(const AsUser &user, const Account &account, const OpenedProject &project, const AgentPlaces &agents, Deadline deadline,
                    FdRef channel)
 {
     fault_point("reading-git-id");
     const UniqueFd here = find_beneath(project.shown.directory, project.below, O_PATH | O_DIRECTORY);
     if (!here || fchdir(here.get()) != 0) throw_errno("entering the working directory");
-    send_long_answer(channel, encode(find_git_identity(user, UserPaths(agents), account.home, project.shown.path(), deadline,
-                                                       settings_of_repository(project))));
+    FoundIdentity found =
+        find_git_identity(user, UserPaths(agents), account.home, project.shown.path(), deadline, settings_of_repository(project));
+    found.owns_repository = owns_repository(account, project);
+    send_long_answer(channel, encode(found));
 }
 
 // Replaces all files there: the directory belongs to this session alone.
@@ -115,7 +128,8 @@ FoundIdentity GitIdentityReader::receive(const SessionWatch &watch)
     }
 }
 
-GitNotices GitIdentityReader::show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config, bool has_key)
+GitNotices GitIdentityReader::show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config, bool has_key,
+                                   const std::string &repository)
 {
     FoundIdentity found = child_ ? receive(watch) : FoundIdentity{{}, problem_};
     if (has_key)
@@ -123,6 +137,7 @@ GitNotices GitIdentityReader::show(const SessionDirectory &session, const Sessio
     else
         found.identity.signs_commits = found.identity.signs_tags = false;
     child_.reset();
+    if (!repository.empty() && found.owns_repository) found.identity.safe_directories.push_back(repository);
     session.make_directory("run/pi-agent");
     session.write_file("run/pi-agent/gitconfig", git_config_text("/etc/gitconfig", found.identity, config));
     write_copies(session, found.identity.files);

@@ -39,8 +39,10 @@ public:
     GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, const AgentPlaces &agents, bool wanted);
 
     // Waits for the child and writes what it found into the session's /run, as the configuration of its git. The agent cannot change that.
-    // `has_key`: commits are signed where the user's or the repository's settings ask for it.
-    GitNotices show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config, bool has_key);
+    // `has_key`: commits are signed where the user's or the repository's settings ask for it. `repository`: where
+    // the session has it and its owner is not mapped; git takes it for its own if it belongs to the caller. Otherwise empty.
+    GitNotices show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config, bool has_key,
+                    const std::string &repository = {});
 
 private:
     FoundIdentity receive(const SessionWatch &watch);

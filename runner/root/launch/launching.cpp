@@ -4,6 +4,7 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"
 #include "common/host/namespaces.hpp"
+#include "common/policy/session_calls.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/directory_modes.hpp"
 #include "runner/plan/canary_plan.hpp"
@@ -46,6 +47,7 @@ SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, c
         if (shown->by_group) add_group(*shown->by_group);
     std::for_each(devices.groups.begin(), devices.groups.end(), add_group);
     plan.tracing = entered.policy.tracing;
+    plan.calls = entered.policy.calls;
     plan.devices = devices.nodes;
     plan.late_files = {"/etc/hostname", "/etc/hosts", "/etc/resolv.conf"}; // docker would put its own files there
     if (entered.policy.box_notes) plan.late_files.emplace_back("/AGENTS.md");
@@ -70,10 +72,12 @@ void show_notes(const Entered &entered, const ProjectGuards &guards, const Opene
     const Policy &policy = entered.policy;
     const Sandbox &sandbox = *entered.sandbox;
     if (!policy.box_notes) return;
-    show_box_notes(session.directory, {session.project_path, session.state.home_path, entered.admission.agent.name, tree.covered,
-                                       policy.settings_lock, policy.network, policy.scratch, guards.read_only(), guards.has_masks(),
-                                       home.readable, home.caches, policy.limits, sandbox.has_limits(), sandbox.confines(),
-                                       sandbox.knows_other_ids(entered.admission.agent), policy.tracing != Tracing::never});
+    show_box_notes(session.directory,
+                   {session.project_path, session.state.home_path, entered.admission.agent.name, tree.covered, policy.settings_lock,
+                    policy.network, policy.scratch, guards.read_only(), guards.has_masks(), home.readable, home.caches, policy.limits,
+                    sandbox.has_limits(), sandbox.confines(), sandbox.knows_other_ids(entered.admission.agent),
+                    policy.tracing != Tracing::never, policy.projects.ownership == ProjectOwnership::idmap, denied_calls_of(policy.calls),
+                    is_allowed_call(policy.calls, "personality")});
 }
 
 void show_certificates(Entered &entered, const Heard &heard, const OpenedSession &session)
@@ -151,7 +155,10 @@ Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, B
         show_certificates(entered, heard, session);
         const bool has_key = show_keys(entered, heard, session);
         hand_files_over(entered, heard, session, view.tree);
-        take_git(entered, heard, session, git_identity.show(session.directory, session.watch, heard.guards.repository_config(), has_key));
+        const bool is_unmapped = entered.policy.projects.ownership == ProjectOwnership::none && heard.project.repository;
+        take_git(entered, heard, session,
+                 git_identity.show(session.directory, session.watch, heard.guards.repository_config(), has_key,
+                                   is_unmapped ? join_path(session.project_path, *heard.project.repository) : ""));
         return synced;
     } catch (...) {
         session.ending.end_after(std::current_exception());
@@ -188,7 +195,8 @@ std::vector<std::string> arguments_of(const Entered &entered, Heard &heard, cons
     if (heard.request.program != Program::canary) return std::move(heard.request.arguments);
     const Sandbox &sandbox = *entered.sandbox;
     return canary_arguments({join_path(session.project_path, heard.project.below), session.state.home_path, entered.caller.home,
-                             host_namespaces(sandbox.own_namespaces(entered.policy.network)), sandbox.confines()});
+                             host_namespaces(sandbox.own_namespaces(entered.policy.network)), sandbox.confines(),
+                             allowed_calls_of(entered.policy.calls)});
 }
 
 // Takes over what the caller's shell sets, as far as it holds inside.
@@ -235,6 +243,9 @@ LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &sessio
     record.restrictions = entered.sandbox->restrictions();
     record.mount_points = places_of(tree.late);
     record.tracing = entered.policy.tracing;
+    record.denied_calls = denied_calls_of(entered.policy.calls);
+    record.allowed_calls = allowed_calls_of(entered.policy.calls);
+    record.address_families = address_families_of(entered.policy.calls);
     if (const auto processes = namespace_of("self", "pid")) record.hosts_processes = processes->inode;
     record.has_mode_changer = record.restrictions != Restrictions::none; // otherwise systemd's filter refuses the bit
     return record;

@@ -63,6 +63,15 @@ OpenedProject hear_project(Receiver &receiver, const Entered &entered)
     return project;
 }
 
+// The caller makes that directory, so it belongs to the agent only where owners are mapped.
+std::string make_tmpdir(const Entered &entered, const OpenedProject &project, const Request &request)
+{
+    if (!request.tmpdir.empty() && entered.policy.projects.ownership == ProjectOwnership::none)
+        throw Failure(FailureKind::tmpdir, "--pi-agent-tmpdir makes a directory of yours, which the agent cannot use here: the policy says "
+                                           "projects.ownership: none; leave the option out, and the session has a directory of its own");
+    return ask_user_tmpdir(entered.root, entered.caller, project, request);
+}
+
 // Takes out the notices that are shown only once, without their marks.
 std::vector<std::string> take_told_once(std::vector<std::string> &notices)
 {
@@ -100,8 +109,8 @@ RootTree build_tree(Entered &entered, Heard &heard, OpenedSession &session)
         session.watch.check();
         entered.show("looking for what is protected and masked in the project");
     });
-    return build_root_tree(entered.root, session.directory, entered.admission.view, heard.project, paths, session.state, entered.caller,
-                           entered.admission.agent, session.locked_settings, heard.guards);
+    return build_root_tree(entered.root, session.directory, entered.admission.view, heard.project, entered.policy.projects, session.state,
+                           entered.caller, entered.admission.agent, session.locked_settings, heard.guards);
 }
 
 } // namespace
@@ -129,7 +138,7 @@ Heard::Heard(Entered &entered)
       request(hear_request(receiver, entered.record)), project(hear_project(receiver, entered)),
       home(receive_home([&] { return receiver.child().receive(); })),
       guards(entered.root, entered.caller, project, entered.policy.projects), agents(places_of_state(entered.policy, project.roots)),
-      tmpdir(ask_user_tmpdir(entered.root, entered.caller, project, request))
+      tmpdir(make_tmpdir(entered, project, request))
 {
 }
 

@@ -4,6 +4,7 @@
 #include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
+#include "runner/plan/engine_commands.hpp"
 #include "runner/plan/sandbox_plan.hpp"
 
 #include <nlohmann/json.hpp>
@@ -70,5 +71,17 @@ DockerHost require_docker(const AsRoot &root, const SandboxPolicy &policy);
 // The id in the daemon's description of an image. Throws Failure(unavailable) where the image brings more than files: the launcher, and the
 // agent, would get its variables and volumes.
 std::string require_plain_image(const nlohmann::json &description, const SandboxPolicy &policy);
+
+// The image that the policy names cannot be used: throws Failure(unavailable) with the policy's place.
+[[noreturn]] void refuse_image(const SandboxPolicy &policy, const std::string &reason);
+
+// --- Whether sandbox.method podman can work here, asked at every launch before anything is mounted.
+
+// The policy's image, if it names one. Throws Failure with the reason and the remedy: also where a program of podman's is missing.
+std::optional<PodmanImage> require_podman(const AsRoot &root, const SandboxPolicy &policy);
+
+// The id of the image that `name` means in podman's list of images (images.json of containers-storage); empty if it lacks that. A name
+// without a registry means one of this host's own (localhost), or one of docker.io, in this order.
+std::string find_podman_image(const nlohmann::json &list, const std::string &name);
 
 } // namespace pi_agent

@@ -75,12 +75,6 @@ void require_calls(const AsRoot &root)
 constexpr int daemon_patience_seconds = 10;
 constexpr std::size_t id_length = 64;
 
-[[noreturn]] void refuse(const SandboxPolicy &policy, const std::string &reason)
-{
-    throw Failure(FailureKind::sandbox_method,
-                  "the image " + policy.image + " of sandbox.image (" + to_string(policy.image_where) + ") " + reason);
-}
-
 std::string text_of(const nlohmann::json &object, const char *key)
 {
     const auto found = object.find(key);
@@ -98,6 +92,12 @@ void require_cgroupfs(const nlohmann::json &facts)
 }
 
 } // namespace
+
+void refuse_image(const SandboxPolicy &policy, const std::string &reason)
+{
+    throw Failure(FailureKind::sandbox_method,
+                  "the image " + policy.image + " of sandbox.image (" + to_string(policy.image_where) + ") " + reason);
+}
 
 void require_bwrap(const AsRoot &root)
 {
@@ -121,20 +121,21 @@ std::string require_plain_image(const nlohmann::json &description, const Sandbox
     std::string id = text_of(description, "Id");
     constexpr const char *prefix = "sha256:";
     if (id.compare(0, 7, prefix) != 0 || id.size() != 7 + id_length || id.find_first_not_of("0123456789abcdef", 7) != std::string::npos)
-        refuse(policy, "has no id, by the answer of docker's daemon");
+        refuse_image(policy, "has no id, by the answer of docker's daemon");
     if (!defence_is_on("docker:plain-image")) return id;
     const nlohmann::json config = description.value("Config", nlohmann::json::object());
     const nlohmann::json variables = config.is_object() ? config.value("Env", nlohmann::json()) : nlohmann::json();
     for (const auto &variable : variables) {
         const std::string text = variable.is_string() ? variable.get<std::string>() : "";
         if (text.compare(0, 5, "PATH=") != 0)
-            refuse(policy, "sets the variable " + escape_for_display(text.substr(0, text.find('='))) +
-                               ", which would reach the launcher too; use an image that sets no variables (docker import makes such)");
+            refuse_image(policy,
+                         "sets the variable " + escape_for_display(text.substr(0, text.find('='))) +
+                             ", which would reach the launcher too; use an image that sets no variables (docker import makes such)");
     }
     const nlohmann::json volumes = config.is_object() ? config.value("Volumes", nlohmann::json()) : nlohmann::json();
     if (!volumes.empty())
-        refuse(policy,
-               "declares volumes, which the agent would see beside its view; use an image without volumes (docker import makes such)");
+        refuse_image(
+            policy, "declares volumes, which the agent would see beside its view; use an image without volumes (docker import makes such)");
     return id;
 }
 
@@ -147,8 +148,8 @@ DockerHost require_docker(const AsRoot &root, const SandboxPolicy &policy)
     require_cgroupfs(ask_docker(root, "/info", deadline).body);
     const DockerAnswer image = ask_docker(root, "/images/" + policy.image + "/json", deadline);
     if (image.status == 404)
-        refuse(policy, "is not on this host, and a start pulls no image; the administrator runs: docker pull " + policy.image +
-                           " (or make it: docker import)");
+        refuse_image(policy, "is not on this host, and a start pulls no image; the administrator runs: docker pull " + policy.image +
+                                 " (or make it: docker import)");
     host.image = require_plain_image(image.body, policy);
     return host;
 }

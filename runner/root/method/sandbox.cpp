@@ -162,7 +162,7 @@ std::unique_ptr<Sandbox> make_sandbox(const AsRoot &root, const SandboxPolicy &p
     case SandboxMethod::bwrap:
         return std::make_unique<BwrapSandbox>(root, session_id, user);
     case SandboxMethod::podman:
-        return std::make_unique<PodmanSandbox>(root, session_id, user);
+        return std::make_unique<PodmanSandbox>(root, session_id, user, policy);
     case SandboxMethod::docker:
         return std::make_unique<DockerSandbox>(root, session_id, user, policy);
     }

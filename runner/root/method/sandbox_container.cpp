@@ -145,16 +145,21 @@ std::string ContainerSandbox::explain(const SandboxResult &result)
            escape_for_display(text.empty() ? result.result + ", status " + std::to_string(result.status) : text) + ")";
 }
 
-PodmanSandbox::PodmanSandbox(const AsRoot &root, std::string session_id, Uid user)
-    : ContainerSandbox(root, SandboxMethod::podman, std::move(session_id), user)
+PodmanSandbox::PodmanSandbox(const AsRoot &root, std::string session_id, Uid user, const SandboxPolicy &policy)
+    : ContainerSandbox(root, SandboxMethod::podman, std::move(session_id), user), image_(require_podman(root, policy))
 {
-    require_method_programs(SandboxMethod::podman);
 }
 
 void PodmanSandbox::start(const SandboxPlan &plan, FdRef launcher)
 {
     prepare(plan);
-    start_engine(plan, launcher, podman_command(plan, host_name()));
+    std::optional<PodmanImage> image = image_;
+    if (image) {
+        image->tree = show_tree(plan);
+        // podman's own file takes that place, as it does without an image (traits_of() in runner/root/method/sandbox.cpp).
+        std::erase_if(image->tree, [](const Bind &one) { return one.target == "/etc/hostname"; });
+    }
+    start_engine(plan, launcher, podman_command(plan, host_name(), image));
 }
 
 LaunchDoor::LaunchDoor(const std::string &session, FdRef launcher) : path_(session + door_inside)

@@ -91,13 +91,17 @@ private:
     bool gave_up_ = false;             // that time was over, and the engine was ended
 };
 
-// --- sandbox.method podman: root's podman, which makes one container around the session's view inside of the session's transient unit.
+// --- sandbox.method podman: root's podman, which makes one container around the session's view inside of the session's transient unit. Its
+// root directory is that view, or the root directory of an image that the policy names, with the view over it.
 
 class PodmanSandbox : public ContainerSandbox {
 public:
     // Throws Failure(unavailable), also where podman or what it needs is missing.
-    PodmanSandbox(const AsRoot &root, std::string session_id, Uid user);
+    PodmanSandbox(const AsRoot &root, std::string session_id, Uid user, const SandboxPolicy &policy);
     void start(const SandboxPlan &plan, FdRef launcher) override;
+
+private:
+    std::optional<PodmanImage> image_; // without its tree
 };
 
 // --- sandbox.method docker: a container of root's docker around the session's view, inside of the session's transient unit.

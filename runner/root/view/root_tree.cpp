@@ -28,11 +28,13 @@ constexpr std::array empty_directories = {
 // What ProtectHome= hides.
 constexpr std::array homes = {"/home", "/root", "/run/user"};
 
-DetachedMount clone_project(const AsRoot &root, const ShownTree &tree, const UniqueFd &map)
+// Without a map, files keep the owners that they have, and the agent the access of its own account.
+DetachedMount clone_project(const AsRoot &root, const ShownTree &tree, const UniqueFd *map)
 {
     try {
-        return clone_mount(root, tree.directory, Submounts::leave_out, MountAttributes{false, &map});
+        return clone_mount(root, tree.directory, Submounts::leave_out, MountAttributes{false, map});
     } catch (const SystemFailure &failure) {
+        if (map == nullptr) throw;
         const std::string of_what = "the file system of " + escape_for_display(tree.path()) + name_mount(list_mounts(), tree.directory);
         if (failure.error_number() == EPERM)
             throw Failure(FailureKind::file_system,
@@ -104,7 +106,7 @@ std::vector<std::string> cover_submounts(const AsRoot &root, const SessionDirect
 // Shows the writable trees at their places below allowed roots. Each root's trees are in a frame of its own, or without one where the tree
 // is the root. Returns what is hidden in the project itself.
 std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project,
-                                            const UniqueFd &map, std::vector<Frame> &frames, ProjectGuards &guards)
+                                            const UniqueFd *map, std::vector<Frame> &frames, ProjectGuards &guards)
 {
     std::map<std::string, std::vector<const ShownTree *>> by_root;
     for (const ShownTree *tree : project.trees())
@@ -132,7 +134,7 @@ std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDir
 
 // The project in the agent's home, on an existing directory. Mounts nothing where the agent exchanged it meanwhile.
 std::vector<std::string> show_in_home(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project,
-                                      const DetachedMount &home, const UniqueFd &map, ProjectGuards &guards)
+                                      const DetachedMount &home, const UniqueFd *map, ProjectGuards &guards)
 {
     const std::string inside = std::string(alias_directory) + "/" + alias_of(project.shown.path());
     const DetachedMount mount = clone_project(root, project.shown, map);
@@ -208,7 +210,7 @@ std::string problem_of_mapping(const std::string &path, const std::string &mount
 {
     return "the file system of " + escape_for_display(path) + mount_name +
            " does not support id-mapped mounts on this kernel, so the agent's files could not be made yours; move the project to ext4, xfs "
-           "or btrfs, or use a newer kernel";
+           "or btrfs, or use a newer kernel; the administrator can also do without, by 'projects: {ownership: none}'";
 }
 
 std::optional<std::string> problem_of_file_system(const std::string &path, const std::string &type)
@@ -219,9 +221,10 @@ std::optional<std::string> problem_of_file_system(const std::string &path, const
 }
 
 RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedProject &project,
-                         ProjectPaths paths, const StateDirectory &state, const Account &user, const Account &agent,
+                         const ProjectsPolicy &projects, const StateDirectory &state, const Account &user, const Account &agent,
                          const UniqueFd &locked_settings, ProjectGuards &guards)
 {
+    const ProjectPaths paths = projects.paths;
     RootTree tree;
     tree.path = session.path() + "/root";
     tree.project_path = place_of_project(project.shown, paths, state.home_path);
@@ -237,10 +240,12 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
     tree.devpts = make_terminals(root, tree.late);
     if (!defence_is_on("late-mounts")) tree.late.clear(); // a session with late mounts must find its own mount table
 
-    tree.id_map = make_id_map(root, user, agent);
+    tree.id_map = make_id_map(root, user, agent); // toolchains need it, whatever the ownership
+    const bool maps = projects.ownership == ProjectOwnership::idmap || !defence_is_on("unmapped-projects");
+    const UniqueFd *map = maps ? &tree.id_map : nullptr;
     std::vector<Frame> frames;
-    tree.covered = paths == ProjectPaths::host ? show_at_host_paths(root, session, project, tree.id_map, frames, guards)
-                                               : show_in_home(root, session, project, home, tree.id_map, guards);
+    tree.covered = paths == ProjectPaths::host ? show_at_host_paths(root, session, project, map, frames, guards)
+                                               : show_in_home(root, session, project, home, map, guards);
     for (const auto &frame : frames) {
         tree.writable_roots.push_back(frame.root_path);
         tree.project_points.push_back(session.path() + "/" + frame.name);

@@ -63,7 +63,7 @@ std::string problem_of_mapping(const std::string &path, const std::string &mount
 // `guards`: of the project. What they find is mounted over, and their results are known afterwards. `locked_settings`: what the agent gets
 // as its settings.json and cannot change, or none; the home must then have such a file.
 RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedProject &project,
-                         ProjectPaths paths, const StateDirectory &state, const Account &user, const Account &agent,
+                         const ProjectsPolicy &projects, const StateDirectory &state, const Account &user, const Account &agent,
                          const UniqueFd &locked_settings, ProjectGuards &guards);
 
 // Call it when the unit has ended: takes the project's mounts off the host. Protected paths are mount points there, which nobody can rename

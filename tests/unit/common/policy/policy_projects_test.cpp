@@ -29,6 +29,15 @@ std::vector<std::string> texts(const std::vector<PolicyPath> &paths)
 
 } // namespace
 
+TEST_CASE("the files of a project are the user's unless the policy says that nothing is mapped")
+{
+    CHECK(parse(head).projects.ownership == ProjectOwnership::idmap);
+    CHECK(projects_of("ownership: idmap").ownership == ProjectOwnership::idmap);
+    CHECK(projects_of("ownership: none").ownership == ProjectOwnership::none);
+    for (const std::string wrong : {"user", "None", "[none]", "false"})
+        CHECK_MESSAGE(contains(problems_of(head + "projects: {ownership: " + wrong + "}\n"), "p.yaml:3:23: projects.ownership: "), wrong);
+}
+
 TEST_CASE("a project is its whole root, at its own path, with git's executing paths protected, unless the policy says otherwise")
 {
     for (const auto &projects :

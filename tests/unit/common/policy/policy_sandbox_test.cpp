@@ -59,11 +59,14 @@ TEST_CASE("a container of podman's is in a unit, whose addresses systemd filters
         CHECK_MESSAGE(problems_with(std::string("sandbox: {method: podman}\nnetwork: ") + network + "\n").empty(), network);
 }
 
-TEST_CASE("docker needs an image, nothing else takes one, and its name is one")
+TEST_CASE("docker needs an image, podman takes one, nothing else does, and its name is one")
 {
     CHECK(contains(problems_with("sandbox: {method: docker}\n"), "sandbox.image: is missing"));
-    CHECK(contains(problems_with("sandbox: {image: debian}\n"), "sandbox.image: is for the method docker alone"));
-    CHECK(contains(problems_with("sandbox: {method: podman, image: debian}\n"), "sandbox.image"));
+    CHECK(problems_with("sandbox: {method: podman}\n").empty());
+    CHECK(parse(head + "sandbox: {method: podman, image: localhost/tools:1}\n").sandbox.image == "localhost/tools:1");
+    for (const std::string method : {"systemd", "bwrap", "none"})
+        CHECK(contains(problems_with("sandbox: {method: " + method + ", image: debian}\n"),
+                       "sandbox.image: is for the methods docker and podman, and the method is " + method));
     for (const auto *name : {"debian", "debian:12", "host.example:5000/a/b@sha256:0123"})
         CHECK_MESSAGE(parse(head + "sandbox: {method: docker, image: '" + name + "'}\n").sandbox.image == name, name);
     for (const auto *name : {"", "-v", "--privileged", "/etc", "a b", "a?b", "a/../b", "a%2f", "a\nb"})

@@ -47,6 +47,20 @@ TEST_CASE("limits that the policy says take the place of the defaults, and a san
     CHECK_FALSE(contains(box_notes(facts), "Limits"));
 }
 
+TEST_CASE("whose the files are is told, and which system calls the administrator refuses or lets through")
+{
+    BoxFacts facts = plain;
+    CHECK(contains(box_notes(facts), "Files that you make in the project belong to the user."));
+    CHECK(contains(box_notes(facts), "`perf`, and `setarch -R`."));
+    CHECK_FALSE(contains(box_notes(facts), "(EPERM)"));
+    facts.owned_by_user = false;
+    facts.denied_calls = {"mlock", "mlockall"};
+    facts.sets_personality = true;
+    CHECK(contains(box_notes(facts), "Files that you make in the project belong to this account"));
+    CHECK(contains(box_notes(facts), "core files and `perf`."));
+    CHECK(contains(box_notes(facts), "- The administrator refuses these system calls (EPERM): `mlock`, `mlockall`."));
+}
+
 TEST_CASE("a lock on the settings and hidden file systems are told")
 {
     BoxFacts facts = plain;

@@ -90,4 +90,22 @@ TEST_CASE("a path in which podman would find options of its own is refused")
     }
 }
 
+TEST_CASE("an image is named by its id, read from root's store, and gives the container its files alone")
+{
+    const std::string id(64, 'a');
+    const auto command =
+        podman_command(plan_for(NetworkMode::full), "host", PodmanImage{id, "overlay", {Bind{session + "/root/usr", "/usr", true}}});
+    for (const std::string &argument :
+         {std::string("--storage-driver=overlay"), "--storage-opt=overlay.imagestore=" + std::string(podman_images),
+          std::string("--unsetenv-all"), std::string("--image-volume=ignore"), std::string("--no-healthcheck"), std::string("--pull=never"),
+          std::string("--read-only"), std::string("--user=990:991"),
+          "--mount=type=bind,src=" + session + "/root/usr,dst=/usr,ro=true,bind-propagation=rprivate"})
+        CHECK_MESSAGE(has(command, argument), argument);
+    CHECK_FALSE(has(command, "--rootfs"));
+    REQUIRE(command.size() > 3);
+    CHECK(command[command.size() - 3].starts_with("--entrypoint=/"));
+    CHECK(command[command.size() - 2] == id);
+    CHECK(command.back() == std::to_string(podman_control_fd));
+}
+
 } // namespace podman_command_test

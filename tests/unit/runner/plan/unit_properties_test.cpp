@@ -363,6 +363,36 @@ TEST_CASE("what debuggers call is in the unit's list unless the policy refuses i
     }
 }
 
+TEST_CASE("what the policy allows is in the unit's list, and what it denies only where no launcher refuses it")
+{
+    SandboxPlan plan = plan_for("/srv/app");
+    plan.calls.denied = {{"@memlock", {}}};
+    plan.calls.allowed = {{"name_to_handle_at", {}}, {"personality", {}}, {"mincore", {}}};
+    plan.calls.families = {{"inet", {}}};
+    const auto has_name = [](const NameFilter &list, const std::string &name) {
+        return std::find(list.names.begin(), list.names.end(), name) != list.names.end();
+    };
+    for (const auto filters : {Filters::of_the_launcher_too, Filters::of_the_unit}) {
+        const bool alone = filters == Filters::of_the_unit;
+        const auto properties = service_properties(plan, SystemdFeatures{}, filters);
+        const auto values = values_of(properties, "SystemCallFilter");
+        REQUIRE(values.size() == 2);
+        for (const std::string name : {"name_to_handle_at", "personality", "mincore"}) {
+            CHECK_MESSAGE(has_name(std::get<NameFilter>(values[0]), name), name);
+            CHECK_MESSAGE(!has_name(std::get<NameFilter>(values[1]), name), name);
+        }
+        CHECK(has_name(std::get<NameFilter>(values[1]), "mlockall") == alone);
+        CHECK_FALSE(only<bool>(properties, "LockPersonality"));
+        const auto families = only<NameFilter>(properties, "RestrictAddressFamilies");
+        CHECK(families.names.size() == (alone ? 1U : 4U));
+        CHECK(has_name(families, "AF_INET"));
+    }
+    plan.calls.families = {{"netlink", {}}};
+    CHECK(only<NameFilter>(service_properties(plan, SystemdFeatures{}, Filters::of_the_unit), "RestrictAddressFamilies").names ==
+          std::vector<std::string>{"none"});
+    CHECK(only<bool>(service_properties(plan_for("/srv/app"), SystemdFeatures{}, Filters::of_the_launcher_too), "LockPersonality"));
+}
+
 TEST_CASE("the unit starts the launcher and runs nothing as root")
 {
     const auto properties = service_properties(plan_for("/srv/app"));

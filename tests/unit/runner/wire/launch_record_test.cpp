@@ -31,7 +31,7 @@ Encoder launch_of(std::uint64_t type, const OnTerminal &on_terminal = {})
     encoder.number(type).text("/bin/pi").texts({"pi"}).texts({}).text("/p").text("").number(7).number(077);
     for (const bool one : on_terminal)
         encoder.number(one ? 1 : 0);
-    encoder.number(0).texts({}).number(1024).number(0).number(0).number(0);
+    encoder.number(0).texts({}).number(1024).number(0).number(0).number(0).texts({}).texts({}).number(15);
     return encoder;
 }
 
@@ -51,7 +51,11 @@ TEST_CASE("a launch record arrives as it was sent, its standard descriptors in o
                               {"/home/alice/.nvm", "odd \n\xff"},
                               20000,
                               Tracing::always,
-                              4026531836};
+                              4026531836,
+                              false,
+                              {"mlock", "mlockall"},
+                              {"personality"},
+                              3};
     const auto stdio = three_files();
     auto [left, right] = make_channel();
     std::thread sending([&, channel = FdRef(left)] {
@@ -71,6 +75,9 @@ TEST_CASE("a launch record arrives as it was sent, its standard descriptors in o
     CHECK(launch.record.mount_points == record.mount_points);
     CHECK(launch.record.tracing == record.tracing);
     CHECK(launch.record.hosts_processes == record.hosts_processes);
+    CHECK(launch.record.denied_calls == record.denied_calls);
+    CHECK(launch.record.allowed_calls == record.allowed_calls);
+    CHECK(launch.record.address_families == record.address_families);
     CHECK_FALSE(launch.terminal.is_open());
     for (std::size_t index = 0; index < 3; ++index)
         CHECK(inode_of(launch.stdio[index]) == inode_of(stdio[index]));

@@ -1,0 +1,51 @@
+// The part of an explanation about system calls, debuggers and sockets: what the policy's hardening says.
+#include "admin/diagnose/explain.hpp"
+
+#include "common/policy/session_calls.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+namespace pi_agent {
+
+namespace {
+
+std::vector<std::string> words_of(const std::vector<PolicyPath> &list)
+{
+    std::vector<std::string> names;
+    for (const auto &one : list)
+        names.push_back(one.path);
+    return names;
+}
+
+// Their names are from the tables of common/policy/session_calls.hpp.
+std::string said_line(const char *label, const char *key, const std::vector<PolicyPath> &list)
+{
+    if (list.empty()) return "";
+    return fmt::format("{}{} (hardening.{}, {})\n", label, fmt::join(words_of(list), ", "), key, to_string(list.front().where));
+}
+
+} // namespace
+
+std::string calls_text(const Policy &policy)
+{
+    const auto &calls = policy.calls;
+    return said_line("calls:    refused besides: ", "deny_system_calls", calls.denied) +
+           said_line("calls:    not refused: ", "allow_system_calls", calls.allowed) +
+           said_line("sockets:  only ", "address_families", calls.families);
+}
+
+nlohmann::json calls_json(const Policy &policy)
+{
+    constexpr const char *tracing[] = {"auto", "always", "never"};
+    std::vector<std::string> families;
+    for (std::size_t index = 0; index < std::size(address_families); ++index)
+        if ((address_families_of(policy.calls) & (1U << index)) != 0) families.emplace_back(address_families[index]);
+    return {{"tracing", tracing[static_cast<int>(policy.tracing)]},
+            {"deny_system_calls", denied_calls_of(policy.calls)},
+            {"allow_system_calls", allowed_calls_of(policy.calls)},
+            {"address_families", families}};
+}
+
+} // namespace pi_agent

@@ -1,0 +1,89 @@
+// Which system calls a policy may refuse besides those that every session is refused, and which of these it may let through.
+#pragma once
+
+#include "common/policy/policy_paths.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pi_agent {
+
+struct CallsPolicy;
+
+// A call that a session makes unless the policy refuses it. Not in the table: what a program needs to begin, to end and to start others,
+// and what hardening.tracing decides about.
+struct DeniableCall {
+    const char *name;
+    const char *group; // of systemd-analyze(1) syscall-filter, as far as sessions make its calls; empty without one
+};
+
+// One name a line would be 150 of them.
+// clang-format off
+inline constexpr DeniableCall deniable_calls[] = {
+    {"io_cancel", "@aio"}, {"io_destroy", "@aio"}, {"io_getevents", "@aio"}, {"io_pgetevents", "@aio"}, {"io_setup", "@aio"},
+    {"io_submit", "@aio"},
+    {"chown", "@chown"}, {"fchown", "@chown"}, {"fchownat", "@chown"}, {"lchown", "@chown"},
+    {"mlock", "@memlock"}, {"mlock2", "@memlock"}, {"mlockall", "@memlock"}, {"munlock", "@memlock"}, {"munlockall", "@memlock"},
+    {"ioprio_set", "@resources"}, {"mbind", "@resources"}, {"migrate_pages", "@resources"}, {"move_pages", "@resources"},
+    {"sched_setaffinity", "@resources"}, {"sched_setattr", "@resources"}, {"sched_setparam", "@resources"},
+    {"sched_setscheduler", "@resources"}, {"set_mempolicy", "@resources"}, {"set_mempolicy_home_node", "@resources"},
+    {"setpriority", "@resources"}, {"setrlimit", "@resources"},
+    {"landlock_add_rule", "@sandbox"}, {"landlock_create_ruleset", "@sandbox"}, {"landlock_restrict_self", "@sandbox"},
+    {"seccomp", "@sandbox"},
+    {"setgid", "@setuid"}, {"setgroups", "@setuid"}, {"setregid", "@setuid"}, {"setresgid", "@setuid"}, {"setresuid", "@setuid"},
+    {"setreuid", "@setuid"}, {"setuid", "@setuid"},
+    {"fdatasync", "@sync"}, {"fsync", "@sync"}, {"msync", "@sync"}, {"sync", "@sync"}, {"sync_file_range", "@sync"}, {"syncfs", "@sync"},
+    {"alarm", "@timer"}, {"getitimer", "@timer"}, {"setitimer", "@timer"}, {"timer_create", "@timer"}, {"timer_delete", "@timer"},
+    {"timer_getoverrun", "@timer"}, {"timer_gettime", "@timer"}, {"timer_settime", "@timer"}, {"timerfd_create", "@timer"},
+    {"timerfd_gettime", "@timer"}, {"timerfd_settime", "@timer"}, {"times", "@timer"},
+    {"accept", ""}, {"accept4", ""}, {"bind", ""}, {"capget", ""}, {"capset", ""}, {"connect", ""}, {"copy_file_range", ""},
+    {"execveat", ""}, {"fadvise64", ""}, {"fallocate", ""}, {"fgetxattr", ""}, {"flistxattr", ""}, {"fremovexattr", ""},
+    {"fsetxattr", ""}, {"get_mempolicy", ""}, {"getxattr", ""}, {"getxattrat", ""}, {"inotify_add_watch", ""}, {"inotify_init", ""}, {"inotify_init1", ""},
+    {"inotify_rm_watch", ""}, {"ioprio_get", ""}, {"lgetxattr", ""}, {"link", ""}, {"linkat", ""}, {"listen", ""}, {"listxattr", ""}, {"listxattrat", ""},
+    {"llistxattr", ""}, {"lremovexattr", ""}, {"lsetxattr", ""}, {"membarrier", ""}, {"memfd_create", ""}, {"mknod", ""},
+    {"mknodat", ""}, {"mq_getsetattr", ""}, {"mq_notify", ""}, {"mq_open", ""}, {"mq_timedreceive", ""}, {"mq_timedsend", ""},
+    {"mq_unlink", ""}, {"msgctl", ""}, {"msgget", ""}, {"msgrcv", ""}, {"msgsnd", ""}, {"pidfd_open", ""}, {"pidfd_send_signal", ""},
+    {"process_madvise", ""}, {"readahead", ""}, {"recvmmsg", ""}, {"remap_file_pages", ""}, {"removexattr", ""}, {"removexattrat", ""},
+    {"rt_sigqueueinfo", ""}, {"rt_tgsigqueueinfo", ""}, {"semctl", ""}, {"semget", ""}, {"semop", ""}, {"semtimedop", ""},
+    {"sendfile", ""}, {"sendmmsg", ""}, {"setxattr", ""}, {"setxattrat", ""}, {"shmat", ""}, {"shmctl", ""}, {"shmdt", ""}, {"shmget", ""}, {"splice", ""},
+    {"symlink", ""}, {"symlinkat", ""}, {"sysinfo", ""}, {"tee", ""}, {"vmsplice", ""},
+};
+// clang-format on
+
+// Refused in every session unless the policy names them. A process does with them what it does to itself, and learns what it could learn
+// otherwise: none of them leads to another process, around the filters, or out of the view.
+enum class Refusal {
+    always, // by the launcher's own filter, whatever else filters calls
+    listed, // by what is on the list of calls: the unit's, or the launcher's
+};
+struct AllowableCall {
+    const char *name;
+    Refusal refusal;
+};
+inline constexpr AllowableCall allowable_calls[] = {
+    {"mincore", Refusal::listed},           // which pages of its own memory are in use
+    {"name_to_handle_at", Refusal::always}, // a file's number; nobody opens it by that, because open_by_handle_at(2) stays refused
+    {"personality", Refusal::listed},       // addresses that are not random: ThreadSanitizer, gdb, setarch(8)
+    {"pkey_alloc", Refusal::listed},        // keys of its own memory
+    {"pkey_free", Refusal::listed},         {"pkey_mprotect", Refusal::listed},
+};
+
+// Kinds of sockets, in the order of the bits of a set of them.
+inline constexpr std::string_view address_families[] = {"unix", "inet", "inet6", "netlink"};
+inline constexpr unsigned all_address_families = 0xF;
+
+// Rules for an element of hardening.deny_system_calls, allow_system_calls and address_families.
+std::optional<PathProblem> problem_of_denied_call(const std::string &name);
+std::optional<PathProblem> problem_of_allowed_call(const std::string &name);
+std::optional<PathProblem> problem_of_address_family(const std::string &name);
+
+// The names of the policy's lists, without its groups, sorted, each once.
+std::vector<std::string> denied_calls_of(const CallsPolicy &calls);
+std::vector<std::string> allowed_calls_of(const CallsPolicy &calls);
+bool is_allowed_call(const CallsPolicy &calls, std::string_view name);
+// As a set: the bit of each that the policy names.
+unsigned address_families_of(const CallsPolicy &calls);
+
+} // namespace pi_agent

@@ -1,0 +1,128 @@
+// Looks a policy's image up in the list that root's podman keeps of its images, without running podman.
+#include "runner/root/method/method_program.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/files.hpp"
+#include "common/base/text.hpp"
+#include "common/host/trusted_file.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <string_view>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t list_size_limit = std::size_t{16} << 20U; // bytes
+constexpr std::size_t digits_of_id = 64;
+constexpr std::string_view digest_prefix = "sha256:";
+
+bool is_id(std::string_view text)
+{
+    return text.size() == digits_of_id && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+// "host:5000/a/b", ":12" and "@sha256:…": the second begins after the last slash.
+struct ImageName {
+    std::string repository;
+    std::string tag;
+    std::string digest;
+};
+
+ImageName parse_image_name(const std::string &text)
+{
+    ImageName name;
+    const std::size_t at = text.find('@');
+    if (at != std::string::npos) name.digest = text.substr(at + 1);
+    const std::string rest = text.substr(0, at);
+    const std::size_t slash = rest.rfind('/');
+    const std::size_t colon = rest.find(':', slash == std::string::npos ? 0 : slash);
+    name.repository = rest.substr(0, colon);
+    if (colon != std::string::npos) name.tag = rest.substr(colon + 1);
+    return name;
+}
+
+// The repositories that it can mean, with their registry.
+std::vector<std::string> repositories_of(const std::string &repository)
+{
+    const std::size_t slash = repository.find('/');
+    const std::string first = repository.substr(0, slash);
+    if (slash != std::string::npos && (first == "localhost" || first.find_first_of(".:") != std::string::npos)) return {repository};
+    return {"localhost/" + repository, std::string("docker.io/") + (slash == std::string::npos ? "library/" : "") + repository};
+}
+
+std::string text_in(const nlohmann::json &object, const char *key)
+{
+    const auto found = object.find(key);
+    return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::vector<std::string> names_in_list(const nlohmann::json &image)
+{
+    std::vector<std::string> names;
+    const auto found = image.find("names");
+    if (found == image.end() || !found->is_array()) return names;
+    for (const auto &name : *found)
+        if (name.is_string()) names.push_back(name.get<std::string>());
+    return names;
+}
+
+// The list has an image's digest beside its names; a name has it too where the image was pulled by it.
+bool is_called(const nlohmann::json &image, const std::string &repository, const ImageName &wanted)
+{
+    const std::vector<std::string> names = names_in_list(image);
+    return std::any_of(names.begin(), names.end(), [&](const std::string &text) {
+        const ImageName name = parse_image_name(text);
+        if (name.repository != repository) return false;
+        if (!wanted.digest.empty()) return name.digest == wanted.digest || text_in(image, "digest") == wanted.digest;
+        return name.tag == (wanted.tag.empty() ? "latest" : wanted.tag);
+    });
+}
+
+// Nobody but root can change the list, and what is above it. Null where podman has no such list.
+nlohmann::json read_list(const std::string &driver, const SandboxPolicy &policy)
+{
+    const std::string path = std::string(podman_images) + "/" + driver + "-images/images.json";
+    try {
+        const UniqueFd file = open_trusted(path, O_RDONLY, "podman's list of images");
+        nlohmann::json list = nlohmann::json::parse(read_whole(file, list_size_limit, "podman's list of images"), nullptr, false);
+        if (!list.is_array()) refuse_image(policy, "cannot be looked up: " + path + " is not a list of podman's");
+        return list;
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() == ENOENT) return nullptr;
+        throw;
+    }
+}
+
+} // namespace
+
+std::string find_podman_image(const nlohmann::json &list, const std::string &name)
+{
+    std::string_view digits = name;
+    if (digits.starts_with(digest_prefix)) digits.remove_prefix(digest_prefix.size());
+    const ImageName wanted = parse_image_name(name);
+    const std::vector<std::string> repositories = is_id(digits) ? std::vector<std::string>{""} : repositories_of(wanted.repository);
+    for (const std::string &repository : repositories)
+        for (const auto &image : list) {
+            const std::string id = image.is_object() ? text_in(image, "id") : "";
+            if (is_id(id) && (repository.empty() ? id == digits : is_called(image, repository, wanted))) return id;
+        }
+    return "";
+}
+
+std::optional<PodmanImage> require_podman(const AsRoot & /*root*/, const SandboxPolicy &policy)
+{
+    require_method_programs(SandboxMethod::podman);
+    if (policy.image.empty()) return std::nullopt;
+    for (const char *driver : {"overlay", "vfs"}) {
+        const nlohmann::json list = read_list(driver, policy);
+        if (std::string id = find_podman_image(list, policy.image); !id.empty()) return PodmanImage{std::move(id), driver};
+    }
+    refuse_image(policy, std::string("is not among root's images in ") + podman_images +
+                             ", and a start pulls no image; the administrator runs as root: podman pull " + policy.image +
+                             " (or makes it: podman import)");
+}
+
+} // namespace pi_agent
