@@ -26,6 +26,10 @@ void install_mode_call_filter();
 // call_names.hpp). Throws Failure.
 void refuse_tracing();
 
+// Besides these, where a quota counts the agent's files: refuses what would take them out of their project (attribute_denials). Throws
+// Failure.
+void refuse_attributes();
+
 // What a process of root's may still call once its session is prepared (runner/root/confined/root_confinement.hpp). For this process, all
 // its threads, and what it forks. Throws Failure.
 void install_root_call_filter();

@@ -35,6 +35,7 @@ struct LaunchRecord {
     Tracing tracing = Tracing::never;
     std::uint64_t hosts_processes = 0; // the inode of the host's PID namespace: a process in another one sees none of the host's processes
     bool has_mode_changer = false;     // somebody outside gives directories the set-gid bit (wire/directory_mode.hpp)
+    bool keeps_project = false;        // the agent's files stay in their project of disk quotas (limits.disk)
 
     static void fields(auto &archive, auto &self)
     {
@@ -44,7 +45,7 @@ struct LaunchRecord {
         archive.bounded(self.restrictions, Restrictions::all, "the launch record has unknown restrictions");
         archive(self.mount_points, self.open_files);
         archive.bounded(self.tracing, Tracing::never, "the launch record has an unknown way of tracing");
-        archive(self.hosts_processes, self.has_mode_changer);
+        archive(self.hosts_processes, self.has_mode_changer, self.keeps_project);
     }
 };
 

@@ -116,6 +116,7 @@ const std::map<std::string, Show> &shown()
         {"path", [](const Policy &policy) { return paths(policy.path); }},
         {"hardening.tracing", [](const Policy &policy) { return std::to_string(static_cast<int>(policy.tracing)); }},
         {"devices", [](const Policy &policy) { return paths(policy.devices); }},
+        {"limits.disk_without_quota", [](const Policy &policy) { return std::to_string(static_cast<int>(policy.limits.without_quota)); }},
         {"scratch", [](const Policy &policy) { return std::string(policy.scratch == ScratchKind::disk ? "disk" : "tmpfs"); }},
     };
     return table;

@@ -51,7 +51,9 @@ TEST_CASE("a launch record arrives as it was sent, its standard descriptors in o
                               {"/home/alice/.nvm", "odd \n\xff"},
                               20000,
                               Tracing::always,
-                              4026531836};
+                              4026531836,
+                              false,
+                              true};
     const auto stdio = three_files();
     auto [left, right] = make_channel();
     std::thread sending([&, channel = FdRef(left)] {
@@ -71,6 +73,7 @@ TEST_CASE("a launch record arrives as it was sent, its standard descriptors in o
     CHECK(launch.record.mount_points == record.mount_points);
     CHECK(launch.record.tracing == record.tracing);
     CHECK(launch.record.hosts_processes == record.hosts_processes);
+    CHECK(launch.record.keeps_project == record.keeps_project);
     CHECK_FALSE(launch.terminal.is_open());
     for (std::size_t index = 0; index < 3; ++index)
         CHECK(inode_of(launch.stdio[index]) == inode_of(stdio[index]));
