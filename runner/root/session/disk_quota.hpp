@@ -20,7 +20,7 @@ struct DiskQuota {
 
 // What an administrator does about a file system without them.
 constexpr const char *quota_remedy =
-    "mount an ext4 (with the features 'project' and 'quota') or an XFS there, with the option 'prjquota' (docs/concepts/limits.md)";
+    "mount an ext4 (with the features 'project' and 'quota') or an XFS there, with the option 'prjquota' (docs/concepts/disk.md)";
 
 // The project of a user's agent: one number for each user, far from those that people, kubelet and container engines give out. Throws
 // Failure(unavailable) for the two users whose number would be none.
