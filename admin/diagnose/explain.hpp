@@ -58,7 +58,14 @@ nlohmann::json to_json(const ExplainedLimits &explained);
 // A limit of the policy that this host cannot enforce is a problem. A default that it cannot enforce is a line of the text.
 void check_limits(const Policy &policy, Problems &problems);
 std::string idle_defaults(const Policy &policy);
-// Why limits.disk holds nobody, though sessions start.
+
+// --- limits.disk, which a quota of the file system holds agents to, or nothing does.
+
+std::string find_disk_problem(const Policy &policy);
+std::string disk_text(const ExplainedLimits &explained); // lines of to_text
+// An error, where no session starts then.
+void check_disk_limit(const Policy &policy, Problems &problems);
+// What to tell, where sessions start nevertheless.
 std::optional<Diagnostic> idle_disk_limit(const Policy &policy);
 
 // --- What a session would see of its user's home, and which entries of the lists do not exist, for pi-agentctl explain.

@@ -13,7 +13,6 @@
 #include "runner/root/errand/session_git.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
-#include "runner/root/session/disk_quota.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -65,12 +64,6 @@ nlohmann::json limit_json(const std::optional<SaidLimit> &said, const nlohmann::
 {
     if (!said) return {{"value", otherwise}, {"where", nullptr}};
     return {{"value", said->text}, {"where", to_string(said->where)}};
-}
-
-const char *start_without_quota(WithoutQuota choice)
-{
-    if (choice == WithoutQuota::refuse) return "no start is possible: ";
-    return choice == WithoutQuota::measure ? "each start measures the home: " : "";
 }
 
 // No path is in both lists.
@@ -194,7 +187,7 @@ nlohmann::json to_json(const ExplainedEnvironment &environment)
 ExplainedLimits explain_limits(const Policy &policy)
 {
     return {policy.limits, idle_limits(policy.limits, host_controllers()), problem_of_share(policy.limits, host_memory()),
-            policy.limits.disk ? problem_of_disk_limit(policy) : ""};
+            find_disk_problem(policy)};
 }
 
 std::string to_text(const ExplainedLimits &explained)
@@ -205,9 +198,7 @@ std::string to_text(const ExplainedLimits &explained)
                                    said_or(said_memory(limits), default_memory + " of the host's (default)"),
                                    said_or(limits.tasks, fmt::format("{} (default)", session_tasks)), said_or(limits.cpu, "not limited"),
                                    said_or(limits.runtime, "not limited"), sessions);
-    if (limits.disk) text += fmt::format("          disk of a user's agent: {}\n", said_or(limits.disk, ""));
-    if (!explained.disk.empty())
-        text += fmt::format("          {}limits.disk is not enforced: {}\n", start_without_quota(limits.without_quota), explained.disk);
+    text += disk_text(explained);
     for (const auto &idle : explained.idle)
         text +=
             fmt::format("          {}{} is not enforced: {}\n", idle.said ? "no start is possible: " : "", to_string(idle), idle.reason);
@@ -240,18 +231,6 @@ void check_limits(const Policy &policy, Problems &problems)
         if (idle.said)
             problems.add(idle.said->where, idle.key, idle.said->text + " cannot be enforced on this host: " + idle.reason,
                          "or remove the key");
-    if (!explained.disk.empty() && policy.limits.without_quota == WithoutQuota::refuse)
-        problems.add(policy.limits.disk->where, "limits.disk",
-                     policy.limits.disk->text + " cannot be enforced on this host: " + explained.disk, "or remove the key");
-}
-
-std::optional<Diagnostic> idle_disk_limit(const Policy &policy)
-{
-    const auto &said = policy.limits.disk;
-    if (!said || policy.limits.without_quota == WithoutQuota::refuse) return std::nullopt; // then it is an error
-    const std::string problem = problem_of_disk_limit(policy);
-    if (problem.empty()) return std::nullopt;
-    return Diagnostic{said->where, "limits.disk", said->text + " is not enforced: " + problem, ""};
 }
 
 std::string idle_defaults(const Policy &policy)

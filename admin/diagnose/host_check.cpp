@@ -259,6 +259,7 @@ Unverified check_host(const Policy &policy, const Observer &observer, Means mean
     check_env_files(policy, observer, problems, unverified);
     check_view(policy, observer, problems, unverified);
     check_limits(policy, problems);
+    check_disk_limit(policy, problems);
     return unverified;
 }
 
