@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <string_view>
 #include <utility>
 
 namespace pi_agent {
 
 namespace {
 
-using Labels = std::vector<std::pair<const char *, std::string>>;
+using Labels = std::vector<std::pair<std::string_view, std::string>>;
 
 constexpr std::uint64_t second_in_usec = 1'000'000;
 
