@@ -228,7 +228,7 @@ def a_disk_quota():
     with limits("{disk: 64M}"):
         checked = subprocess.run(["pi-agentctl", "check"], capture_output=True)
         filled = pi("sh", "-c", f"python3 -c '{LEAVE}'; head -c 100M /dev/zero >~/big; echo x >$TMPDIR/file && echo $(wc -c <$TMPDIR/file); wc -c <~/big")
-        full = pi("sh", "-c", "rm ~/big && head -c 100M /dev/zero >$TMPDIR/big; wc -c <$TMPDIR/big")
+        full = pi("sh", "-c", "rm ~/big && head -c 100M /dev/zero >$TMPDIR/big; wc -c <$TMPDIR/big; rm $TMPDIR/big")
         after = pi("sh", "-c", "head -c 1M /dev/zero >~/small && echo written")
     projects = [project_of(path) for path in (home, home / "early", home / "early/deep", home / "early/deep/file", home / "small", home.parent / "staging")]
     modes = [oct((home / path).stat().st_mode & 0o7777) for path in ("early/deep", "early/deep/file")]
