@@ -1,5 +1,7 @@
 """What users report themselves, and directories of others, against the metrics that root writes."""
 
+import re
+
 import pytest
 from record_check import IDS
 
@@ -27,9 +29,9 @@ def test_nobody_adds_metrics_by_what_they_report(weak, control_seen):
     weak.machine.root(["journalctl", "--sync"], check=True)
     done = metrics(weak)
     assert done.returncode == 0 and b"forged" not in done.stdout, done
-    lines = [line for line in done.stdout.decode().splitlines() if line.startswith("pi_agent_recent_refusals{") and 'said_by="user"' in line and 'user="eve"' in line]
-    assert [line.split('code="')[1].split('"')[0] for line in lines] == ["E77-root", "other"], lines
-    assert int(lines[1].rsplit(" ", 1)[1]) >= len(odd), lines
+    eves = re.findall(r'^pi_agent_recent_refusals\{user="eve",code="([^"]*)",said_by="user"\} (\d+)$', done.stdout.decode(), re.MULTILINE)
+    counts = {code: int(count) for code, count in eves}
+    assert counts["other"] >= len(odd) and counts["E77-root"] >= 1, counts
     control_seen("the reports are counted, as eve's word, under codes that exist")
 
 

@@ -35,6 +35,7 @@ def parsed(text):
 
 
 def metrics(machine, *arguments):
+    machine.root(["journalctl", "--sync"], check=True)
     return parsed(said(machine, "metrics", *arguments))
 
 

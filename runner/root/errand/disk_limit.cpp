@@ -50,30 +50,31 @@ std::string in_mebibytes(std::uint64_t bytes)
     return std::to_string(bytes >> 20U) + " MiB";
 }
 
-// Somebody else's quota must not lose files to ours, nor end where ours is lifted.
+// An administrator's own project quotas must not lose files to ours. Only what root alone can change counts: the agent may have given its
+// home any project, and that would be a way around the limit.
 std::string problem_of_project(FdRef directory, std::uint32_t own)
 {
     const auto project = project_of(directory);
     if (!project) return "its file system knows no projects";
     if (*project == 0 || *project == own || is_project_of_agents(*project)) return "";
-    return "it has joined the project " + std::to_string(*project) + " of somebody else's quotas; take it out (its project must be 0)";
+    return "it has the project " + std::to_string(*project) + " of other quotas; take it out of them (its project must be 0)";
 }
 
 std::string problem_of_places(const AsRoot &root, const DiskHolder &holder, const StateDirectory &state, std::uint32_t project)
 {
     const Policy &policy = holder.policy;
     if (auto problem = problem_of_method(policy.sandbox.method); !problem.empty()) return problem;
-    const auto look = [](FdRef place, const std::string &path) {
-        const std::string problem = problem_of_quotas(place);
-        return problem.empty() ? problem : path + ": " + problem + "; " + quota_remedy;
+    const auto look = [&](FdRef place, FdRef roots_own, const std::string &path) {
+        std::string problem = problem_of_quotas(place);
+        if (!problem.empty()) return path + ": " + problem + "; " + quota_remedy;
+        problem = problem_of_project(roots_own, project);
+        return problem.empty() ? problem : path + ": " + problem;
     };
-    for (const auto &[place, path] :
-         {std::pair(FdRef(state.home), state.home_path), std::pair(FdRef(state.staging), state.home_path + " (staging)")}) {
-        if (auto problem = look(place, path); !problem.empty()) return problem;
-        if (auto problem = problem_of_project(place, project); !problem.empty()) return path + ": " + problem;
-    }
+    for (const FdRef place : {FdRef(state.home), FdRef(state.staging)})
+        if (auto problem = look(place, state.meta, state.home_path); !problem.empty()) return problem;
     if (policy.scratch == ScratchKind::tmpfs) return "";
-    return look(open_scratch_parent(root, policy.agent.state_dir), policy.agent.state_dir + "/" + scratch_parent);
+    const UniqueFd temporary = open_scratch_parent(root, policy.agent.state_dir);
+    return look(temporary, temporary, policy.agent.state_dir + "/" + scratch_parent);
 }
 
 // An agent that was held once, and is not now. Files keep their project, which harms nobody.
