@@ -88,7 +88,7 @@ def file_system(root, work, size):
 
 def quota_disk(work):
     """An empty file system that can count by project."""
-    options = ["-O", "quota,project", "-E", "quotatype=usrquota:prjquota"]
+    options = ["-I", "256", "-b", "4096", "-O", "quota,project", "-E", "quotatype=usrquota:prjquota"]
     quietly(["mke2fs", "-q", "-F", "-t", "ext4", *options, work / "quota-disk", QUOTA_DISK], work / "mke2fs.log")
     return work / "quota-disk"
 

@@ -55,8 +55,7 @@ std::string in_mebibytes(std::uint64_t bytes)
 std::string problem_of_project(FdRef directory, std::uint32_t own)
 {
     const auto project = project_of(directory);
-    if (!project) return "its file system knows no projects";
-    if (*project == 0 || *project == own || is_project_of_agents(*project)) return "";
+    if (!project || *project == 0 || *project == own || is_project_of_agents(*project)) return "";
     return "it has the project " + std::to_string(*project) + " of other quotas; take it out of them (its project must be 0)";
 }
 
