@@ -41,27 +41,28 @@ bool has_changed(int reason)
 
 class Joining {
 public:
-    Joining(std::uint32_t project, FdRef channel) : project_(project), channel_(channel) {}
+    Joining(std::uint32_t project, FdRef channel, const Joined &joined) : project_(project), channel_(channel), joined_(joined) {}
 
     void join(FdRef top)
     {
         device_ = examine(top, "examining the agent's home").st_dev;
         join_project(top, project_, "the agent's home");
-        join_content(top, 0);
+        join_content(top, "", 0);
     }
 
 private:
-    void join_content(FdRef directory, int depth)
+    // `path` of the directory, below the top and with a slash at its end.
+    void join_content(FdRef directory, const std::string &path, int depth)
     {
         if (depth == joined_depth_limit) refuse(". of a directory " + std::to_string(depth) + " levels below the home", ENAMETOOLONG);
         auto stream = DirectoryStream::reopened(directory);
         if (!stream) throw_errno("listing a directory of the agent's home");
         while (const dirent *entry = stream.next())
-            join_entry(directory, entry->d_name, depth);
+            join_entry(directory, path, entry->d_name, depth);
         if (errno != 0) throw_errno("listing a directory of the agent's home");
     }
 
-    void join_entry(FdRef parent, const std::string &name, int depth)
+    void join_entry(FdRef parent, const std::string &above, const std::string &name, int depth)
     {
         if (++entries_ % joined_between_words == 0) send_progress(channel_);
         struct stat facts {};
@@ -85,9 +86,10 @@ private:
         }
         const bool has_joined = try_join(file, project_, is_directory);
         const int reason = errno;
-        if (has_joined && is_directory) join_content(file, depth + 1);
+        if (has_joined && is_directory) join_content(file, above + name + "/", depth + 1);
         if (is_closed) fchmod(file.get(), facts.st_mode & 07777); // best_effort: it is the agent's own
         if (!has_joined) refuse(name, reason);
+        if (!is_directory && joined_) joined_(above + name, facts, examine(file, "examining a file that has joined"));
     }
 
     [[noreturn]] static void refuse(const std::string &name, int reason)
@@ -100,6 +102,7 @@ private:
 
     std::uint32_t project_;
     FdRef channel_;
+    const Joined &joined_;
     dev_t device_ = 0;
     unsigned entries_ = 0;
 };
@@ -125,9 +128,9 @@ void join_project(FdRef directory, std::uint32_t project, const char *what)
     if (!try_join(directory, project, true)) throw_errno(std::string("setting the project of ") + what);
 }
 
-void join_tree(const AsUser & /*agent*/, FdRef top, std::uint32_t project, FdRef channel)
+void join_tree(const AsUser & /*agent*/, FdRef top, std::uint32_t project, FdRef channel, const Joined &joined)
 {
-    Joining(project, channel).join(top);
+    Joining(project, channel, joined).join(top);
 }
 
 } // namespace pi_agent

@@ -4,6 +4,7 @@
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
+#include "runner/as_agent/manifest.hpp"
 #include "runner/as_agent/measuring.hpp"
 #include "runner/as_agent/quota_project.hpp"
 #include "runner/root/errand/errand.hpp"
@@ -95,14 +96,32 @@ bool has_joined(const StateDirectory &state, std::uint32_t project)
            passes_project_on(state.staging, project);
 }
 
+// A file that the sync made and the agent has not changed is still one: the manifest knows it by its time of change.
+void keep_as_synced(Manifest &manifest, const std::string &path, const struct stat &before, const struct stat &now)
+{
+    const ManifestEntry *entry = manifest.find(path);
+    if (entry == nullptr || entry->inside != inside_facts(before)) return;
+    ManifestEntry kept = *entry;
+    kept.inside = inside_facts(now);
+    kept.recorded = wall_clock_nanoseconds();
+    manifest.set(path, kept);
+    manifest.flush(); // a walk that is ended here has not made it the agent's
+}
+
 void join(const AsRoot &root, const DiskHolder &holder, const StateDirectory &state, std::uint32_t project)
 {
     let_go(root, state); // the kernel lets nobody but root join a project that is full
     lift_disk_limit(root, state.home, project, state.home_path);
     lift_disk_limit(root, state.staging, project, state.home_path);
-    walk_as_agent(root, holder, {state.home.get(), state.staging.get()}, "putting the agent's home under its disk quota",
-                  [&](FdRef channel, const AsUser &self) {
-                      join_tree(self, state.home, project, channel);
+    const UniqueFd log = open_meta_file(state, "manifest");
+    const UniqueFd spare = open_meta_file(state, "manifest.new");
+    walk_as_agent(root, holder, {state.home.get(), state.staging.get(), log.get(), spare.get()},
+                  "putting the agent's home under its disk quota", [&](FdRef channel, const AsUser &self) {
+                      Manifest manifest(log, spare);
+                      join_tree(self, state.home, project, channel,
+                                [&](const std::string &path, const struct stat &before, const struct stat &now) {
+                                    keep_as_synced(manifest, path, before, now);
+                                });
                       join_tree(self, state.staging, project, channel);
                       return std::uint64_t{0};
                   });
