@@ -54,7 +54,7 @@ private:
     // `path` of the directory, below the top and with a slash at its end.
     void join_content(FdRef directory, const std::string &path, int depth)
     {
-        if (depth == joined_depth_limit) refuse(". of a directory " + std::to_string(depth) + " levels below the home", ENAMETOOLONG);
+        if (depth == joined_depth_limit) refuse("what lies " + std::to_string(depth) + " directories deep", ENAMETOOLONG);
         auto stream = DirectoryStream::reopened(directory);
         if (!stream) throw_errno("listing a directory of the agent's home");
         while (const dirent *entry = stream.next())

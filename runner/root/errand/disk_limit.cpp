@@ -100,7 +100,7 @@ bool has_joined(const StateDirectory &state, std::uint32_t project)
 void keep_as_synced(Manifest &manifest, const std::string &path, const struct stat &before, const struct stat &now)
 {
     const ManifestEntry *entry = manifest.find(path);
-    if (entry == nullptr || entry->inside != inside_facts(before)) return;
+    if (entry == nullptr || entry->inside != inside_facts(before) || entry->inside == inside_facts(now)) return;
     ManifestEntry kept = *entry;
     kept.inside = inside_facts(now);
     kept.recorded = wall_clock_nanoseconds();
