@@ -96,6 +96,7 @@ UniqueFd restrict(const ReceivedLaunch &launch)
     const LandlockInForce landlock = restrict_with_landlock(launch.stdio);
     if (launch.record.restrictions == Restrictions::all) install_call_filter();
     if (!may_trace(launch.record, landlock.at_all)) refuse_tracing();
+    if (launch.record.keeps_project) refuse_attributes();
     return install_agent_call_filter(launch.mode_changer ? SetGidCalls::asked : SetGidCalls::refused);
 }
 

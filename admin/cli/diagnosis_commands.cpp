@@ -1,10 +1,12 @@
-// The commands of pi-agentctl that look, and write down what they see: doctor, explain, why, shell, version, render. And -v and -q.
+// The commands of pi-agentctl that look, and write down what they see: doctor, explain, why, shell, version, metrics, render. And -v and
+// -q.
 #include "admin/cli/adding.hpp"
 
 #include "admin/diagnose/advice.hpp"
 #include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/faults.hpp"
 #include "admin/render/render.hpp"
+#include "admin/sessions/metrics.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "common/base/error.hpp"
 #include "common/base/problems.hpp"
@@ -45,6 +47,7 @@ struct DiagnosisOptions {
     DoctorOptions doctor;
     WhyOptions why;
     RenderOptions render;
+    MetricsOptions metrics;
     std::optional<std::string> user, directory, word;
     bool json = false;
     std::vector<std::string> arguments;
@@ -125,6 +128,13 @@ void add_diagnosis_commands(CLI::App &app, Action &chosen)
     auto *version = add_command(app, chosen, "version", "Print the versions of pi-agent, systemd, the kernel and, as root, the agent",
                                 [all] { run_version(all->json, std::cout); });
     add_json(version, all->json);
+    auto *metrics = add_command(app, chosen, "metrics", "Print numbers for Prometheus: sessions, starts, refusals, ends and the policy",
+                                [all] { run_metrics(all->metrics, std::cout); });
+    add_optional(metrics, "--output", all->metrics.output, "A file that ends in .prom, for node_exporter; it is replaced in one step")
+        ->type_name("FILE");
+    metrics->add_option("--since", all->metrics.since, "How far back starts, refusals and ends count")
+        ->type_name("TIME")
+        ->capture_default_str();
     add_render(app, chosen, all);
 }
 

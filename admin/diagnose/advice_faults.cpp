@@ -39,6 +39,9 @@ const std::vector<Advice> &advice_on_faults()
          "Examine them, and remove what you did not set up."},
         {"state", "", "The state directory, or a directory of it, lies on a network file system, where locks and owners are not reliable.",
          "", "Mount a local file system there, or move the homes to one (`agent.state_dir`, `sudo pi-agentctl state move`)."},
+        {"disk", "", "No quota of the file system holds agents to `limits.disk`, and sessions start without it.", "",
+         "Mount a file system with project quotas for the state directory (`docs/concepts/disk.md`), or set "
+         "`limits.disk_without_quota` to `measure` or `refuse`."},
         {"root", "", "A root lies on a file system that does not support id-mapped mounts.", "Work in another root.",
          "Move the root. `docs/platforms/file-systems.md` lists the file systems."},
         {"link", "",

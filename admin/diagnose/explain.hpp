@@ -51,6 +51,7 @@ struct ExplainedLimits {
     LimitsPolicy limits;
     std::vector<IdleLimit> idle; // on this host
     std::string problem;         // of a share of this host's memory; empty without one
+    std::string disk = {};       // why no quota holds agents to limits.disk here; empty if one does, or without the key
 };
 
 ExplainedLimits explain_limits(const Policy &policy);
@@ -61,6 +62,15 @@ nlohmann::json to_json(const ExplainedLimits &explained);
 // A limit of the policy that this host cannot enforce is a problem. A default that it cannot enforce is a line of the text.
 void check_limits(const Policy &policy, Problems &problems);
 std::string idle_defaults(const Policy &policy);
+
+// --- limits.disk, which a quota of the file system holds agents to, or nothing does.
+
+std::string find_disk_problem(const Policy &policy);
+std::string disk_text(const ExplainedLimits &explained); // lines of to_text
+// An error, where no session starts then.
+void check_disk_limit(const Policy &policy, Problems &problems);
+// What to tell, where sessions start nevertheless.
+std::optional<Diagnostic> idle_disk_limit(const Policy &policy);
 
 // --- What a session would see of its user's home, and which entries of the lists do not exist, for pi-agentctl explain.
 

@@ -186,7 +186,8 @@ nlohmann::json to_json(const ExplainedEnvironment &environment)
 
 ExplainedLimits explain_limits(const Policy &policy)
 {
-    return {policy.limits, idle_limits(policy.limits, host_controllers()), problem_of_share(policy.limits, host_memory())};
+    return {policy.limits, idle_limits(policy.limits, host_controllers()), problem_of_share(policy.limits, host_memory()),
+            find_disk_problem(policy)};
 }
 
 std::string to_text(const ExplainedLimits &explained)
@@ -197,6 +198,7 @@ std::string to_text(const ExplainedLimits &explained)
                                    said_or(said_memory(limits), default_memory + " of the host's (default)"),
                                    said_or(limits.tasks, fmt::format("{} (default)", session_tasks)), said_or(limits.cpu, "not limited"),
                                    said_or(limits.runtime, "not limited"), sessions);
+    text += disk_text(explained);
     for (const auto &idle : explained.idle)
         text +=
             fmt::format("          {}{} is not enforced: {}\n", idle.said ? "no start is possible: " : "", to_string(idle), idle.reason);
@@ -212,9 +214,11 @@ nlohmann::json to_json(const ExplainedLimits &explained)
                            {"cpu", limit_json(limits.cpu, nullptr)},
                            {"runtime", limit_json(limits.runtime, nullptr)},
                            {"sessions", limit_json(limits.sessions, std::to_string(session_limit))},
+                           {"disk", limit_json(limits.disk, nullptr)},
                            {"not_enforced", nlohmann::json::array()}};
     for (const auto &idle : explained.idle)
         json["not_enforced"].push_back({{"limit", idle.key}, {"said", idle.said.has_value()}, {"reason", idle.reason}});
+    if (!explained.disk.empty()) json["not_enforced"].push_back({{"limit", "limits.disk"}, {"said", true}, {"reason", explained.disk}});
     if (!explained.problem.empty()) json["reason"] = explained.problem;
     return json;
 }

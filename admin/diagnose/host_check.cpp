@@ -246,6 +246,7 @@ HostFindings check_host(const Policy &policy, const Observer &observer, Means me
     check_env_files(policy, observer, problems, unverified);
     check_view(policy, observer, problems, unverified);
     check_limits(policy, problems);
+    check_disk_limit(policy, problems);
     return findings;
 }
 

@@ -1,6 +1,7 @@
 // Looks at files, accounts and file systems.
 #include "admin/diagnose/faults.hpp"
 
+#include "admin/diagnose/explain.hpp"
 #include "admin/host/agent_binary.hpp"
 #include "admin/host/root_files.hpp"
 #include "admin/host/unfinished_apply.hpp"
@@ -233,6 +234,8 @@ Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const A
 {
     Faults faults;
     find_state_faults(policy, agents, faults);
+    if (const auto idle = idle_disk_limit(policy); idle && policy.limits.without_quota == WithoutQuota::tell)
+        faults.push_back({"disk", to_string(*idle), "or have starts measure the home: limits: {disk_without_quota: measure}"});
     for (const auto &[user, agent, rules] : agents) {
         for (const auto &link : observer.links_out(policy, rules, user))
             faults.push_back({"link", "a start of " + user.name + " leaves out " + link, "ask " + user.name + " to do so"});

@@ -196,10 +196,21 @@ void keep_applied(const AsRoot &root, const PolicyFiles &files)
         last = read_applied(root).last;
     } catch (const Failure &) { // NOLINT(bugprone-empty-catch): what is damaged is replaced
     }
-    if (last && are_same(*last, files)) return;
     const auto directory = open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
+    if (last && are_same(*last, files)) {
+        if (::utimensat(directory.get(), last_name, nullptr, AT_SYMLINK_NOFOLLOW) != 0) // last_apply() tells that time
+            throw_errno("noting the time in " + path_of_applied(last_name));
+        return;
+    }
     if (last) replace_root_file(directory, previous_name, to_text(*last), kept_mode, path_of_applied(previous_name));
     replace_root_file(directory, last_name, to_text(files), kept_mode, path_of_applied(last_name));
+}
+
+std::optional<std::uint64_t> last_apply(const AsRoot & /*root*/)
+{
+    struct stat facts {};
+    if (::stat(path_of_applied(last_name).c_str(), &facts) != 0) return std::nullopt; // nothing was applied
+    return static_cast<std::uint64_t>(facts.st_mtim.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(facts.st_mtim.tv_nsec) / 1'000;
 }
 
 void forget_applied(const AsRoot & /*root*/, Changes &changes)

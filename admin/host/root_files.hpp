@@ -126,6 +126,8 @@ AppliedPolicies read_applied(const AsRoot &root);
 // Makes that directory, and notes that `files` have been applied; nothing changes if they were the last.
 void make_applied_directory(const AsRoot &root, const std::string &state_dir, Changes &changes);
 void keep_applied(const AsRoot &root, const PolicyFiles &files);
+// When it was last called; microseconds since 1970.
+std::optional<std::uint64_t> last_apply(const AsRoot &root);
 // Removes the directory, with what is kept there.
 void forget_applied(const AsRoot &root, Changes &changes);
 

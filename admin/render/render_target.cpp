@@ -130,6 +130,9 @@ void add_limits(const RenderPlan &plan, Demands &demands)
                     "leave it out, and set it there", on_this_host);
     if (limits.sessions)
         demands.add(limits.sessions->where, "limits.sessions", "nobody counts a user's sessions there", "leave it out", in_cluster);
+    if (limits.disk)
+        demands.add(limits.disk->where, "limits.disk", "only the runner puts files under a quota", "leave it out, and limit the volume",
+                    only_ours);
 }
 
 void add_hardening(const RenderPlan &plan, Demands &demands)

@@ -160,6 +160,9 @@ struct SaidLimit {
     Position where;
 };
 
+// What a start does where no quota of the file system holds limits.disk: it tells its user, or measures the home as well, or ends.
+enum class WithoutQuota : std::uint8_t { tell, measure, refuse };
+
 // If unset: the default of runner/plan/limits.hpp, or no limit.
 struct LimitsPolicy {
     std::optional<SaidLimit> memory;       // of a session, bytes
@@ -168,6 +171,8 @@ struct LimitsPolicy {
     std::optional<SaidLimit> cpu;          // of a session, percent of one processor
     std::optional<SaidLimit> runtime;      // of a session, seconds
     std::optional<SaidLimit> sessions;     // of one user at once
+    std::optional<SaidLimit> disk;         // of one user's agent, home and temporary files together; bytes
+    WithoutQuota without_quota = WithoutQuota::tell;
 };
 
 struct Policy {

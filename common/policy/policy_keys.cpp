@@ -156,6 +156,14 @@ const auto &table()
         {"limits.runtime", Form::amount, "", "12h", "How long a session may last, 10s to 365d. Without the key there is no limit.",
          "s m h d"},
         {"limits.sessions", Form::count, "8", "2", "Sessions that one user may have at once, 1 to 64."},
+        {"limits.disk", Form::amount, "", "10G",
+         "Disk space of one user's agent, its home and the temporary files of its sessions together: powers of 1024, at least 64M. A "
+         "project quota of the file system holds the agent to it (ext4, XFS). Without the key there is no limit.",
+         "K M G T"},
+        {"limits.disk_without_quota", Form::choice, "tell", "measure",
+         "What a start does where no quota can hold the agent to `limits.disk`. `tell`: it says so, and goes on. `measure`: it measures "
+         "the home, and refuses one that is larger. `refuse`: no session starts.",
+         "tell measure refuse"},
         {"hardening", Form::section, "", "{tracing: never}", "What else a session may do.", "", "platforms/kernels.md"},
         {"hardening.tracing", Form::choice, "auto", "never",
          "Whether debuggers (gdb, strace, LeakSanitizer) work in a session, on its own processes alone. `auto`: where Landlock or process "

@@ -64,6 +64,12 @@ constexpr Measure runtime_measure{"smhd",
                                   hour * 24 * 365,
                                   "a whole number with s, m, h or d, e.g. 12h",
                                   "at least 10s, as a start is part of it, and at most 365d"};
+constexpr Measure disk_measure{"KMGT",
+                               {std::uint64_t{1} << 10U, std::uint64_t{1} << 20U, std::uint64_t{1} << 30U, std::uint64_t{1} << 40U},
+                               least_disk,
+                               most_memory,
+                               "a whole number with K, M, G or T (powers of 1024), e.g. 10G",
+                               "at least 64M, as an agent with a few packages takes more, and at most 1024T"};
 constexpr Measure sessions_measure{"", {}, 1, most_sessions_of_user, "a whole number of sessions, e.g. 8", "between 1 and 64"};
 
 enum class Verdict { amount, no_amount, out_of_bounds };
@@ -139,7 +145,9 @@ void read_limits(const PolicyValue &section, Policy &policy)
                            {"tasks", into_limit(limits.tasks, tasks_measure)},
                            {"cpu", into_limit(limits.cpu, cpu_measure)},
                            {"runtime", into_limit(limits.runtime, runtime_measure)},
-                           {"sessions", into_limit(limits.sessions, sessions_measure)}});
+                           {"sessions", into_limit(limits.sessions, sessions_measure)},
+                           {"disk", into_limit(limits.disk, disk_measure)},
+                           {"disk_without_quota", into_choice(limits.without_quota, WithoutQuota::tell)}});
 }
 
 const std::optional<SaidLimit> &said_memory(const LimitsPolicy &limits) noexcept

@@ -30,8 +30,9 @@ void read_users(const PolicyValue &section, Policy &policy);
 // With less, an agent cannot work (docs/concepts/limits.md says what was measured).
 constexpr std::uint64_t least_memory = std::uint64_t{128} << 20U;
 constexpr std::uint64_t least_tasks = 32;
-constexpr std::uint64_t least_cpu = 10;             // percent
-constexpr std::uint64_t least_runtime = 10;         // seconds
+constexpr std::uint64_t least_cpu = 10;     // percent
+constexpr std::uint64_t least_runtime = 10; // seconds
+constexpr std::uint64_t least_disk = std::uint64_t{64} << 20U;
 constexpr std::uint64_t most_sessions_of_user = 64; // each costs root processes, mounts and a connection to the system bus
 
 void read_limits(const PolicyValue &section, Policy &policy);

@@ -60,6 +60,28 @@
     description = "Sessions that one user may have at once, 1 to 64.";
   }
   {
+    option = "limits.disk";
+    key = "limits.disk";
+    type = "text";
+    default = null;
+    example = "10G";
+    description = ''
+      Disk space of one user's agent, its home and the temporary files of its sessions together: a number with K, M, G or T, powers of
+      1024, at least 64M. A project quota of the file system holds the agent to it (ext4, XFS). Without it there is no limit.
+    '';
+  }
+  {
+    option = "limits.diskWithoutQuota";
+    key = "limits.disk_without_quota";
+    type.oneOf = [ "tell" "measure" "refuse" ];
+    default = "tell";
+    example = "measure";
+    description = ''
+      What a start does where no quota can hold the agent to `limits.disk`. `tell`: it says so, and goes on. `measure`: it measures the
+      home, and refuses one that is larger. `refuse`: no session starts.
+    '';
+  }
+  {
     option = "hardening.denySystemCalls";
     key = "hardening.deny_system_calls";
     type = "list";

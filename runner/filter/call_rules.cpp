@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/netlink.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -138,6 +139,16 @@ std::vector<CallDenial> trace_denials()
     std::vector<CallDenial> denials;
     for (const char *name : trace_calls)
         denials.push_back({name, {}, EPERM});
+    return denials;
+}
+
+// As on a file system without such attributes, which programs bear. With FS_IOC_SETFLAGS a directory would pass its project on no more.
+// file_setattr(2) (Linux 6.17) is in no list of calls.
+std::vector<CallDenial> attribute_denials()
+{
+    std::vector<CallDenial> denials;
+    for (const std::uint64_t request : {std::uint64_t{FS_IOC_FSSETXATTR}, std::uint64_t{FS_IOC_SETFLAGS}})
+        denials.push_back({"ioctl", {{1, low_half, request}}, EOPNOTSUPP});
     return denials;
 }
 

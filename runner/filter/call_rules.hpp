@@ -53,6 +53,9 @@ std::vector<CallDenial> plain_list_calls();
 std::vector<CallDenial> call_denials(SetGidCalls set_gid = SetGidCalls::refused);
 // What debuggers do (trace_calls): denied where nothing keeps a debugger in its session.
 std::vector<CallDenial> trace_denials();
+// What changes attributes of files, their project among them: denied where a quota of the agent's files counts. In a user namespace the
+// kernel refuses another project as well, but not every method has one.
+std::vector<CallDenial> attribute_denials();
 // Limits and scheduling of other processes of the same uid.
 std::vector<CallDenial> tuning_denials();
 

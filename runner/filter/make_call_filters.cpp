@@ -123,6 +123,13 @@ Filter all_but_trace_calls()
     return filter;
 }
 
+Filter all_but_attribute_calls()
+{
+    Filter filter = make_filter(SCMP_ACT_ALLOW);
+    add(filter, attribute_denials());
+    return filter;
+}
+
 Filter mode_calls_alone()
 {
     Filter filter = make_filter(SCMP_ACT_ERRNO(EPERM));
@@ -188,6 +195,7 @@ int main(int count, char **arguments)
         write("root_call_program", root_calls_alone());
         write("call_program", allowed_calls_alone());
         write("no_tracing_program", all_but_trace_calls());
+        write("no_attributes_program", all_but_attribute_calls());
         write("mode_call_program", mode_calls_alone());
         write("agent_call_program", all_but_denied_calls(SetGidCalls::refused, tuning_denials()));
         write("asking_call_program", all_but_denied_calls(SetGidCalls::asked, tuning_denials()));

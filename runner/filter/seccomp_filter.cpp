@@ -63,6 +63,13 @@ void refuse_tracing()
     load(no_tracing_program, 0, "refusing what debuggers do");
 }
 
+void refuse_attributes()
+{
+    if (!defence_is_on("attribute-filter")) return;
+    give_up_new_privileges();
+    load(no_attributes_program, 0, "refusing what changes attributes of files");
+}
+
 UniqueFd install_agent_call_filter(SetGidCalls set_gid)
 {
     if (!defence_is_on("seccomp-filter")) return {};

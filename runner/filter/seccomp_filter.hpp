@@ -33,6 +33,10 @@ void refuse_tracing();
 // agent next. Nothing for an empty program. False, with errno, where the kernel does not take it.
 bool install_session_call_filter(const std::vector<sock_filter> &program) noexcept;
 
+// Besides these, where a quota counts the agent's files: refuses what would take them out of their project (attribute_denials). Throws
+// Failure.
+void refuse_attributes();
+
 // What a process of root's may still call once its session is prepared (runner/root/confined/root_confinement.hpp). For this process, all
 // its threads, and what it forks. Throws Failure.
 void install_root_call_filter();

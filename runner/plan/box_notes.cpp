@@ -54,6 +54,7 @@ std::string limits_line(const LimitsPolicy &limits)
     return "Limits of the session: " + std::to_string(limits.tasks ? limits.tasks->amount : session_tasks) + " processes and threads, " +
            memory + (limits.cpu ? ", " + limits.cpu->text + " of one processor" : "") +
            (limits.runtime ? ", " + limits.runtime->text + " of time" : "") +
+           (limits.disk ? ", " + limits.disk->text + " of disk for your home, /tmp and /var/tmp" : "") +
            ". A process that takes too much memory is killed (status 137): use fewer parallel jobs then.";
 }
 

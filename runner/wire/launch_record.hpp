@@ -36,6 +36,7 @@ struct LaunchRecord {
     Tracing tracing = Tracing::never;
     std::uint64_t hosts_processes = 0; // the inode of the host's PID namespace: a process in another one sees none of the host's processes
     bool has_mode_changer = false;     // somebody outside gives directories the set-gid bit (wire/directory_mode.hpp)
+    bool keeps_project = false;        // the agent's files stay in their project of disk quotas (limits.disk)
     std::vector<std::string> denied_calls = {};  // by the policy, besides what every session is denied
     std::vector<std::string> allowed_calls = {}; // by the policy, of allowable_calls (common/policy/session_calls.hpp)
     unsigned address_families = all_address_families;
@@ -48,7 +49,7 @@ struct LaunchRecord {
         archive.bounded(self.restrictions, Restrictions::all, "the launch record has unknown restrictions");
         archive(self.mount_points, self.open_files);
         archive.bounded(self.tracing, Tracing::never, "the launch record has an unknown way of tracing");
-        archive(self.hosts_processes, self.has_mode_changer, self.denied_calls, self.allowed_calls);
+        archive(self.hosts_processes, self.has_mode_changer, self.keeps_project, self.denied_calls, self.allowed_calls);
         archive.bounded(self.address_families, all_address_families, "the launch record has an unknown kind of sockets");
     }
 };

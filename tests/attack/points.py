@@ -34,6 +34,7 @@ RUNNER = (
 CHILDREN = (
     "request-read", "handing-stdio", "listed", "writing", "finding-paths", "reading-env", "reading-certs", "reading-named", "reading-ssh", "reading-git-id", "reading-etc",
     "migrating", "emptying", "unplacing", "making-mounts with a cache", "making-place with an alias", "making-tmpdir", "changing-modes",
+    "walking-home with a measured home",
 )  # fmt: skip
 LAUNCHER = ("launcher-ready", "restricted", "agent-started", "agent-over")
 WRAPPER = ("asking", "asked", "told")
@@ -59,6 +60,7 @@ UNDER = {
     " with a network": "network: loopback",
     " with a cache": "toolchains: {caches: [~/.cache/pip]}",
     " with an alias": "projects: {paths: alias}",
+    " with a measured home": "limits: {disk: 1T, disk_without_quota: measure}",
 }
 POLICIES = {"keeper-cleans": UNDER[" under bwrap"], **{point: f"sandbox: {named_method(method)}" for point, method in ENGINES.items()}}
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nbm9uZQ==\n-----END OPENSSH PRIVATE KEY-----\n"

@@ -1,6 +1,7 @@
 """Runs in the emulated machine as root: starts pi as its users, and prints one JSON object for each case, and "done" at the end."""
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -186,6 +187,61 @@ def a_home_on_tmpfs():
     return done
 
 
+STATE = Path("/var/lib/pi-agent")
+PROJECT = 1000 ^ 0x50000000
+# FS_IOC_FSSETXATTR without a project, and FS_IOC_SETFLAGS without what passes it on.
+LEAVE = """
+import errno, fcntl, os
+fd = os.open(os.path.expanduser("~"), os.O_RDONLY)
+for number, data in ((0x401C5820, bytes(28)), (0x40086602, bytes(8))):
+    try:
+        fcntl.ioctl(fd, number, data)
+        print("done")
+    except OSError as failure:
+        print(errno.errorcode[failure.errno])
+"""
+
+
+@contextlib.contextmanager
+def state_under_quotas():
+    """The state directory on a file system that counts by project."""
+    subprocess.run(["mount", "-o", "prjquota", "/dev/vdb", STATE], check=True)
+    subprocess.run(["pi-agentctl", "apply", "--no-canary"], check=True, capture_output=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", STATE], check=True)
+
+
+def project_of(path):
+    facts = bytearray(28)
+    fd = os.open(path, os.O_RDONLY)
+    fcntl.ioctl(fd, 0x801C581F, facts)
+    os.close(fd)
+    return int.from_bytes(facts[12:16], "little")
+
+
+def a_disk_quota():
+    """What was there before the limit, what is written under it, what a full home allows, and what comes after it."""
+    home = STATE / "users/alice/home"
+    early = pi("sh", "-c", "mkdir -p ~/early/deep; echo x >~/early/deep/file; chmod 0 ~/early/deep/file; chmod 100 ~/early/deep; ln -s /etc ~/early/link; mkfifo ~/early/pipe")
+    with limits("{disk: 64M}"):
+        checked = subprocess.run(["pi-agentctl", "check"], capture_output=True)
+        filled = pi("sh", "-c", f"python3 -c '{LEAVE}'; head -c 100M /dev/zero >~/big; echo x >$TMPDIR/file && echo $(wc -c <$TMPDIR/file); wc -c <~/big")
+        full = pi("sh", "-c", "rm ~/big && head -c 100M /dev/zero >$TMPDIR/big; wc -c <$TMPDIR/big; rm $TMPDIR/big")
+        after = pi("sh", "-c", "head -c 1M /dev/zero >~/small && echo written")
+    projects = [project_of(path) for path in (home, home / "early", home / "early/deep", home / "early/deep/file", home / "small", home.parent / "staging")]
+    modes = [oct((home / path).stat().st_mode & 0o7777) for path in ("early/deep", "early/deep/file")]
+    lifted = pi("sh", "-c", "head -c 90M /dev/zero >~/big && echo fits; rm ~/big")
+    return {"early": early, "checked": checked.returncode, "warned": checked.stderr.decode(), "filled": filled, "full": full, "after": after,
+            "projects": projects, "modes": modes, "lifted": lifted}  # fmt: skip
+
+
+def disk_quota():
+    with state_under_quotas():
+        return a_disk_quota()
+
+
 def main():
     global method
     os.environ.pop("NOTIFY_SOCKET", None)
@@ -194,7 +250,7 @@ def main():
     say({"case": "apply", "status": applied.returncode, "err": applied.stderr.decode(), "policy": len(policy)})
     defaults = (what_systemd_set, too_many_tasks, too_much_memory)
     said = (what_the_policy_set, said_memory, said_tasks, said_processor, said_runtime)
-    cases = [("systemd", case) for case in (the_machine, a_launch, id_mapped_files, a_cache_and_a_toolchain, *defaults, *said, a_stepped_clock, a_home_on_tmpfs)]
+    cases = [("systemd", case) for case in (the_machine, a_launch, id_mapped_files, a_cache_and_a_toolchain, *defaults, *said, a_stepped_clock, a_home_on_tmpfs, disk_quota)]
     for method, case in cases + [("bwrap", case) for case in said]:
         started = time.monotonic()
         try:

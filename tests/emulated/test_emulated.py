@@ -117,6 +117,37 @@ def test_a_home_on_a_file_system_without_id_maps_is_refused_with_the_mount_and_t
     assert "move the project to ext4, xfs or btrfs, or use a newer kernel" in home["err"]
 
 
+PROJECT = 1000 ^ 0x50000000
+MEBIBYTE = 1 << 20
+
+
+def test_a_quota_holds_home_and_temporary_files_together(said):
+    quota = said["disk_quota"]
+    assert (quota["checked"], "limits.disk" in quota["warned"]) == (0, False), quota
+    filled, full = quota["filled"], quota["full"]
+    # The attribute filter refuses both, then the disk is full at the limit, for temporary files as well.
+    assert filled["out"].splitlines()[:2] == ["EOPNOTSUPP", "EOPNOTSUPP"], filled
+    assert "Disk quota exceeded" in filled["err"] or "No space left on device" in filled["err"], filled
+    assert 32 * MEBIBYTE < int(filled["out"].split()[-1]) <= 64 * MEBIBYTE, filled
+    assert 32 * MEBIBYTE < int(full["out"].split()[-1]) <= 64 * MEBIBYTE, full
+
+
+def test_a_full_home_still_starts_so_that_its_user_can_remove_something(said):
+    full, after = said["disk_quota"]["full"], said["disk_quota"]["after"]
+    assert "pi: nearly full: your agent has " in full["err"] and "limits.disk: 64M (/etc/pi-agent/policy.yaml:" in full["err"], full
+    assert (after["status"], after["out"]) == (0, "written\n"), after
+
+
+def test_what_was_in_the_home_before_joins_the_quota_with_its_modes(said):
+    quota = said["disk_quota"]
+    assert quota["projects"] == [PROJECT] * 6, quota
+    assert quota["modes"] == ["0o100", "0o0"], quota
+
+
+def test_without_the_key_the_quota_is_lifted(said):
+    assert said["disk_quota"]["lifted"]["out"] == "fits\n", said["disk_quota"]
+
+
 def test_a_clock_that_is_stepped_ends_no_start_and_no_session(said):
     case = said["a_stepped_clock"]
     assert (case["ready"], case["status"], case["out"], case["err"]) == ("ready\n", 7, "bye\n", ""), case

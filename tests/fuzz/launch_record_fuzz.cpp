@@ -42,6 +42,7 @@ LaunchRecord make_record(FuzzedDataProvider &choices)
     record.tracing = choices.PickValueInArray({Tracing::automatic, Tracing::always, Tracing::never});
     record.hosts_processes = choices.ConsumeIntegral<std::uint64_t>();
     record.has_mode_changer = choices.ConsumeBool();
+    record.keeps_project = choices.ConsumeBool();
     record.denied_calls.push_back(choices.ConsumeRandomLengthString(16));
     record.allowed_calls.push_back(choices.ConsumeRandomLengthString(16));
     record.address_families = choices.ConsumeIntegralInRange<unsigned>(0, all_address_families);
@@ -54,8 +55,9 @@ void require_same(const LaunchRecord &one, const LaunchRecord &other)
                 one.project == other.project && one.below == other.below && one.cwd_inode == other.cwd_inode && one.umask == other.umask &&
                 one.on_terminal == other.on_terminal && one.restrictions == other.restrictions && one.mount_points == other.mount_points &&
                 one.open_files == other.open_files && one.tracing == other.tracing && one.hosts_processes == other.hosts_processes &&
-                one.has_mode_changer == other.has_mode_changer && one.denied_calls == other.denied_calls &&
-                one.allowed_calls == other.allowed_calls && one.address_families == other.address_families,
+                one.has_mode_changer == other.has_mode_changer && one.keeps_project == other.keeps_project &&
+                one.denied_calls == other.denied_calls && one.allowed_calls == other.allowed_calls &&
+                one.address_families == other.address_families,
             "a launch record came otherwise than it was sent");
 }
 

@@ -112,6 +112,7 @@ void require_valid(const Policy &policy)
     require(!limits.runtime || limits.runtime->amount >= least_runtime, "less time than a start needs");
     require(!limits.sessions || (limits.sessions->amount > 0 && limits.sessions->amount <= most_sessions_of_user),
             "an odd number of sessions");
+    require(!limits.disk || limits.disk->amount >= least_disk, "less disk space than an agent needs");
     for (const SudoKind kind : {SudoKind::original, SudoKind::rs})
         require_sudoers(policy, kind);
     require_harmless(to_string(find_exposed_secrets(policy).empty() ? Diagnostic{} : find_exposed_secrets(policy).front()));

@@ -14,7 +14,8 @@ from recipes import EMULATED
 
 MEMORY_MIB = 1024
 DISK = "1536M"
-SECONDS = 480
+SECONDS = 540
+QUOTA_DISK = "256M"  # a second disk, /dev/vdb, with project quotas
 PROGRAM = "/usr/local/lib/emulated.py"
 # ttyS0 is the console, ttyS1 takes what the program says. A shell on the console would wait for its login.
 UNIT = f"""[Unit]
@@ -33,7 +34,7 @@ WantedBy=multi-user.target
 """
 KERNEL_LINE = "console=ttyS0 root=/dev/vda rootfstype=ext4 rw quiet panic=-1 systemd.mask=serial-getty@ttyS0.service"
 # What the root file system needs before it can be read, what sessions use, and the way to commands; all else is in the kernel, or not needed.
-EARLY_MODULES = "virtio_pci virtio_blk virtio_console ext4 crc32c_generic overlay"
+EARLY_MODULES = "virtio_pci virtio_blk virtio_console ext4 crc32c_generic overlay quota_tree quota_v2"
 # Before the kernel is installed, so that the small image is the only one that is made.
 LEAN_IMAGE = (
     'mkdir -p "$1/etc/initramfs-tools/conf.d" "$1/usr/share/initramfs-tools/modules.d"'
@@ -85,12 +86,23 @@ def file_system(root, work, size):
     return work / "disk"
 
 
+def quota_disk(work):
+    """An empty file system that can count by project."""
+    options = ["-I", "256", "-b", "4096", "-O", "quota,project", "-E", "quotatype=usrquota:prjquota"]
+    quietly(["mke2fs", "-q", "-F", "-t", "ext4", *options, work / "quota-disk", QUOTA_DISK], work / "mke2fs.log")
+    return work / "quota-disk"
+
+
+def drive(disk):
+    return ["-drive", f"file={disk},if=virtio,format=raw,cache=unsafe"]
+
+
 def qemu(work, disk, release=EMULATED.release, memory=MEMORY_MIB, acceleration=("tcg,thread=multi",), ports=()):
     """The command line; `ports`: of qemu for what else leads into the machine."""
     files = kernel(release)
     command = ["qemu-system-x86_64", *(word for kind in acceleration for word in ("-accel", kind)), "-machine", "pc", "-cpu", "max", "-smp", "2"]
     command += ["-m", f"{memory}M", "-nodefaults", "-display", "none", "-no-reboot", "-kernel", files / "vmlinuz", "-initrd", files / "initrd"]
-    command += ["-append", KERNEL_LINE, "-drive", f"file={disk},if=virtio,format=raw,cache=unsafe"]
+    command += ["-append", KERNEL_LINE, *drive(disk)]
     return [*command, "-serial", f"file:{work / 'console'}", *ports]
 
 
@@ -100,7 +112,7 @@ def run(work, program, files):
     say(f"booting {EMULATED.release} with its own kernel in qemu")
     started = time.monotonic()
     try:
-        ended = subprocess.run(qemu(work, disk, ports=["-serial", f"file:{work / 'said'}"]), stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS)
+        ended = subprocess.run(qemu(work, disk, ports=["-serial", f"file:{work / 'said'}", *drive(quota_disk(work))]), stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS)
         problem = f"status {ended.returncode}: {ended.stderr.decode(errors='replace')}" if ended.returncode else ""
     except subprocess.TimeoutExpired:
         problem = f"not done after {SECONDS} s"

@@ -58,7 +58,7 @@ in
       addressFamilies = [ "unix" "inet" ];
     };
   };
-  limited = with' { hostUsers = alice; limits = { memory = "8G"; tasks = 2000; cpu = "400%"; runtime = "12h"; sessions = 2; }; };
+  limited = with' { hostUsers = alice; limits = { memory = "8G"; tasks = 2000; cpu = "400%"; runtime = "12h"; sessions = 2; disk = "10G"; diskWithoutQuota = "measure"; }; };
   toolchains = with' { hostUsers = alice; toolchains = { readable = [ "default" "~/.sdkman" ]; caches = "best_effort"; }; };
   bubblewrap = with' { hostUsers = alice; sandbox.method = "bwrap"; gitIdentity = false; boxNotes = false; };
   named = with' { hostUsers = alice; binaryName = "coding-agent"; };

@@ -99,6 +99,7 @@ toolchains:
   caches: [~/.cache/pip]
 limits:
   runtime: 60s
+  disk: 10G
 network: loopback
 """
 SCENARIOS = [

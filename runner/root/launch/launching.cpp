@@ -138,6 +138,13 @@ void hand_files_over(Entered &entered, Heard &heard, const OpenedSession &sessio
     entered.tell(copies.handed.notices);
 }
 
+void measure_home(Entered &entered, const Heard &heard, const OpenedSession &session)
+{
+    const DiskHolder holder{entered.caller, entered.worker, entered.policy, session.watch, entered.shower()};
+    const std::string notice = measure_for_limit(entered.root, holder, session.state, session.disk, heard.request.program);
+    if (!notice.empty()) entered.tell({notice});
+}
+
 Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, ShownHome &home)
 {
     try {
@@ -149,6 +156,7 @@ Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, B
         home = view.home_mounts.make(entered.caller, entered.worker, session.state, session.defaults, view.scratch);
         show_notes(entered, heard.guards, session, view.tree, home);
         const Synced synced = view.synced ? *view.synced : bring_config_in(entered, heard, session);
+        measure_home(entered, heard, session); // without the lock, which is released by now
         show_accounts(session.directory, entered.admission.view, entered.caller, agent, session.state.home_path,
                       heard.project.shown.by_group);
         entered.tell(host_files.show(session.directory, entered.sandbox->own_files()));
@@ -248,6 +256,7 @@ LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &sessio
     record.address_families = address_families_of(entered.policy.calls);
     if (const auto processes = namespace_of("self", "pid")) record.hosts_processes = processes->inode;
     record.has_mode_changer = record.restrictions != Restrictions::none; // otherwise systemd's filter refuses the bit
+    record.keeps_project = entered.policy.limits.disk.has_value();
     return record;
 }
 

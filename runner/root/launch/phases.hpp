@@ -6,6 +6,7 @@
 #include "runner/plan/environment.hpp"
 #include "runner/root/confined/session_end.hpp"
 #include "runner/root/door/admission.hpp"
+#include "runner/root/errand/disk_limit.hpp"
 #include "runner/root/errand/session_watch.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/session/record.hpp"
@@ -90,6 +91,7 @@ struct OpenedSession {
     const SessionWatch watch; // events that end the session
     bool waited = false;      // for another start of the same agent
     StateDirectory state;
+    const HeldDisk disk;            // by limits.disk
     const std::string project_path; // where the agent sees the project
     const UniqueFd locked_settings; // empty without settings_lock
     const UniqueFd defaults;

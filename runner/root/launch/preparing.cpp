@@ -96,6 +96,19 @@ StateDirectory open_state(Entered &entered, const Heard &heard, OpenedSession &s
     });
 }
 
+HeldDisk hold_disk(Entered &entered, const Heard &heard, const OpenedSession &session)
+{
+    HeldDisk held =
+        hold_to_disk_limit(entered.root, {entered.caller, entered.worker, entered.policy, session.watch, entered.shower()}, session.state);
+    const auto &said = entered.policy.limits.disk;
+    std::vector<std::string> idle;
+    if (!held.problem.empty())
+        idle.push_back("limits.disk: " + said->text + " (" + to_string(said->where) + ") is not enforced: " + held.problem);
+    entered.tell(untold(session.state, "told-disk", std::move(idle), heard.request.debug));
+    if (!held.notice.empty()) entered.tell({held.notice});
+    return held;
+}
+
 RootTree build_tree(Entered &entered, Heard &heard, OpenedSession &session)
 {
     const ProjectPaths paths = entered.policy.projects.paths;
@@ -146,7 +159,7 @@ OpenedSession::OpenedSession(Entered &entered, Heard &heard)
     : directory(SessionDirectory::create(entered.root, entered.id, entered.caller.uid)),
       ending(entered.root, *entered.sandbox, entered.id, directory, entered.record, entered.teller()),
       early(heard.receiver), watch{entered.wrapper, entered.termination, heard.receiver.channel(), [this] { early.hear(); }},
-      state(open_state(entered, heard, *this)),
+      state(open_state(entered, heard, *this)), disk(hold_disk(entered, heard, *this)),
       project_path(place_of_project(heard.project.shown, entered.policy.projects.paths, state.home_path)),
       locked_settings(entered.policy.settings_lock ? directory.make_file("settings.json") : UniqueFd()),
       defaults(open_defaults(entered.root))
@@ -183,7 +196,7 @@ Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session)
 BuiltView::BuiltView(Entered &entered, Heard &heard, OpenedSession &session)
     : synced(session.locked_settings || session.waited ? std::optional(bring_config_in(entered, heard, session)) : std::nullopt),
       scratch(make_scratch(entered.root, session.directory, entered.policy.scratch, entered.policy.agent.state_dir, entered.id,
-                           entered.admission.agent)),
+                           entered.admission.agent, session.disk.quota)),
       tree(build_tree(entered, heard, session)),
       home_mounts(entered.root, session.directory, entered.admission.view, std::move(heard.home), entered.policy, tree)
 {

@@ -5,6 +5,7 @@
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
+#include "runner/as_agent/quota_project.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/state_directory.hpp"
@@ -59,28 +60,39 @@ void require_space(FdRef top, const std::string &path)
     throw SystemFailure(ENOSPC, "making the session's temporary directory " + path);
 }
 
-UniqueFd make_on_disk(const SessionDirectory &session, const std::string &state_dir, const std::string &id, const Account &agent)
+UniqueFd make_on_disk(const AsRoot &root, const SessionDirectory &session, const std::string &state_dir, const std::string &id,
+                      const Account &agent, const std::optional<DiskQuota> &quota)
 {
     const std::string scratch_path = state_dir + "/" + scratch_parent;
     const std::string name = defence_is_on("unique-scratch") ? id : "fixed";
-    const UniqueFd state = open_trusted(state_dir, O_RDONLY | O_DIRECTORY, "state directory");
-    const UniqueFd parent =
-        ensure_state_directory(state, scratch_parent, defence_is_on("closed-scratch") ? 0700 : 0711, 0, 0, scratch_path);
-    require_own_file_system(parent, scratch_path, "agent.state_dir");
+    const UniqueFd parent = open_scratch_parent(root, state_dir);
     session.make_link(scratch_link, scratch_path + "/" + name);
     UniqueFd top = make_directory(parent, name, scratch_path + "/" + name);
     // This lock shows that the session lives, and ends with the runner: no sweep removes the directory while it is held, whatever it finds
     // elsewhere.
     if (defence_is_on("scratch-lock") && flock(top.get(), LOCK_SH | LOCK_NB) != 0) throw_errno("locking " + scratch_path + "/" + name);
-    require_space(top, scratch_path);
+    require_space(top, scratch_path); // of the file system: a session whose quota is used up starts, so that its user can remove something
+    if (quota) {
+        join_project(top, quota->project, "the session's temporary directory");
+        set_disk_limit(root, top, *quota, scratch_path);
+    }
     fill(top, id, agent, scratch_path + "/" + name);
     return top;
 }
 
 } // namespace
 
+UniqueFd open_scratch_parent(const AsRoot & /*root*/, const std::string &state_dir)
+{
+    const std::string path = state_dir + "/" + scratch_parent;
+    const UniqueFd state = open_trusted(state_dir, O_RDONLY | O_DIRECTORY, "state directory");
+    UniqueFd parent = ensure_state_directory(state, scratch_parent, defence_is_on("closed-scratch") ? 0700 : 0711, 0, 0, path);
+    require_own_file_system(parent, path, "agent.state_dir");
+    return parent;
+}
+
 UniqueFd make_scratch(const AsRoot &root, const SessionDirectory &session, ScratchKind kind, const std::string &state_dir,
-                      const std::string &id, const Account &agent)
+                      const std::string &id, const Account &agent, const std::optional<DiskQuota> &quota)
 {
     const UniqueFd at = session.make_directory("scratch");
     if (kind == ScratchKind::tmpfs) {
@@ -92,7 +104,7 @@ UniqueFd make_scratch(const AsRoot &root, const SessionDirectory &session, Scrat
         return std::move(memory.fd);
     }
     try {
-        UniqueFd top = make_on_disk(session, state_dir, id, agent);
+        UniqueFd top = make_on_disk(root, session, state_dir, id, agent, quota);
         attach(root, clone_mount(root, top, Submounts::leave_out, MountAttributes{}), at);
         return top;
     } catch (const SystemFailure &failure) {

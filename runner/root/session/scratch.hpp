@@ -4,6 +4,7 @@
 #include "common/host/account.hpp"
 #include "common/policy/policy.hpp"
 #include "runner/plan/environment.hpp"
+#include "runner/root/session/disk_quota.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <optional>
@@ -18,10 +19,12 @@ constexpr const char *scratch_link = "on-disk"; // in the session's directory; l
 
 // Makes the temporary directories and mounts them at `scratch` in the session's directory, as "tmp" and "var-tmp". On disk they are in
 // STATE_DIR/sessions/ID. The session's directory records that path first, so that the removal finds it. Returns the directory that holds
-// both, locked until release_scratch() or the end of this process. Throws Failure(system_failure) in words when nothing fits on the file
-// system any more.
+// both, locked until release_scratch() or the end of this process. On disk they join the project of `quota`, if there is one. Throws
+// Failure(system_failure) in words when nothing fits on the file system any more.
 UniqueFd make_scratch(const AsRoot &root, const SessionDirectory &session, ScratchKind kind, const std::string &state_dir,
-                      const std::string &id, const Account &agent);
+                      const std::string &id, const Account &agent, const std::optional<DiskQuota> &quota = std::nullopt);
+// STATE_DIR/sessions, made if need be.
+UniqueFd open_scratch_parent(const AsRoot &root, const std::string &state_dir);
 // Call it when no process of the session runs any more: a process that removes what it left need not wait for this one.
 void release_scratch(FdRef scratch) noexcept;
 

@@ -50,6 +50,40 @@ TEST_CASE("what holds nobody here is said, and whether a start is possible with 
     CHECK(json["not_enforced"][1]["said"] == false);
 }
 
+TEST_CASE("disk space is shown where the policy limits it, and what starts do where nothing holds it")
+{
+    const auto text_of = [](const char *choice, const std::string &problem) {
+        const auto limits = policy_with(std::string("limits: {disk: 10G, disk_without_quota: ") + choice + "}\n").limits;
+        return to_text(ExplainedLimits{limits, {}, "", problem});
+    };
+    CHECK(contains(text_of("tell", ""), "          disk of a user's agent: 10G (p.yaml:3:16)\n"));
+    CHECK_FALSE(contains(text_of("tell", ""), "enforced"));
+    CHECK(contains(text_of("tell", "why"), "          limits.disk is not enforced: why\n"));
+    CHECK(contains(text_of("measure", "why"), "          each start measures the home: limits.disk is not enforced: why\n"));
+    CHECK(contains(text_of("refuse", "why"), "          no start is possible: limits.disk is not enforced: why\n"));
+    const auto json = to_json(ExplainedLimits{policy_with("limits: {disk: 10G}\n").limits, {}, "", "why"});
+    CHECK(json["disk"]["value"] == "10G");
+    CHECK(json["not_enforced"][0]["limit"] == "limits.disk");
+    CHECK(json["not_enforced"][0]["reason"] == "why");
+}
+
+TEST_CASE("a limit of the disk that holds nobody is a warning, or an error where no session starts then")
+{
+    // Under this method it holds on no host.
+    const std::string method = "sandbox: {method: none}\n";
+    Problems problems;
+    check_disk_limit(policy_with(method + "limits: {disk: 10G}\n"), problems);
+    CHECK_NOTHROW(problems.throw_if_any());
+    const auto told = idle_disk_limit(policy_with(method + "limits: {disk: 10G}\n"));
+    REQUIRE(told);
+    CHECK(contains(to_string(*told), "p.yaml:4:16: limits.disk: 10G is not enforced: under sandbox.method none"));
+    const auto strict = policy_with(method + "limits: {disk: 10G, disk_without_quota: refuse}\n");
+    check_disk_limit(strict, problems);
+    CHECK_THROWS_WITH_AS(problems.throw_if_any(), doctest::Contains("limits.disk: 10G cannot be enforced on this host"), PolicyError);
+    CHECK_FALSE(idle_disk_limit(strict));
+    CHECK_FALSE(idle_disk_limit(policy_with(method)));
+}
+
 TEST_CASE("what is checked agrees with what the host has")
 {
     const auto host = host_controllers();

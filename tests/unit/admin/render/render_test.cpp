@@ -156,6 +156,7 @@ TEST_CASE("what an engine cannot honour is an error that names the key and its p
         {"limits: {memory: 50%}\n", "p.yaml:3:18: limits.memory: ", {T::systemd, T::slurm, T::podman, T::quadlet}},
         {"limits: {tasks: 100}\n", "p.yaml:3:17: limits.tasks: ", {T::systemd, T::slurm, T::podman, T::quadlet}},
         {"limits: {sessions: 2}\n", "p.yaml:3:20: limits.sessions: ", {T::kubernetes, T::slurm}},
+        {"limits: {disk: 10G}\n", "p.yaml:3:16: limits.disk: ", {T::slurm}},
         {"agent: {binary_name: coder}\n", "p.yaml:3:8: agent.binary_name: ", {T::systemd, T::slurm}},
         {"env: {SSL_CERT_FILE: /srv/ca.pem}\n", "p.yaml:3:7: env.SSL_CERT_FILE: ", {T::slurm}},
         {"env: {SSL_CERT_FILE: /etc/ssl/certs/own.pem}\n", "p.yaml:3:7: env.SSL_CERT_FILE: ", {T::systemd, T::slurm}},

@@ -30,6 +30,7 @@ TEST_CASE("nothing is said where nothing is written, so that defaults can be tol
 {
     for (const auto &limits : {parse(head).limits, limits_of("{}")}) {
         CHECK((!limits.memory && !limits.memory_share && !limits.tasks && !limits.cpu && !limits.runtime && !limits.sessions));
+        CHECK((!limits.disk && limits.without_quota == WithoutQuota::tell));
         CHECK(!said_memory(limits));
     }
 }
@@ -60,6 +61,22 @@ TEST_CASE("amounts of memory are powers of 1024, or a share")
     CHECK(share.memory_share->amount == 50);
     CHECK(said_memory(share)->text == "50%");
     CHECK(limits_of("{memory: 100%}").memory_share->amount == 100);
+}
+
+TEST_CASE("disk space is an amount, with what starts do where nothing holds it")
+{
+    const auto limits = limits_of("{disk: 10G, disk_without_quota: refuse}");
+    CHECK(limits.disk->amount == std::uint64_t{10} << 30U);
+    CHECK(limits.disk->text == "10G");
+    CHECK(to_string(limits.disk->where) == "p.yaml:3:16");
+    CHECK(limits.without_quota == WithoutQuota::refuse);
+    CHECK(limits_of("{disk: 64M, disk_without_quota: measure}").without_quota == WithoutQuota::measure);
+    for (const auto *disk : {"10", "10GB", "50%", "-1G", "0x10G", "many", "[10G]"})
+        CHECK_MESSAGE(contains(problem_of("{disk: " + std::string(disk) + "}"), "limits.disk: must be a whole number with K, M, G or T"),
+                      disk);
+    CHECK(contains(problem_of("{disk: 63M}"), "limits.disk: 63M is out of bounds; say at least 64M"));
+    CHECK(contains(problem_of("{disk: 1025T}"), "limits.disk: 1025T is out of bounds"));
+    CHECK(contains(problem_of("{disk_without_quota: ignore}"), "limits.disk_without_quota"));
 }
 
 TEST_CASE("times have one unit")

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <future>
+#include <linux/fs.h>
 #include <linux/netlink.h>
 #include <linux/openat2.h>
 #include <linux/seccomp.h>
@@ -120,6 +121,23 @@ TEST_CASE("what debuggers call passes, and is denied where it would not stay in 
                       }) == denied,
                       number);
     }
+}
+
+TEST_CASE("where a quota counts files, their attributes do not change, and everywhere else they do as before")
+{
+    for (const unsigned long request : {FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR | 0x100000000UL}) {
+        const auto call = [request] { return ::syscall(SYS_ioctl, -1L, request, nullptr); };
+        CHECK_MESSAGE(under_filter(call) == std::to_string(EBADF), request);
+        CHECK_MESSAGE(under_filter([&] {
+                          refuse_attributes();
+                          return call();
+                      }) == std::to_string(EOPNOTSUPP),
+                      request);
+    }
+    CHECK(under_filter([] {
+              refuse_attributes();
+              return ::syscall(SYS_ioctl, -1L, FS_IOC_FSGETXATTR, nullptr);
+          }) == std::to_string(EBADF));
 }
 
 TEST_CASE("denied is not how these calls end without the filter")

@@ -40,6 +40,8 @@ TEST_CASE("limits that the policy says take the place of the defaults, and a san
     facts.limits.runtime = SaidLimit{43200, "12h", {}};
     CHECK(contains(box_notes(facts),
                    "- Limits of the session: 128 processes and threads, 8G of memory, 150% of one processor, 12h of time."));
+    facts.limits.disk = SaidLimit{std::uint64_t{10} << 30U, "10G", {}};
+    CHECK(contains(box_notes(facts), "12h of time, 10G of disk for your home, /tmp and /var/tmp."));
     facts.limits = {};
     facts.limits.memory_share = SaidLimit{50, "50%", {}};
     CHECK(contains(box_notes(facts), "4096 processes and threads, 50 % of the host's memory."));

@@ -53,6 +53,7 @@ TEST_CASE("a launch record arrives as it was sent, its standard descriptors in o
                               Tracing::always,
                               4026531836,
                               false,
+                              true,
                               {"mlock", "mlockall"},
                               {"personality"},
                               3};
@@ -75,6 +76,7 @@ TEST_CASE("a launch record arrives as it was sent, its standard descriptors in o
     CHECK(launch.record.mount_points == record.mount_points);
     CHECK(launch.record.tracing == record.tracing);
     CHECK(launch.record.hosts_processes == record.hosts_processes);
+    CHECK(launch.record.keeps_project == record.keeps_project);
     CHECK(launch.record.denied_calls == record.denied_calls);
     CHECK(launch.record.allowed_calls == record.allowed_calls);
     CHECK(launch.record.address_families == record.address_families);

@@ -1,0 +1,177 @@
+// Holds the agent of one user to limits.disk: by a project quota, or by what its home takes at each start.
+#include "runner/root/errand/disk_limit.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/text.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/as_agent/manifest.hpp"
+#include "runner/as_agent/measuring.hpp"
+#include "runner/as_agent/quota_project.hpp"
+#include "runner/root/errand/errand.hpp"
+#include "runner/root/session/scratch.hpp"
+#include "runner/wire/answer.hpp"
+
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *joined_name = "disk-project"; // in meta: the project that all of the home has joined
+constexpr std::size_t joined_limit = 64;
+constexpr std::uint64_t room_to_work = std::uint64_t{16} << 20U;
+
+struct Walked {
+    std::uint64_t bytes = 0;
+    static void fields(auto &archive, auto &self) { archive(self.bytes); }
+};
+
+// Something takes as long as the agent's home is large: the user may end the start meanwhile.
+std::uint64_t walk_as_agent(const AsRoot &root, const DiskHolder &holder, const std::vector<int> &places, const std::string &doing,
+                            const std::function<std::uint64_t(FdRef channel, const AsUser &)> &walk)
+{
+    Child child(root, doing + " of " + holder.user.name, holder.agent, places, [&](const AsUser &self, FdRef channel) {
+        fault_point("walking-home");
+        send_answer(channel, encode(Walked{walk(channel, self)}));
+    });
+    for (;;) {
+        if (const auto answer = child.receive_one()) return decode_fields<Walked>(answer->bytes).bytes;
+        holder.watch.check();
+        holder.show(doing);
+    }
+}
+
+std::string limit_text(const SaidLimit &said)
+{
+    return "limits.disk: " + said.text + " (" + to_string(said.where) + ")";
+}
+
+std::string in_mebibytes(std::uint64_t bytes)
+{
+    return std::to_string(bytes >> 20U) + " MiB";
+}
+
+// An administrator's own project quotas must not lose files to ours. Only what root alone can change counts: the agent may have given its
+// home any project, and that would be a way around the limit.
+std::string problem_of_project(FdRef directory, std::uint32_t own)
+{
+    const auto project = project_of(directory);
+    if (!project || *project == 0 || *project == own || is_project_of_agents(*project)) return "";
+    return "it has the project " + std::to_string(*project) + " of other quotas; take it out of them (its project must be 0)";
+}
+
+std::string problem_of_places(const AsRoot &root, const DiskHolder &holder, const StateDirectory &state, std::uint32_t project)
+{
+    const Policy &policy = holder.policy;
+    if (auto problem = problem_of_method(policy.sandbox.method); !problem.empty()) return problem;
+    const auto look = [&](FdRef place, FdRef roots_own, const std::string &path) {
+        std::string problem = problem_of_quotas(place);
+        if (!problem.empty()) return path + ": " + problem + "; " + quota_remedy;
+        problem = problem_of_project(roots_own, project);
+        return problem.empty() ? problem : path + ": " + problem;
+    };
+    for (const FdRef place : {FdRef(state.home), FdRef(state.staging)})
+        if (auto problem = look(place, state.meta, state.home_path); !problem.empty()) return problem;
+    if (policy.scratch == ScratchKind::tmpfs) return "";
+    const UniqueFd temporary = open_scratch_parent(root, policy.agent.state_dir);
+    return look(temporary, temporary, policy.agent.state_dir + "/" + scratch_parent);
+}
+
+// An agent that was held once, and is not now. Files keep their project, which harms nobody.
+void let_go(const AsRoot &root, const StateDirectory &state)
+{
+    const auto joined = read_meta_file(state, joined_name, joined_limit);
+    if (!joined) return;
+    if (const auto project = to_number<std::uint32_t>(*joined)) {
+        lift_disk_limit(root, state.home, *project, state.home_path);
+        lift_disk_limit(root, state.staging, *project, state.home_path);
+    }
+    // An agent that is not held may take files out of the project: the next limit begins with all of them.
+    if (unlinkat(state.meta.get(), joined_name, 0) != 0 && errno != ENOENT) throw_errno("forgetting a disk quota");
+}
+
+bool has_joined(const StateDirectory &state, std::uint32_t project)
+{
+    return read_meta_file(state, joined_name, joined_limit) == std::to_string(project) && passes_project_on(state.home, project) &&
+           passes_project_on(state.staging, project);
+}
+
+// A file that the sync made and the agent has not changed is still one: the manifest knows it by its time of change.
+void keep_as_synced(Manifest &manifest, const std::string &path, const struct stat &before, const struct stat &now)
+{
+    const ManifestEntry *entry = manifest.find(path);
+    if (entry == nullptr || entry->inside != inside_facts(before) || entry->inside == inside_facts(now)) return;
+    ManifestEntry kept = *entry;
+    kept.inside = inside_facts(now);
+    kept.recorded = wall_clock_nanoseconds();
+    manifest.set(path, kept);
+    manifest.flush(); // a walk that is ended here has not made it the agent's
+}
+
+void join(const AsRoot &root, const DiskHolder &holder, const StateDirectory &state, std::uint32_t project)
+{
+    let_go(root, state); // the kernel lets nobody but root join a project that is full
+    lift_disk_limit(root, state.home, project, state.home_path);
+    lift_disk_limit(root, state.staging, project, state.home_path);
+    const UniqueFd log = open_meta_file(state, "manifest");
+    const UniqueFd spare = open_meta_file(state, "manifest.new");
+    walk_as_agent(root, holder, {state.home.get(), state.staging.get(), log.get(), spare.get()},
+                  "putting the agent's home under its disk quota", [&](FdRef channel, const AsUser &self) {
+                      Manifest manifest(log, spare);
+                      join_tree(self, state.home, project, channel,
+                                [&](const std::string &path, const struct stat &before, const struct stat &now) {
+                                    keep_as_synced(manifest, path, before, now);
+                                });
+                      join_tree(self, state.staging, project, channel);
+                      return std::uint64_t{0};
+                  });
+    write_meta_file(state, joined_name, std::to_string(project)); // last: a start that ended earlier does all of it again
+}
+
+std::string notice_of_use(const SaidLimit &said, const std::optional<DiskUse> &use)
+{
+    if (!use || use->bytes + room_to_work <= said.amount) return "";
+    return "nearly full: your agent has " + in_mebibytes(use->bytes) + " of its " + limit_text(said) +
+           ", so its work may fail for want of space; remove what it does not need (pi-agentctl shell), or ask the administrator";
+}
+
+} // namespace
+
+HeldDisk hold_to_disk_limit(const AsRoot &root, const DiskHolder &holder, const StateDirectory &state)
+{
+    const auto &said = holder.policy.limits.disk;
+    if (!said) {
+        let_go(root, state);
+        return {};
+    }
+    const DiskQuota quota{project_of_agent(holder.user.uid), said->amount};
+    const std::string problem = problem_of_places(root, holder, state, quota.project);
+    if (!problem.empty()) {
+        let_go(root, state);
+        if (holder.policy.limits.without_quota == WithoutQuota::refuse)
+            throw Failure(FailureKind::limits_not_enforced,
+                          "this host cannot enforce the policy's " + limit_text(*said) + ": " + problem + "; or remove the key");
+        return {std::nullopt, problem, ""};
+    }
+    if (!has_joined(state, quota.project)) join(root, holder, state, quota.project);
+    set_disk_limit(root, state.home, quota, state.home_path);
+    set_disk_limit(root, state.staging, quota, state.home_path);
+    return {quota, "", notice_of_use(*said, disk_use(root, state.home, quota.project))};
+}
+
+std::string measure_for_limit(const AsRoot &root, const DiskHolder &holder, const StateDirectory &state, const HeldDisk &held,
+                              Program program)
+{
+    const auto &limits = holder.policy.limits;
+    if (held.problem.empty() || !limits.disk || limits.without_quota != WithoutQuota::measure) return "";
+    const std::uint64_t size = walk_as_agent(root, holder, {state.home.get()}, "measuring the agent's home",
+                                             [&](FdRef channel, const AsUser &self) { return measure_tree(self, channel, state.home); });
+    if (size <= limits.disk->amount || !defence_is_on("measured-home")) return "";
+    const std::string text =
+        "limit: the home of the agent of " + holder.user.name + " has " + in_mebibytes(size) + ", more than " + limit_text(*limits.disk);
+    if (program != Program::agent) return text + "; remove what it does not need, then pi starts again";
+    throw Failure(FailureKind::disk_limit, text + "; remove what it does not need in 'pi-agentctl shell', which still starts, or "
+                                                  "ask the administrator for more (pi-agentctl state prune removes caches)");
+}
+
+} // namespace pi_agent

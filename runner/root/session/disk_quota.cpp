@@ -1,0 +1,104 @@
+// Asks a file system for its project quotas, and sets the limit of one project.
+#include "runner/root/session/disk_quota.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/files.hpp"
+
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <linux/dqblk_xfs.h>
+#include <linux/quota.h>
+#include <sys/syscall.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::uint32_t first_project = 0x50000000; // with the user's number in its bits: no two users have one project
+constexpr std::uint64_t bytes_of_file = 4096;       // what the smallest file with content takes
+
+// By descriptor: a path to a device (quotactl(2)) would have to be looked for in the table of mounts.
+long ask_quotas(FdRef directory, int command, std::uint32_t project, void *answer)
+{
+    return syscall(SYS_quotactl_fd, directory.get(), QCMD(command, PRJQUOTA), project, answer);
+}
+
+bool set_limit(FdRef directory, const DiskQuota &quota)
+{
+    if_dqblk limit{};
+    limit.dqb_bhardlimit = limit.dqb_bsoftlimit = (quota.bytes + QIF_DQBLKSIZE - 1) / QIF_DQBLKSIZE;
+    limit.dqb_ihardlimit = limit.dqb_isoftlimit = quota.bytes / bytes_of_file;
+    limit.dqb_valid = QIF_LIMITS;
+    return ask_quotas(directory, Q_SETQUOTA, quota.project, &limit) == 0;
+}
+
+// Under the name of each of these another part of the state may be mounted.
+constexpr std::array parts_of_state = {"", "/users", "/sessions"};
+
+} // namespace
+
+std::uint32_t project_of_agent(Uid user)
+{
+    const std::uint32_t project = user.value() ^ first_project;
+    if (project != 0 && project != UINT32_MAX) return project;
+    throw Failure(FailureKind::limits_not_enforced, "limits.disk cannot hold the user with the number " + std::to_string(user.value()) +
+                                                        ", for which there is no project of quotas; remove the key from the policy");
+}
+
+bool is_project_of_agents(std::uint32_t project) noexcept
+{
+    return project >> 28U == first_project >> 28U;
+}
+
+std::string problem_of_quotas(FdRef directory)
+{
+    fs_quota_stat state{};
+    if (ask_quotas(directory, Q_XGETQSTAT, 0, &state) != 0) {
+        // As a file system without quotas answers, one without those of projects, and a kernel before 5.14.
+        if (errno == ENOSYS || errno == EINVAL || errno == ESRCH) return "its file system has no project quotas";
+        return SystemFailure(errno, "asking its file system for quotas").what();
+    }
+    if ((state.qs_flags & FS_QUOTA_PDQ_ENFD) != 0) return "";
+    return (state.qs_flags & FS_QUOTA_PDQ_ACCT) != 0 ? "its file system counts for project quotas and does not enforce them"
+                                                     : "its file system has no project quotas";
+}
+
+std::string problem_of_method(SandboxMethod method)
+{
+    if (method != SandboxMethod::none) return "";
+    return "under sandbox.method none nothing keeps an agent from taking its files out of the quota; choose another method";
+}
+
+std::string problem_of_disk_limit(const Policy &policy)
+{
+    if (auto problem = problem_of_method(policy.sandbox.method); !problem.empty()) return problem;
+    for (const char *part : parts_of_state) {
+        const std::string path = policy.agent.state_dir + part;
+        const UniqueFd place = open_if_there("opening " + path, FdRef(AT_FDCWD), path, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+        if (!place) continue; // nothing was applied yet, or nobody started
+        const std::string problem = problem_of_quotas(place);
+        if (!problem.empty()) return path + ": " + problem + "; " + quota_remedy;
+    }
+    return "";
+}
+
+void set_disk_limit(const AsRoot & /*root*/, FdRef directory, const DiskQuota &quota, const std::string &path)
+{
+    if (!set_limit(directory, quota)) throw_errno("setting the disk quota of " + path);
+}
+
+void lift_disk_limit(const AsRoot & /*root*/, FdRef directory, std::uint32_t project, const std::string &path)
+{
+    if (!problem_of_quotas(directory).empty()) return; // nobody enforces one
+    if (!set_limit(directory, {project, 0})) throw_errno("lifting the disk quota of " + path);
+}
+
+std::optional<DiskUse> disk_use(const AsRoot & /*root*/, FdRef directory, std::uint32_t project)
+{
+    if_dqblk use{};
+    if (ask_quotas(directory, Q_GETQUOTA, project, &use) != 0) return std::nullopt; // XFS knows no project without files
+    return DiskUse{use.dqb_curspace, use.dqb_bhardlimit * QIF_DQBLKSIZE};
+}
+
+} // namespace pi_agent
