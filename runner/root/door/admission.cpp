@@ -23,23 +23,33 @@ bool are_same(const Account &before, const std::optional<Account> &now)
 
 constexpr int slot_patience_seconds = 3; // less than the wait for one that sends nothing
 
+// Of one user, each slot for one at once: what starts, or what asks.
+struct Slots {
+    const char *file; // in /run/pi-agent
+    std::size_t limit;
+    bool (*is_limited)();
+};
+constexpr Slots start_slots = {"starts", start_limit, [] { return defence_is_on("start-limit"); }};
+constexpr Slots question_slots = {"questions", question_slot_limit, [] { return defence_is_on("question-limit"); }};
+
 // Empty where all slots are taken.
-UniqueFd try_start_slot(Uid user)
+UniqueFd try_slot(const Slots &kind, Uid user)
 {
     static_assert(sizeof(off_t) == 8, "each user's bytes are their own");
     const UniqueFd parent = open_runtime_directory();
     // Nothing is ever written into the file, and a lock leaves nothing behind: not of users that are gone, and nothing that a start could
     // find half removed.
-    UniqueFd slots = open_or_throw("opening the file of start slots", parent, "starts", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
-    for (std::size_t number = 0; number < start_limit; ++number) {
+    UniqueFd slots =
+        open_or_throw(std::string("opening the file of slots for ") + kind.file, parent, kind.file, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    for (std::size_t number = 0; number < kind.limit; ++number) {
         struct flock slot {};
         slot.l_type = F_WRLCK;
         slot.l_whence = SEEK_SET;
-        slot.l_start = static_cast<off_t>(user.value()) * static_cast<off_t>(start_limit) + static_cast<off_t>(number);
+        slot.l_start = static_cast<off_t>(user.value()) * static_cast<off_t>(kind.limit) + static_cast<off_t>(number);
         slot.l_len = 1;
         if (fcntl(slots.get(), F_OFD_SETLK, &slot) == 0) return slots; // the lock belongs to the descriptor, in whichever process
-        if (errno != EAGAIN && errno != EACCES && errno != EINTR) throw_errno("locking a start slot");
-        if (!defence_is_on("start-limit")) return slots;
+        if (errno != EAGAIN && errno != EACCES && errno != EINTR) throw_errno(std::string("locking a slot for ") + kind.file);
+        if (!kind.is_limited()) return slots;
     }
     return UniqueFd();
 }
@@ -134,17 +144,27 @@ void require_locked_sessions(const AsRoot &root, const Account &caller, const st
 
 UniqueFd take_start_slot(const AsRoot & /*root*/, Uid user)
 {
-    UniqueFd slot = try_start_slot(user);
+    UniqueFd slot = try_slot(start_slots, user);
     if (!slot)
         throw Failure(FailureKind::session_limit,
                       "limit: " + std::to_string(start_limit) + " sessions of yours are already starting; try again in a moment");
     return slot;
 }
 
+UniqueFd take_question_slot(const AsRoot & /*root*/, Uid user)
+{
+    UniqueFd slot = try_slot(question_slots, user);
+    if (!slot)
+        throw Failure(FailureKind::session_limit, "limit: " + std::to_string(question_slot_limit) +
+                                                      " questions of yours about your sessions are already being answered; ask again in a "
+                                                      "moment");
+    return slot;
+}
+
 UniqueFd wait_for_start_slot(const AsRoot &root, Uid user, const std::function<void()> &waiting)
 {
     for (const Deadline deadline = in_seconds(slot_patience_seconds); Clock::now() < deadline;) {
-        if (UniqueFd slot = try_start_slot(user)) return slot;
+        if (UniqueFd slot = try_slot(start_slots, user)) return slot;
         waiting();
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
