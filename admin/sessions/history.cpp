@@ -146,10 +146,10 @@ std::vector<PastStart> read_all_starts(const HistoryQuery &query, std::ostream &
     else
         notes << "pi-agentctl: only root can tell which sessions are running, and what is in " << record_file_path << ", if there is one\n";
     return to_history(read_record(query.since), query,
-                      [&](const std::string &id) { return std::ranges::find(living, id) != living.end(); });
+                      [&](const std::string &id) { return std::find(living.begin(), living.end(), id) != living.end(); });
 }
 
-// Who cannot read the journal asks the runner, which tells their own.
+// A user who cannot read the journal asks the runner, which tells them their own.
 std::vector<PastStart> starts_for_caller(const HistoryQuery &query, std::ostream &notes)
 {
     if (can_read_record()) return read_all_starts(query, notes);
@@ -157,7 +157,7 @@ std::vector<PastStart> starts_for_caller(const HistoryQuery &query, std::ostream
     const auto answer = ask_own({OwnSubject::history, query.since.value_or(0)});
     if (answer.is_cut) notes << "pi-agentctl: there are older entries about you than one answer holds; ask the administrator for them\n";
     return to_history(answer.entries, query, [&](const std::string &id) {
-        return std::ranges::any_of(answer.sessions, [&](const SessionView &session) { return session.id == id; });
+        return std::any_of(answer.sessions.begin(), answer.sessions.end(), [&](const SessionView &session) { return session.id == id; });
     });
 }
 

@@ -36,7 +36,7 @@ struct OwnQuestion {
         archive.bounded(self.sessions, stop_limit);
         archive.require([&] { return self.sessions.empty() == (self.about != OwnSubject::stop); },
                         "a question names sessions exactly when it is to stop them");
-        archive.require([&] { return are_whole_ids(self.sessions); }, "a question names something that is no session");
+        archive.require([&] { return are_whole_ids(self.sessions); }, "a question names something that is not the id of a session");
     }
 
 private:
@@ -153,7 +153,7 @@ struct OwnAnswer {
     }
 };
 
-// What comes back: an answer, or why there is none.
+// What comes back: an answer, or the reason for its absence.
 using OwnReply = std::variant<FailureReport, OwnAnswer>;
 OwnReply decode_reply(std::string_view bytes);
 

@@ -11,8 +11,8 @@
 
 namespace pi_agent {
 
-// The ids of `asked` that are among `own`, in that order, each once. Whatever else is asked for is not there: whether it is another user's,
-// or nobody's, makes no difference.
+// The ids of `asked` that are among `own`, in that order, each once. Everything else is left out: whether it is another user's, or
+// nobody's, makes no difference.
 std::vector<std::string> find_own(const std::vector<std::string> &own, const std::vector<std::string> &asked);
 
 // `caller` is who the kernel and sudo say that it is. Throws Failure for what keeps root from answering.
