@@ -127,19 +127,18 @@ void require_room(const AsRoot &root, const Account &caller, const LimitsPolicy 
     if (count_sessions(root, caller.uid) <= allowed || !defence_is_on("session-limit")) return;
     const std::string place =
         limits.sessions ? "limits.sessions, " + to_string(limits.sessions->where) : "the default of limits.sessions in the policy";
-    throw Failure(FailureKind::session_limit,
-                  "limit: " + caller.name + " has " + std::to_string(allowed) + (allowed == 1 ? " session" : " sessions") +
-                      ", the most that a user may have at once (" + place +
-                      "); quit one, or ask the administrator to list and end them: sudo pi-agentctl sessions --user " + caller.name +
-                      ", sudo pi-agentctl stop SESSION");
+    throw Failure(FailureKind::session_limit, "limit: " + caller.name + " has " + std::to_string(allowed) +
+                                                  (allowed == 1 ? " session" : " sessions") + ", the most that a user may have at once (" +
+                                                  place +
+                                                  "); quit one, or list and end them: pi-agentctl sessions, pi-agentctl stop SESSION");
 }
 
 void require_locked_sessions(const AsRoot &root, const Account &caller, const std::string &id)
 {
     if (!has_unlocked_session(root, caller.uid, id) || !defence_is_on("locked-sessions")) return;
     throw Failure(FailureKind::busy, "limit: the policy locks settings.json (settings_lock), and a session of " + caller.name +
-                                         " began before that; quit it, or ask the administrator to run: sudo pi-agentctl stop --user " +
-                                         caller.name + "; then try again");
+                                         " began before that; quit it, or run: pi-agentctl stop --user " + caller.name +
+                                         "; then try again");
 }
 
 UniqueFd take_start_slot(const AsRoot & /*root*/, Uid user)

@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 namespace pi_agent {
 
@@ -99,9 +100,13 @@ FailureReport refuse(SessionRecord &record, const Failure &failure)
 bool holds_question(FdRef wrapper)
 {
     std::string beginning(sizeof(OwnQuestion::type), '\0');
+    iovec part{beginning.data(), beginning.size()};
     ssize_t length = -1;
     do {
-        length = recv(wrapper.get(), beginning.data(), beginning.size(), MSG_PEEK | MSG_DONTWAIT);
+        msghdr message{}; // without room for descriptors: those of a request stay with it
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        length = recvmsg(wrapper.get(), &message, MSG_PEEK | MSG_DONTWAIT);
     } while (length < 0 && (errno == EINTR || errno == ECONNRESET)); // the kernel reports the second once
     return length == static_cast<ssize_t>(beginning.size()) && beginning == Encoder().number(OwnQuestion::type).bytes();
 }
