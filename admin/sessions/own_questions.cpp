@@ -19,6 +19,7 @@ void require_own(const std::string &command, const std::optional<std::string> &u
     const auto refuse = [&](const std::string &what) {
         throw Failure(FailureKind::root_only, command + " " + what + "; run: sudo pi-agentctl " + command);
     };
+    require_sudo_can_work();
     const std::optional<Account> caller = find_account(Uid(::getuid()));
     if (!caller) refuse("finds no user with your number on this host, so only root can run it");
     if (user && *user != caller->name)

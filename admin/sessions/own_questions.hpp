@@ -8,8 +8,8 @@
 
 namespace pi_agent {
 
-// Throws Failure(denied) unless this user may ask: the policy authorises them, and `user`, whom the command line names, is themselves.
-// `why` goes on after the command's name: "looks at the sessions of other users".
+// Throws Failure where nobody can ask, and Failure(denied) unless this user may: the policy authorises them, and `user`, whom the command
+// line names, is themselves. `why` goes on after the command's name: "looks at the sessions of other users".
 void require_own(const std::string &command, const std::optional<std::string> &user, const std::string &why);
 
 // Root's answer. Throws the Failure that root answered, or Failure with the reason why no answer came.

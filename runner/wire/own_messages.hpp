@@ -148,7 +148,7 @@ struct OwnAnswer {
         archive.bounded(self.sessions, view_limit, too_many_answers);
         archive.bounded(self.entries, entries_limit, too_many_answers);
         archive(self.is_cut);
-        archive.bounded(self.states, 1, too_many_answers);
+        archive.bounded(self.states, view_limit, too_many_answers);
         archive.bounded(self.left, stop_limit);
     }
 };
