@@ -175,7 +175,7 @@ def test_who_moves_where_root_looks_gets_no_further(product, right_answer_seen):
 
 
 @pytest.mark.position("outsider")
-@pytest.mark.parametrize("name, sentence", [("eve", "not authorise"), ("pi-agent", "not authorise")])
+@pytest.mark.parametrize("name, sentence", [("eve", "does not authorise eve"), ("pi-agent", "is an agent's own")])
 def test_no_answer_for(name, sentence, product, right_answer_seen):
     """As root, in sudo's place: the rule would not let them so far."""
     uid = product.machine.account(name)[0]
