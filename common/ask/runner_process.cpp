@@ -148,6 +148,8 @@ std::string ask_runner(std::string_view question)
         answer = receive_record(runner.channel(), in_seconds(answer_patience_seconds));
     } catch (const DeadlineExceeded &) {
         throw Failure(FailureKind::runner_ended, "the runner does not answer; pgrep -a pi-agent shows whether it still runs");
+    } catch (const ProtocolError &broken) { // it died in the middle of its answer, or is of another version
+        throw Failure(FailureKind::runner_ended, std::string("the runner ended without an answer: ") + broken.what());
     }
     if (!answer) runner.explain_silence();
     return std::move(answer->bytes);

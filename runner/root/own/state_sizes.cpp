@@ -165,11 +165,11 @@ std::map<std::string, std::uint64_t> measure_scratch(const AsRoot &root, const s
     const std::string path = state_dir + "/" + scratch_parent;
     const auto parent = open_part(path);
     for (const auto &id : parent ? names_in(parent) : std::vector<std::string>()) {
-        const auto whose = user_of.find(id);
-        if (user && whose == user_of.end()) continue;
+        const auto found = user_of.find(id);
+        if (user && found == user_of.end()) continue;
         const auto top = try_open_directory(parent, id);
         if (!top) continue; // it has just ended
-        sizes[whose == user_of.end() ? "" : whose->second] += measure_on_disk(root, top, path + "/" + id);
+        sizes[found == user_of.end() ? "" : found->second] += measure_on_disk(root, top, path + "/" + id);
     }
     return sizes;
 }
