@@ -28,6 +28,7 @@ ELSEWHERE = {
     r"sudo pi-agentctl remove --state": "tests/system/test_remove.py",
     r"sudo pi-agentctl (history|logs|stop)": "tests/system/test_sessions.py",
     r"sudo pi-agentctl state (prune|reset|export)": "tests/system/test_state.py",
+    r"pi-agentctl (history|state|stop)": "tests/system/test_own_sessions.py",
     r"pi$": "tests/system/test_terminal.py",
     r"pi-agentctl shell$": "tests/system/test_view.py",
     r"pi --pi-agent-sessions": "tests/system/test_first_start.py",
