@@ -23,8 +23,8 @@ constexpr std::size_t stop_limit = 64;       // sessions in one question
 
 struct OwnQuestion {
     OwnSubject about{};
-    std::uint64_t since = 0;           // history: microseconds since 1970; what was recorded earlier is left out
-    std::vector<std::string> sessions; // stop: whole ids
+    std::uint64_t since = 0;                // history: microseconds since 1970; what was recorded earlier is left out
+    std::vector<std::string> sessions = {}; // stop: whole ids
     // No request of a start begins like this (common/base/channel.cpp).
     static constexpr std::uint64_t type = 0x70692d61736b0001; // "pi-ask", version 1
 

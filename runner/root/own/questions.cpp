@@ -48,7 +48,8 @@ public:
         const std::string id = make_session_id(); // of no session: it names the group alone
         if (!has_unit(method)) {
             group_.emplace(root, id, user);
-            return meanwhile();
+            meanwhile();
+            return;
         }
         SystemdBus systemd(root);
         MoveIntoScope move(systemd, scope_name(id), user); // whatever fails meanwhile, this waits for the move
