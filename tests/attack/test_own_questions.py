@@ -256,7 +256,7 @@ FORGED = f"""
 import socket, sys
 uid, reason, count = sys.argv[1], sys.argv[2].encode().decode("unicode_escape"), int(sys.argv[3])
 sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-fields = {{"MESSAGE": "forged", "MESSAGE_ID": "{IDS["denied"]}", "PI_AGENT_EVENT": "denied", "PI_AGENT_UID": uid, "PI_AGENT_USER": reason[:60],
+fields = {{"MESSAGE": "forged", "MESSAGE_ID": "{IDS["denied"]}", "PI_AGENT_EVENT": "denied", "PI_AGENT_UID": uid, "PI_AGENT_USER": "alice", "PI_AGENT_DIRECTORY": reason[:60],
           "PI_AGENT_STATUS": "77", "PI_AGENT_REASON": reason}}
 for _ in range(count):
     data = b"".join(name.encode() + b"\\n" + len(value.encode()).to_bytes(8, "little") + value.encode() + b"\\n" for name, value in fields.items())

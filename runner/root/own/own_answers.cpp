@@ -35,7 +35,7 @@ OwnAnswer look(const AsRoot &root, const Account &caller, const Policy &policy, 
     // Of a history first those that live: what ends in between has its end in the record.
     answer.sessions = look_at_sessions(root, whose(caller));
     if (question.about != OwnSubject::history) return answer;
-    OwnRecord record = read_own_record(root, caller.uid, question.since > 0 ? std::optional(question.since) : std::nullopt);
+    OwnRecord record = read_own_record(root, caller, question.since > 0 ? std::optional(question.since) : std::nullopt);
     answer.entries = std::move(record.entries);
     answer.is_cut = record.is_cut;
     return answer;

@@ -221,12 +221,15 @@ std::vector<LogEntry> read_record(std::optional<std::uint64_t> since)
     return with_file(journal.read(since, is_of_record), since, is_of_record);
 }
 
-OwnRecord read_own_record(const AsRoot & /*root*/, Uid user, std::optional<std::uint64_t> since)
+OwnRecord read_own_record(const AsRoot & /*root*/, const Account &user, std::optional<std::uint64_t> since)
 {
-    const std::string uid = std::to_string(user.value());
+    const std::string uid = std::to_string(user.uid.value());
+    const std::string name = escape_for_display(user.name);
     const bool own_alone = defence_is_on("own-record");
+    // Both: a number may have been somebody else's before, and so may a name.
+    const auto is_own = [&](const LogEntry &entry) { return entry.field("PI_AGENT_UID") == uid && entry.field("PI_AGENT_USER") == name; };
     const auto is_told = [&](const LogEntry &entry) {
-        return is_of_record(entry) && (entry.field("PI_AGENT_UID") == uid || !own_alone) && (!since || entry.time_usec >= *since);
+        return is_of_record(entry) && (is_own(entry) || !own_alone) && (!since || entry.time_usec >= *since);
     };
     Journal journal;
     for (const auto *event : {"denied", "started", "ended", "preflight"})

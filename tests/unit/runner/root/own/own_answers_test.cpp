@@ -115,19 +115,21 @@ TEST_CASE("before the first session nobody has any" * doctest::skip(not_root()))
     check_apart(in_private_run([] { return std::to_string(look_at_sessions(AsRoot::claim(), Uid(1000)).size()); }), "0");
 }
 
-TEST_CASE("a user's record is what has their number, and goes no further back than asked" * doctest::skip(not_root()))
+TEST_CASE("a user's record is what has their number and their name, and goes no further back than asked" * doctest::skip(not_root()))
 {
     check_apart(in_private_logs([] {
                     const AsRoot root = AsRoot::claim();
+                    const Account alice{"alice", Uid(1000), Gid(1000), "/home/alice", {1000}};
                     record_denial_of("alice", 1000, "first");
                     record_denial_of("bob", 1001, "bob's");
-                    record_denial_of("alice", 10001, "another's, who was called alice"); // by the name it would be hers
+                    record_denial_of("alice", 10001, "of another who was called alice");
+                    record_denial_of("former", 1000, "of another who had her number");
                     record_denial_of("alice", 1000, "second");
-                    const auto record = read_own_record(root, Uid(1000), {});
+                    const auto record = read_own_record(root, alice, {});
                     std::string text;
                     for (const auto &entry : record.entries)
                         text += entry.field("PI_AGENT_REASON") + (entry.field("PI_AGENT_UID").empty() ? ", " : " and more, ");
-                    const auto later = read_own_record(root, Uid(1000), record.entries.empty() ? 0 : record.entries.back().time_usec + 1);
+                    const auto later = read_own_record(root, alice, record.entries.empty() ? 0 : record.entries.back().time_usec + 1);
                     return text + (record.is_cut ? "cut" : "whole") + ", later " + std::to_string(later.entries.size());
                 }),
                 "first, second, whole, later 0");
