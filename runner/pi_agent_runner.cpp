@@ -6,6 +6,7 @@
 #include "runner/root/door/authenticate.hpp"
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/launch/phases.hpp"
+#include "runner/root/own/questions.hpp"
 #include "runner/root/session/record.hpp"
 
 #include <csignal>
@@ -58,6 +59,7 @@ int serve(const AsRoot &root, const Account &caller, FdRef wrapper, SessionRecor
 {
     try {
         fault_point("authenticated");
+        if (holds_question(wrapper)) return answer_question(root, caller, wrapper, record);
         run_session(root, caller, wrapper, record);
         return 0;
     } catch (const Failure &failure) {

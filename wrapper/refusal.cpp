@@ -10,7 +10,6 @@
 #include "common/record/record_event.hpp"
 
 #include <filesystem>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -32,10 +31,7 @@ Account find_caller()
 
 EarlyLook look_early(FdRef cwd)
 {
-    if (const auto problem = problem_of_user_namespace()) throw Failure(FailureKind::namespaces, "denied: " + *problem);
-    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
-        throw Failure(FailureKind::inside_session, "sudo cannot work in this shell, because its processes cannot gain privileges "
-                                                   "(no_new_privs), as inside an agent's session; start pi from an ordinary shell");
+    require_sudo_can_work();
     const Account caller = find_caller();
     const Policy policy = load_policy_to_start(policy_path, caller.name);
     if (!policy.wrapper.enable)

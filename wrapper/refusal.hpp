@@ -1,7 +1,7 @@
 // The wrapper's own look at the policy: refuses early, with friendly messages. The runner decides again, and only that counts.
 #pragma once
 
-#include "common/base/error.hpp"
+#include "common/ask/runner_process.hpp"
 #include "common/base/fd.hpp"
 #include "common/base/request.hpp"
 #include "common/decide/agent_places.hpp"
@@ -23,12 +23,6 @@ struct EarlyLook {
     bool clipboard;                        // the agent may set the user's clipboard
     AgentPlaces agents;                    // where agents of this user write
     std::vector<std::string> read_as_user; // by a start
-};
-
-// A refusal that the runner does not see, so the wrapper records it. The runner records its own refusals.
-class EarlyRefusal : public Failure {
-public:
-    explicit EarlyRefusal(const Failure &failure) : Failure(failure) {}
 };
 
 // Opens the working directory and looks. Throws EarlyRefusal: denied, configuration or unavailable.

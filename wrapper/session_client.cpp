@@ -1,12 +1,12 @@
 // The wrapper's side of a session.
 #include "wrapper/session_client.hpp"
 
+#include "common/ask/runner_process.hpp"
 #include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/job_signals.hpp"
 #include "wrapper/progress_line.hpp"
-#include "wrapper/runner_process.hpp"
 #include "wrapper/terminal_link.hpp"
 
 #include <csignal>

@@ -91,7 +91,8 @@ void add_policy_commands(CLI::App &app, Action &chosen)
     add_json(prune, all->prune.json);
 }
 
-// --- about sessions, and what is kept for them: sessions, stop, logs, history, and state with what is below it
+// --- about sessions, and what is kept for them: sessions, stop, logs, history, and state with what is below it. Users see and end their
+// own.
 
 struct SessionOptions {
     StopOrder stop;
@@ -108,15 +109,15 @@ void add_message(CLI::App *command, std::optional<std::string> &message, const c
 
 void add_stop(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOptions> &all)
 {
-    auto *stop = add_command(app, chosen, "stop", "End sessions, and wait until they are gone", [all] {
+    auto *stop = add_command(app, chosen, "stop", "End sessions, and wait until they are gone; without root, your own", [all] {
         if (!all->stop.id && !all->stop.user && !all->all)
             throw Failure(ExitStatus::usage,
-                          "name a session by its id, or use --user NAME or --all; 'sudo pi-agentctl sessions' lists them");
+                          "name a session by its id, or use --user NAME or --all; 'pi-agentctl sessions' lists yours, and with sudo all");
         run_stop(all->stop, std::cout);
     });
     auto *id = add_optional(stop, "SESSION", all->stop.id, "The id of one, or its beginning");
-    auto *user = add_user(stop, all->stop.user, "All sessions of this user");
-    auto *every = stop->add_flag("--all", all->all, "All sessions of everybody");
+    auto *user = add_user(stop, all->stop.user, "All sessions of this user; without root, of yourself");
+    auto *every = stop->add_flag("--all", all->all, "All sessions of everybody; only as root");
     id->excludes(user)->excludes(every);
     user->excludes(every);
     add_message(stop, all->stop.message, "What their users read at the end");
@@ -135,12 +136,13 @@ void add_drain(CLI::App &app, Action &chosen)
 void add_history(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOptions> &all)
 {
     auto &query = all->history;
-    auto *history = add_command(app, chosen, "history", "List past sessions and refusals from the record", [all, &query] {
-        if (all->project) query.project = without_trailing_slashes(std::filesystem::absolute(*all->project).lexically_normal());
-        if (all->since) query.since = parse_time(*all->since, now_microseconds());
-        if (all->until) query.until = parse_time(*all->until, now_microseconds());
-        run_history(query, all->json, std::cout, std::cerr);
-    });
+    auto *history =
+        add_command(app, chosen, "history", "List past sessions and refusals from the record; without root, your own", [all, &query] {
+            if (all->project) query.project = without_trailing_slashes(std::filesystem::absolute(*all->project).lexically_normal());
+            if (all->since) query.since = parse_time(*all->since, now_microseconds());
+            if (all->until) query.until = parse_time(*all->until, now_microseconds());
+            run_history(query, all->json, std::cout, std::cerr);
+        });
     add_user(history, query.user, "Only of this user");
     add_optional(history, "--since", all->since, "'2026-03-01 12:00', today, yesterday, 2h (ago)")->type_name("TIME");
     add_optional(history, "--until", all->until, "The same; what began later is left out")->type_name("TIME");
@@ -152,8 +154,9 @@ void add_history(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOpt
 
 void add_state(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOptions> &all)
 {
-    auto *state = add_command(app, chosen, "state", "Show how large each user's agent home, caches and temporary files are",
-                              [all] { run_state(all->user, all->json, std::cout); });
+    auto *state =
+        add_command(app, chosen, "state", "Show how large each user's agent home, caches and temporary files are; without root, yours",
+                    [all] { run_state(all->user, all->json, std::cout); });
     add_user(state, all->user, "Only of this user");
     add_json(state, all->json);
     state->require_subcommand(0, 1);
@@ -192,7 +195,7 @@ void add_state(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOptio
 void add_session_commands(CLI::App &app, Action &chosen)
 {
     const auto all = std::make_shared<SessionOptions>();
-    auto *sessions = add_command(app, chosen, "sessions", "List the sessions that live, and what each uses now",
+    auto *sessions = add_command(app, chosen, "sessions", "List the sessions that live, and what each uses now; without root, your own",
                                  [all] { run_sessions(all->user, all->json, std::cout); });
     add_user(sessions, all->user, "Only those of this user");
     add_json(sessions, all->json);

@@ -9,6 +9,8 @@
 #include "common/base/error.hpp"
 #include "common/policy/policy_keys.hpp"
 #include "common/policy/policy_load.hpp"
+#include "runner/plan/unit_properties.hpp"
+#include "runner/root/kernel/control_group.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <filesystem>
@@ -22,8 +24,6 @@ namespace {
 // Words of the answer that ask the shell for its own completion of paths; no candidate begins with a colon.
 constexpr const char *any_path = ":paths";
 constexpr const char *directory_path = ":directories";
-// Everybody can read this directory, but only root the directory of the sessions themselves.
-constexpr const char *transient_units = "/run/systemd/transient";
 
 struct Candidate {
     std::string word;
@@ -75,11 +75,19 @@ Candidates names_in(const std::string &directory, const std::function<std::strin
     return named(words, meaning);
 }
 
+// Only root can read the directory of the sessions. Everybody can read the control groups, where each user's scopes are by themselves; a
+// key in the middle of a line asks no sudo.
+Candidates own_sessions()
+{
+    const auto slice = group_of_unit(read_systemd_tops(), std::string(slices_place) + "/" + slice_name(Uid(::getuid())));
+    if (!slice) return {};
+    return names_in(
+        slice->path, [](const std::string &unit) { return session_of_scope(unit).value_or(""); }, "session");
+}
+
 Candidates living_sessions()
 {
-    if (::geteuid() != 0)
-        return names_in(
-            transient_units, [](const std::string &unit) { return session_of_scope(unit).value_or(""); }, "session");
+    if (::geteuid() != 0) return own_sessions();
     return candidates_of(list_sessions(AsRoot::claim(), std::nullopt), [](const SessionView &session) {
         return Candidate{session.id, session.user + " " + session.project};
     });

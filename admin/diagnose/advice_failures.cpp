@@ -70,7 +70,8 @@ const std::vector<Advice> &advice_on_failures()
          "Every session is recorded before it starts. Neither the journal nor `/var/log/pi-agent` accepts an entry.",
          "Ask the administrator.", "Start `systemd-journald`, or make `/var/log/pi-agent` writable for root."},
         {"E71-runner",
-         "sudo or the runner was killed by signal …\nthe runner ended without an answer\nsudo ended and the runner does not answer",
+         "sudo or the runner was killed by signal …\nthe runner ended without an answer\nthe runner does not answer\nsudo ended and the "
+         "runner does not answer",
          "The process that supervises the session is gone, and the session ended with it. Somebody killed it, or memory ran out.",
          "Start `pi` again. If it happens again, ask the administrator.",
          "`journalctl -t pi-agent-runner` and `journalctl -k` show why the process ended."},
@@ -79,8 +80,12 @@ const std::vector<Advice> &advice_on_failures()
          "Check whether a network file system that you use answers, and start `pi` again.",
          "Check the file systems below the user's home and roots."},
         {"E75", "… try again", "Something temporary is in the way.", "Start `pi` again in a moment.", "Run the command again in a moment."},
-        {"E75-sessions", "limit: … has … sessions, the most that a user may have at once\nlimit: … sessions of yours are already starting",
-         "The policy's `limits.sessions` bounds the sessions that a user has at once.", "Quit one of your sessions.",
+        {"E75-sessions",
+         "limit: … has … sessions, the most that a user may have at once\nlimit: … sessions of yours are already starting\n"
+         "limit: … questions of yours about your sessions are already being answered",
+         "The policy's `limits.sessions` bounds the sessions that a user has at once.",
+         "Quit one of your sessions. `pi-agentctl sessions` lists them, and `pi-agentctl stop SESSION` ends one. If the message is about "
+         "questions, ask again in a moment.",
          "`sudo pi-agentctl sessions --user NAME` lists them, and `sudo pi-agentctl stop SESSION` ends one. `limits.sessions` sets the "
          "number."},
         {"E75-drain", "limit: the administrator lets no session start on this host for now",
@@ -150,8 +155,10 @@ const std::vector<Advice> &advice_on_failures()
          "Redirect the stream that the message names to a file or to `/dev/null`.", ""},
         {"E77-tmpdir", "denied: --pi-agent-tmpdir: …", "The directory for TMPDIR must be your own directory inside the project's root.",
          "Name another directory, or leave the option out: each session has a temporary directory of its own.", ""},
-        {"E77-admin", "… only root can run it\nonly root can …", "The command changes the host, or reads what only root may read.",
-         "Ask the administrator.", "Run the command with `sudo`."},
+        {"E77-admin", "… only root can run it\nonly root can …",
+         "The command changes the host, or reads what only root may read. `sessions`, `stop`, `history` and `state` work without root for "
+         "your own sessions, if the policy names you.",
+         "Leave out `--all`, and `--user` with another name, or ask the administrator.", "Run the command with `sudo`."},
         {"E77-sessions", "the policy keeps the sessions of your own agent outside",
          "The policy's `config.classes` keeps the directory `sessions` out of the sandbox, so `--pi-agent-sessions` cannot copy it.",
          "Start `pi` without the option.", "Give `sessions` another class under `config.classes`."},

@@ -1,6 +1,7 @@
 // Joins the records of each start.
 #include "admin/sessions/sessions.hpp"
 
+#include "admin/sessions/own_questions.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/text.hpp"
 #include "runner/root/session/record.hpp"
@@ -135,6 +136,31 @@ std::string to_line(const LogEntry &entry)
                        harmless ? message : escape_for_display(message));
 }
 
+// Only root knows which sessions live; before the record, because what ends in between has its end there.
+std::vector<PastStart> read_all_starts(const HistoryQuery &query, std::ostream &notes)
+{
+    std::vector<std::string> living;
+    if (::geteuid() == 0)
+        for (const auto &live : live_sessions(AsRoot::claim()))
+            living.push_back(live.id);
+    else
+        notes << "pi-agentctl: only root can tell which sessions are running, and what is in " << record_file_path << ", if there is one\n";
+    return to_history(read_record(query.since), query,
+                      [&](const std::string &id) { return std::find(living.begin(), living.end(), id) != living.end(); });
+}
+
+// A user who cannot read the journal asks the runner, which tells them their own.
+std::vector<PastStart> starts_for_caller(const HistoryQuery &query, std::ostream &notes)
+{
+    if (can_read_record()) return read_all_starts(query, notes);
+    require_own("history", query.user, "reads what is recorded of other users");
+    const auto answer = ask_own({OwnSubject::history, query.since.value_or(0)});
+    if (answer.is_cut) notes << "pi-agentctl: there are older entries about you than one answer holds; ask the administrator for them\n";
+    return to_history(answer.entries, query, [&](const std::string &id) {
+        return std::any_of(answer.sessions.begin(), answer.sessions.end(), [&](const SessionView &session) { return session.id == id; });
+    });
+}
+
 } // namespace
 
 // Not in a namespace without a name: nlohmann-json finds it by its argument.
@@ -212,14 +238,7 @@ std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const Hi
 
 void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::ostream &notes)
 {
-    std::vector<std::string> living; // known to root alone; before the record: what ends in between has its end there
-    if (::geteuid() == 0)
-        for (const auto &live : live_sessions(AsRoot::claim()))
-            living.push_back(live.id);
-    const auto is_live = [&living](const std::string &id) { return std::find(living.begin(), living.end(), id) != living.end(); };
-    const auto starts = to_history(read_record(query.since), query, is_live);
-    if (::geteuid() != 0)
-        notes << "pi-agentctl: only root can tell which sessions are running, and what is in " << record_file_path << ", if there is one\n";
+    const auto starts = starts_for_caller(query, notes);
     if (json) return print_json({{"starts", starts}}, out);
     if (starts.empty()) throw Nothing("the record contains no such session or refusal");
     std::vector<Row> rows;

@@ -2,13 +2,16 @@
 #include "admin/sessions/sessions.hpp"
 
 #include "admin/programs/program.hpp"
+#include "admin/sessions/own_questions.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/decision.hpp"
 #include "common/seams/seams.hpp"
+#include "runner/root/method/own_scope.hpp"
 #include "runner/root/method/systemd_bus.hpp"
+#include "runner/root/own/session_views.hpp"
 #include "runner/root/session/record.hpp"
 
 #include <fmt/ranges.h>
@@ -24,22 +27,6 @@ namespace pi_agent {
 namespace {
 
 constexpr const char *stop_reason = "the administrator ended it (pi-agentctl stop)";
-
-SessionView look_at(FdRef session, const LiveSession &live)
-{
-    SessionView view{live.id, live.user, escape_for_display(name_or_number(live.user)), {}, {}, {}, {}, {}, {}, {}, {}};
-    const auto record = read_open_record(session);
-    if (!record) return view;
-    view.account = escape_for_display(record->subject.account);
-    view.project = escape_for_display(record->subject.project);
-    view.directory = escape_for_display(record->subject.directory);
-    view.method = record->subject.method;
-    view.unit = record->subject.unit;
-    view.program = record->subject.program;
-    view.started_usec = now_microseconds() - record->running_usec;
-    if (const auto runner = session_runner(session)) view.usage = usage_of_session(live.id, *runner);
-    return view;
-}
 
 Row to_row(const SessionView &session)
 {
@@ -80,6 +67,45 @@ std::string reason_to_end(const Policy &policy, Uid uid, const FindAccount &find
     return std::string("the policy ") + policy_path + " does not authorise " + escape_for_display(user->name) + " any more";
 }
 
+// Root's own look; for others, what the runner tells them of themselves.
+std::vector<SessionView> sessions_for_caller(const std::string &command, const std::optional<std::string> &user)
+{
+    if (::geteuid() == 0) return list_sessions(AsRoot::claim(), user);
+    require_own(command, user, "is about the sessions of other users");
+    return ask_own({OwnSubject::sessions}).sessions;
+}
+
+std::vector<std::string> ids_of(const std::vector<SessionView> &sessions)
+{
+    std::vector<std::string> ids;
+    for (const auto &session : sessions)
+        ids.push_back(session.id);
+    return ids;
+}
+
+// Both return the sessions that do not end.
+std::vector<std::string> end_as_root(const std::vector<SessionView> &sessions, const std::optional<std::string> &message)
+{
+    std::vector<EndOrder> orders;
+    for (const auto &session : sessions)
+        orders.push_back({session.id, stop_reason + (message ? ": " + *message : "")});
+    return end_sessions(AsRoot::claim(), orders);
+}
+
+std::vector<std::string> end_own(const std::vector<SessionView> &sessions)
+{
+    const auto ids = ids_of(sessions);
+    std::vector<std::string> left;
+    for (std::size_t begin = 0; begin < ids.size(); begin += stop_limit) {
+        OwnQuestion question{OwnSubject::stop};
+        for (std::size_t index = begin; index < std::min(begin + stop_limit, ids.size()); ++index)
+            question.sessions.push_back(ids[index]);
+        const auto answer = ask_own(question);
+        left.insert(left.end(), answer.left.begin(), answer.left.end());
+    }
+    return left;
+}
+
 } // namespace
 
 // Not in a namespace without a name: nlohmann-json finds it by its argument.
@@ -88,7 +114,7 @@ static void to_json(nlohmann::json &json, const SessionView &session)
     json = {{"id", session.id},
             {"state", session.started_usec ? "running" : "preparing"},
             {"user", session.user},
-            {"uid", session.uid.value()},
+            {"uid", session.uid},
             {"account", text_or_null(session.account)},
             {"project", text_or_null(session.project)},
             {"directory", text_or_null(session.directory)},
@@ -105,19 +131,7 @@ std::vector<SessionView> list_sessions(const AsRoot &root, const std::optional<s
 {
     const auto account = user ? find_account(*user) : std::nullopt;
     if (user && !account) throw Failure(ExitStatus::usage, "this host has no user " + escape_for_display(*user));
-    const auto living = live_sessions(root);
-    std::vector<SessionView> views;
-    if (living.empty()) return views;
-    const UniqueFd sessions = open_sessions();
-    for (const auto &live : living) {
-        if (account && live.user != account->uid) continue;
-        if (const UniqueFd session = try_open_session(sessions, live.id)) views.push_back(look_at(session, live)); // else it has just ended
-    }
-    std::sort(views.begin(), views.end(), [](const SessionView &one, const SessionView &other) {
-        if (one.started_usec && other.started_usec) return *one.started_usec < *other.started_usec;
-        return one.started_usec.has_value() && !other.started_usec.has_value();
-    });
-    return views;
+    return look_at_sessions(root, account ? std::optional(account->uid) : std::nullopt);
 }
 
 std::string choose_session(const std::vector<std::string> &ids, const std::string &id, const char *listing)
@@ -209,10 +223,14 @@ void require_ended(const std::vector<std::string> &living, const std::string &pr
 
 void run_sessions(const std::optional<std::string> &user, bool json, std::ostream &out)
 {
-    const auto root = claim_root("sessions", "looks at the sessions of all users, so only root can run it");
-    const auto sessions = list_sessions(root, user);
-    if (json) return print_json({{"sessions", sessions}, {"drain", drain_json(root)}}, out);
-    if (const auto note = drain_note(root); !note.empty()) out << note << '\n';
+    const auto sessions = sessions_for_caller("sessions", user);
+    const auto root = ::geteuid() == 0 ? std::optional(AsRoot::claim()) : std::nullopt; // a drain is told to root, and to whoever starts pi
+    if (json) {
+        nlohmann::json answer = {{"sessions", sessions}};
+        if (root) answer["drain"] = drain_json(*root);
+        return print_json(answer, out);
+    }
+    if (const auto note = root ? drain_note(*root) : ""; !note.empty()) out << note << '\n';
     std::vector<Row> rows;
     for (const auto &session : sessions)
         rows.push_back(to_row(session));
@@ -227,27 +245,27 @@ void run_sessions(const std::optional<std::string> &user, bool json, std::ostrea
 
 void run_stop(const StopOrder &order, std::ostream &out)
 {
-    const auto root = claim_root("stop", "ends sessions of users, so only root can run it");
+    const bool is_root = ::geteuid() == 0;
+    if (!is_root && !order.id && !order.user) claim_root("stop --all", "ends the sessions of all users, so only root can run it");
+    if (!is_root && order.message) claim_root("stop --message", "is the administrator's word to users, so only root can run it");
     if (order.message) require_harmless_message(*order.message);
-    auto sessions = list_sessions(root, order.user);
+    auto sessions = sessions_for_caller("stop", order.user);
     if (order.id) {
-        std::vector<std::string> ids;
-        for (const auto &session : sessions)
-            ids.push_back(session.id);
-        const auto id = choose_session(ids, *order.id, "sudo pi-agentctl sessions");
+        const auto id = choose_session(ids_of(sessions), *order.id, is_root ? "sudo pi-agentctl sessions" : "pi-agentctl sessions");
         std::erase_if(sessions, [&](const SessionView &session) { return session.id != id; });
     }
     if (sessions.empty()) throw Nothing(order.user ? escape_for_display(*order.user) + " has no session" : "no session runs");
-    std::vector<EndOrder> orders;
-    for (const auto &session : sessions)
-        orders.push_back({session.id, stop_reason + (order.message ? ": " + *order.message : "")});
-    const auto left = end_sessions(root, orders);
+    const auto left = is_root ? end_as_root(sessions, order.message) : end_own(sessions);
     for (const auto &session : sessions)
         if (std::find(left.begin(), left.end(), session.id) == left.end())
             out << "ended the session " << session.id << " of " << session.user
                 << (session.project.empty() ? ", which was being prepared" : " in " + session.project) << '\n';
     out.flush();
-    require_ended(left, "sessions do not end");
+    if (is_root) return require_ended(left, "sessions do not end");
+    if (!left.empty())
+        throw Failure(ExitStatus::system_failure,
+                      fmt::format("sessions of yours do not end: {}; ask the administrator to look at them: sudo pi-agentctl sessions",
+                                  fmt::join(left, ", ")));
 }
 
 void become_shell(const std::vector<std::string> &arguments)

@@ -7,14 +7,14 @@
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
 #include "runner/root/confined/session_end.hpp"
-#include "runner/root/method/own_scope.hpp"
+#include "runner/root/own/record_reader.hpp"
 #include "runner/root/session/session_directory.hpp"
+#include "runner/wire/own_messages.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -24,25 +24,14 @@ namespace pi_agent {
 
 // --- pi-agentctl sessions and stop: which sessions there are, and ending them.
 
-struct SessionView {
-    std::string id;
-    Uid uid;
-    std::string user;                                // "uid 1000" where the user database has none of that number
-    std::string account, project, directory, method; // each empty until the agent starts, as are the others
-    std::string unit, program;                       // unit: with method systemd
-    std::optional<std::uint64_t> started_usec;       // since 1970
-    SessionUsage usage;
-};
-
-// In the order in which they started; those that are still being prepared come last. Only of `user` if one is given. Values of the record
-// are harmless (common/record/record_event.hpp), names are plain.
+// As look_at_sessions (runner/root/own/session_views.hpp); `user` is a name of the user database, or Failure(usage).
 std::vector<SessionView> list_sessions(const AsRoot &root, const std::optional<std::string> &user);
 
 // Which of these `id`, a whole one or its beginning, names. Throws Nothing if there is no such session, with `listing`, the command that
 // lists them, and Failure(usage) for several.
 std::string choose_session(const std::vector<std::string> &ids, const std::string &id, const char *listing);
 
-// `user` is a name of the user database, or Failure(usage).
+// Root lists everybody's, or those of `user`. Others list their own: the runner answers (admin/sessions/own_questions.hpp).
 void run_sessions(const std::optional<std::string> &user, bool json, std::ostream &out);
 
 // Which sessions to end: one, those of a user, or, with neither, all.
@@ -51,7 +40,8 @@ struct StopOrder {
     std::optional<std::string> user;
     std::optional<std::string> message; // the administrator's words for their users, and for the record
 };
-// Returns when they are gone. Throws Nothing if there is no session to end, Failure(system_failure) if one does not end.
+// Returns when they are gone. Others than root end their own. Throws Nothing if there is no session to end, Failure(system_failure) if one
+// does not end.
 void run_stop(const StopOrder &order, std::ostream &out);
 
 // For people and terminals: throws Failure(usage) for a text that could be anything but a line of words.
@@ -106,31 +96,6 @@ inline const std::string &place_of(const std::string &directory, const std::stri
     return directory.empty() ? project : directory;
 }
 
-// --- Reads the record back (docs/reference/record.md): from the journal, and from the file that replaces it.
-
-struct LogEntry {
-    std::uint64_t time_usec; // since 1970
-    std::map<std::string, std::string> fields;
-
-    // Empty without one.
-    [[nodiscard]] std::string field(const std::string &name) const;
-    [[nodiscard]] std::optional<std::uint64_t> number(const std::string &name) const;
-    // root's own word: the journal says who sent an entry, and the file belongs to root. A user's entry is only about that user, and
-    // harmless at most.
-    [[nodiscard]] bool is_roots() const { return field("_UID") == "0"; }
-};
-
-// The events `denied`, `started`, `ended` and `preflight`, in the order of their times. Of `denied` it also has what the wrapper said as
-// its own user. It leaves out every other entry that root did not write. `since` is in microseconds since 1970. Throws Failure(denied) if
-// this process may not read the journal of the system.
-std::vector<LogEntry> read_record(std::optional<std::uint64_t> since);
-
-// Everything about one session: its record, what its units wrote, and what systemd wrote about them.
-std::vector<LogEntry> read_session_log(const std::string &id);
-
-// The ids of all sessions of which there is a record.
-std::vector<std::string> recorded_sessions();
-
 // --- pi-agentctl history and logs: what the record has of sessions and refusals, and everything about one session.
 
 // One start: a session, or a refusal. Values are harmless, as in the record.
@@ -167,7 +132,8 @@ struct HistoryQuery {
 std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const HistoryQuery &query,
                                   const std::function<bool(const std::string &id)> &is_live);
 
-// Both throw Nothing if nothing is recorded, and Failure(denied) for those who cannot read the journal.
+// Both throw Nothing if nothing is recorded. A user who cannot read the journal sees their own history, which the runner tells them; and has no
+// logs: Failure(denied).
 void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::ostream &notes);
 // With `follow` it goes on until the session has ended.
 void run_logs(const std::string &id, bool follow, std::ostream &out);

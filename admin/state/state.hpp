@@ -1,37 +1,19 @@
 // What is kept for a user: measured, handed out, removed. `pi-agentctl state`.
 #pragma once
 
-#include "common/base/fd.hpp"
-#include "common/host/account.hpp"
 #include "common/host/identity.hpp"
+#include "runner/root/own/state_sizes.hpp"
 
-#include <cstdint>
 #include <optional>
 #include <ostream>
 #include <string>
-#include <vector>
 
 namespace pi_agent {
 
 // --- pi-agentctl state: what is kept for each user, and how large it is.
 
-// The state of one user, as it is on disk: the owner of the home decides which agent's it is, not the policy.
-struct UserState {
-    std::string user;
-    std::string name; // of the user in paths
-    std::string path; // STATE_DIR/users/USER
-    Account agent;    // the owner of the home; "uid 999" where the user database has none of that number
-    UniqueFd home;    // O_RDONLY directory
-};
-
-// In the order of their names; only of `user` if one is given. Leaves out what is not a user's state, or only just begun.
-std::vector<UserState> find_states(const AsRoot &root, const std::string &state_dir, const std::optional<std::string> &user);
-
 // The state of one user. Throws Nothing without one.
 UserState find_state(const AsRoot &root, const std::string &state_dir, const std::string &user);
-
-// How many sessions of this user live, those that are being prepared included.
-std::size_t count_live_sessions(const AsRoot &root, const std::string &user);
 
 // The command.
 void run_state(const std::optional<std::string> &user, bool json, std::ostream &out);
@@ -57,18 +39,5 @@ void remove_state_of(const AsRoot &root, const std::string &state_dir, const std
 
 // Removes a state directory with all that pi-agent made in it; what it did not make stays, and is a Failure(configuration).
 void remove_all_state(const AsRoot &root, const std::string &state_dir);
-
-// --- How much disk directories of an agent take, measured with that agent's rights.
-
-// Where the package managers of an agent's home keep what they can fetch again; relative to the home.
-extern const std::vector<std::string> cache_places;
-
-struct HomeSize {
-    std::uint64_t all = 0;    // bytes on disk
-    std::uint64_t caches = 0; // of these, in cache_places
-};
-
-// Throws Failure when it cannot be found out in time. A file with several names counts once, other file systems not at all.
-HomeSize measure_home(const AsRoot &root, const Account &agent, FdRef home);
 
 } // namespace pi_agent

@@ -25,6 +25,8 @@ ATTACH_SECONDS = 10
 AGENT = ["sh", "-c", "mkdir $TMPDIR/left && echo x >$TMPDIR/left/file; echo ran"]
 NAMED = "/home/alice/.named/file"
 ARGUMENTS = {"reading-named": [f"@{NAMED}"]}  # of the agent, alike
+# Reached by a question of alice's in place of a start, by these commands of pi-agentctl.
+QUESTIONS = {"question-read": "sessions", "measuring": "state"}
 OPTIONS = {"making-tmpdir": ["--pi-agent-tmpdir=made/tmp"]}  # of `pi`, without which nobody comes there
 BEFORE_THE_UNIT = ("authenticated", "in-its-scope", "half-made", "directory-made", "state-locked", "holding-id-map", "tree-built")
 RUNNER = (
@@ -34,7 +36,7 @@ RUNNER = (
 CHILDREN = (
     "request-read", "handing-stdio", "listed", "writing", "finding-paths", "reading-env", "reading-certs", "reading-named", "reading-ssh", "reading-git-id", "reading-etc",
     "migrating", "emptying", "unplacing", "making-mounts with a cache", "making-place with an alias", "making-tmpdir", "changing-modes",
-    "walking-home with a measured home",
+    "walking-home with a measured home", "question-read", "measuring",
 )  # fmt: skip
 LAUNCHER = ("launcher-ready", "restricted", "agent-started", "agent-over")
 WRAPPER = ("asking", "asked", "told")
@@ -192,6 +194,8 @@ def begin(target, point):
     """A start of alice's that comes to the point, or whose runner is killed for somebody to come there."""
     if point not in AFTER_A_KILLED_RUNNER:
         target.machine.write(WAIT_AT, name_of(point) + "\n")
+        if point in QUESTIONS:
+            return target.machine.popen(f"pi-agentctl {QUESTIONS[point]} --json >/dev/null && echo ran", cwd=DEMO)
         command = ["pi", *OPTIONS.get(point, []), *AGENT, *ARGUMENTS.get(point, [])]
         return target.machine.popen([*(ON_TERMINAL if point.endswith(WITH_TERMINAL) else []), *command], cwd=DEMO)
     wrapper = target.machine.popen(["pi", "sh", "-c", "echo ready; exec sleep 60"], cwd=DEMO)
@@ -257,7 +261,7 @@ def require_in_words(end, may_die=False):
     if may_die and status == -signal.SIGKILL:
         return
     shown = [line for line in out.splitlines() if not line.startswith(b"pi: ")]  # on a terminal, notices are among it
-    assert (status == 0 and shown == [b"ran"]) or (status > 0 and b"pi: " in said), f"neither an end nor words: {end}"
+    assert (status == 0 and shown == [b"ran"]) or (status > 0 and (b"pi: " in said or b"pi-agentctl: " in said)), f"neither an end nor words: {end}"
 
 
 def project(target):

@@ -1,6 +1,8 @@
-// Control messages between wrapper, runner and launcher: each is taken only in the one form in which it is sent.
+// Control messages between wrapper, runner and launcher, and questions about sessions: each is taken only in the one form in which it is
+// sent.
 #include "common/base/request.hpp"
 #include "runner/wire/launch_record.hpp"
+#include "runner/wire/own_messages.hpp"
 #include "support/property.hpp"
 
 using namespace pi_agent;
@@ -20,6 +22,14 @@ void try_all(std::string_view bytes)
     require_canonical(bytes, decode_runner_message);
     require_canonical(bytes, decode_wrapper_message);
     require_canonical(bytes, decode_exec_message);
+    require_canonical(bytes, decode_question);
+    unless_refused([&] { return decode_reply(bytes); }); // root's own, whose texts may be longer than they are sent
+}
+
+// What follows the first number of a question, which nobody finds by trying.
+void try_question(std::string_view fields)
+{
+    require_canonical(Encoder().number(OwnQuestion::type).bytes() + std::string(fields), decode_question);
 }
 
 } // namespace
@@ -28,6 +38,7 @@ void try_all(std::string_view bytes)
 void pi_agent::fuzz::try_input(std::string_view input)
 {
     try_all(input);
+    try_question(input);
     if (input.size() < 2) return;
     Encoder encoder;
     encoder.number(static_cast<unsigned char>(input[0]) % 32);
@@ -36,5 +47,7 @@ void pi_agent::fuzz::try_input(std::string_view input)
     for (unsigned index = 0; index < numbers && !input.empty(); ++index, input.remove_prefix(1))
         encoder.number(static_cast<unsigned char>(input[0]));
     try_all(encoder.bytes());
+    try_question(encoder.bytes());
     try_all(encoder.text(input).bytes());
+    try_question(encoder.bytes());
 }

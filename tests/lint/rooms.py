@@ -8,6 +8,7 @@ NOBODY = "nobody"
 ADMIN = "`admin/` above"
 ROOT = "root's rooms above"
 RUNNER = "`runner/` and `admin/` above"
+CALLERS = "`wrapper/` and `admin/` above"
 ALL = "all above"
 
 
@@ -32,7 +33,7 @@ FLOORS = (
     (
         Room("runner", "root; the agent's account in `pi_agent_exec` and `pi_agent_canary`", "list the phases of a program, one file each; become a container engine",
              "a program is read from top to bottom, and its parts have rooms of their own", NOBODY, powers=("other programs",)),
-        Room("wrapper", "the caller", "ask for a session; start sudo, and a child that looks at what a session leaves",
+        Room("wrapper", "the caller", "ask for a session; start a child that looks at what a session leaves",
              "whatever it does the caller could do without it, so nothing may depend on it", NOBODY, powers=("new processes", "other programs")),
         Room("fetch", "an account that exists for one fetch, without any right", "download from the registry; start tar and npm",
              "what comes from outside is parsed and unpacked by who can harm nobody", NOBODY, powers=("new processes", "libcurl", "libcrypto")),
@@ -63,8 +64,12 @@ FLOORS = (
         Room("admin/programs", "root, or the caller", "start programs of the host, also as a user",
              "a child needs its deadline, its limits and its closed descriptors", ADMIN, powers=("new processes",)),
     ),
-    (Room("runner/root/launch", "root", "call the phases of a start, in their order",
-          "a start is read from top to bottom, and its parts have rooms of their own", ROOT),),
+    (
+        Room("runner/root/launch", "root", "call the phases of a start, in their order",
+             "a start is read from top to bottom, and its parts have rooms of their own", ROOT),
+        Room("runner/root/own", "root", "look at sessions, their record and what is kept; answer a user about their own",
+             "who asks is whom root has authenticated, and nothing that the question says changes that", ROOT),
+    ),
     (Room("runner/root/confined", "root, with seven capabilities", "watch, end and remove a session; give capabilities up",
           "it runs while the agent does, so it has what an end needs and no more", ROOT, powers=("capabilities",)),),
     (Room("runner/root/method", "root", "ask systemd for scope and unit; start bwrap and the container engines",
@@ -95,6 +100,8 @@ FLOORS = (
           "both ends hold the same bytes for the same thing, whoever they are", RUNNER, silent=True),),
     (Room("runner/filter", "nobody; who installs a filter, for that", "make and install system-call filters; no other system call",
           "a filter is one list that can be read in one place", RUNNER, powers=("libseccomp",), silent=True),),
+    (Room("common/ask", "the caller", "start sudo with the runner; ask it, and read its answer",
+          "what starts a session and what asks about one reach root by the same door", CALLERS, powers=("new processes", "other programs")),),
     (Room("common/record", "whoever calls it", "write to the journal",
           "what is recorded has one form", ALL),),
     (Room("common/decide", "whoever calls it", "say what the policy grants here; open project roots",

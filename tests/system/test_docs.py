@@ -32,6 +32,7 @@ ELSEWHERE = {
     r"sudo pi-agentctl (user|set) |pi-agentctl get ": "tests/system/test_policy_edit.py",
     r"sudo pi-agentctl state (prune|reset|export)": "tests/system/test_state.py",
     r"sudo pi-agentctl state move": "tests/system/test_state_elsewhere.py",
+    r"pi-agentctl (history|state|stop)": "tests/system/test_own_sessions.py",
     r"pi$": "tests/system/test_terminal.py",
     r"pi-agentctl shell$": "tests/system/test_view.py",
     r"pi --pi-agent-sessions": "tests/system/test_first_start.py",

@@ -219,9 +219,13 @@ def test_without_a_journal_the_file_is_what_there_is(playing, method):
 
 
 def test_others_than_root_are_told_so(playing, method):
-    for arguments in (["sessions"], ["stop", "--all"], ["history"], ["logs", "0123"], ["state"]):
-        done = playing.run(["pi-agentctl", *arguments], user="alice")
-        assert done.returncode == DENIED and b"only root" in done.stderr, done
+    others = (["sessions", "--user", "bob"], ["stop", "--user", "bob"], ["history", "--user", "bob"], ["state", "--user", "bob"])
+    of_alice = (*others, ["stop", "--all"], ["logs", "0123"], ["state", "prune", "--yes"])
+    of_eve = (["sessions"], ["stop", "0123"], ["history"], ["state"], *of_alice)  # in no entry of the policy
+    for user, commands in (("alice", of_alice), ("eve", of_eve)):
+        for arguments in commands:
+            done = playing.run(["pi-agentctl", *arguments], user=user)
+            assert (done.returncode, done.stdout) == (DENIED, b"") and b"only root" in done.stderr, done
 
 
 def test_who_may_read_the_journal_may_read_history(playing, method):

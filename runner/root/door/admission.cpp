@@ -24,23 +24,33 @@ bool are_same(const Account &before, const std::optional<Account> &now)
 
 constexpr int slot_patience_seconds = 3; // less than the wait for one that sends nothing
 
+// Of one user, each slot for one at once: what starts, or what asks.
+struct Slots {
+    const char *file; // in /run/pi-agent
+    std::size_t limit;
+    bool (*is_limited)();
+};
+constexpr Slots start_slots = {"starts", start_limit, [] { return defence_is_on("start-limit"); }};
+constexpr Slots question_slots = {"questions", question_slot_limit, [] { return defence_is_on("question-limit"); }};
+
 // Empty where all slots are taken.
-UniqueFd try_start_slot(Uid user)
+UniqueFd try_slot(const Slots &kind, Uid user)
 {
     static_assert(sizeof(off_t) == 8, "each user's bytes are their own");
     const UniqueFd parent = open_runtime_directory();
     // Nothing is ever written into the file, and a lock leaves nothing behind: not of users that are gone, and nothing that a start could
     // find half removed.
-    UniqueFd slots = open_or_throw("opening the file of start slots", parent, "starts", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
-    for (std::size_t number = 0; number < start_limit; ++number) {
+    UniqueFd slots =
+        open_or_throw(std::string("opening the file of slots for ") + kind.file, parent, kind.file, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    for (std::size_t number = 0; number < kind.limit; ++number) {
         struct flock slot {};
         slot.l_type = F_WRLCK;
         slot.l_whence = SEEK_SET;
-        slot.l_start = static_cast<off_t>(user.value()) * static_cast<off_t>(start_limit) + static_cast<off_t>(number);
+        slot.l_start = static_cast<off_t>(user.value()) * static_cast<off_t>(kind.limit) + static_cast<off_t>(number);
         slot.l_len = 1;
         if (fcntl(slots.get(), F_OFD_SETLK, &slot) == 0) return slots; // the lock belongs to the descriptor, in whichever process
-        if (errno != EAGAIN && errno != EACCES && errno != EINTR) throw_errno("locking a start slot");
-        if (!defence_is_on("start-limit")) return slots;
+        if (errno != EAGAIN && errno != EACCES && errno != EINTR) throw_errno(std::string("locking a slot for ") + kind.file);
+        if (!kind.is_limited()) return slots;
     }
     return UniqueFd();
 }
@@ -130,34 +140,43 @@ void require_room(const AsRoot &root, const Account &caller, const LimitsPolicy 
     if (count_sessions(root, caller.uid) <= allowed || !defence_is_on("session-limit")) return;
     const std::string place =
         limits.sessions ? "limits.sessions, " + to_string(limits.sessions->where) : "the default of limits.sessions in the policy";
-    throw Failure(FailureKind::session_limit,
-                  "limit: " + caller.name + " has " + std::to_string(allowed) + (allowed == 1 ? " session" : " sessions") +
-                      ", the most that a user may have at once (" + place +
-                      "); quit one, or ask the administrator to list and end them: sudo pi-agentctl sessions --user " + caller.name +
-                      ", sudo pi-agentctl stop SESSION");
+    throw Failure(FailureKind::session_limit, "limit: " + caller.name + " has " + std::to_string(allowed) +
+                                                  (allowed == 1 ? " session" : " sessions") + ", the most that a user may have at once (" +
+                                                  place +
+                                                  "); quit one, or list and end them: pi-agentctl sessions, pi-agentctl stop SESSION");
 }
 
 void require_locked_sessions(const AsRoot &root, const Account &caller, const std::string &id)
 {
     if (!has_unlocked_session(root, caller.uid, id) || !defence_is_on("locked-sessions")) return;
     throw Failure(FailureKind::busy, "limit: the policy locks settings.json (settings_lock), and a session of " + caller.name +
-                                         " began before that; quit it, or ask the administrator to run: sudo pi-agentctl stop --user " +
-                                         caller.name + "; then try again");
+                                         " began before that; quit it, or run: pi-agentctl stop --user " + caller.name +
+                                         "; then try again");
 }
 
 UniqueFd take_start_slot(const AsRoot & /*root*/, Uid user)
 {
-    UniqueFd slot = try_start_slot(user);
+    UniqueFd slot = try_slot(start_slots, user);
     if (!slot)
         throw Failure(FailureKind::session_limit,
                       "limit: " + std::to_string(start_limit) + " sessions of yours are already starting; try again in a moment");
     return slot;
 }
 
+UniqueFd take_question_slot(const AsRoot & /*root*/, Uid user)
+{
+    UniqueFd slot = try_slot(question_slots, user);
+    if (!slot)
+        throw Failure(FailureKind::session_limit, "limit: " + std::to_string(question_slot_limit) +
+                                                      " questions of yours about your sessions are already being answered; ask again in a "
+                                                      "moment");
+    return slot;
+}
+
 UniqueFd wait_for_start_slot(const AsRoot &root, Uid user, const std::function<void()> &waiting)
 {
     for (const Deadline deadline = in_seconds(slot_patience_seconds); Clock::now() < deadline;) {
-        if (UniqueFd slot = try_start_slot(user)) return slot;
+        if (UniqueFd slot = try_slot(start_slots, user)) return slot;
         waiting();
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }

@@ -62,4 +62,7 @@ UniqueFd take_start_slot(const AsRoot &root, Uid user);
 // before each try. Throws as above.
 UniqueFd wait_for_start_slot(const AsRoot &root, Uid user, const std::function<void()> &waiting);
 
+// The same for questions about a user's own sessions (runner/root/own/questions.hpp), of which fewer are answered at once.
+UniqueFd take_question_slot(const AsRoot &root, Uid user);
+
 } // namespace pi_agent

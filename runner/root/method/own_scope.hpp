@@ -5,6 +5,7 @@
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
 #include "runner/root/method/systemd_bus.hpp"
+#include "runner/wire/own_messages.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -46,12 +47,6 @@ void sweep_empty_scopes(SystemdBus &systemd, const std::string &session_id) noex
 void limit_group(const AsRoot &root, const std::string &group, const LimitsPolicy &limits);
 
 // --- What a running session uses at this moment, from the kernel.
-
-struct SessionUsage {
-    std::optional<std::uint64_t> processes; // in its sandbox
-    std::optional<std::uint64_t> memory;    // bytes, of them all; needs the memory controller
-    std::optional<std::uint64_t> cpu_usec;  // since its start; needs control groups of version 2
-};
 
 // `runner` is the process that runs it. Empty where the session has no control group of its own: before its sandbox has started, after it
 // has ended, and under bwrap where root cannot write the hierarchy.

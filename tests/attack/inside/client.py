@@ -21,6 +21,9 @@ DIRECT = [RUNNER]
 RECORD_MAGIC = 0x70692D7265630001
 REQUEST, FAILURE, NOTICE, ENDED, SIGNAL, OPENED, STOPPED, READY, CONTINUE = range(1, 10)
 PACKET_LIMIT = 32 * 1024
+# Of questions about one's own sessions (runner/wire/own_messages.hpp).
+QUESTION, ANSWER = 0x70692D61736B0001, 20
+SESSIONS, HISTORY, STATE, STOP = range(4)
 DEMO = "/home/alice/projects/demo"
 CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x2000000, 0x10000000, 0x20000000
 CLONE_NEWTIME, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWNET = 0x80, 0x4000000, 0x8000000, 0x40000000
@@ -171,6 +174,76 @@ def call(conversation=None, argv=SUDO, kind=socket.SOCK_SEQPACKET, pair=None, st
     answer["said"] += complaint.decode(errors="replace")
     answer["out"] = stdio.output()
     return answer
+
+
+def question(about=SESSIONS, since=0, sessions=()):
+    return number(QUESTION) + number(about) + number(since) + texts(sessions)
+
+
+def fields_of_answer(decoder):
+    """What an answer has of each thing: ids and users of sessions, users and reasons of entries, users of states, ids that are left."""
+
+    def listed(read):
+        return [read() for _ in range(decoder.number())]
+
+    def session():
+        identity, _uid, user = decoder.text(), decoder.number(), decoder.text()
+        for _ in range(6):
+            decoder.text()
+        for _ in range(4):  # since when, and what it uses
+            listed(decoder.number)
+        return {"id": identity, "user": user}
+
+    def entry():
+        decoder.number()
+        words = listed(decoder.text)
+        return dict(zip(words[::2], words[1::2]))
+
+    def state():
+        user, _account, _path = decoder.text(), decoder.text(), decoder.text()
+        decoder.number()
+        listed(lambda: (decoder.number(), decoder.number()))
+        decoder.number()
+        decoder.text()
+        return user
+
+    named = {"sessions": listed(session), "entries": listed(entry), "cut": decoder.number() == 1}
+    return {**named, "states": listed(state), "left": listed(decoder.text)}
+
+
+def put(data, fds=(), argv=SUDO, env=None, pair=None, first=None):
+    """Puts a question into the socket, starts argv, and tells what came back; `first(theirs)` comes before."""
+    own, theirs = pair or socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    told = {"status": None, "said": "", "status told": None, "size": 0}
+    if first:
+        first(theirs)
+    if data:
+        send(own, data, fds)
+    child = subprocess.Popen(argv, stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env, start_new_session=True)
+    theirs.close()
+    own.settimeout(PATIENCE)
+    body = b""
+    try:
+        head = own.recv(PACKET_LIMIT)
+        while head and (piece := own.recv(PACKET_LIMIT)):
+            body += piece
+    except OSError:
+        pass
+    own.close()
+    try:
+        _, complaint = child.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        complaint = b"(did not end)"
+    told.update({"status": child.returncode, "said": complaint.decode(errors="replace"), "size": len(body)})
+    if not body:
+        return told
+    decoder = Decoder(body)
+    if decoder.number() == FAILURE:
+        told["status told"] = decoder.number()
+        told["said"] += decoder.text()
+        return told
+    return {**told, **fields_of_answer(decoder)}
 
 
 def socket_made_by(uid):

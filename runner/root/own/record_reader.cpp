@@ -1,20 +1,23 @@
 // sd-journal(3) for the journal, JSON lines for the file.
-#include "admin/sessions/sessions.hpp"
+#include "runner/root/own/record_reader.hpp"
 
-#include "admin/text/terminal.hpp"
+#include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/record/record_event.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/session/record.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <systemd/sd-journal.h>
+#include <unistd.h>
 
 namespace pi_agent {
 
@@ -23,6 +26,8 @@ namespace {
 // Reads values that anybody may have written only up to this length.
 constexpr std::size_t value_limit = std::size_t{64} << 10U; // bytes
 constexpr std::size_t fields_limit = 128;
+// Of one user, who can write as many entries as the journal takes.
+constexpr std::size_t looked_at_limit = 100'000;
 
 void check(int result, const char *action)
 {
@@ -62,6 +67,20 @@ public:
         }
     }
 
+    // The newest of the wanted entries, newest first, as long as `take` takes them. False when there may be more.
+    bool read_newest(const std::function<bool(const LogEntry &)> &is_wanted, const std::function<bool(LogEntry)> &take)
+    {
+        check(sd_journal_seek_tail(journal_.get()), "going to its end");
+        for (std::size_t count = 0; count < looked_at_limit; ++count) {
+            const int more = sd_journal_previous(journal_.get());
+            check(more, "going back");
+            if (more == 0) return true;
+            LogEntry entry = read_entry();
+            if (is_wanted(entry) && !take(std::move(entry))) return false;
+        }
+        return false;
+    }
+
     std::set<std::string> values_of(const char *field, bool (*is_wanted)(const std::string &))
     {
         std::set<std::string> values;
@@ -90,8 +109,8 @@ private:
             if (more == 0) return entry;
             const std::string_view text(static_cast<const char *>(data), size);
             const std::size_t equals = text.find('=');
-            if (equals != std::string_view::npos && entry.fields.size() < fields_limit)
-                entry.fields.emplace(text.substr(0, equals), text.substr(equals + 1));
+            if (equals != std::string_view::npos && entry.fields_by_name.size() < fields_limit)
+                entry.fields_by_name.emplace(text.substr(0, equals), text.substr(equals + 1));
         }
     }
 
@@ -108,7 +127,7 @@ std::vector<LogEntry> read_file(std::optional<std::uint64_t> since)
         if (!json.is_object()) return; // half a line, left by a death in the middle of it
         LogEntry entry{0, {{"_UID", "0"}}};
         for (const auto &[name, value] : json.items())
-            if (value.is_string()) entry.fields[name] = value.get<std::string>();
+            if (value.is_string()) entry.fields_by_name[name] = value.get<std::string>();
         entry.time_usec = entry.number("__REALTIME_TIMESTAMP").value_or(0);
         if (!since || entry.time_usec >= *since) entries.push_back(std::move(entry));
     });
@@ -117,12 +136,7 @@ std::vector<LogEntry> read_file(std::optional<std::uint64_t> since)
 
 void require_readable()
 {
-    if (::geteuid() == 0) return;
-    for (const auto *directory : {"/var/log/journal", "/run/log/journal"}) {
-        std::error_code error;
-        for (const auto &machine : std::filesystem::directory_iterator(directory, error))
-            if (::access((machine.path() / "system.journal").c_str(), R_OK) == 0) return;
-    }
+    if (can_read_record()) return;
     throw Failure(FailureKind::root_only,
                   "only root and members of the group systemd-journal can read the record, which is in the journal; use sudo");
 }
@@ -148,17 +162,54 @@ bool is_of_record(const LogEntry &entry)
            entry.field("MESSAGE_ID") == message_id_of(event);
 }
 
-} // namespace
+// What a history is made of (admin/sessions/history.cpp); a user is told nothing else.
+constexpr std::array told_fields = {
+    "PI_AGENT_EVENT",       "PI_AGENT_SESSION",     "PI_AGENT_USER",     "PI_AGENT_ACCOUNT", "PI_AGENT_PROJECT",       "PI_AGENT_DIRECTORY",
+    "PI_AGENT_REPOSITORY",  "SANDBOX_SELECT",       "PI_AGENT_PROGRAM",  "PI_AGENT_REASON",  "PI_AGENT_DURATION_USEC", "PI_AGENT_EXIT_CODE",
+    "PI_AGENT_EXIT_SIGNAL", "PI_AGENT_MEMORY_PEAK", "PI_AGENT_CPU_USEC", "PI_AGENT_STATUS",  "PI_AGENT_CODE",          "_UID"};
 
-std::string LogEntry::field(const std::string &name) const
+LogEntry told_of(const LogEntry &entry)
 {
-    const auto found = fields.find(name);
-    return found == fields.end() ? "" : found->second;
+    LogEntry told{entry.time_usec, {}};
+    for (const auto *name : told_fields)
+        if (const auto value = entry.field(name); !value.empty()) told.fields_by_name[name] = value.substr(0, entry_value_bytes);
+    return told;
 }
 
-std::optional<std::uint64_t> LogEntry::number(const std::string &name) const
+// The newest entries that fit into one answer.
+class Newest {
+public:
+    bool take(LogEntry entry)
+    {
+        if (entries_.size() == entries_limit || bytes_ > entries_bytes) return false;
+        for (const auto &[name, value] : entry.fields_by_name)
+            bytes_ += name.size() + value.size() + 2 * sizeof(std::uint64_t);
+        bytes_ += 2 * sizeof(std::uint64_t);
+        entries_.push_back(std::move(entry));
+        return true;
+    }
+    std::vector<LogEntry> oldest_first()
+    {
+        std::reverse(entries_.begin(), entries_.end());
+        return std::move(entries_);
+    }
+
+private:
+    std::vector<LogEntry> entries_; // newest first
+    std::size_t bytes_ = 0;
+};
+
+} // namespace
+
+bool can_read_record()
 {
-    return to_number<std::uint64_t>(field(name));
+    if (::geteuid() == 0) return true;
+    for (const auto *directory : {"/var/log/journal", "/run/log/journal"}) {
+        std::error_code error;
+        for (const auto &machine : std::filesystem::directory_iterator(directory, error))
+            if (::access((machine.path() / "system.journal").c_str(), R_OK) == 0) return true;
+    }
+    return false;
 }
 
 std::vector<LogEntry> read_record(std::optional<std::uint64_t> since)
@@ -168,6 +219,33 @@ std::vector<LogEntry> read_record(std::optional<std::uint64_t> since)
     for (const auto *event : {"denied", "started", "ended", "preflight"})
         journal.match("MESSAGE_ID", message_id_of(event));
     return with_file(journal.read(since, is_of_record), since, is_of_record);
+}
+
+OwnRecord read_own_record(const AsRoot & /*root*/, const Account &user, std::optional<std::uint64_t> since)
+{
+    const std::string uid = std::to_string(user.uid.value());
+    const std::string name = escape_for_display(user.name);
+    const bool own_alone = defence_is_on("own-record");
+    // Both: a number may have been somebody else's before, and so may a name.
+    const auto is_own = [&](const LogEntry &entry) { return entry.field("PI_AGENT_UID") == uid && entry.field("PI_AGENT_USER") == name; };
+    const auto is_told = [&](const LogEntry &entry) {
+        return is_of_record(entry) && (is_own(entry) || !own_alone) && (!since || entry.time_usec >= *since);
+    };
+    Journal journal;
+    for (const auto *event : {"denied", "started", "ended", "preflight"})
+        journal.match("MESSAGE_ID", message_id_of(event));
+    if (own_alone) { // of others' entries this process reads nothing, not even to leave them out
+        journal.match("PI_AGENT_UID", uid);
+        journal.match("_UID", "0");
+        journal.match("_UID", uid);
+    }
+    Newest of_journal;
+    const bool is_all = journal.read_newest(is_told, [&](const LogEntry &entry) { return of_journal.take(told_of(entry)); });
+    const auto entries = with_file(of_journal.oldest_first(), since, is_told);
+    Newest newest;
+    const auto left_out =
+        std::find_if(entries.rbegin(), entries.rend(), [&](const LogEntry &entry) { return !newest.take(told_of(entry)); });
+    return {newest.oldest_first(), !is_all || left_out != entries.rend()};
 }
 
 std::vector<LogEntry> read_session_log(const std::string &id)

@@ -1,19 +1,22 @@
 // Starting the runner through sudo, and telling why that failed.
-#include "wrapper/runner_process.hpp"
+#include "common/ask/runner_process.hpp"
 
 #include "common/base/build_settings.hpp"
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "wrapper/refusal.hpp"
+#include "common/host/namespaces.hpp"
 
 #include <array>
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <optional>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 namespace pi_agent {
 
@@ -21,6 +24,8 @@ namespace {
 
 constexpr int exec_failed = 127;
 constexpr std::size_t complaint_limit = 4096;
+// More than all of the runner's own deadlines for one question (runner/root/own/questions.cpp): it says what took too long.
+constexpr int answer_patience_seconds = 120;
 
 // The keyboard's signals, which came before this child had left the terminal's session: the wrapper has had them too.
 void forget_pending_signals()
@@ -69,9 +74,18 @@ std::string words_for_start_failure(const std::string &number)
 
 } // namespace
 
-RunnerProcess::RunnerProcess()
+void require_sudo_can_work()
+{
+    if (const auto problem = problem_of_user_namespace()) throw Failure(FailureKind::namespaces, "denied: " + *problem);
+    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+        throw Failure(FailureKind::inside_session, "sudo cannot work in this shell, because its processes cannot gain privileges "
+                                                   "(no_new_privs), as inside an agent's session; start pi from an ordinary shell");
+}
+
+RunnerProcess::RunnerProcess(std::string_view question)
 {
     auto [own, theirs] = make_channel();
+    if (!question.empty()) send_packet(own, question, {}, Clock::now());
     auto [complaint, complaint_end] = make_pipe(O_NONBLOCK);
     complaint_ = std::move(complaint);
     pid_ = fork();
@@ -123,6 +137,22 @@ void RunnerProcess::explain_silence()
                                                                   "the administrator to run: sudo pi-agentctl doctor"));
     throw Failure(FailureKind::runner_ended, "the runner ended without an answer (status " + std::to_string(code) + ")" + words +
                                                  "; the administrator finds more with: journalctl -t pi-agent-runner");
+}
+
+std::string ask_runner(std::string_view question)
+{
+    require_sudo_can_work();
+    RunnerProcess runner(question);
+    std::optional<Packet> answer;
+    try {
+        answer = receive_record(runner.channel(), in_seconds(answer_patience_seconds));
+    } catch (const DeadlineExceeded &) {
+        throw Failure(FailureKind::runner_ended, "the runner does not answer; pgrep -a pi-agent shows whether it still runs");
+    } catch (const ProtocolError &broken) { // it died in the middle of its answer, or is of another version
+        throw Failure(FailureKind::runner_ended, std::string("the runner ended without an answer: ") + broken.what());
+    }
+    if (!answer) runner.explain_silence();
+    return std::move(answer->bytes);
 }
 
 } // namespace pi_agent

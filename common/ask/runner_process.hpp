@@ -1,0 +1,50 @@
+// The runner as a child of its caller's, through sudo: its standard input is our socket, nothing is passed in arguments or environment.
+#pragma once
+
+#include "common/base/error.hpp"
+#include "common/base/fd.hpp"
+
+#include <string>
+#include <string_view>
+#include <sys/types.h>
+
+namespace pi_agent {
+
+// A refusal that the runner does not see, so the wrapper records it. The runner records its own refusals.
+class EarlyRefusal : public Failure {
+public:
+    explicit EarlyRefusal(const Failure &failure) : Failure(failure) {}
+};
+
+// Throws Failure where sudo cannot make this process root, whatever its rules say: inside a session, and in a user namespace.
+void require_sudo_can_work();
+
+class RunnerProcess {
+public:
+    // Starts sudo in a session of its own, so that the terminal's signals reach only its caller. A question waits in the socket before sudo
+    // runs: that is how the runner tells it from a request (runner/root/own/questions.hpp).
+    explicit RunnerProcess(std::string_view question = {});
+
+    [[nodiscard]] FdRef channel() const noexcept { return channel_; }
+    [[nodiscard]] bool has_ended() const noexcept { return ended_; }
+    // Call it on SIGCHLD.
+    void reap();
+    // Throws Failure if the runner, or a sudo that waits for it, was killed: the session ended with it, whatever the agent did.
+    void require_orderly_end();
+    // The reason why no runner answered, from sudo's exit status and standard error, as a Failure to throw.
+    [[noreturn]] void explain_silence();
+
+private:
+    std::string read_complaint();
+
+    UniqueFd channel_;
+    UniqueFd complaint_; // sudo's standard error
+    pid_t pid_ = -1;
+    bool ended_ = false;
+    int status_ = 0;
+};
+
+// Sends one question, and returns the bytes of its answer. Throws Failure without one, with the reason.
+std::string ask_runner(std::string_view question);
+
+} // namespace pi_agent

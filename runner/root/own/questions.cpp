@@ -1,0 +1,135 @@
+// Hears a question as its user, and answers it within bounds of number, size and time.
+#include "runner/root/own/questions.hpp"
+
+#include "common/base/error.hpp"
+#include "common/policy/policy_load.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/as_user/question.hpp"
+#include "runner/root/door/admission.hpp"
+#include "runner/root/door/process_state.hpp"
+#include "runner/root/errand/errand.hpp"
+#include "runner/root/errand/session_watch.hpp"
+#include "runner/root/method/own_group.hpp"
+#include "runner/root/method/own_scope.hpp"
+#include "runner/root/own/own_answers.hpp"
+#include "runner/wire/own_messages.hpp"
+
+#include <cerrno>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int reply_patience_seconds = 5;
+
+UniqueFd take_slot(const AsRoot &root, const Account &caller)
+{
+    require_host_namespaces(root);
+    return take_question_slot(root, caller.uid);
+}
+
+UniqueFd reset_process(const AsRoot &root)
+{
+    reset_process_state(root);
+    return watch_termination(); // an end that has begun is finished, whatever signal sudo passes on
+}
+
+// Out of the caller's control group, as a start is, and by the same means: what root does for a question touches what others share.
+class OwnGroupForQuestion {
+public:
+    OwnGroupForQuestion(const AsRoot &root, SandboxMethod method, Uid user, const std::function<void()> &meanwhile)
+    {
+        const std::string id = make_session_id(); // of no session: it names the group alone
+        if (!has_unit(method)) {
+            group_.emplace(root, id, user);
+            meanwhile();
+            return;
+        }
+        SystemdBus systemd(root);
+        MoveIntoScope move(systemd, scope_name(id), user); // whatever fails meanwhile, this waits for the move
+        meanwhile();
+        move.wait();
+        sweep_empty_scopes(systemd, id);
+    }
+
+private:
+    std::optional<OwnGroup> group_; // under bwrap
+};
+
+// What a question holds until it is answered, in the order in which it is taken.
+class Asked {
+public:
+    Asked(const AsRoot &root, const Account &caller, FdRef wrapper)
+        : slot_(take_slot(root, caller)), policy_(load_policy_to_start(policy_path, caller.name)), termination_(reset_process(root)),
+          group_(root, policy_.sandbox.method, caller.uid, [&] { admit(policy_, caller); }),
+          // --- from here the caller can neither freeze nor kill this process ---
+          question_(ask(
+              root, {"receiver of the question", caller, {wrapper.get()}},
+              [&](const AsUser & /*user*/) { return receive_question(wrapper); }, decode_question))
+    {
+    }
+
+    [[nodiscard]] OwnAnswer answer(const AsRoot &root, const Account &caller) const { return answer_own(root, caller, policy_, question_); }
+
+private:
+    UniqueFd slot_; // counts as one question of the caller's
+    Policy policy_;
+    UniqueFd termination_;
+    OwnGroupForQuestion group_;
+    OwnQuestion question_;
+};
+
+FailureReport refuse(SessionRecord &record, const Failure &failure)
+{
+    std::string text = failure.what();
+    try { // what is not denied is nobody's business but the user's
+        if (failure.status() == ExitStatus::denied) record.failed(failure.status(), "asked about sessions: " + text, failure.kind());
+    } catch (const Failure &unrecorded) {
+        text += std::string("\n") + unrecorded.what();
+    }
+    return {failure.status(), text, failure.kind()};
+}
+
+} // namespace
+
+bool holds_question(FdRef wrapper)
+{
+    std::string beginning(sizeof(OwnQuestion::type), '\0');
+    iovec part{beginning.data(), beginning.size()};
+    ssize_t length = -1;
+    do {
+        msghdr message{}; // without room for descriptors: those of a request stay with it
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        length = recvmsg(wrapper.get(), &message, MSG_PEEK | MSG_DONTWAIT);
+    } while (length < 0 && (errno == EINTR || errno == ECONNRESET)); // the kernel reports the second once
+    return length == static_cast<ssize_t>(beginning.size()) && beginning == Encoder().number(OwnQuestion::type).bytes();
+}
+
+int answer_question(const AsRoot &root, const Account &caller, FdRef wrapper, SessionRecord &record)
+{
+    std::optional<Asked> asked; // until the answer is sent
+    OwnReply reply;
+    try {
+        asked.emplace(root, caller, wrapper);
+        reply = asked->answer(root, caller);
+    } catch (const Failure &failure) {
+        reply = refuse(record, failure);
+    } catch (const std::exception &failure) {
+        reply = FailureReport{ExitStatus::internal, std::string("internal error: ") + failure.what(), FailureKind::other};
+    }
+    try {
+        send_record(wrapper, encode(reply), {}, in_seconds(reply_patience_seconds));
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: who asked is gone, or does not read
+    }
+    const auto *failed = std::get_if<FailureReport>(&reply);
+    return failed != nullptr ? static_cast<int>(failed->status) : 0;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,37 @@
+// Reads the record back (docs/reference/record.md): from the journal, and from the file that replaces it.
+#pragma once
+
+#include "common/host/account.hpp"
+#include "common/host/identity.hpp"
+#include "runner/wire/own_messages.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// Whether this process may read the journal of the system: root, and members of some groups. The other functions throw Failure(denied)
+// for everybody else.
+bool can_read_record();
+
+// The events `denied`, `started`, `ended` and `preflight`, in the order of their times. Of `denied` it also has what the wrapper said as
+// its own user. It leaves out every other entry that root did not write. `since` is in microseconds since 1970.
+std::vector<LogEntry> read_record(std::optional<std::uint64_t> since);
+
+// Of these, what is about one user, by number and name: as many of the newest as fit into one answer, with the fields of a history and no
+// others.
+struct OwnRecord {
+    std::vector<LogEntry> entries;
+    bool is_cut = false; // older ones are left out
+};
+OwnRecord read_own_record(const AsRoot &root, const Account &user, std::optional<std::uint64_t> since);
+
+// Everything about one session: its record, what its units wrote, and what systemd wrote about them.
+std::vector<LogEntry> read_session_log(const std::string &id);
+
+// The ids of all sessions of which there is a record.
+std::vector<std::string> recorded_sessions();
+
+} // namespace pi_agent

@@ -1,0 +1,160 @@
+// What a user asks about their own sessions, and what root answers (runner/root/own/questions.hpp): one question, one answer, each bounded.
+#pragma once
+
+#include "common/base/fields.hpp"
+#include "common/base/request.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace pi_agent {
+
+// --- The question: one packet, which is in the socket before sudo starts. It names no user: root knows who asks.
+
+enum class OwnSubject : std::uint64_t { sessions, history, state, stop };
+
+constexpr std::size_t question_limit = 4096; // bytes
+constexpr std::size_t stop_limit = 64;       // sessions in one question
+
+struct OwnQuestion {
+    OwnSubject about{};
+    std::uint64_t since = 0;                // history: microseconds since 1970; what was recorded earlier is left out
+    std::vector<std::string> sessions = {}; // stop: whole ids
+    // No request of a start begins like this (common/base/channel.cpp).
+    static constexpr std::uint64_t type = 0x70692d61736b0001; // "pi-ask", version 1
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive.bounded(self.about, OwnSubject::stop, "a question is about something unknown");
+        archive(self.since);
+        archive.require([&] { return self.since == 0 || self.about == OwnSubject::history; }, "only a question about the past has a time");
+        archive.bounded(self.sessions, stop_limit);
+        archive.require([&] { return self.sessions.empty() == (self.about != OwnSubject::stop); },
+                        "a question names sessions exactly when it is to stop them");
+        archive.require([&] { return are_whole_ids(self.sessions); }, "a question names something that is not the id of a session");
+    }
+
+private:
+    static bool are_whole_ids(const std::vector<std::string> &sessions);
+};
+
+// Throws ProtocolError for anything that is not exactly one question.
+OwnQuestion decode_question(std::string_view bytes);
+
+// --- The answer: one record. Texts of the record are harmless where root wrote them (common/record/record_event.hpp); what a user's own
+// wrapper wrote is made harmless by whoever shows it.
+
+// A number that may be unknown travels as a list of none or one.
+std::vector<std::uint64_t> to_list(const std::optional<std::uint64_t> &number);
+std::optional<std::uint64_t> from_list(const std::vector<std::uint64_t> &list);
+
+constexpr const char *too_many_answers = "an answer is longer than any that root sends";
+
+// What a session uses at this moment, from the kernel (runner/root/method/own_scope.hpp).
+struct SessionUsage {
+    std::optional<std::uint64_t> processes = {}; // in its sandbox
+    std::optional<std::uint64_t> memory = {};    // bytes, of them all; needs the memory controller
+    std::optional<std::uint64_t> cpu_usec = {};  // since its start; needs control groups of version 2
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive.as(self.processes, to_list, from_list);
+        archive.as(self.memory, to_list, from_list);
+        archive.as(self.cpu_usec, to_list, from_list);
+    }
+};
+
+struct SessionView {
+    std::string id;
+    std::uint32_t uid = 0;
+    std::string user;                                // "uid 1000" where the user database has none of that number
+    std::string account, project, directory, method; // each empty until the agent starts, as are the others
+    std::string unit, program;                       // unit: with method systemd
+    std::optional<std::uint64_t> started_usec = {};  // since 1970
+    SessionUsage usage = {};
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive(self.id);
+        archive.bounded(self.uid, UINT32_MAX, "an answer carries an impossible uid");
+        archive(self.user, self.account, self.project, self.directory, self.method, self.unit, self.program);
+        archive.as(self.started_usec, to_list, from_list);
+        archive(self.usage);
+    }
+};
+constexpr std::size_t view_limit = 4096; // sessions in one answer
+
+// One entry of the record (docs/reference/record.md).
+struct LogEntry {
+    std::uint64_t time_usec = 0; // since 1970
+    std::map<std::string, std::string> fields_by_name = {};
+
+    // Empty without one.
+    [[nodiscard]] std::string field(const std::string &name) const;
+    [[nodiscard]] std::optional<std::uint64_t> number(const std::string &name) const;
+    // root's own word: the journal says who sent an entry, and the file belongs to root. A user's entry is only about that user, and
+    // harmless at most.
+    [[nodiscard]] bool is_roots() const { return field("_UID") == "0"; }
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive(self.time_usec);
+        archive.bounded(self.fields_by_name, 64, too_many_answers);
+    }
+};
+constexpr std::size_t entries_limit = 10'000;                         // in one answer: a start has two
+constexpr std::size_t entries_bytes = 3UL * 1024 * 1024;              // of them all, so that the answer is one record
+constexpr std::size_t entry_value_bytes = 32UL * 1024;                // of one value, as root records it (common/record/record_event.cpp)
+static_assert(entries_bytes + 20 * entry_value_bytes < record_limit); // the last one may go beyond
+
+// How much disk is kept for a user.
+struct HomeSize {
+    std::uint64_t all = 0;    // bytes on disk
+    std::uint64_t caches = 0; // of these, in cache_places
+
+    static void fields(auto &archive, auto &self) { archive(self.all, self.caches); }
+};
+
+struct SizeOfState {
+    std::string user, account, path;
+    std::uint64_t sessions = 0;
+    std::vector<HomeSize> home = {}; // none where it cannot be measured
+    std::uint64_t scratch = 0;
+    std::string problem = {};
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive(self.user, self.account, self.path, self.sessions);
+        archive.bounded(self.home, 1, too_many_answers);
+        archive(self.scratch, self.problem);
+    }
+};
+
+struct OwnAnswer {
+    std::vector<SessionView> sessions = {}; // those that live; of stop: those that were ended
+    std::vector<LogEntry> entries = {};     // history: in the order of their times
+    bool is_cut = false;                    // history: older entries are left out
+    std::vector<SizeOfState> states = {};   // state
+    std::vector<std::string> left = {};     // stop: those that do not end
+    static constexpr std::uint64_t type = 20;
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive.bounded(self.sessions, view_limit, too_many_answers);
+        archive.bounded(self.entries, entries_limit, too_many_answers);
+        archive(self.is_cut);
+        archive.bounded(self.states, view_limit, too_many_answers);
+        archive.bounded(self.left, stop_limit);
+    }
+};
+
+// What comes back: an answer, or the reason for its absence.
+using OwnReply = std::variant<FailureReport, OwnAnswer>;
+OwnReply decode_reply(std::string_view bytes);
+
+} // namespace pi_agent
