@@ -49,13 +49,14 @@ struct ExplainedLimits {
     std::string problem;         // of a share of this host's memory; empty without one
 };
 
-ExplainedLimits explain_limits(const Policy &policy);
+ExplainedLimits explain_limits(const LimitsPolicy &limits);
 
 std::string to_text(const ExplainedLimits &explained);
 nlohmann::json to_json(const ExplainedLimits &explained);
 
 // A limit of the policy that this host cannot enforce is a problem. A default that it cannot enforce is a line of the text.
-void check_limits(const Policy &policy, Problems &problems);
+// `whose`: what is before their keys at this level, such as "users.alice.".
+void check_limits(const LimitsPolicy &limits, const std::string &whose, Problems &problems);
 std::string idle_defaults(const Policy &policy);
 
 // --- What a session would see of its user's home, and which entries of the lists do not exist, for pi-agentctl explain.
@@ -91,11 +92,12 @@ struct ExplainedDirectory {
     std::optional<bool> allowed;
     std::string text; // the canonical root that holds it, or why not
     Position where;   // of that root
+    RootSpec root = {};
 };
 
 struct Explanation {
     Account user;
-    Policy policy;
+    Policy policy; // as it holds for the user and, where one is explained and allowed, in the directory
     std::string policy_file;
     std::variant<AccessRules, NotAuthorised> access;
     std::string home; // of the agent

@@ -48,6 +48,9 @@ void check_installed_files(Problems &problems);
 // then it does not look at anything that follows from that key's value.
 Unverified check_host(const Policy &policy, const Observer &observer, Means means, Problems &problems);
 
+// The part of it about what users, groups and roots say for their own sessions.
+void check_levels(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified);
+
 // For a valid policy: what a start would miss of the agents' homes and the method's programs, which Means::later leaves out.
 std::vector<Diagnostic> find_what_starts_lack(const Policy &policy, const Observer &observer);
 

@@ -258,7 +258,8 @@ Unverified check_host(const Policy &policy, const Observer &observer, Means mean
     if (means != Means::later) check_method(policy, observer, means, problems, unverified);
     check_env_files(policy, observer, problems, unverified);
     check_view(policy, observer, problems, unverified);
-    check_limits(policy, problems);
+    check_limits(policy.limits, "", problems);
+    check_levels(policy, observer, means, problems, unverified);
     return unverified;
 }
 

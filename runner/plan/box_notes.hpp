@@ -25,6 +25,7 @@ struct BoxFacts {
     bool confined = true;  // there is a sandbox
     bool knows_ids = true; // it knows the ids of other accounts and groups, to keep them in access control lists
     bool traces = true;    // debuggers work, where the host can keep them in the session
+    bool project_read_only = false;
 };
 
 // What no policy changes, for `pi-agentctl explain`, which says how a session differs: words of the lines in the notes.

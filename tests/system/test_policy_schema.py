@@ -11,8 +11,12 @@ from cache import SOURCE, node_modules
 
 # What a JSON Schema can say too: kinds of values, keys, choices, what is required, names. docs/reference/policy-files.md lists what it cannot.
 SHAPE = re.compile(
-    r"must be |unknown (?:key|value)|missing$|not supported yet$|the value .* is not supported yet$|another value than |has no roots$"
+    r"must be |unknown (?:key|value)|missing$|not supported yet$|the value .* is not supported yet$|another value than |has no (?:roots|path)$"
     r"|is empty$|is nothing, |is an empty list$|.* is not a plain name$|is \d+, which is newer"
+)
+KNOWN_OF_USERS = (
+    "known here: roots, readable, config, run_as, ssh, signing, env, projects, settings, models, keybindings, mcp, settings_lock, env_files, "
+    "network, toolchains, view_paths, path, devices, scratch, limits"
 )
 VALUES = [None, True, 5, 1.5, "word", "", [], ["word"], [5], {}, {"word": "word"}]
 
@@ -51,6 +55,8 @@ def paths_of(schema, path=()):
     for name, below in schema.get("properties", {}).items():
         yield (*path, name)
         yield from paths_of(below, (*path, name))
+        for item in below.get("items", {}).get("anyOf", []):  # a root may be a mapping
+            yield from paths_of(item, (*path, name, "[]"))
     if isinstance(schema.get("additionalProperties"), dict):
         yield (*path, "*")
         yield from paths_of(schema["additionalProperties"], (*path, "*"))
@@ -62,7 +68,11 @@ def policy_with(path, value):
     names = ["alice" if part == "*" and path[0] == "users" and index == 1 else "A" if part == "*" else part for index, part in enumerate(path)]
     at = policy
     for name in names[:-1]:
-        at = at.setdefault(name, {})
+        if name == "roots":
+            at["roots"] = [{"path": "~/projects"}]
+            at = at["roots"][0]
+        elif name != "[]":
+            at = at.setdefault(name, {})
     at[names[-1]] = value
     return json.dumps(policy)  # which is YAML, too
 
@@ -81,7 +91,7 @@ def test_the_schema_refuses_what_has_another_shape_and_nothing_else(schema):
 
 def test_parser_and_schema_agree_on_every_kind_of_value_of_every_key(machine, schema):
     paths = list(paths_of(schema))
-    assert ("users", "*", "ssh", "key") in paths and len(paths) > 50
+    assert ("users", "*", "ssh", "key") in paths and ("users", "*", "roots", "[]", "network") in paths and len(paths) > 100
     policies = [policy_with(path, value) for path in paths for value in VALUES]
     said, told = check(machine, policies), validate(schema, policies)
     apart = [(policy, errors, against) for policy, errors, against in zip(policies, said, told, strict=True)
@@ -96,7 +106,7 @@ def test_a_broken_policy_is_told_with_its_line_by_check_and_by_apply(machine):
     assert (done.returncode, done.stdout) == (78, b""), done
     # Messages about this host, whatever the policy, come besides.
     assert [line for line in done.stderr.decode().splitlines() if not line.startswith("pi-agentctl: warning: this host has no ")] == [
-        "pi-agentctl: /root/draft.yaml:4:5: users.alice.root: unknown key; did you mean 'roots'?; known here: roots, config, run_as, ssh, signing, env",
+        f"pi-agentctl: /root/draft.yaml:4:5: users.alice.root: unknown key; did you mean 'roots'?; {KNOWN_OF_USERS}",
         "    4 |     root: [~/projects]",
         "      |     ^",
         "pi-agentctl: /root/draft.yaml:3:3: users.alice: has no roots; add 'roots' with at least one directory, or remove the user",
@@ -107,7 +117,7 @@ def test_a_broken_policy_is_told_with_its_line_by_check_and_by_apply(machine):
     report = json.loads(machine.root(["pi-agentctl", "check", "--json", "/root/draft.yaml"]).stdout)
     assert report["errors"][0] == {
         "file": "/root/draft.yaml", "line": 4, "column": 5, "key": "users.alice.root",
-        "message": "unknown key; did you mean 'roots'?", "remedy": "known here: roots, config, run_as, ssh, signing, env"}  # fmt: skip
+        "message": "unknown key; did you mean 'roots'?", "remedy": KNOWN_OF_USERS}  # fmt: skip
     machine.root("cp /etc/pi-agent/policy.yaml /root/saved && cp /root/draft.yaml /etc/pi-agent/policy.yaml", check=True)
     try:
         for command in ("apply", "explain", "doctor"):

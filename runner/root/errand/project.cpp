@@ -89,6 +89,9 @@ void add_git_directory(OpenedProject &project, GitDirectory place, OpenedRoots &
     const RootCandidate &root = roots.candidates[*best];
     if (roots.mounts[*best] != place.mount) return leave_out("it lies on another file system, mounted inside the root " + root.path);
     const std::string &own = project.shown.root_path;
+    if (root.rules != roots.candidates[project.root].rules && root.rules && defence_is_on("root-rules"))
+        return leave_out("its root " + root.path + " has rules of its own (" + to_string(root.where) +
+                         "), which this session does not keep");
     if (root.path != own && (is_within(root.path, own) || is_within(own, root.path)))
         return leave_out("its root " + root.path + " and the project's root " + own + " are one inside the other");
     if (root.path != own) judge_root(root, rules, view, paths);
@@ -130,7 +133,7 @@ std::string OpenedProject::repository_path() const
 }
 
 std::variant<OpenedProject, Refused> open_project(Child &child, const Account &caller, const AccessRules &rules, const HostView &view,
-                                                  const ProjectsPolicy &projects)
+                                                  const ProjectsIn &projects_in)
 {
     auto [cwd, cwd_facts] = decode_place(child.receive());
     OpenedProject project;
@@ -140,7 +143,8 @@ std::variant<OpenedProject, Refused> open_project(Child &child, const Account &c
     OpenedRoots roots;
     for (const auto &granted : rules.roots) {
         OpenedPlace place = decode_place(child.receive());
-        roots.candidates.push_back(RootCandidate{path_of_directory(place.directory), granted.by_group, granted.spec.where});
+        roots.candidates.push_back(
+            RootCandidate{path_of_directory(place.directory), granted.by_group, granted.spec.where, granted.spec.rules});
         project.roots.push_back({roots.candidates.back().path, place.facts.device, place.facts.inode});
         roots.mounts.push_back(place.facts.mount);
         roots.descriptors.push_back(std::move(place.directory));
@@ -152,6 +156,8 @@ std::variant<OpenedProject, Refused> open_project(Child &child, const Account &c
     if (auto *refused = std::get_if<Refused>(&decision)) return *refused;
     const std::size_t allowed = std::get<Allowed>(decision).root;
     const RootCandidate &root = roots.candidates[allowed];
+    project.root = allowed;
+    const ProjectsPolicy projects = projects_in(rules.roots[allowed].spec);
     if (roots.mounts[allowed] != cwd_facts.mount && defence_is_on("cwd-mount")) return on_other_mount(root, cwd_path);
     judge_root(root, rules, view, projects.paths);
 

@@ -2,6 +2,7 @@
 // by descriptor.
 #include "runner/root/launch/phases.hpp"
 
+#include "common/decide/effective.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
 #include "runner/root/door/authenticate.hpp"
@@ -38,7 +39,7 @@ UniqueFd reset_process(const AsRoot &root)
     return watch_termination();
 }
 
-Admission leave_callers_group(const AsRoot &root, const Policy &policy, const Account &caller, Sandbox &sandbox)
+Admission leave_callers_group(const AsRoot &root, Policy &policy, const Account &caller, Sandbox &sandbox)
 {
     std::optional<Admission> admission;
     sandbox.leave_callers_group([&] { admission.emplace(admit(policy, caller)); });
@@ -54,12 +55,33 @@ Request hear_request(Receiver &receiver, SessionRecord &record)
     return request;
 }
 
-OpenedProject hear_project(Receiver &receiver, const Entered &entered)
+// What the project's root says is part of the policy from here on.
+OpenedProject hear_project(Receiver &receiver, Entered &entered)
 {
     const Admission &admission = entered.admission;
-    OpenedProject project = open_allowed_project(receiver, entered.caller, admission.rules, admission.view, entered.policy.projects);
+    const auto projects_in = [&](const RootSpec &root) {
+        entered.policy = policy_in(std::move(entered.policy), root);
+        return entered.policy.projects;
+    };
+    OpenedProject project = open_allowed_project(receiver, entered.caller, admission.rules, admission.view, projects_in);
     entered.record.works_in(project.directory(), project.repository_path());
     return project;
+}
+
+// Nothing in it needs more protection where all of it is read-only.
+ProjectsPolicy guarded(ProjectsPolicy projects)
+{
+    if (projects.read_only && defence_is_on("read-only-projects")) projects.protect.emplace();
+    return projects;
+}
+
+std::string make_tmpdir(const Entered &entered, const OpenedProject &project, const Request &request)
+{
+    if (!request.tmpdir.empty() && entered.policy.projects.read_only)
+        throw Failure(FailureKind::tmpdir,
+                      "denied: the project is read-only in this session, and a temporary directory in it would be, too; "
+                      "start without --pi-agent-tmpdir");
+    return ask_user_tmpdir(entered.root, entered.caller, project, request);
 }
 
 // Takes out the notices that are shown only once, without their marks.
@@ -87,8 +109,8 @@ StateDirectory open_state(Entered &entered, OpenedSession &session)
 
 RootTree build_tree(Entered &entered, Heard &heard, OpenedSession &session)
 {
-    const ProjectPaths paths = entered.policy.projects.paths;
-    if (paths == ProjectPaths::alias)
+    const ProjectsPolicy &projects = entered.policy.projects;
+    if (projects.paths == ProjectPaths::alias)
         ask<Done>(entered.root, {"maker of the project's place", entered.worker, {session.state.home.get()}}, [&](const AsUser &self) {
             fault_point("making-place");
             make_alias_directory(self, session.state.home, alias_of(heard.project.shown.path()));
@@ -98,7 +120,7 @@ RootTree build_tree(Entered &entered, Heard &heard, OpenedSession &session)
         session.watch.check();
         entered.show("looking for what is protected and masked in the project");
     });
-    return build_root_tree(entered.root, session.directory, entered.admission.view, heard.project, paths, session.state, entered.caller,
+    return build_root_tree(entered.root, session.directory, entered.admission.view, heard.project, projects, session.state, entered.caller,
                            entered.admission.agent, session.locked_settings, heard.guards);
 }
 
@@ -125,8 +147,8 @@ Heard::Heard(Entered &entered)
     : receiver(entered.root, entered.caller, entered.admission.rules, entered.policy.toolchains, entered.wrapper),
       request(hear_request(receiver, entered.record)), project(hear_project(receiver, entered)),
       home(receive_home([&] { return receiver.child().receive(); })),
-      guards(entered.root, entered.caller, project, entered.policy.projects), agents(places_of_state(entered.policy, project.roots)),
-      tmpdir(ask_user_tmpdir(entered.root, entered.caller, project, request))
+      guards(entered.root, entered.caller, project, guarded(entered.policy.projects)),
+      agents(places_of_state(entered.policy, entered.admission.rules, project.roots)), tmpdir(make_tmpdir(entered, project, request))
 {
 }
 

@@ -28,10 +28,11 @@ constexpr std::array empty_directories = {
 // What ProtectHome= hides.
 constexpr std::array homes = {"/home", "/root", "/run/user"};
 
-DetachedMount clone_project(const AsRoot &root, const ShownTree &tree, const UniqueFd &map)
+DetachedMount clone_project(const AsRoot &root, const ShownTree &tree, const UniqueFd &map, bool read_only)
 {
     try {
-        return clone_mount(root, tree.directory, Submounts::leave_out, MountAttributes{false, &map});
+        return clone_mount(root, tree.directory, Submounts::leave_out,
+                           MountAttributes{read_only && defence_is_on("read-only-projects"), &map});
     } catch (const SystemFailure &failure) {
         const std::string of_what = "the file system of " + escape_for_display(tree.path()) + name_mount(list_mounts(), tree.directory);
         if (failure.error_number() == EPERM)
@@ -101,10 +102,10 @@ std::vector<std::string> cover_submounts(const AsRoot &root, const SessionDirect
     return covered;
 }
 
-// Shows the writable trees at their places below allowed roots. Each root's trees are in a frame of its own, or without one where the tree
+// Shows the project's trees at their places below allowed roots. Each root's trees are in a frame of its own, or without one where the tree
 // is the root. Returns what is hidden in the project itself.
 std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project,
-                                            const UniqueFd &map, std::vector<Frame> &frames, ProjectGuards &guards)
+                                            const UniqueFd &map, bool read_only, std::vector<Frame> &frames, ProjectGuards &guards)
 {
     std::map<std::string, std::vector<const ShownTree *>> by_root;
     for (const ShownTree *tree : project.trees())
@@ -118,7 +119,7 @@ std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDir
             places.push_back(tree->inside);
         const UniqueFd top = whole ? UniqueFd() : make_frame(root, session, frame.name, places);
         for (const ShownTree *tree : trees) {
-            const DetachedMount mount = clone_project(root, *tree, map);
+            const DetachedMount mount = clone_project(root, *tree, map, read_only);
             attach(root, mount, whole ? session.make_directory(frame.name) : open_beneath(top, tree->inside, O_PATH | O_DIRECTORY));
             const std::string shown_at = session.path() + "/" + frame.name + (whole ? "" : "/" + tree->inside);
             std::vector<std::string> hidden = cover_submounts(root, session, mount, *tree, shown_at);
@@ -132,10 +133,10 @@ std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDir
 
 // The project in the agent's home, on an existing directory. Mounts nothing where the agent exchanged it meanwhile.
 std::vector<std::string> show_in_home(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project,
-                                      const DetachedMount &home, const UniqueFd &map, ProjectGuards &guards)
+                                      const DetachedMount &home, const UniqueFd &map, bool read_only, ProjectGuards &guards)
 {
     const std::string inside = std::string(alias_directory) + "/" + alias_of(project.shown.path());
-    const DetachedMount mount = clone_project(root, project.shown, map);
+    const DetachedMount mount = clone_project(root, project.shown, map, read_only);
     attach(root, mount, open_beneath(home.fd, inside, O_PATH | O_DIRECTORY));
     std::vector<std::string> covered = cover_submounts(root, session, mount, project.shown, session.path() + "/home/" + inside);
     guards.apply(root, session, project.shown, mount);
@@ -192,12 +193,13 @@ std::string place_of_project(const ShownTree &shown, ProjectPaths paths, const s
     return paths == ProjectPaths::host ? shown.path() : home_path + "/" + alias_directory + "/" + alias_of(shown.path());
 }
 
-std::vector<Bind> tree_binds(const std::string &session_path, const std::string &home_path, const std::vector<Frame> &frames)
+std::vector<Bind> tree_binds(const std::string &session_path, const std::string &home_path, const std::vector<Frame> &frames,
+                             bool read_only)
 {
     std::vector<Bind> binds = {Bind{session_path + "/home", home_path, false}, Bind{session_path + "/run", "/run", true},
                                Bind{session_path + "/sys", "/sys", true}};
     for (const auto &frame : frames)
-        binds.push_back(Bind{session_path + "/" + frame.name, frame.root_path, false});
+        binds.push_back(Bind{session_path + "/" + frame.name, frame.root_path, read_only && defence_is_on("read-only-projects")});
     if (defence_is_on("own-tmp"))
         for (const auto &[name, path] : {std::pair("tmp", "/tmp"), std::pair("var-tmp", "/var/tmp")})
             binds.push_back(Bind{session_path + "/scratch/" + name, path, false});
@@ -219,10 +221,11 @@ std::optional<std::string> problem_of_file_system(const std::string &path, const
 }
 
 RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedProject &project,
-                         ProjectPaths paths, const StateDirectory &state, const Account &user, const Account &agent,
+                         const ProjectsPolicy &projects, const StateDirectory &state, const Account &user, const Account &agent,
                          const UniqueFd &locked_settings, ProjectGuards &guards)
 {
     RootTree tree;
+    const ProjectPaths paths = projects.paths;
     tree.path = session.path() + "/root";
     tree.project_path = place_of_project(project.shown, paths, state.home_path);
     // Every mount point first: once clones are attached, we create nothing any more.
@@ -239,14 +242,15 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
 
     tree.id_map = make_id_map(root, user, agent);
     std::vector<Frame> frames;
-    tree.covered = paths == ProjectPaths::host ? show_at_host_paths(root, session, project, tree.id_map, frames, guards)
-                                               : show_in_home(root, session, project, home, tree.id_map, guards);
+    tree.covered = paths == ProjectPaths::host ? show_at_host_paths(root, session, project, tree.id_map, projects.read_only, frames, guards)
+                                               : show_in_home(root, session, project, home, tree.id_map, projects.read_only, guards);
     for (const auto &frame : frames) {
-        tree.writable_roots.push_back(frame.root_path);
+        tree.shown_roots.push_back(frame.root_path);
         tree.project_points.push_back(session.path() + "/" + frame.name);
     }
     if (frames.empty()) tree.project_points.push_back(session.path() + "/home");
-    tree.binds = tree_binds(session.path(), state.home_path, frames);
+    if (!projects.read_only || !defence_is_on("read-only-projects")) tree.writable_roots = tree.shown_roots;
+    tree.binds = tree_binds(session.path(), state.home_path, frames, projects.read_only);
     fault_point("tree-built");
     return tree;
 }

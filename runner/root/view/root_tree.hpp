@@ -43,7 +43,8 @@ struct RootTree {
     std::vector<Bind> binds;                 // the unit's BindPaths= and BindReadOnlyPaths=
     std::vector<std::string> covered;        // mounts inside the project that are hidden, relative to it; any bytes
     std::string project_path;                // where the agent sees the project; any bytes
-    std::vector<std::string> writable_roots; // that the unit names; none where the project is in the agent's home
+    std::vector<std::string> shown_roots;    // that the unit names; none where the project is in the agent's home
+    std::vector<std::string> writable_roots; // the same, or none where the project is read-only
     std::vector<std::string> project_points; // where the project, or what holds it, is mounted among the host's mounts
     std::vector<LateMount> late;             // attached when systemd has made the view
     UniqueFd devpts;                         // root of the session's own devpts
@@ -51,7 +52,8 @@ struct RootTree {
 };
 
 // Which parts of the session directory, and which files of the product, the unit shows where.
-std::vector<Bind> tree_binds(const std::string &session_path, const std::string &home_path, const std::vector<Frame> &frames);
+std::vector<Bind> tree_binds(const std::string &session_path, const std::string &home_path, const std::vector<Frame> &frames,
+                             bool read_only);
 
 // Where the agent sees the project.
 std::string place_of_project(const ShownTree &shown, ProjectPaths paths, const std::string &home_path);
@@ -63,7 +65,7 @@ std::string problem_of_mapping(const std::string &path, const std::string &mount
 // `guards`: of the project. What they find is mounted over, and their results are known afterwards. `locked_settings`: what the agent gets
 // as its settings.json and cannot change, or none; the home must then have such a file.
 RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedProject &project,
-                         ProjectPaths paths, const StateDirectory &state, const Account &user, const Account &agent,
+                         const ProjectsPolicy &projects, const StateDirectory &state, const Account &user, const Account &agent,
                          const UniqueFd &locked_settings, ProjectGuards &guards);
 
 // Call it when the unit has ended: takes the project's mounts off the host. Protected paths are mount points there, which nobody can rename
