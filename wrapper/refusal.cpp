@@ -31,7 +31,7 @@ Account find_caller()
     return *caller;
 }
 
-EarlyLook look_early(FdRef cwd)
+EarlyLook look_early(FdRef cwd, const Narrowing &narrowing)
 {
     if (const auto problem = problem_of_user_namespace()) throw Failure(FailureKind::namespaces, "denied: " + *problem);
     if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
@@ -63,7 +63,7 @@ EarlyLook look_early(FdRef cwd)
     if (const auto *refused = std::get_if<Refused>(&decision)) throw Failure(FailureKind::outside_roots, refused->text);
     const std::size_t allowed = std::get<Allowed>(decision).root;
     const std::string &root = candidates[allowed].path;
-    policy = policy_in(std::move(policy), rules.roots[allowed].spec);
+    policy = narrowed(policy_in(std::move(policy), rules.roots[allowed].spec), narrowing);
     return {"allowed: " + escape_for_display(path) + " is in the root " + root + " (" + rules.entry + ", " + to_string(rules.where) + ")",
             path,
             root,
@@ -93,9 +93,9 @@ UniqueFd open_cwd()
     return refusing([] { return open_working_directory("."); });
 }
 
-EarlyLook refuse_early(FdRef cwd)
+EarlyLook refuse_early(FdRef cwd, const Narrowing &narrowing)
 {
-    return refusing([cwd] { return look_early(cwd); });
+    return refusing([&] { return look_early(cwd, narrowing); });
 }
 
 void record_refusal(const EarlyRefusal &refusal, Program program) noexcept

@@ -3,7 +3,6 @@
 
 #include "admin/diagnose/explain.hpp"
 #include "common/base/error.hpp"
-#include "common/policy/policy_levels.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/method/method_program.hpp"
 #include "runner/root/view/root_tree.hpp"

@@ -141,7 +141,7 @@ struct SaidAt {
 };
 using SaidPlaces = std::map<std::string, SaidAt>; // by the value's own key: "limits.memory"
 
-// What one level of the policy says: the whole policy, a group, a user or a root. A value that is not there is for the level around it to
+// What one level of the policy says: the whole policy, a group, a user or a root. A value that it does not say is for the level around it to
 // say, or has its default. The levels are merged by common/policy/policy_levels.hpp.
 struct Rules {
     std::optional<NetworkPolicy> network;
@@ -162,7 +162,7 @@ struct Rules {
     std::optional<std::vector<PolicyPath>> path;
     std::optional<std::vector<PolicyPath>> devices;
     std::optional<ScratchKind> scratch;
-    SaidPlaces places; // of what is there
+    SaidPlaces places; // of what it says
 
     // Calls `visit` with each value's own key, and that value of all these rules. Not for documents, which are merged, not replaced.
     template <typename Visit, typename... Some>

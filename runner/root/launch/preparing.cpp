@@ -55,12 +55,13 @@ Request hear_request(Receiver &receiver, SessionRecord &record)
     return request;
 }
 
-// What the project's root says is part of the policy from here on.
-OpenedProject hear_project(Receiver &receiver, Entered &entered)
+// What the project's root says, and what the start gives up, is part of the policy from here on.
+OpenedProject hear_project(Receiver &receiver, Entered &entered, const Request &request)
 {
     const Admission &admission = entered.admission;
     const auto projects_in = [&](const RootSpec &root) {
-        entered.policy = policy_in(std::move(entered.policy), root);
+        if (defence_is_on("root-rules")) entered.policy = policy_in(std::move(entered.policy), root);
+        if (defence_is_on("narrowed-starts")) entered.policy = narrowed(std::move(entered.policy), request.narrowing);
         return entered.policy.projects;
     };
     OpenedProject project = open_allowed_project(receiver, entered.caller, admission.rules, admission.view, projects_in);
@@ -145,7 +146,7 @@ Entered::Entered(const AsRoot &as_root, const Account &asking, FdRef wrappers_so
 
 Heard::Heard(Entered &entered)
     : receiver(entered.root, entered.caller, entered.admission.rules, entered.policy.toolchains, entered.wrapper),
-      request(hear_request(receiver, entered.record)), project(hear_project(receiver, entered)),
+      request(hear_request(receiver, entered.record)), project(hear_project(receiver, entered, request)),
       home(receive_home([&] { return receiver.child().receive(); })),
       guards(entered.root, entered.caller, project, guarded(entered.policy.projects)),
       agents(places_of_state(entered.policy, entered.admission.rules, project.roots)), tmpdir(make_tmpdir(entered, project, request))
