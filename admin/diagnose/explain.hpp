@@ -119,6 +119,8 @@ Account account_to_explain(const std::optional<std::string> &name, const Observe
 Explanation explain(const Policy &policy, const std::string &policy_file, const Observer &observer, const Account &user,
                     const std::optional<std::string> &directory);
 
+std::string said_text(const Policy &policy); // which level says which value
+nlohmann::json said_json(const Policy &policy);
 std::string told_text(const Policy &policy); // what git and the agent are told, and what a session does otherwise
 // The user's keys of which a session has copies, a line each.
 std::string keys_text(const AccessRules &rules);
@@ -129,6 +131,10 @@ nlohmann::json to_json(const Explanation &explanation);
 // The command. Without `user_name` it explains the caller, and for root everybody, a line each. It explains the current directory unless
 // `directory` names another.
 void run_explain(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out);
+
+// --- pi-agentctl show: all values that levels can say, as they hold for a user, and in a directory where one is given.
+
+void run_show(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out);
 
 // --- pi-agentctl why: may the agent read or write a path, by which rule, and which key would change it. A session is asked.
 

@@ -159,6 +159,8 @@ Reason reason_in_project(const std::string &path, const std::string &root, const
     });
     if (!access.read && masks != policy.projects.mask.end())
         return {"the administrator keeps it from agents (" + masks->path + ")", "projects.mask", masks->where};
+    if (access.exists && !access.write && policy.projects.read_only)
+        return {"the project is read-only in the sessions of " + explanation.user.name, "projects.read_only", {}};
     if (access.exists && !access.write && access.read_only) {
         const std::string busy = "; while a session runs nobody outside can replace it either (\"Device or resource busy\")";
         const char *rule =
@@ -221,6 +223,17 @@ Reason reason_for(const std::string &path, const PathAccess &access, OnHost on_h
     return innermost->reason;
 }
 
+// A user, a group or a root may say it instead of the whole policy.
+Reason said_where(Reason reason, const Explanation &explanation)
+{
+    const auto &places = explanation.policy.rules.places;
+    const auto place = places.find(reason.key);
+    if (place == places.end()) return reason;
+    reason.key = place->second.key;
+    if (reason.where.line == 0) reason.where = place->second.where;
+    return reason;
+}
+
 } // namespace
 
 void run_why(const WhyOptions &options, std::ostream &out)
@@ -243,8 +256,9 @@ void run_why(const WhyOptions &options, std::ostream &out)
     auto json = nlohmann::json::array();
     for (std::size_t index = 0; index < paths.size(); ++index) {
         const auto &access = answers[index];
-        const auto reason =
-            reason_for(paths[index], access, look_on_host(access.leads_to.empty() ? paths[index] : access.leads_to), explanation);
+        const auto reason = said_where(
+            reason_for(paths[index], access, look_on_host(access.leads_to.empty() ? paths[index] : access.leads_to), explanation),
+            explanation);
         const std::string where = reason.where.line > 0 ? to_string(reason.where) : "";
         if (options.json) {
             json.push_back({{"path", paths[index]},

@@ -141,8 +141,8 @@ struct SaidAt {
 };
 using SaidPlaces = std::map<std::string, SaidAt>; // by the value's own key: "limits.memory"
 
-// What one level of the policy says: the whole policy, a group, a user or a root. A value that it does not say is for the level around it to
-// say, or has its default. The levels are merged by common/policy/policy_levels.hpp.
+// What one level of the policy says: the whole policy, a group, a user or a root. A value that it does not say is for the level around it
+// to say, or has its default. The levels are merged by common/policy/policy_levels.hpp.
 struct Rules {
     std::optional<NetworkPolicy> network;
     LimitsPolicy limits;

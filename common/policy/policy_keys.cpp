@@ -57,7 +57,8 @@ const auto &table()
          "", "", "platforms/docker.md"},
         {"users", Form::names, "", "{alice: {roots: [~/projects]}}",
          "The users who may start the agent, and where: accounts, and groups as `\"%group\"`. A user's own entry beats those of their "
-         "groups. Without one, the entries of all their groups are joined."},
+         "groups. Without one, the entries of all their groups are joined.",
+         "", "", "concepts/levels.md"},
         {"users.*", Form::section, "", "{roots: [~/projects]}", "One account, or the members of one group."},
         {"users.*.roots", Form::roots, "", "[~/projects, /srv/shared/app]",
          "Directories in which they may start the agent, with everything below. `~` is their home. A home itself cannot be a root, nor can "
