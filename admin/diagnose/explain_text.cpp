@@ -200,9 +200,8 @@ std::string network_text(const NetworkPolicy &network)
 
 std::string projects_text(const ProjectsPolicy &projects)
 {
-    std::string text = "projects: ";
-    text +=
-        projects.scope == ProjectScope::root ? "all of the root that holds the directory" : "only the repository that holds the directory";
+    std::string text = std::string("projects: ") + (projects.scope == ProjectScope::root ? "all of the root" : "only the repository") +
+                       " that holds the directory";
     text += projects.paths == ProjectPaths::host ? ", at its path on this host\n" : ", below ~/projects of the agent's home\n";
     if (projects.read_only)
         text += "          read-only, all of it\n";
@@ -229,8 +228,7 @@ std::string box_text(const Explanation &explanation)
 {
     const auto &policy = explanation.policy;
     auto text = scratch_text(policy.scratch) + view_text(explanation) + projects_text(policy.projects) + to_text(explanation.toolchains) +
-                network_text(policy.network) + to_text(explanation.limits);
-    text += told_text(policy);
+                network_text(policy.network) + to_text(explanation.limits) + told_text(policy);
     for (const auto &missing : explanation.missing_tools)
         text += fmt::format("tools:    {}\n", name_package(missing));
     return text;
