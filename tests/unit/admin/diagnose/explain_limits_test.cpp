@@ -54,7 +54,7 @@ TEST_CASE("what is checked agrees with what the host has")
 {
     const auto host = host_controllers();
     Problems problems;
-    check_limits(policy_with("limits: {memory: 128M, tasks: 100, cpu: 50%}\n"), problems);
+    check_limits(policy_with("limits: {memory: 128M, tasks: 100, cpu: 50%}\n").limits, "", problems);
     for (const auto &[key, controller] :
          {std::pair("limits.memory: 128M", "memory"), std::pair("limits.tasks: 100", "pids"), std::pair("limits.cpu: 50%", "cpu")}) {
         std::string text;

@@ -30,6 +30,12 @@ TEST_CASE("only home, project and temporary directories are bound writable, and 
     CHECK(writable == std::set<std::string>{"/var/lib/pi-agent/users/alice/home", "/home/alice/projects", "/tmp", "/var/tmp"});
 }
 
+TEST_CASE("a project that is read-only is bound so")
+{
+    for (const auto &bind : tree_binds(session, "/home", {Frame{"project", "/srv/a"}, Frame{"project1", "/srv/b"}}, true))
+        CHECK(bind.read_only == (bind.target != "/home" && bind.target != "/tmp" && bind.target != "/var/tmp"));
+}
+
 TEST_CASE("a project is seen at its own path, or in the agent's home under a name of its own")
 {
     const std::string home = "/var/lib/pi-agent/users/alice/home";
