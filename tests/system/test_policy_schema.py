@@ -1,6 +1,9 @@
 """`pi-agentctl schema` says of a policy what `pi-agentctl check` says of its shape."""
 
+import contextlib
 import json
+import os
+import random
 import re
 import subprocess
 from pathlib import Path
@@ -65,6 +68,11 @@ def paths_of(schema, path=()):
 def policy_with(path, value):
     """A policy that is valid except for this value."""
     policy = {"version": 1, "users": {"alice": {"roots": ["~/projects"]}}}
+    put(policy, path, value)
+    return json.dumps(policy)  # which is YAML, too
+
+
+def put(policy, path, value):
     names = ["alice" if part == "*" and path[0] == "users" and index == 1 else "A" if part == "*" else part for index, part in enumerate(path)]
     at = policy
     for name in names[:-1]:
@@ -74,7 +82,6 @@ def policy_with(path, value):
         elif name != "[]":
             at = at.setdefault(name, {})
     at[names[-1]] = value
-    return json.dumps(policy)  # which is YAML, too
 
 
 def test_the_schema_takes_the_examples(schema):
@@ -97,6 +104,39 @@ def test_parser_and_schema_agree_on_every_kind_of_value_of_every_key(machine, sc
     apart = [(policy, errors, against) for policy, errors, against in zip(policies, said, told, strict=True)
              if any(map(is_about_shape, errors)) != bool(against)]  # fmt: skip
     assert apart == []
+
+
+def examples_of(schema, path=()):
+    """{path: examples} of every key of the schema."""
+    for name, below in schema.get("properties", {}).items():
+        yield (*path, name), below.get("examples", [])
+        yield from examples_of(below, (*path, name))
+        for item in below.get("items", {}).get("anyOf", []):
+            yield from examples_of(item, (*path, name, "[]"))
+    if isinstance(schema.get("additionalProperties"), dict):
+        yield from examples_of(schema["additionalProperties"], (*path, "*"))
+
+
+def test_parser_and_schema_agree_on_policies_drawn_at_random(machine, schema):
+    """At every level, several values at once, of which most stand there. A part of 10,000 by default; PI_AGENT_FULL=1 for all."""
+    draw = random.Random(os.environ.get("PI_AGENT_SEED", "0"))
+    examples = dict(examples_of(schema))
+    paths = [path for path in paths_of(schema) if path not in {("users",), ("users", "*"), ("version",)}]
+    policies = []
+    for _ in range(10000 if os.environ.get("PI_AGENT_FULL") else 300):
+        policy = {"version": 1, "agent": {"accounts": "shared"}, "users": {"alice": {"roots": ["~/projects"]}}}
+        for path in sorted(draw.sample(paths, draw.randint(1, 4)), key=len):  # what is around a value first
+            good = examples.get(path, [])
+            value = draw.choice(good) if good and draw.random() < 0.8 else draw.choice(VALUES)
+            with contextlib.suppress(AttributeError, TypeError):  # below a value that is no mapping
+                put(policy, path, value)
+        policies.append(json.dumps(policy))
+    for first in range(0, len(policies), 1000):
+        part = policies[first : first + 1000]
+        said, told = check(machine, part), validate(schema, part)
+        apart = [(policy, errors, against) for policy, errors, against in zip(part, said, told, strict=True)
+                 if any(map(is_about_shape, errors)) != bool(against)]  # fmt: skip
+        assert apart == []
 
 
 def test_a_broken_policy_is_told_with_its_line_by_check_and_by_apply(machine):
