@@ -152,6 +152,10 @@ Reason reason_in_project(const std::string &path, const std::string &root, const
     const auto &policy = explanation.policy;
     const auto &where = explanation.directory->where;
     const std::string below = path == root ? "" : path.substr(root.size() + 1);
+    for (const auto &other : explanation.roots)
+        if (other.granted.spec.rules && other.finding.text != explanation.directory->text && is_within(path, other.finding.text) &&
+            is_within(other.finding.text, explanation.directory->text))
+            return {"it is a root with rules of its own, which sessions that start elsewhere do not see", "", other.granted.spec.where};
     const auto masks = std::find_if(policy.projects.mask.begin(), policy.projects.mask.end(), [&](const PolicyPath &pattern) {
         for (std::string part = below; !part.empty(); part.resize(part.find('/') == std::string::npos ? 0 : part.rfind('/')))
             if (is_masked_by(pattern.path, part)) return true;

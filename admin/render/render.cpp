@@ -104,6 +104,12 @@ RenderFacts find_render_facts(const AsRoot &root, Policy &policy, const AccessRu
     require_harmless_groups(policy, rules, facts.agent);
     const OpenedProject project = open_as(root, policy, rules, user, directory);
     facts.tree = project.shown.path();
+    for (const auto &closed : project.closed)
+        if (is_within(closed.path, facts.tree))
+            throw Failure(ExitStatus::unavailable,
+                          "the root " + escape_for_display(closed.path) +
+                              " has rules of its own, and only the runner hides it from this session; render for a "
+                              "directory that does not hold it");
     facts.below = project.below;
     if (project.shown.by_group) facts.groups.push_back(*project.shown.by_group);
     for (const auto &other : project.git_directories)

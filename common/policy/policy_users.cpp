@@ -23,15 +23,16 @@ void add_root(const PolicyValue &value, RootSpec root, UserEntry &entry)
 void read_root(const PolicyValue &item, RootSpec root, UserEntry &entry)
 {
     const PolicyValue section{item.node, item.problems, item.key, item.where, find_policy_key(item.entry->path, "")};
-    auto rules = std::make_shared<Rules>();
+    const auto rules = std::make_shared<Rules>();
+    const std::size_t before = entry.roots.size();
     bool has_path = false;
     auto readers = level_readers(*rules, Level::root);
     readers.push_back({"path", [&](const PolicyValue &value) {
                            has_path = true;
-                           root.rules = rules;
                            add_root(value, root, entry);
                        }});
     read_section(section, readers);
+    if (entry.roots.size() > before && !rules->places.empty()) entry.roots.back().rules = rules;
     if (!has_path) section.report("has no path", "say which directory it is about, e.g. {path: ~/projects, network: none}");
 }
 

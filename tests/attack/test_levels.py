@@ -82,6 +82,23 @@ def test_the_git_directory_of_a_root_with_rules_is_not_shown_elsewhere(prove):
     prove(attack, "root-rules")
 
 
+@pytest.mark.parametrize("paths", ["host", "alias"])
+def test_a_root_with_rules_is_closed_to_sessions_that_start_around_it(paths, prove):
+    """Its network is closed: what is in it would leave through the session in the root around it."""
+
+    def attack(target):
+        target.machine.run(["sh", "-ec", f"mkdir -p {ROOT}/inner/deep; echo closed >{ROOT}/inner/deep/secret"], user="alice", check=True)
+        try:
+            with roots(target, "[~/projects, {path: ~/projects/inner, network: none}]", f"projects: {{paths: {paths}}}\n"):
+                done = target.pi("sh", "-c", "cat ../inner/deep/secret; ls ../inner; mv ../inner ../moved; echo x >../inner/planted")
+            kept = target.machine.root(f"cat {ROOT}/inner/deep/secret; ls {ROOT}/inner").stdout
+            return Outcome(b"closed" in done.stdout or kept != b"closed\ndeep\n", (done, kept))
+        finally:
+            target.machine.root(f"rm -rf {ROOT}/inner {ROOT}/moved", check=True)
+
+    prove(attack, "closed-roots")
+
+
 # What a wrapper of the attacker's own may say: the first three are no request, the last asks for more than the policy gives.
 REQUESTS = {
     "a network beyond none": ("network=3", "impossible choice of a network"),

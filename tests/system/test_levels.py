@@ -118,6 +118,19 @@ def test_a_directory_of_the_users_own_is_readable_and_nothing_else(people):
         assert probed(people, "bob", "cat /home/bob/.levels/file 2>/dev/null || echo missing") == "missing"
 
 
+def test_a_root_with_rules_inside_another_is_seen_by_its_own_sessions_alone(people):
+    inner = f"{HOMES['bob']}/levels-b"
+    people.run(["sh", "-ec", f"echo inner >{inner}/file"], user="bob", check=True)
+    text = policy(root=f"}}, {{path: {inner}, read_only: true")
+    with written_policy(people, text):
+        done = pi(people, "sh", "ls -A ../levels-b; touch ../levels-b/new || echo kept", user="bob", cwd=PLACES["bob"])
+        assert done.stdout == b"kept\n" and f"not shown to the agent: {inner} (a root with rules of its own".encode() in done.stderr, done
+        done = pi(people, "sh", "cat file; touch new 2>/dev/null || echo kept", user="bob", cwd=inner)
+        assert done.stdout == b"inner\nkept\n", done
+        command = ["pi-agentctl", "why", "--json", "--user", "bob", "--cwd", PLACES["bob"], f"{inner}/file"]
+        assert "a root with rules of its own" in json.loads(people.root(command, check=True).stdout)["paths"][0]["rule"]
+
+
 def test_show_prints_every_value_with_its_level(people):
     with written_policy(people, policy("network: none", alice="limits: {memory: 1G}", root=", scope: project")):
         shown = json.loads(people.root(["pi-agentctl", "show", "--effective", "--json", "--user", "bob", "--directory", PLACES["bob"]], check=True).stdout)

@@ -160,6 +160,11 @@ std::variant<OpenedProject, Refused> open_project(Child &child, const Account &c
     const ProjectsPolicy projects = projects_in(rules.roots[allowed].spec);
     if (roots.mounts[allowed] != cwd_facts.mount && defence_is_on("cwd-mount")) return on_other_mount(root, cwd_path);
     judge_root(root, rules, view, projects.paths);
+    for (std::size_t index = 0; index < roots.candidates.size(); ++index) {
+        const RootCandidate &other = roots.candidates[index];
+        if (other.rules && other.rules != root.rules && other.path != root.path && is_within(other.path, root.path))
+            project.closed.push_back(project.roots[index]);
+    }
 
     const std::string top = repository ? path_of_directory(repository->top) : std::string();
     const bool in_repository = repository && is_within(top, root.path) && is_within(cwd_path, top) && repository->mount == cwd_facts.mount;

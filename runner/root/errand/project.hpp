@@ -38,6 +38,7 @@ struct OpenedProject {
     std::vector<ShownTree> git_directories; // of that repository, where they are in another place, and another root
     std::vector<std::string> notices;       // of git directories that are not shown, and why
     std::vector<AgentPlace> roots;          // all roots of the caller
+    std::vector<AgentPlace> closed;         // of these, inside its root and with other rules: this session does not see them
     std::size_t root = 0;                   // which of them holds the working directory, in the order of their rules
     // On the host; any bytes. The repository's is empty where the session has no repository.
     [[nodiscard]] std::string directory() const;
