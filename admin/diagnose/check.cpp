@@ -53,6 +53,8 @@ std::vector<Diagnostic> find_warnings(const Policy &policy)
         warnings.push_back({policy.wrapper.where, "wrapper.hide_direct_binary",
                             "is false, so everybody on this host can run " + policy.agent.binary + " without a sandbox",
                             "remove the key, and run: sudo pi-agentctl apply"});
+    for (auto &contradiction : find_contradicting_groups(policy))
+        warnings.push_back(std::move(contradiction));
     for (const auto &missing : missing_search_tools())
         warnings.push_back({{}, "", name_package(missing), ""});
     return warnings;

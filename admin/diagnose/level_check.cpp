@@ -2,10 +2,15 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/diagnose/explain.hpp"
+#include "admin/host/accounts.hpp"
 #include "common/base/error.hpp"
+#include "common/decide/effective.hpp"
+#include "common/policy/policy_load.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/method/method_program.hpp"
 #include "runner/root/view/root_tree.hpp"
+
+#include <set>
 
 namespace pi_agent {
 
@@ -64,7 +69,41 @@ private:
     Problems &problems_;
 };
 
+// Members of several groups that say something for sessions.
+std::set<std::string> members_of_several(const Policy &policy)
+{
+    std::set<std::string> seen;
+    std::set<std::string> several;
+    for (const auto &entry : policy.users) {
+        if (!entry.is_group || (!entry.rules && entry.env.empty())) continue;
+        for (const auto &member : group_members(entry.name))
+            if (!seen.insert(member).second) several.insert(member);
+    }
+    return several;
+}
+
 } // namespace
+
+std::vector<Diagnostic> find_contradicting_groups(const Policy &policy)
+{
+    std::vector<Diagnostic> found;
+    Policy of_all = policy;
+    of_all.users.clear();
+    for (const auto &member : members_of_several(policy)) {
+        const auto user = find_account(member);
+        if (!user) continue;
+        try {
+            const auto access = find_access_rules(policy, *user, policy_path);
+            if (const auto *rules = std::get_if<AccessRules>(&access)) policy_for(of_all, *rules);
+        } catch (const PolicyError &error) {
+            for (auto diagnostic : error.diagnostics()) {
+                diagnostic.problem += ", so " + member + " cannot start pi";
+                found.push_back(std::move(diagnostic));
+            }
+        }
+    }
+    return found;
+}
 
 void check_levels(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified)
 {

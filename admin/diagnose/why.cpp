@@ -139,8 +139,15 @@ std::vector<RuledPlace> places_of(const Explanation &explanation)
                 add(join_path(shown, name), "it holds credentials, so a session finds nothing with that name there", key, one.where);
         }
     };
+    const auto own = policy.rules.own_readable.value_or(std::vector<PolicyPath>());
+    const auto is_own = [&](const PolicyPath &one) {
+        return std::any_of(own.begin(), own.end(), [&](const PolicyPath &path) { return path.path == one.path; });
+    };
     for (const auto &one : policy.toolchains.readable.paths)
-        add_shown(one, false, "a toolchain of the user's, read-only", "toolchains.readable");
+        if (is_own(one))
+            add_shown(one, false, "a directory of the user's, read-only", "readable");
+        else
+            add_shown(one, false, "a toolchain of the user's, read-only", "toolchains.readable");
     for (const auto &one : policy.toolchains.caches.paths)
         add_shown(one, true, "a copy of the user's cache; what changes in it ends with the session", "toolchains.caches");
     return places;

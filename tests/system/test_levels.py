@@ -180,3 +180,15 @@ def test_check_refuses_what_may_not_stand_there(people, pieces, words):
     with written_policy(people, policy(**pieces)):
         done = people.root(["pi-agentctl", "check"])
     assert done.returncode == INVALID and f": {words}" in done.stderr.decode() and b"/etc/pi-agent/policy.yaml:" in done.stderr, done
+
+
+def test_check_warns_of_groups_of_one_user_that_contradict_each_other(people):
+    people.root("groupadd levels-one && groupadd levels-two && gpasswd -a carol levels-one && gpasswd -a carol levels-two", check=True)
+    try:
+        groups = "".join(f"  '%{name}':\n    roots: [/srv/devs]\n    network: {value}\n" for name, value in (("levels-one", "none"), ("levels-two", "full")))
+        with written_policy(people, policy() + groups):
+            done = people.root(["pi-agentctl", "check"])
+            assert b"users.%levels-two.network: another group of carol sets another value, so carol cannot start pi" in done.stderr, done
+            assert_refused(pi(people, "true", user="carol", cwd=PLACES["carol"]), INVALID, "another group of carol sets another value")
+    finally:
+        people.root("groupdel levels-one; groupdel levels-two", check=True)
