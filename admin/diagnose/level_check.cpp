@@ -16,7 +16,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr const char *remedy = "correct it, or take it out of the list";
+constexpr const char *correct_list = "correct it, or take it out of the list";
 
 // One level, in the names of the policy around it.
 class LevelCheck {
@@ -59,7 +59,7 @@ private:
         try {
             task();
         } catch (const Failure &failure) {
-            problems_.add(where, whose_ + key, failure.what(), remedy);
+            problems_.add(where, whose_ + key, failure.what(), correct_list);
         }
     }
 

@@ -94,9 +94,9 @@ std::vector<EffectiveValue> effective_values(const Policy &policy)
         texts[file.substr(0, file.rfind('.'))] = escape_for_display(text);
     std::vector<EffectiveValue> values;
     for (const auto &key : policy_keys()) {
-        const bool is_of_users = key.path.starts_with("users.*.") && !key.path.starts_with("users.*.roots.") && !key.repeats.empty();
+        const bool is_at_users = key.path.starts_with("users.*.") && !key.path.starts_with("users.*.roots.") && !key.repeats.empty();
         const bool is_readable = key.path == "users.*.readable";
-        if ((!is_of_users && !is_readable) || !is_value(key)) continue;
+        if ((!is_at_users && !is_readable) || !is_value(key)) continue;
         const std::string name(is_readable ? "readable" : key.repeats);
         const auto text = texts.find(name);
         const auto place = policy.rules.places.find(name);

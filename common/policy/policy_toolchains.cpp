@@ -107,7 +107,7 @@ void check_apart(const ToolchainsPolicy &toolchains, const std::string &key, Pro
 }
 
 // The section or list that says it; the innermost one, if levels say different parts.
-std::string key_of(const Rules &rules)
+std::string key_that_says(const Rules &rules)
 {
     for (const char *key : {"readable", "toolchains.caches", "toolchains.readable"})
         if (const auto place = rules.places.find(key); place != rules.places.end()) {
@@ -166,7 +166,7 @@ ToolchainsPolicy settle_toolchains(const Rules &rules, Problems &problems)
         std::stable_partition(readable.begin(), readable.end(), [](const auto &path) { return masked_in(path.path).empty(); });
     std::move(masked, readable.end(), std::back_inserter(toolchains.caches.paths));
     readable.erase(masked, readable.end());
-    check_apart(toolchains, key_of(rules), problems);
+    check_apart(toolchains, key_that_says(rules), problems);
     return toolchains;
 }
 
