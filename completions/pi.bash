@@ -11,7 +11,7 @@ _pi_of_pi_agent() {
     COMPREPLY=()
     if [[ $cur == -* ]]; then
         local options
-        options=$(pi --pi-agent-help 2>/dev/null | sed -n 's/^  \(--pi-agent-[a-z]*=\{0,1\}\).*/\1/p')
+        options=$(pi --pi-agent-help 2>/dev/null | sed -n 's/^  \(--pi-agent-[a-z-]*=\{0,1\}\).*/\1/p')
         [[ $cur == --pi-agent-* ]] || options+=" $(sed -n 's/^\(-[^[:space:]]*\).*/\1/p' "$_pi_agent_options" 2>/dev/null)"
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
         [[ ${COMPREPLY[*]} != *= ]] || compopt -o nospace

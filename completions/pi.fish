@@ -4,7 +4,7 @@
 set -g __pi_of_pi_agent_list (string replace -r '/fish/[^/]*$' '' (status dirname))/pi-agent/agent-options/pi
 
 function __pi_of_pi_agent_options
-    pi --pi-agent-help 2>/dev/null | string replace -rf -- '^  (--pi-agent-[a-z]*=?)[A-Z]* *(.*)' '$1'\t'$2'
+    pi --pi-agent-help 2>/dev/null | string replace -rf -- '^  (--pi-agent-[a-z-]*=?)[A-Z]* *(.*)' '$1'\t'$2'
     if test -r $__pi_of_pi_agent_list
         string match -r '^-.*' <$__pi_of_pi_agent_list
     end

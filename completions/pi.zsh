@@ -6,7 +6,7 @@ if [[ $PREFIX == --pi-agent-tmpdir=* ]]; then
     compset -P '*='
     _files -/
 elif [[ $PREFIX == -* ]]; then
-    options=(${(f)"$(pi --pi-agent-help 2>/dev/null | sed -n 's/^  \(--pi-agent-[a-z]*=\{0,1\}\)[A-Z]* *\(.*\)/\1:\2/p')"})
+    options=(${(f)"$(pi --pi-agent-help 2>/dev/null | sed -n 's/^  \(--pi-agent-[a-z-]*=\{0,1\}\)[A-Z]* *\(.*\)/\1:\2/p')"})
     if [[ $PREFIX != --pi-agent-* ]]; then
         # Installed as DATADIR/zsh/site-functions/_pi.
         local list=${${(%):-%x}%/zsh/*}/pi-agent/agent-options/pi

@@ -34,6 +34,7 @@ void print(const PolicyKey &key)
     if (!key.standard.empty()) text += "; by default " + code(key.standard);
     text += ". ";
     text += key.meaning;
+    if (const auto levels = levels_text(key); !levels.empty()) text += " " + levels;
     if (!key.example.empty()) text += " For example " + code(key.example) + ".";
     std::cout << to_scdoc(code(display_path(key))) << "\n\t" << to_scdoc(text) << "\n\n";
 }

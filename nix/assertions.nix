@@ -12,7 +12,7 @@ let
   trimmed = path: if path != "/" && lib.hasSuffix "/" path then trimmed (lib.removeSuffix "/" path) else path;
   isHome = name: path: path == "~" || (users ? ${name} && path == trimmed users.${name}.home);
   ofRoots = name:
-    let roots = map trimmed cfg.hostUsers.${name}.projectRoots; in
+    let roots = map (root: trimmed (if builtins.isAttrs root then root.path or "" else root)) cfg.hostUsers.${name}.projectRoots; in
     [ (must (roots != [ ]) "${entry name}.projectRoots is empty: name at least one directory, or remove the entry.") ]
     ++ concatMap
       (root: [
@@ -71,4 +71,4 @@ in
 ])
 ++ map
   (file: must (!(lib.hasPrefix builtins.storeDir file)) "${at "environmentFiles"} holds ${file}: everybody can read the store; name a file that only root can read, such as one of agenix or sops-nix below /run.")
-  cfg.environmentFiles
+  (cfg.environmentFiles ++ concatMap (name: let own = cfg.hostUsers.${name}.environmentFiles; in if own == null then [ ] else own) (attrNames cfg.hostUsers))

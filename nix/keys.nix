@@ -6,7 +6,22 @@
 #   default      as in the policy; null where nothing holds unless it is said. What equals its default is left out of the policy.
 #
 # tests/nix holds all of this against `pi-agentctl schema`, so that a key that the policy gets is missed here.
-{
+let
   policy = builtins.concatMap import [ ./keys/agent.nix ./keys/projects.nix ./keys/configuration.nix ./keys/sessions.nix ];
-  users = import ./keys/users.nix;
+
+  # What users and groups may say for their own sessions, as common/policy/policy_key_levels.cpp has it: options of the same names.
+  ofUsers = [
+    "network" "limits" "projects" "settings" "models" "keybindings" "mcp" "settings_lock" "env_files" "toolchains" "view_paths" "path"
+    "devices" "scratch"
+  ];
+  section = key: builtins.head (builtins.split "\\." key);
+  isOfUsers = entry: builtins.elem (section entry.key) ofUsers && entry.key != "projects.ownership";
+  forUsers = entry: entry // {
+    default = null;
+    description = "`${entry.option}` for the sessions of this user or group, instead of what holds for others (docs/concepts/levels.md).";
+  };
+in
+{
+  inherit policy;
+  users = import ./keys/users.nix ++ map forUsers (builtins.filter isOfUsers policy);
 }

@@ -9,6 +9,7 @@ let
     text = types.str;
     count = types.int;
     list = types.listOf types.str;
+    roots = types.listOf (types.either types.str (types.attrsOf types.anything));
     variables = types.attrsOf types.str;
     document = types.attrsOf types.anything;
   };

@@ -4,6 +4,7 @@
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 
+#include <algorithm>
 #include <set>
 
 namespace pi_agent {
@@ -17,6 +18,9 @@ administrator's policy. Every argument goes to the agent, except these, which co
   --pi-agent-canary       try what the sandbox must refuse, in the agent's place, and print the results
   --pi-agent-shell        start bash in the agent's place, with the arguments that follow
   --pi-agent-sessions     copy the sessions of your own agent in this directory to the agent's home
+  --pi-agent-network=MODE let this session reach less: loopback, or none
+  --pi-agent-read-only    let this session read the project and change nothing in it
+  --pi-agent-scope=SCOPE  let this session see less: project, which is the repository alone
   --pi-agent-tmpdir PATH  use this directory inside the project's root as TMPDIR; it is made if it is missing
 
 The policy is /etc/pi-agent/policy.yaml. A message ends with a code, which `pi-agentctl explain CODE`
@@ -39,6 +43,26 @@ std::string require_directory(std::string path)
         throw Failure(FailureKind::command_line,
                       "--pi-agent-tmpdir needs a directory, as in --pi-agent-tmpdir=build/tmp; see: pi --pi-agent-help");
     return path;
+}
+
+// An option with a value that only takes something away; false for another option.
+bool take_narrowing(const std::string &argument, Narrowing &narrowing)
+{
+    if (argument == "--pi-agent-read-only")
+        narrowing.read_only = true;
+    else if (argument == "--pi-agent-scope=project")
+        narrowing.project_only = true;
+    else if (argument == "--pi-agent-network=none")
+        narrowing.network = LeftNetwork::none;
+    else if (argument == "--pi-agent-network=loopback")
+        narrowing.network = std::max(narrowing.network, LeftNetwork::loopback); // the narrower one of two
+    else if (argument.starts_with("--pi-agent-network") || argument.starts_with("--pi-agent-scope"))
+        throw Failure(FailureKind::start_asks, "denied: " + escape_for_display(argument) +
+                                                   " asks for more than the policy gives, or for nothing that pi knows; say "
+                                                   "--pi-agent-network=loopback, --pi-agent-network=none or --pi-agent-scope=project");
+    else
+        return false;
+    return true;
 }
 
 } // namespace
@@ -78,7 +102,7 @@ WrapperOptions parse_options(int argc, const char *const *argv)
             options.tmpdir = require_directory(++index < argc ? argv[index] : "");
         else if (argument.rfind(tmpdir_option + "=", 0) == 0)
             options.tmpdir = require_directory(argument.substr(tmpdir_option.size() + 1));
-        else
+        else if (!take_narrowing(argument, options.narrowing))
             refuse(argument);
     }
     for (; index < argc; ++index)

@@ -14,6 +14,7 @@ struct WrapperOptions {
     bool debug = false;
     bool sessions = false;
     Program program = Program::agent;
+    Narrowing narrowing;
     std::string tmpdir;                       // empty: not given
     std::vector<std::string> agent_arguments; // or for the shell that replaces it
 };

@@ -3,6 +3,7 @@
 
 #include "common/base/text.hpp"
 #include "common/decide/decision.hpp"
+#include "common/decide/effective.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
@@ -29,11 +30,11 @@ Account find_caller()
     return *caller;
 }
 
-EarlyLook look_early(FdRef cwd)
+EarlyLook look_early(FdRef cwd, const Narrowing &narrowing)
 {
     require_sudo_can_work();
     const Account caller = find_caller();
-    const Policy policy = load_policy_to_start(policy_path, caller.name);
+    Policy policy = load_policy_to_start(policy_path, caller.name);
     if (!policy.wrapper.enable)
         throw Failure(FailureKind::switched_off, "denied: the administrator has switched the agent off (" +
                                                      to_string(policy.wrapper.where) +
@@ -41,21 +42,24 @@ EarlyLook look_early(FdRef cwd)
     auto found = find_access_rules(policy, caller, policy_path);
     if (const auto *refused = std::get_if<NotAuthorised>(&found)) throw Failure(FailureKind::not_authorised, refused->text);
     const AccessRules &rules = std::get<AccessRules>(found);
+    policy = policy_for(std::move(policy), rules);
     std::vector<RootCandidate> candidates;
-    AgentPlaces agents = places_of_state(policy);
+    AgentPlaces agents = places_of_state(policy, rules);
     for (const auto &granted : rules.roots) {
         auto resolved = resolve_root(granted.spec, caller);
         if (const auto *problem = std::get_if<RootProblem>(&resolved))
             throw PolicyError({unusable_root(rules, problem->where, problem->text)}, FailureKind::user_root);
         const ResolvedRoot &root = std::get<ResolvedRoot>(resolved);
-        candidates.push_back(RootCandidate{root.path, granted.by_group, granted.spec.where});
+        candidates.push_back(RootCandidate{root.path, granted.by_group, granted.spec.where, granted.spec.rules});
         const struct stat facts = examine(root.fd, "examining a root");
         agents.places.push_back({root.path, facts.st_dev, facts.st_ino});
     }
     const std::string path = path_of_working_directory(cwd);
     auto decision = decide(caller, rules, candidates, path);
     if (const auto *refused = std::get_if<Refused>(&decision)) throw Failure(FailureKind::outside_roots, refused->text);
-    const std::string &root = candidates[std::get<Allowed>(decision).root].path;
+    const std::size_t allowed = std::get<Allowed>(decision).root;
+    const std::string &root = candidates[allowed].path;
+    policy = narrowed(policy_in(std::move(policy), rules.roots[allowed].spec), narrowing);
     return {"allowed: " + escape_for_display(path) + " is in the root " + root + " (" + rules.entry + ", " + to_string(rules.where) + ")",
             path,
             root,
@@ -85,9 +89,9 @@ UniqueFd open_cwd()
     return refusing([] { return open_working_directory("."); });
 }
 
-EarlyLook refuse_early(FdRef cwd)
+EarlyLook refuse_early(FdRef cwd, const Narrowing &narrowing)
 {
-    return refusing([cwd] { return look_early(cwd); });
+    return refusing([&] { return look_early(cwd, narrowing); });
 }
 
 void record_refusal(const EarlyRefusal &refusal, Program program) noexcept

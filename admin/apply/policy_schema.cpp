@@ -46,6 +46,8 @@ const Json line_schema = {{"type", "string"}, {"pattern", R"(^[^\u0000-\u001f\u0
 Json list_schema(const PolicyKey &key)
 {
     Json schema = {{"type", "array"}, {"items", line_schema}};
+    if (key.form == ValueForm::roots)
+        schema["items"] = {{"anyOf", Json::array({line_schema, schema_of(*policy_keys_below(key.path).at(0))})}};
     if (key.fewest_items > 0) schema["minItems"] = key.fewest_items;
     return schema;
 }
@@ -72,6 +74,7 @@ Json form_of(const PolicyKey &key)
     case ValueForm::choice:
         return {{"enum", split(key.choices, ' ')}};
     case ValueForm::list:
+    case ValueForm::roots:
         return list_schema(key);
     case ValueForm::choice_or_list:
         return {{"anyOf", Json::array({Json{{"enum", split(key.choices, ' ')}}, list_schema(key)})}};

@@ -50,6 +50,7 @@ struct DiagnosisOptions {
     MetricsOptions metrics;
     std::optional<std::string> user, directory, word;
     bool json = false;
+    bool effective = false;
     std::vector<std::string> arguments;
 };
 
@@ -110,6 +111,13 @@ void add_diagnosis_commands(CLI::App &app, Action &chosen)
     add_json(explain, all->json);
     for (const auto *other : {"--user", "--cwd", "--json"})
         word->excludes(explain->get_option(other));
+
+    auto *show = add_command(app, chosen, "show", "Print the values of the policy that hold for a user, and which level says each",
+                             [all] { run_show(all->user, all->directory, all->json, std::cout); });
+    show->add_flag("--effective", all->effective, "All levels together, which is what show prints anyway");
+    add_user(show, all->user, "Whose; without it your own");
+    add_optional(show, "--directory", all->directory, "As they hold in this directory: a root may say its own")->type_name("DIRECTORY");
+    add_json(show, all->json);
 
     auto *why = add_command(app, chosen, "why", "Say whether the agent may read or write paths, by which rule, and which key changes it",
                             [all] { run_why(all->why, std::cout); });

@@ -70,7 +70,10 @@ std::vector<Diagnostic> find_warnings(const Policy &policy)
         warnings.push_back({policy.wrapper.where, "wrapper.hide_direct_binary",
                             "is false, so everybody on this host can run " + policy.agent.binary + " without a sandbox",
                             "remove the key, and run: sudo pi-agentctl apply"});
-    if (auto idle = idle_disk_limit(policy)) warnings.push_back(std::move(*idle));
+    for (auto &idle : find_idle_disk_limits(policy))
+        if (idle.choice != WithoutQuota::refuse) warnings.push_back(std::move(idle.told)); // an error otherwise
+    for (auto &contradiction : find_contradicting_groups(policy))
+        warnings.push_back(std::move(contradiction));
     for (const auto &missing : missing_search_tools())
         warnings.push_back({{}, "", name_package(missing), ""});
     return warnings;

@@ -8,6 +8,7 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
+#include "common/decide/effective.hpp"
 #include "common/host/remedy.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 
@@ -115,11 +116,14 @@ std::vector<std::string> find_notes(const Policy &policy, const Observer &observ
     std::vector<std::string> notes;
     if (auto drained = drain_note(*observer.root()); !drained.empty())
         notes.push_back(std::move(drained) + "; to end that: sudo pi-agentctl drain --off");
+    Policy of_all = policy;
+    of_all.users.clear(); // a hundred thousand are not copied for each of them
     for (const auto &[user, agent, rules] : agents) {
         const std::string home = agents_home(policy.agent.state_dir, short_name(user));
-        for (const auto &note : explain_environment(policy, rules, observer, user, home).notes)
+        const Policy own = policy_for(of_all, rules);
+        for (const auto &note : explain_environment(own, rules, observer, user, home).notes)
             notes.push_back(user.name + ": " + note);
-        const auto toolchains = explain_toolchains(policy.toolchains, observer, user);
+        const auto toolchains = explain_toolchains(own.toolchains, observer, user);
         for (const auto *directories : {&toolchains.readable, &toolchains.caches})
             for (const auto &directory : *directories)
                 if (directory.finding.kind == Finding::Kind::unusable && !directory.finding.text.empty())

@@ -4,6 +4,7 @@
 #include "admin/diagnose/faults.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/text.hpp"
+#include "common/decide/effective.hpp"
 #include "common/policy/policy_load.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/systemd_bus.hpp"
@@ -26,19 +27,21 @@ ExplainedDirectory explain_directory(const Account &user, const AccessRules &rul
         if (root.finding.kind == Finding::Kind::unusable)
             return {directory.text, false, to_string(unusable_root(rules, root.granted.spec.where, root.finding.text)), {}};
         if (root.finding.kind == Finding::Kind::usable)
-            candidates.push_back({root.finding.text, root.granted.by_group, root.granted.spec.where});
+            candidates.push_back({root.finding.text, root.granted.by_group, root.granted.spec.where, root.granted.spec.rules});
     }
     const auto decision = decide(user, rules, candidates, directory.text);
     if (const auto *refused = std::get_if<Refused>(&decision)) return {directory.text, false, refused->text, {}};
     const auto &root = candidates[std::get<Allowed>(decision).root];
+    RootSpec holder;
     for (const auto &shown : roots) {
         if (shown.finding.text != root.path) continue;
+        holder = shown.granted.spec;
         if (shown.finding.mount != directory.mount) return {directory.text, false, on_other_mount(root, directory.text).text, {}};
         if (!shown.finding.file_system_problem.empty()) return {directory.text, false, shown.finding.file_system_problem, {}};
         if (ownership == ProjectOwnership::idmap && !shown.finding.mapping_problem.empty())
             return {directory.text, false, shown.finding.mapping_problem, {}};
     }
-    return {directory.text, true, root.path, root.where};
+    return {directory.text, true, root.path, root.where, std::move(holder)};
 }
 
 // The users who may start pi on this host: all that the policy authorises today. It does not look at roots, as `explain --user` does.
@@ -125,22 +128,27 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
     auto findings = observer.resolve_roots(*rules, user);
     for (std::size_t index = 0; index < findings.size(); ++index)
         explanation.roots.push_back({rules->roots[index], std::move(findings[index])});
-    if (observer.root()) {
-        try {
-            explanation.shown = plan_host_view(policy);
-        } catch (const Failure &failure) { // a part of the explanation
-            explanation.shown = failure;
-        }
-    }
-    explanation.environment = explain_environment(policy, *rules, observer, user, explanation.home);
-    explanation.missing_tools = missing_search_tools();
-    explanation.limits = explain_limits(policy);
-    explanation.toolchains = explain_toolchains(policy.toolchains, observer, user);
-    explanation.account_exists = find_account(rules->agent_account).has_value();
     if (directory) {
         const auto finding = observer.resolve_directory(*directory, user);
         explanation.directory = explain_directory(user, *rules, explanation.roots, finding, *directory, policy.projects.ownership);
     }
+    // From here on, what holds for this user, in this directory.
+    auto &own = explanation.policy;
+    own = policy_for(policy, *rules);
+    if (explanation.directory && explanation.directory->allowed.value_or(false)) own = policy_in(own, explanation.directory->root);
+    if (observer.root()) {
+        try {
+            explanation.shown = plan_host_view(own);
+        } catch (const Failure &failure) { // a part of the explanation
+            explanation.shown = failure;
+        }
+    }
+    explanation.environment = explain_environment(own, *rules, observer, user, explanation.home);
+    explanation.missing_tools = missing_search_tools();
+    explanation.limits = explain_limits(own.limits);
+    explanation.limits.disk = find_disk_problem(own);
+    explanation.toolchains = explain_toolchains(own.toolchains, observer, user);
+    explanation.account_exists = find_account(rules->agent_account).has_value();
     return explanation;
 }
 

@@ -54,23 +54,31 @@ struct ExplainedLimits {
     std::string disk = {};       // why no quota holds agents to limits.disk here; empty if one does, or without the key
 };
 
-ExplainedLimits explain_limits(const Policy &policy);
+ExplainedLimits explain_limits(const LimitsPolicy &limits);
 
 std::string to_text(const ExplainedLimits &explained);
 nlohmann::json to_json(const ExplainedLimits &explained);
 
 // A limit of the policy that this host cannot enforce is a problem. A default that it cannot enforce is a line of the text.
-void check_limits(const Policy &policy, Problems &problems);
+// `whose`: what is before their keys at this level, such as "users.alice.".
+void check_limits(const LimitsPolicy &limits, const std::string &whose, Problems &problems);
 std::string idle_defaults(const Policy &policy);
 
 // --- limits.disk, which a quota of the file system holds agents to, or nothing does.
 
+// `policy`: as it holds for the user.
 std::string find_disk_problem(const Policy &policy);
 std::string disk_text(const ExplainedLimits &explained); // lines of to_text
-// An error, where no session starts then.
-void check_disk_limit(const Policy &policy, Problems &problems);
-// What to tell, where sessions start nevertheless.
-std::optional<Diagnostic> idle_disk_limit(const Policy &policy);
+
+// A level that says something of it, where nothing holds agents to it. It is an error where no session starts then, and told otherwise.
+struct IdleDiskLimit {
+    Diagnostic told;
+    WithoutQuota choice;
+};
+std::vector<IdleDiskLimit> find_idle_disk_limits(const Policy &policy);
+
+// The errors among them.
+void check_disk_limits(const Policy &policy, Problems &problems);
 
 // --- What a session would see of its user's home, and which entries of the lists do not exist, for pi-agentctl explain.
 
@@ -105,11 +113,12 @@ struct ExplainedDirectory {
     std::optional<bool> allowed;
     std::string text; // the canonical root that holds it, or why not
     Position where;   // of that root
+    RootSpec root = {};
 };
 
 struct Explanation {
     Account user;
-    Policy policy;
+    Policy policy; // as it holds for the user and, where one is explained and allowed, in the directory
     std::string policy_file;
     std::variant<AccessRules, NotAuthorised> access;
     std::string home; // of the agent
@@ -131,6 +140,8 @@ Account account_to_explain(const std::optional<std::string> &name, const Observe
 Explanation explain(const Policy &policy, const std::string &policy_file, const Observer &observer, const Account &user,
                     const std::optional<std::string> &directory);
 
+std::string said_text(const Policy &policy); // which level says which value
+nlohmann::json said_json(const Policy &policy);
 std::string told_text(const Policy &policy); // what git and the agent are told, and what a session does otherwise
 // The user's keys of which a session has copies, a line each.
 std::string keys_text(const AccessRules &rules);
@@ -141,6 +152,10 @@ nlohmann::json to_json(const Explanation &explanation);
 // The command. Without `user_name` it explains the caller, and for root everybody, a line each. It explains the current directory unless
 // `directory` names another.
 void run_explain(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out);
+
+// --- pi-agentctl show: all values that levels can say, as they hold for a user, and in a directory where one is given.
+
+void run_show(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out);
 
 // --- pi-agentctl why: may the agent read or write a path, by which rule, and which key would change it. A session is asked.
 

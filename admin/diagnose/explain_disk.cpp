@@ -25,20 +25,35 @@ std::string disk_text(const ExplainedLimits &explained)
     return text + fmt::format("          {}limits.disk is not enforced: {}\n", start, explained.disk);
 }
 
-void check_disk_limit(const Policy &policy, Problems &problems)
+std::vector<IdleDiskLimit> find_idle_disk_limits(const Policy &policy)
 {
-    if (policy.limits.without_quota != WithoutQuota::refuse) return; // a warning then
-    if (const std::string problem = find_disk_problem(policy); !problem.empty())
-        problems.add(policy.limits.disk->where, "limits.disk", policy.limits.disk->text + " cannot be enforced on this host: " + problem,
-                     "or remove the key");
+    std::vector<IdleDiskLimit> found;
+    std::optional<std::string> problem; // the same for each level: it is one of the host, and of the method
+    const auto look_at = [&](const Rules &rules, const std::string &whose) {
+        const auto &own = rules.limits;
+        const auto &disk = own.disk ? own.disk : policy.limits.disk;
+        if (!disk || (!own.disk && !own.without_quota)) return;
+        if (!problem) problem = problem_of_disk_limit(policy);
+        if (problem->empty()) return;
+        const char *key = own.disk ? "limits.disk" : "limits.disk_without_quota";
+        const auto place = rules.places.find(key);
+        const auto choice = own.without_quota ? own.without_quota : policy.limits.without_quota;
+        found.push_back({{place == rules.places.end() ? disk->where : place->second.where, whose + key,
+                          disk->text + (choice == WithoutQuota::refuse ? " cannot be enforced on this host: " : " is not enforced: ") + *problem,
+                          choice == WithoutQuota::refuse ? "or remove the key" : ""},
+                         choice.value_or(WithoutQuota::tell)});
+    };
+    look_at(policy.rules, "");
+    for (const auto &entry : policy.users)
+        if (entry.rules) look_at(*entry.rules, entry_key(entry) + ".");
+    return found;
 }
 
-std::optional<Diagnostic> idle_disk_limit(const Policy &policy)
+void check_disk_limits(const Policy &policy, Problems &problems)
 {
-    if (policy.limits.without_quota == WithoutQuota::refuse) return std::nullopt; // an error then
-    const std::string problem = find_disk_problem(policy);
-    if (problem.empty()) return std::nullopt;
-    return Diagnostic{policy.limits.disk->where, "limits.disk", policy.limits.disk->text + " is not enforced: " + problem, ""};
+    for (const auto &idle : find_idle_disk_limits(policy))
+        if (idle.choice == WithoutQuota::refuse)
+            problems.add(idle.told.where, idle.told.key, idle.told.problem, idle.told.remedy);
 }
 
 } // namespace pi_agent

@@ -184,10 +184,9 @@ nlohmann::json to_json(const ExplainedEnvironment &environment)
     return json;
 }
 
-ExplainedLimits explain_limits(const Policy &policy)
+ExplainedLimits explain_limits(const LimitsPolicy &limits)
 {
-    return {policy.limits, idle_limits(policy.limits, host_controllers()), problem_of_share(policy.limits, host_memory()),
-            find_disk_problem(policy)};
+    return {limits, idle_limits(limits, host_controllers()), problem_of_share(limits, host_memory())};
 }
 
 std::string to_text(const ExplainedLimits &explained)
@@ -223,20 +222,20 @@ nlohmann::json to_json(const ExplainedLimits &explained)
     return json;
 }
 
-void check_limits(const Policy &policy, Problems &problems)
+void check_limits(const LimitsPolicy &limits, const std::string &whose, Problems &problems)
 {
-    const ExplainedLimits explained = explain_limits(policy);
-    if (!explained.problem.empty()) problems.add(policy.limits.memory_share->where, "limits.memory", explained.problem, "");
+    const ExplainedLimits explained = explain_limits(limits);
+    if (!explained.problem.empty()) problems.add(limits.memory_share->where, whose + "limits.memory", explained.problem, "");
     for (const auto &idle : explained.idle)
         if (idle.said)
-            problems.add(idle.said->where, idle.key, idle.said->text + " cannot be enforced on this host: " + idle.reason,
+            problems.add(idle.said->where, whose + idle.key, idle.said->text + " cannot be enforced on this host: " + idle.reason,
                          "or remove the key");
 }
 
 std::string idle_defaults(const Policy &policy)
 {
     std::string text;
-    for (const auto &idle : explain_limits(policy).idle)
+    for (const auto &idle : explain_limits(policy.limits).idle)
         if (!idle.said) text += fmt::format("{} is not enforced: {}\n", to_string(idle), idle.reason);
     return text;
 }

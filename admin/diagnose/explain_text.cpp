@@ -200,12 +200,13 @@ std::string network_text(const NetworkPolicy &network)
 
 std::string projects_text(const ProjectsPolicy &projects)
 {
-    std::string text = "projects: ";
-    text +=
-        projects.scope == ProjectScope::root ? "all of the root that holds the directory" : "only the repository that holds the directory";
+    std::string text = std::string("projects: ") + (projects.scope == ProjectScope::root ? "all of the root" : "only the repository") +
+                       " that holds the directory";
     text += projects.paths == ProjectPaths::host ? ", at its path on this host\n" : ", below ~/projects of the agent's home\n";
     text += projects.ownership == ProjectOwnership::none ? "          the agent's account has its own rights there, and no others\n" : "";
-    if (!projects.protect)
+    if (projects.read_only)
+        text += "          read-only, all of it\n";
+    else if (!projects.protect)
         text += "          read-only in it: what git executes, in the repository that holds the directory;\n"
                 "          while a session runs, git commands outside that write .git/config fail: \"Device or resource busy\"\n";
     else if (!projects.protect->empty())
@@ -221,6 +222,7 @@ nlohmann::json projects_json(const ProjectsPolicy &projects)
             {"ownership", projects.ownership == ProjectOwnership::idmap ? "idmap" : "none"},
             {"protect", projects.protect ? nlohmann::json(texts_of(*projects.protect)) : nlohmann::json("default")},
             {"mask", texts_of(projects.mask)},
+            {"read_only", projects.read_only},
             {"aftermath", projects.aftermath}};
 }
 
@@ -228,8 +230,7 @@ std::string box_text(const Explanation &explanation)
 {
     const auto &policy = explanation.policy;
     auto text = scratch_text(policy.scratch) + view_text(explanation) + projects_text(policy.projects) + to_text(explanation.toolchains) +
-                network_text(policy.network) + calls_text(policy) + to_text(explanation.limits);
-    text += told_text(policy);
+                network_text(policy.network) + calls_text(policy) + to_text(explanation.limits) + told_text(policy);
     for (const auto &missing : explanation.missing_tools)
         text += fmt::format("tools:    {}\n", name_package(missing));
     return text;
@@ -246,7 +247,8 @@ std::string to_text(const Explanation &explanation)
     const auto &rules = std::get<AccessRules>(explanation.access);
     text += access_text(explanation, rules);
     if (explanation.directory) text += directory_text(*explanation.directory);
-    return text + start_text(explanation, rules) + box_text(explanation) + to_text(explanation.environment) + systemd_text(explanation);
+    return text + start_text(explanation, rules) + box_text(explanation) + said_text(explanation.policy) +
+           to_text(explanation.environment) + systemd_text(explanation);
 }
 
 nlohmann::json to_json(const Explanation &explanation)
@@ -288,6 +290,7 @@ nlohmann::json to_json(const Explanation &explanation)
     json["network"] = {{"mode", modes[static_cast<int>(network.mode)]}, {"allowed", texts_of(network.allowed)}};
     json["hardening"] = calls_json(explanation.policy);
     json["limits"] = to_json(explanation.limits);
+    json["said"] = said_json(explanation.policy);
     json["scratch"] = explanation.policy.scratch == ScratchKind::tmpfs ? "tmpfs" : "disk";
     if (has_unit(sandbox.method)) json["unit"] = {{"service", "pi-agent-ID.service"}, {"scope", "pi-agent-run-ID.scope"}};
     if (const auto &directory = explanation.directory) {

@@ -53,6 +53,12 @@ struct HostFindings {
 };
 HostFindings check_host(const Policy &policy, const Observer &observer, Means means, Problems &problems);
 
+// The part of it about what users, groups and roots say for their own sessions.
+void check_levels(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified);
+
+// For a valid policy: whose groups on this host set something differently, so that this user's starts are refused.
+std::vector<Diagnostic> find_contradicting_groups(const Policy &policy);
+
 // For a valid policy: what a start would miss of the agents' homes and the method's programs, which Means::later leaves out.
 std::vector<Diagnostic> find_what_starts_lack(const Policy &policy, const Observer &observer);
 

@@ -245,8 +245,9 @@ HostFindings check_host(const Policy &policy, const Observer &observer, Means me
     if (means != Means::later) check_method(policy, observer, means, problems, unverified);
     check_env_files(policy, observer, problems, unverified);
     check_view(policy, observer, problems, unverified);
-    check_limits(policy, problems);
-    check_disk_limit(policy, problems);
+    check_limits(policy.limits, "", problems);
+    check_disk_limits(policy, problems);
+    check_levels(policy, observer, means, problems, unverified);
     return findings;
 }
 

@@ -144,7 +144,7 @@ Finding Observer::resolve_directory(const std::string &path, const Account &user
 AgentPlaces Observer::agent_places(const Policy &policy, const AccessRules &rules, const Account &user) const
 {
     if (!root_) return find_agent_places(policy, rules, user);
-    AgentPlaces places = places_of_state(policy);
+    AgentPlaces places = places_of_state(policy, rules);
     Child child(*root_, "look for " + user.name, user, {}, [&](const AsUser & /*user*/, FdRef channel) {
         for (const auto &root : find_roots(rules, user))
             send_answer(channel, Encoder().text(root.path).number(root.device).number(root.inode).bytes());

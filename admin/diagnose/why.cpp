@@ -139,8 +139,15 @@ std::vector<RuledPlace> places_of(const Explanation &explanation)
                 add(join_path(shown, name), "it holds credentials, so a session finds nothing with that name there", key, one.where);
         }
     };
+    const auto own = policy.rules.own_readable.value_or(std::vector<PolicyPath>());
+    const auto is_own = [&](const PolicyPath &one) {
+        return std::any_of(own.begin(), own.end(), [&](const PolicyPath &path) { return path.path == one.path; });
+    };
     for (const auto &one : policy.toolchains.readable.paths)
-        add_shown(one, false, "a toolchain of the user's, read-only", "toolchains.readable");
+        if (is_own(one))
+            add_shown(one, false, "a directory of the user's, read-only", "readable");
+        else
+            add_shown(one, false, "a toolchain of the user's, read-only", "toolchains.readable");
     for (const auto &one : policy.toolchains.caches.paths)
         add_shown(one, true, "a copy of the user's cache; what changes in it ends with the session", "toolchains.caches");
     return places;
@@ -152,6 +159,10 @@ Reason reason_in_project(const std::string &path, const std::string &root, const
     const auto &policy = explanation.policy;
     const auto &where = explanation.directory->where;
     const std::string below = path == root ? "" : path.substr(root.size() + 1);
+    for (const auto &other : explanation.roots)
+        if (other.granted.spec.rules && other.finding.text != explanation.directory->text && is_within(path, other.finding.text) &&
+            is_within(other.finding.text, explanation.directory->text))
+            return {"it is a root with rules of its own, which sessions that start elsewhere do not see", "", other.granted.spec.where};
     const auto masks = std::find_if(policy.projects.mask.begin(), policy.projects.mask.end(), [&](const PolicyPath &pattern) {
         for (std::string part = below; !part.empty(); part.resize(part.find('/') == std::string::npos ? 0 : part.rfind('/')))
             if (is_masked_by(pattern.path, part)) return true;
@@ -159,6 +170,8 @@ Reason reason_in_project(const std::string &path, const std::string &root, const
     });
     if (!access.read && masks != policy.projects.mask.end())
         return {"the administrator keeps it from agents (" + masks->path + ")", "projects.mask", masks->where};
+    if (access.exists && !access.write && policy.projects.read_only)
+        return {"the project is read-only in the sessions of " + explanation.user.name, "projects.read_only", {}};
     if (access.exists && !access.write && access.read_only) {
         const std::string busy = "; while a session runs nobody outside can replace it either (\"Device or resource busy\")";
         const char *rule =
@@ -221,6 +234,17 @@ Reason reason_for(const std::string &path, const PathAccess &access, OnHost on_h
     return innermost->reason;
 }
 
+// A user, a group or a root may say it instead of the whole policy.
+Reason said_where(Reason reason, const Explanation &explanation)
+{
+    const auto &places = explanation.policy.rules.places;
+    const auto place = places.find(reason.key);
+    if (place == places.end()) return reason;
+    reason.key = place->second.key;
+    if (reason.where.line == 0) reason.where = place->second.where;
+    return reason;
+}
+
 } // namespace
 
 void run_why(const WhyOptions &options, std::ostream &out)
@@ -243,8 +267,9 @@ void run_why(const WhyOptions &options, std::ostream &out)
     auto json = nlohmann::json::array();
     for (std::size_t index = 0; index < paths.size(); ++index) {
         const auto &access = answers[index];
-        const auto reason =
-            reason_for(paths[index], access, look_on_host(access.leads_to.empty() ? paths[index] : access.leads_to), explanation);
+        const auto reason = said_where(
+            reason_for(paths[index], access, look_on_host(access.leads_to.empty() ? paths[index] : access.leads_to), explanation),
+            explanation);
         const std::string where = reason.where.line > 0 ? to_string(reason.where) : "";
         if (options.json) {
             json.push_back({{"path", paths[index]},

@@ -7,6 +7,7 @@
 #include "common/base/error.hpp"
 #include "common/base/problems.hpp"
 #include "common/base/text.hpp"
+#include "common/decide/effective.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/host/trusted_file.hpp"
@@ -35,14 +36,19 @@ namespace {
 
 constexpr int search_seconds = mask_search_seconds + child_patience_seconds;
 
-OpenedProject open_as(const AsRoot &root, const Policy &policy, const AccessRules &rules, const Account &user, const std::string &directory)
+// Makes the user's policy the one that holds in this directory.
+OpenedProject open_as(const AsRoot &root, Policy &policy, const AccessRules &rules, const Account &user, const std::string &directory)
 {
     const HostView view = plan_host_view(policy);
     Child child(root, "look for " + user.name, user, {}, [&](const AsUser & /*user*/, FdRef channel) {
         const auto cwd = open_or_throw("opening " + escape_for_display(directory), directory, O_PATH | O_DIRECTORY);
         open_as_caller(user, rules, cwd, channel);
     });
-    auto opened = open_project(child, user, rules, view, policy.projects);
+    const auto projects_in = [&](const RootSpec &in) {
+        policy = policy_in(std::move(policy), in);
+        return policy.projects;
+    };
+    auto opened = open_project(child, user, rules, view, projects_in);
     if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(ExitStatus::denied, refused->text);
     require_harmless_grant(std::get<OpenedProject>(opened), user);
     return std::get<OpenedProject>(std::move(opened));
@@ -91,13 +97,19 @@ bool is_plain(const std::string &path, const std::vector<EnvAssignment> &assignm
 }
 
 // Throws Failure(denied) where pi would not start, and whatever else keeps a start from coming about.
-RenderFacts find_render_facts(const AsRoot &root, const Policy &policy, const AccessRules &rules, const Account &user,
+RenderFacts find_render_facts(const AsRoot &root, Policy &policy, const AccessRules &rules, const Account &user,
                               const std::string &directory)
 {
     RenderFacts facts{{user, find_agent(policy, rules, user), {}, {}, {}, {}, {}, {}, host_memory(), {}}, {}, {}};
     require_harmless_groups(policy, rules, facts.agent);
     const OpenedProject project = open_as(root, policy, rules, user, directory);
     facts.tree = project.shown.path();
+    for (const auto &closed : project.closed)
+        if (is_within(closed.path, facts.tree))
+            throw Failure(ExitStatus::unavailable,
+                          "the root " + escape_for_display(closed.path) +
+                              " has rules of its own, and only the runner hides it from this session; render for a "
+                              "directory that does not hold it");
     facts.below = project.below;
     if (project.shown.by_group) facts.groups.push_back(*project.shown.by_group);
     for (const auto &other : project.git_directories)
@@ -107,7 +119,7 @@ RenderFacts find_render_facts(const AsRoot &root, const Policy &policy, const Ac
     facts.managed_files = read_managed_env_files(policy.env_files);
     for (const auto &file : policy.env_files)
         if (!is_plain(file.path, facts.managed_files)) facts.quoted_files.insert(file.path);
-    const AgentPlaces agents = places_of_state(policy, project.roots);
+    const AgentPlaces agents = places_of_state(policy, rules, project.roots);
     for (const auto &assignment : ask_host_env_files(root, user, policy.host_env_files, agents).assignments)
         facts.host_variables.push_back(assignment.where);
     return facts;
@@ -194,8 +206,9 @@ void run_render(const RenderOptions &options, std::ostream &out)
     const AsRoot root = claim_root("render", "reads files of variables that only root can read, and looks for others");
     const auto user = find_account(*options.user);
     if (!user) throw Failure(ExitStatus::usage, "this host has no user " + quote(*options.user));
-    const Policy policy = load_enabled_policy(*user);
+    Policy policy = load_enabled_policy(*user);
     const AccessRules rules = authorise(policy, *user);
+    policy = policy_for(std::move(policy), rules);
     RenderFacts facts = find_render_facts(root, policy, rules, *user, *options.directory);
     facts.image = options.image;
     const RenderPlan plan = plan_rendering(policy, rules, facts);

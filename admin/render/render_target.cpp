@@ -40,6 +40,13 @@ Position file_of(const RenderPlan &plan)
     return {plan.rules.where.file, 0, 0};
 }
 
+Position place_of_value(const RenderPlan &plan, const char *key)
+{
+    const auto &places = plan.policy.rules.places;
+    const auto found = places.find(key);
+    return found == places.end() ? file_of(plan) : found->second.where;
+}
+
 bool has_loopback(const IpRange &range)
 {
     const auto loopback = loopback_ranges();
@@ -75,6 +82,9 @@ void add_projects(const RenderPlan &plan, Demands &demands)
     for (const auto &mask : plan.policy.projects.mask)
         demands.add(mask.where, "projects.mask", quote(mask.path) + " is looked for at each start, by the runner",
                     "keep such files out of the project", only_ours);
+    if (plan.policy.projects.read_only)
+        demands.add(place_of_value(plan, "projects.read_only"), "projects.read_only",
+                    "only the runner keeps the project from being changed", "render for a directory that is not read-only", only_ours);
     for (const auto &path : plan.beside)
         demands.add(plan.rules.where, plan.rules.entry + ".roots",
                     "the repository has its git directory elsewhere, at " + escape_for_display(path), "render for its main working tree",
@@ -165,7 +175,7 @@ void add_environment(const RenderPlan &plan, Demands &demands)
                 demands.add(place_of(places, name, otherwise), key + "." + name, "it looks like a secret", remedy, only_ours);
     };
     add_secrets(policy.env, policy.env_where, "env", file_of(plan));
-    add_secrets(plan.rules.env, {}, plan.rules.entry + ".env", plan.rules.where);
+    add_secrets(plan.rules.env, plan.rules.env_where, plan.rules.entry + ".env", plan.rules.where);
     for (const auto &where : plan.host_variables)
         demands.add(plan.rules.where, "host_env_files", escape_for_display(where) + " sets variables, and belongs to the user",
                     "move them into a file of env_files", only_ours);

@@ -48,6 +48,7 @@ const std::vector<KindFacts> &failure_kinds()
         {Kind::by_hand, Status::denied, "E77-by-hand", "An internal program was started by hand"},
         {Kind::streams, Status::denied, "E77-streams", "An input or output cannot be handed to the agent"},
         {Kind::tmpdir, Status::denied, "E77-tmpdir", "The temporary directory cannot be used"},
+        {Kind::start_asks, Status::denied, "E77-start", "A start asks for more than the policy gives"},
         {Kind::root_only, Status::denied, "E77-admin", "Only root can run this command"},
         {Kind::sessions_outside, Status::denied, "E77-sessions", "The policy keeps your sessions outside"},
         {Kind::other, Status::configuration, "E78", "The policy or the configuration is invalid"},

@@ -53,6 +53,7 @@ enum class FailureKind : std::uint8_t {
     by_hand,
     streams,
     tmpdir,
+    start_asks,
     root_only,
     sessions_outside,
     no_policy,

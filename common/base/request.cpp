@@ -102,6 +102,9 @@ std::string encode_request(const Request &request)
         .text(request.tmpdir)
         .number(request.debug ? 1 : 0)
         .number(request.sessions ? 1 : 0)
+        .number(static_cast<std::uint64_t>(request.narrowing.network))
+        .number(request.narrowing.read_only ? 1 : 0)
+        .number(request.narrowing.project_only ? 1 : 0)
         .texts(request.kept_out);
     return encoder.bytes();
 }
@@ -123,6 +126,10 @@ Request decode_request(std::string_view bytes)
     request.tmpdir = decoder.text();
     request.debug = bounded(decoder, 1, "debug flag") == 1;
     request.sessions = bounded(decoder, 1, "sessions flag") == 1;
+    request.narrowing.network =
+        static_cast<LeftNetwork>(bounded(decoder, static_cast<std::uint64_t>(LeftNetwork::none), "choice of a network"));
+    request.narrowing.read_only = bounded(decoder, 1, "read-only flag") == 1;
+    request.narrowing.project_only = bounded(decoder, 1, "scope flag") == 1;
     request.kept_out = decoder.texts(kept_out_limit);
     decoder.end();
     if (request.tmpdir.size() >= PATH_MAX || request.tmpdir.find('\0') != std::string::npos)

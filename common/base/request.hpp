@@ -42,6 +42,14 @@ Encoder &encode(Encoder &encoder, const OnTerminal &on_terminal);
 enum class Program { agent, shell, canary };
 const char *to_string(Program program) noexcept;
 
+// What a start gives up of what the policy allows it: no value here asks for more than another.
+enum class LeftNetwork { policys, loopback, none };
+struct Narrowing {
+    LeftNetwork network = LeftNetwork::policys;
+    bool read_only = false;    // change nothing in the project
+    bool project_only = false; // see the repository alone, as by projects.scope
+};
+
 struct Request {
     std::vector<std::string> arguments;    // of the program, without argv[0]; no NUL bytes
     std::vector<std::string> presentation; // NAME=VALUE, of the caller's shell: is_passed_variable
@@ -49,10 +57,11 @@ struct Request {
     OnTerminal on_terminal{};
     WindowSize window; // of that terminal
     Program program = Program::agent;
-    std::string tmpdir;                     // what --pi-agent-tmpdir names, as written; empty: a temporary directory of the session's own
-    bool debug = false;                     // print what the session gets
-    bool sessions = false;                  // copy the sessions that the caller's own agent had in this directory
-    std::uint64_t open_files = 1024;        // the caller's soft limit (getrlimit(2)); the hard one is the session's
+    std::string tmpdir;              // what --pi-agent-tmpdir names, as written; empty: a temporary directory of the session's own
+    bool debug = false;              // print what the session gets
+    bool sessions = false;           // copy the sessions that the caller's own agent had in this directory
+    std::uint64_t open_files = 1024; // the caller's soft limit (getrlimit(2)); the hard one is the session's
+    Narrowing narrowing = {};
     std::vector<std::string> kept_out = {}; // names of the caller's variables with a provider's key, which stay in their shell
 };
 

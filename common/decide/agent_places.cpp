@@ -4,6 +4,7 @@
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/root_path.hpp"
+#include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 
@@ -28,9 +29,14 @@ bool fits_from_somewhere(const std::string &pattern, std::string path, ProjectSc
 
 } // namespace
 
-AgentPlaces places_of_state(const Policy &policy, const std::vector<AgentPlace> &roots)
+AgentPlaces places_of_state(const Policy &policy, const AccessRules &rules, const std::vector<AgentPlace> &roots)
 {
     AgentPlaces places{roots, policy.projects.scope, policy.projects.mask};
+    for (const auto &granted : rules.roots) {
+        const Rules &own = rules_of(granted.spec.rules);
+        if (own.scope == ProjectScope::project) places.scope = ProjectScope::project;
+        if (own.mask) places.masks.insert(places.masks.end(), own.mask->begin(), own.mask->end());
+    }
     struct stat facts {};
     if (stat(policy.agent.state_dir.c_str(), &facts) == 0)
         places.places.push_back({policy.agent.state_dir, facts.st_dev, facts.st_ino});
@@ -54,7 +60,7 @@ std::vector<AgentPlace> find_roots(const AccessRules &rules, const Account &user
 
 AgentPlaces find_agent_places(const Policy &policy, const AccessRules &rules, const Account &user)
 {
-    AgentPlaces places = places_of_state(policy);
+    AgentPlaces places = places_of_state(policy, rules);
     for (auto &root : find_roots(rules, user))
         places.places.push_back(std::move(root));
     return places;

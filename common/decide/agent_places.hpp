@@ -25,8 +25,9 @@ struct AgentPlaces {
     std::vector<PolicyPath> masks;           // what no session sees in its project
 };
 
-// With these roots only.
-AgentPlaces places_of_state(const Policy &policy, const std::vector<AgentPlace> &roots = {});
+// With these roots only. `policy` is the caller's (common/decide/effective.hpp). What one root masks counts as masked in all of them: here
+// nobody knows which of them a session shows.
+AgentPlaces places_of_state(const Policy &policy, const AccessRules &rules, const std::vector<AgentPlace> &roots = {});
 
 // For processes of `user`. Leaves out unusable roots, which no session sees.
 std::vector<AgentPlace> find_roots(const AccessRules &rules, const Account &user);

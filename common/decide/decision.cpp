@@ -3,6 +3,7 @@
 
 #include "common/base/problems.hpp"
 #include "common/base/text.hpp"
+#include "common/decide/group_rules.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
@@ -47,57 +48,6 @@ std::string from_home(const std::string &path, const Account &caller)
     return caller.home + (caller.home.back() == '/' ? "" : "/") + path;
 }
 
-// The entries that apply to the caller, with the group of each group entry.
-using Matches = std::vector<std::pair<const UserEntry *, std::optional<Gid>>>;
-
-Matches find_matches(const Policy &policy, const Account &caller)
-{
-    Matches groups;
-    for (const auto &entry : policy.users) {
-        if (!entry.is_group) {
-            if (entry.name == caller.name) return {{&entry, std::nullopt}};
-            continue;
-        }
-        const auto group = find_group(entry.name);
-        if (group && std::find(caller.groups.begin(), caller.groups.end(), group->value()) != caller.groups.end())
-            groups.push_back({&entry, group});
-    }
-    return groups;
-}
-
-// Joins the entries of several groups; what two of them set differently has no right answer.
-class Joiner {
-public:
-    explicit Joiner(std::string caller) : caller_(std::move(caller)) {}
-
-    void take(const UserEntry &entry, const std::optional<std::string> &value, const char *name, std::optional<std::string> &into)
-    {
-        if (!value) return;
-        if (into && *into != *value) report(entry, name);
-        into = value;
-    }
-
-    void take(const UserEntry &entry, const Environment &env, Environment &into)
-    {
-        for (const auto &[name, value] : env) {
-            const auto [present, is_new] = into.emplace(name, value);
-            if (!is_new && present->second != value) report(entry, "env." + name);
-        }
-    }
-
-    void throw_if_any() const { problems_.throw_if_any(); }
-
-private:
-    void report(const UserEntry &entry, const std::string &name)
-    {
-        problems_.add(entry.where, entry_key(entry) + "." + name, "another group of " + caller_ + " sets another value",
-                      "give " + caller_ + " an entry under users, or set the same value in both");
-    }
-
-    std::string caller_;
-    Problems problems_;
-};
-
 // In this order: root by another name; root by asking a service; raw devices, terminals, keyboard and screen, microphone, what is plugged
 // in; the host's network and radios, by their services or by capturing packets; logs and secrets; private keys; the print service's
 // configuration, which root follows; /usr/local, which lies on root's own PATH. docs/reference/policy-files.md says the same.
@@ -129,6 +79,11 @@ std::variant<Allowed, Refused> decide(const Account &caller, const AccessRules &
     }
     if (!best) return Refused{refusal_text(caller, rules, roots, cwd)};
     const std::string &root = roots[*best].path;
+    for (const auto &other : roots)
+        if (other.path == root && other.rules != roots[*best].rules)
+            return Refused{"denied: the policy grants " + escape_for_display(root) + " twice, with different rules (" +
+                           to_string(roots[*best].where) + ", " + to_string(other.where) +
+                           "), and nobody can say which hold; ask the administrator to say them once"};
     return Allowed{*best, cwd.size() > root.size() ? cwd.substr(root.size() + 1) : std::string()};
 }
 
@@ -158,29 +113,40 @@ std::string find_agent_account_name(const Policy &policy, const std::string &use
 std::variant<AccessRules, NotAuthorised> find_access_rules(const Policy &policy, const Account &caller, const std::string &policy_file)
 {
     if (const auto problem = problem_of_caller(policy, caller)) return NotAuthorised{*problem};
-    const auto matches = find_matches(policy, caller);
-    if (matches.empty()) {
+    const auto entries = find_entries(policy, caller);
+    if (entries.own == nullptr && entries.groups.empty()) {
         return NotAuthorised{"the policy " + policy_file + " does not authorise " + caller.name + ": it has no entry users." + caller.name +
                              " and no entry for a group of this account; ask the administrator to add one"};
     }
-    Joiner joiner(caller.name);
+    GroupJoin groups(caller.name, entries.own);
     std::optional<std::string> config;
     std::optional<std::string> run_as;
     std::optional<std::string> ssh_key;
     std::optional<std::string> signing_key;
     AccessRules rules;
-    rules.where = matches.front().first->where;
-    for (const auto &[entry, group] : matches) {
-        rules.entry += (rules.entry.empty() ? "" : ", ") + entry_key(*entry);
-        for (const auto &root : entry->roots)
+    rules.where = (entries.own != nullptr ? entries.own : entries.groups.front().entry)->where;
+    const auto take = [&](const UserEntry &entry, std::optional<Gid> group) {
+        rules.entry += (rules.entry.empty() ? "" : ", ") + entry_key(entry);
+        for (const auto &root : entry.roots)
             rules.roots.push_back({root, group});
-        joiner.take(*entry, entry->config, "config", config);
-        joiner.take(*entry, entry->run_as, "run_as", run_as);
-        joiner.take(*entry, entry->ssh_key, "ssh.key", ssh_key);
-        joiner.take(*entry, entry->signing_key, "signing.key", signing_key);
-        joiner.take(*entry, entry->env, rules.env);
+        groups.take(entry, entry.config, "config", config);
+        groups.take(entry, entry.run_as, "run_as", run_as);
+        groups.take(entry, entry.ssh_key, "ssh.key", ssh_key);
+        groups.take(entry, entry.signing_key, "signing.key", signing_key);
+    };
+    if (entries.own != nullptr) take(*entries.own, std::nullopt);
+    for (const auto &[entry, group] : entries.groups) {
+        if (entries.own == nullptr) take(*entry, group);
+        groups.take_rules(*entry);
+        groups.take_env(*entry);
     }
-    joiner.throw_if_any();
+    groups.finish();
+    rules.rules = std::move(groups.rules);
+    rules.env = std::move(groups.env);
+    rules.env_where = std::move(groups.env_where);
+    const bool at_own_path = rules.rules.paths.value_or(policy.projects.paths) == ProjectPaths::host;
+    for (auto &root : rules.roots)
+        root.spec.at_own_path = at_own_path;
     rules.config_directory = from_home(config.value_or(default_config), caller);
     if (ssh_key) rules.ssh_key = from_home(*ssh_key, caller);
     if (signing_key) rules.signing_key = from_home(*signing_key, caller);

@@ -30,6 +30,8 @@ struct AccessRules {
     Environment env;                         // the per-user layer
     std::optional<std::string> ssh_key = {}; // absolute
     std::optional<std::string> signing_key = {};
+    EnvironmentPlaces env_where = {};
+    Rules rules = {}; // of the caller's groups, and their own over these (common/decide/effective.hpp)
 };
 
 // The caller may not use pi at all. `text` tells the user what to do.
@@ -43,8 +45,9 @@ struct NotAuthorised {
 std::string find_agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as,
                                     std::optional<Uid> uid = std::nullopt);
 
-// The caller's own entry wins over group entries. Without one, the roots of all their groups count together, and conflicting scalars are a
-// PolicyError.
+// Who the caller is to the policy (roots, config, run_as, keys) is what their own entry says; without one, what all their groups say
+// together. What a session gets (env, and all that Rules has) comes from the groups, and the own entry wins over them. What two groups set
+// differently is a PolicyError, unless the own entry says it.
 std::variant<AccessRules, NotAuthorised> find_access_rules(const Policy &policy, const Account &caller, const std::string &policy_file);
 
 // --- May this caller run the agent in this directory? A pure function. Wrapper and runner both call it, and only the runner's answer
@@ -55,6 +58,7 @@ struct RootCandidate {
     std::string path;
     std::optional<Gid> by_group;
     Position where;
+    RulesPtr rules = {}; // of the root
 };
 
 struct Allowed {

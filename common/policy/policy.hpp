@@ -7,21 +7,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 namespace pi_agent {
-
-// "~/projects" or "/srv/app", as written; a child with the user's rights resolves it (common/decide/root_path.hpp).
-struct RootSpec {
-    std::string text;
-    Position where;
-    bool at_own_path = true;    // the unit names it; under `paths: alias` it does not, and the name may have any bytes
-    std::size_t index = 0;      // in the list that the policy gives
-    std::string state_dir = {}; // of the policy, if it is not the default, which no root holds anyway
-};
 
 enum class Accounts { unspecified, shared, per_user };
 
@@ -70,24 +62,6 @@ struct SandboxPolicy {
 using Environment = std::map<std::string, std::string>;
 using EnvironmentPlaces = std::map<std::string, Position>; // where the policy sets each
 
-// One entry of `users`: an account, or a group if the key begins with '%'.
-struct UserEntry {
-    std::string name; // without the '%'
-    bool is_group = false;
-    Position where;
-    std::vector<RootSpec> roots;
-    std::optional<std::string> config; // config directory: relative to home, or absolute
-    std::optional<std::string> run_as;
-    Position run_as_where;
-    std::optional<std::string> ssh_key;     // for the agent's git: relative to home, or absolute
-    std::optional<std::string> signing_key; // the same, for its commits
-    Environment env;
-    EnvironmentPlaces env_where;
-    Position config_where;
-    Position ssh_key_where;
-    Position signing_key_where;
-};
-
 // A path that the policy names.
 struct PolicyPath {
     std::string path;
@@ -133,13 +107,17 @@ enum class ProjectScope { root, project };
 // Whose the files are that the agent makes in a project: its user's, by an id-mapped mount, or the agent's account's, as the kernel has it.
 enum class ProjectOwnership { idmap, none };
 
+// Paths; or, without a value, what git executes.
+using Protection = std::optional<std::vector<PolicyPath>>;
+
 struct ProjectsPolicy {
     ProjectPaths paths = ProjectPaths::host;
     ProjectScope scope = ProjectScope::root;
     ProjectOwnership ownership = ProjectOwnership::idmap;
-    std::optional<std::vector<PolicyPath>> protect; // read-only inside, relative to the repository; unset: what git executes
-    std::vector<PolicyPath> mask;                   // unreadable inside: a pattern of a name, or with '/' of a path
-    bool aftermath = true;                          // `pi` lists at the end what would run code outside later
+    Protection protect;           // read-only inside, relative to the repository; unset: what git executes
+    std::vector<PolicyPath> mask; // unreadable inside: a pattern of a name, or with '/' of a path
+    bool aftermath = true;        // `pi` lists at the end what would run code outside later
+    bool read_only = false;       // a session cannot change it
 };
 
 // Directories in users' homes, relative to the home.
@@ -172,7 +150,104 @@ struct LimitsPolicy {
     std::optional<SaidLimit> runtime;      // of a session, seconds
     std::optional<SaidLimit> sessions;     // of one user at once
     std::optional<SaidLimit> disk;         // of one user's agent, home and temporary files together; bytes
-    WithoutQuota without_quota = WithoutQuota::tell;
+    std::optional<WithoutQuota> without_quota; // unset: tell
+};
+
+// By file name: the JSON text of an object, parsed only where it is merged. Including the parser's header takes seconds of compile time.
+using Documents = std::map<std::string, std::string>;
+
+// Where the policy says a value, and at which key: "users.alice.limits.memory".
+struct SaidAt {
+    Position where;
+    std::string key;
+};
+using SaidPlaces = std::map<std::string, SaidAt>; // by the value's own key: "limits.memory"
+
+// What one level of the policy says: the whole policy, a group, a user or a root. A value that it does not say is for the level around it
+// to say, or has its default. The levels are merged by common/policy/policy_levels.hpp.
+struct Rules {
+    std::optional<NetworkPolicy> network;
+    LimitsPolicy limits;
+    std::optional<ProjectPaths> paths;
+    std::optional<ProjectScope> scope;
+    std::optional<ProjectOwnership> ownership; // of the whole policy alone
+    std::optional<Protection> protect;
+    std::optional<std::vector<PolicyPath>> mask;
+    std::optional<bool> aftermath;
+    std::optional<bool> read_only;
+    Documents documents;
+    std::optional<bool> settings_lock;
+    std::optional<std::vector<PolicyPath>> env_files;
+    std::optional<HomeDirectories> readable; // of toolchains, as written
+    std::optional<HomeDirectories> caches;
+    std::optional<std::vector<PolicyPath>> own_readable; // `readable` of a user
+    std::optional<std::vector<PolicyPath>> view_paths;
+    std::optional<std::vector<PolicyPath>> path;
+    std::optional<std::vector<PolicyPath>> devices;
+    std::optional<ScratchKind> scratch;
+    SaidPlaces places; // of what it says
+
+    // Calls `visit` with each value's own key, and that value of all these rules. Not for documents, which are merged, not replaced.
+    template <typename Visit, typename... Some>
+    static void each(const Visit &visit, Some &...rules)
+    {
+        visit("network", rules.network...);
+        visit("limits.memory", rules.limits.memory...); // at most one of these two is there
+        visit("limits.memory", rules.limits.memory_share...);
+        visit("limits.tasks", rules.limits.tasks...);
+        visit("limits.cpu", rules.limits.cpu...);
+        visit("limits.runtime", rules.limits.runtime...);
+        visit("limits.sessions", rules.limits.sessions...);
+        visit("limits.disk", rules.limits.disk...);
+        visit("limits.disk_without_quota", rules.limits.without_quota...);
+        visit("projects.paths", rules.paths...);
+        visit("projects.scope", rules.scope...);
+        visit("projects.ownership", rules.ownership...);
+        visit("projects.protect", rules.protect...);
+        visit("projects.mask", rules.mask...);
+        visit("projects.aftermath", rules.aftermath...);
+        visit("projects.read_only", rules.read_only...);
+        visit("settings_lock", rules.settings_lock...);
+        visit("env_files", rules.env_files...);
+        visit("toolchains.readable", rules.readable...);
+        visit("toolchains.caches", rules.caches...);
+        visit("readable", rules.own_readable...);
+        visit("view_paths", rules.view_paths...);
+        visit("path", rules.path...);
+        visit("devices", rules.devices...);
+        visit("scratch", rules.scratch...);
+    }
+};
+// Of a user or root; without them it says nothing. A policy may have a hundred thousand of both.
+using RulesPtr = std::shared_ptr<const Rules>;
+
+// "~/projects" or "/srv/app", as written; a child with the user's rights resolves it (common/decide/root_path.hpp).
+struct RootSpec {
+    std::string text;
+    Position where;
+    bool at_own_path = true;    // the unit names it; under `paths: alias` it does not, and the name may have any bytes
+    std::size_t index = 0;      // in the list that the policy gives
+    RulesPtr rules = {};        // for sessions in it
+    std::string state_dir = {}; // of the policy, if it is not the default, which no root holds anyway
+};
+
+// One entry of `users`: an account, or a group if the key begins with '%'.
+struct UserEntry {
+    std::string name; // without the '%'
+    bool is_group = false;
+    Position where;
+    std::vector<RootSpec> roots;
+    std::optional<std::string> config; // config directory: relative to home, or absolute
+    std::optional<std::string> run_as;
+    Position run_as_where;
+    std::optional<std::string> ssh_key;     // for the agent's git: relative to home, or absolute
+    std::optional<std::string> signing_key; // the same, for its commits
+    Environment env;
+    EnvironmentPlaces env_where;
+    Position config_where;
+    Position ssh_key_where;
+    Position signing_key_where;
+    RulesPtr rules; // for their sessions
 };
 
 struct Policy {
@@ -186,9 +261,7 @@ struct Policy {
     std::set<std::string> people;
     ProjectsPolicy projects;
     ConfigClasses config_classes;
-    // Managed, merged over the host's files of the config directory, by file name: the JSON text of an object, parsed only where it is
-    // merged. Including the parser's header takes seconds of compile time.
-    std::map<std::string, std::string> documents;
+    Documents documents;        // managed, merged over the host's files of the config directory
     bool settings_lock = false; // the merged settings.json cannot be changed inside
     bool git_identity = true;   // the agent's git has the user's name, address and settings
     bool box_notes = true;      // the agent gets notes about its sandbox
@@ -201,12 +274,13 @@ struct Policy {
     LimitsPolicy limits;
     Tracing tracing = Tracing::automatic;
     CallsPolicy calls;
-    ToolchainsPolicy toolchains; // as read_toolchains (common/policy/policy_sections.hpp) leaves it; the loader puts the defaults there
+    ToolchainsPolicy toolchains; // as settle_toolchains (common/policy/policy_sections.hpp) makes it of the rules and the defaults
     Environment env;             // managed
     EnvironmentPlaces env_where;
     std::vector<PolicyPath> env_files;                           // managed, absolute; only root can read them
     Position host_env_files_where;                               // its position in the policy
     std::vector<std::string> host_env_files = {".pi/agent/env"}; // the user's own; managed values win: relative to home, or absolute
+    Rules rules; // all that levels can say, as one of them; the members above have its values, and the defaults of what it does not say
 };
 
 // "users.alice" or "users.%devs": how diagnostics and explanations name an entry.

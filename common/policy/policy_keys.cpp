@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <iterator>
+#include <map>
 
 namespace pi_agent {
 
@@ -20,7 +20,7 @@ using Form = ValueForm;
 // something first asks for it, because other static objects may ask before.
 const auto &table()
 {
-    static const PolicyKey keys[] = {
+    static const std::vector<PolicyKey> keys = with_levels(std::vector<PolicyKey>{
         {"version", Form::version, "", "1", "The version of the policy language. Files in `policy.d` may leave it out.", "", "", true},
         {"agent", Form::section, "", "{accounts: per-user}", "The agent's program, and the accounts that agents run as."},
         {"agent.binary", Form::line, "/usr/lib/pi-agent/agent/bin/pi", "/opt/pi/bin/pi",
@@ -60,12 +60,18 @@ const auto &table()
          "", "platforms/docker.md"},
         {"users", Form::names, "", "{alice: {roots: [~/projects]}}",
          "The users who may start the agent, and where: accounts, and groups as `\"%group\"`. A user's own entry beats those of their "
-         "groups. Without one, the entries of all their groups are joined."},
+         "groups. Without one, the entries of all their groups are joined.",
+         "", "concepts/levels.md"},
         {"users.*", Form::section, "", "{roots: [~/projects]}", "One account, or the members of one group."},
-        {"users.*.roots", Form::list, "", "[~/projects, /srv/shared/app]",
+        {"users.*.roots", Form::roots, "", "[~/projects, /srv/shared/app]",
          "Directories in which they may start the agent, with everything below. `~` is their home. A home itself cannot be a root, nor can "
-         "what holds credentials (`~/.ssh`, `~/.config` and others).",
+         "what holds credentials (`~/.ssh`, `~/.config` and others). A mapping with `path` says what else holds in that directory.",
          "", "concepts/projects.md", true, 1},
+        {"users.*.roots.*", Form::section, "", "{path: ~/projects, network: none}",
+         "One of these directories, with what holds for sessions in it.", "", "concepts/levels.md"},
+        {"users.*.roots.*.path", Form::line, "", "~/projects", "The directory itself.", "", "", true},
+        {"users.*.readable", Form::list, "[]", "[~/datasets]",
+         "Directories of their homes that their sessions see, read-only, besides the project.", "", "concepts/levels.md"},
         {"users.*.config", Form::line, ".pi/agent", ".config/pi",
          "Their directory with the agent's configuration, absolute or relative to their home.", "", "concepts/config-sync.md"},
         {"users.*.run_as", Form::name, "", "pi-agent-team", "The account that their agents run as, instead of the one that `agent` names."},
@@ -96,6 +102,7 @@ const auto &table()
          "What a session cannot read: patterns of names anywhere in the project, or of paths where they have a `/`."},
         {"projects.aftermath", Form::boolean, "true", "false",
          "Whether `pi` lists at the end what the session left that runs code outside the sandbox."},
+        {"projects.read_only", Form::boolean, "false", "true", "Whether a session can only read the project, and change nothing in it."},
         {"config", Form::section, "", "{classes: {sessions: never}}", "What of the user's config directory the agent gets.", "",
          "concepts/config-sync.md"},
         {"config.classes", Form::names, "", "{extensions/experimental: never}",
@@ -179,7 +186,7 @@ const auto &table()
         {"hardening.address_families", Form::list, "[unix, inet, inet6, netlink]", "[unix, inet]",
          "Kinds of sockets that sessions may make. Without `netlink`, programs cannot ask for interfaces and routes.", "",
          "reference/session-calls.md", false, 1},
-    };
+    });
     return keys;
 }
 
@@ -187,6 +194,18 @@ std::string_view parent_of_key(std::string_view path) noexcept
 {
     const auto dot = path.rfind('.');
     return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+}
+
+// By their parent: each entry of a policy is looked up, and a policy may have a hundred thousand.
+const auto &keys_by_parent()
+{
+    static const auto sorted = [] {
+        std::map<std::string_view, std::vector<const PolicyKey *>> keys;
+        for (const auto &key : table())
+            keys[parent_of_key(key.path)].push_back(&key);
+        return keys;
+    }();
+    return sorted;
 }
 
 std::string words(std::string_view list)
@@ -206,18 +225,25 @@ std::span<const PolicyKey> policy_keys() noexcept
 
 std::vector<const PolicyKey *> policy_keys_below(std::string_view path)
 {
-    std::vector<const PolicyKey *> keys;
-    for (const auto &key : table())
-        if (parent_of_key(key.path) == path) keys.push_back(&key);
-    return keys;
+    const auto found = keys_by_parent().find(path);
+    return found == keys_by_parent().end() ? std::vector<const PolicyKey *>() : found->second;
 }
 
 const PolicyKey *find_policy_key(std::string_view path, std::string_view name)
 {
-    const auto *const found = std::find_if(std::begin(table()), std::end(table()), [&](const PolicyKey &key) {
-        return parent_of_key(key.path) == path && (last_part(key) == name || last_part(key) == "*");
-    });
-    return found == std::end(table()) ? nullptr : found;
+    const auto below = keys_by_parent().find(path);
+    if (below == keys_by_parent().end()) return nullptr;
+    const auto found = std::find_if(below->second.begin(), below->second.end(),
+                                    [&](const PolicyKey *key) { return last_part(*key) == name || last_part(*key) == "*"; });
+    return found == below->second.end() ? nullptr : *found;
+}
+
+std::vector<const PolicyKey *> policy_keys_repeating(const PolicyKey &key)
+{
+    std::vector<const PolicyKey *> keys;
+    for (const auto &other : table())
+        if (other.repeats == key.path) keys.push_back(&other);
+    return keys;
 }
 
 std::string_view last_part(const PolicyKey &key) noexcept
@@ -228,9 +254,18 @@ std::string_view last_part(const PolicyKey &key) noexcept
 std::string display_path(const PolicyKey &key)
 {
     std::string text(key.path);
+    if (const auto root = text.find(".roots.*"); root != std::string::npos) text.replace(root, 8, ".roots[N]");
     for (auto star = text.find('*'); star != std::string::npos; star = text.find('*'))
         text.replace(star, 1, "NAME");
     return text;
+}
+
+std::string levels_text(const PolicyKey &key)
+{
+    std::vector<std::string> others;
+    for (const auto *other : policy_keys_repeating(key))
+        others.push_back(fmt::format("`{}`", display_path(*other)));
+    return others.empty() ? "" : fmt::format("Also {}.", fmt::join(others, " and "));
 }
 
 std::string form_text(const PolicyKey &key)
@@ -255,6 +290,8 @@ std::string form_text(const PolicyKey &key)
         return words(key.choices);
     case ValueForm::list:
         return "a list";
+    case ValueForm::roots:
+        return "a list, also of mappings";
     case ValueForm::choice_or_list:
         return words(key.choices) + ", or a list";
     case ValueForm::amount:

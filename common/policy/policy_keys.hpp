@@ -25,6 +25,7 @@ enum class ValueForm {
     name,           // of an account, a group or a program (is_plain_name)
     choice,         // one of `choices`
     list,           // of lines
+    roots,          // a list of lines, or of mappings of the keys below its entry `PATH.*` in the table
     choice_or_list, // one of `choices`, or a list of lines
     amount,         // digits and one of `choices`, the units
     count,          // a whole number
@@ -38,12 +39,13 @@ struct PolicyKey {
     std::string_view example;
     std::string_view meaning; // sentences, for people
     std::string_view choices = {};
-    std::string_view page = {};   // below docs/, with more about it
-    bool required = false;        // in its mapping
-    std::size_t fewest_items = 0; // of a list
+    std::string_view page = {};    // below docs/, with more about it
+    bool required = false;         // in its mapping
+    std::size_t fewest_items = 0;  // of a list
+    std::string_view repeats = {}; // the key of the whole policy that it is at the level of a user or root: "limits.memory"
 };
 
-// Every key, each after its parent, in the order of the reference page.
+// Every key, each after its parent, in the order of the reference page; then those that repeat one of the whole policy at another level.
 std::span<const PolicyKey> policy_keys() noexcept;
 
 // Those directly below `path`, in order; "" is the top.
@@ -52,13 +54,24 @@ std::vector<const PolicyKey *> policy_keys_below(std::string_view path);
 // The entry of the key `name` below `path`, or of a free name there; nullptr if there is neither.
 const PolicyKey *find_policy_key(std::string_view path, std::string_view name);
 
+// The keys that repeat this one, or none.
+std::vector<const PolicyKey *> policy_keys_repeating(const PolicyKey &key);
+
 // The last part of the path: "binary" of "agent.binary".
 std::string_view last_part(const PolicyKey &key) noexcept;
 
-// "users.NAME.roots": for people.
+// "users.NAME.roots", "users.NAME.roots[N].mask": for people.
 std::string display_path(const PolicyKey &key);
 
+// --- Which keys stand at which level.
+
+// The table of keys of the whole policy, of users and of their roots, and what users and roots repeat of the first.
+std::vector<PolicyKey> with_levels(std::span<const PolicyKey> keys);
+
 // --- The values that a key accepts, in words, for docs/reference/policy.md and the manual.
+
+// "Also `users.NAME.network`." for keys that users or roots have, too; or nothing.
+std::string levels_text(const PolicyKey &key);
 
 // "a whole number with `K`, `M`": the form of its value in Markdown, literal words in backquotes.
 std::string form_text(const PolicyKey &key);

@@ -21,7 +21,6 @@ std::optional<NetworkPolicy> read_mode(const PolicyValue &value)
     const auto choice = read_choice(value);
     if (!choice) return std::nullopt;
     const auto mode = static_cast<NetworkMode>(*choice); // the table has them in this order
-    if (mode == NetworkMode::full) return NetworkPolicy{};
     return NetworkPolicy{mode, mode == NetworkMode::loopback ? loopback_ranges() : std::vector<IpRange>(), value.where};
 }
 
@@ -131,9 +130,10 @@ std::optional<NetworkPolicy> read_network(const PolicyValue &value)
     return network;
 }
 
-void read_limits(const PolicyValue &section, Policy &policy)
+void read_limits(const PolicyValue &section, Rules &rules)
 {
-    auto &limits = policy.limits;
+    auto &limits = rules.limits;
+    const auto noting = [&rules](const char *key, Reader read) { return with_place(rules, key, std::move(read)); };
     const auto read_memory = [&](const PolicyValue &value) {
         const bool share = value.is(YamlNode::Kind::scalar) && value.node.text.ends_with('%');
         (share ? limits.memory_share : limits.memory) = read_amount(value, share ? share_measure : memory_measure);
@@ -141,13 +141,14 @@ void read_limits(const PolicyValue &section, Policy &policy)
     const auto into_limit = [](std::optional<SaidLimit> &limit, const Measure &measure) {
         return [&limit, &measure](const PolicyValue &value) { limit = read_amount(value, measure); };
     };
-    read_section(section, {{"memory", read_memory},
-                           {"tasks", into_limit(limits.tasks, tasks_measure)},
-                           {"cpu", into_limit(limits.cpu, cpu_measure)},
-                           {"runtime", into_limit(limits.runtime, runtime_measure)},
-                           {"sessions", into_limit(limits.sessions, sessions_measure)},
-                           {"disk", into_limit(limits.disk, disk_measure)},
-                           {"disk_without_quota", into_choice(limits.without_quota, WithoutQuota::tell)}});
+    read_section(section, {{"memory", noting("limits.memory", read_memory)},
+                           {"tasks", noting("limits.tasks", into_limit(limits.tasks, tasks_measure))},
+                           {"cpu", noting("limits.cpu", into_limit(limits.cpu, cpu_measure))},
+                           {"runtime", noting("limits.runtime", into_limit(limits.runtime, runtime_measure))},
+                           {"sessions", noting("limits.sessions", into_limit(limits.sessions, sessions_measure))},
+                           {"disk", noting("limits.disk", into_limit(limits.disk, disk_measure))},
+                           {"disk_without_quota",
+                            noting("limits.disk_without_quota", into_choice(limits.without_quota, WithoutQuota::tell))}});
 }
 
 const std::optional<SaidLimit> &said_memory(const LimitsPolicy &limits) noexcept

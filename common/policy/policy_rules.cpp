@@ -2,6 +2,7 @@
 #include "common/policy/policy_sections.hpp"
 
 #include "common/host/account.hpp"
+#include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_paths.hpp"
 
 #include <algorithm>
@@ -43,13 +44,18 @@ void check_apart_from_state(const Policy &policy, Problems &problems)
         if (const auto problem = problem_beside_state(path.path, state_dir))
             problems.add(path.where, key, quote(path.path) + " " + problem->text, problem->remedy);
     };
-    for (const auto &entry : policy.users)
+    const auto check_level = [&](const Rules &rules, const std::string &whose) {
+        for (const auto &path : rules.view_paths.value_or(std::vector<PolicyPath>()))
+            check(path, whose + "view_paths");
+        for (const auto &path : rules.path.value_or(std::vector<PolicyPath>()))
+            check(path, whose + "path");
+    };
+    for (const auto &entry : policy.users) {
         for (const auto &root : entry.roots)
             check({root.text, root.where}, root_key(entry, root));
-    for (const auto &path : policy.view_paths)
-        check(path, "view_paths");
-    for (const auto &path : policy.path)
-        check(path, "path");
+        if (entry.rules) check_level(*entry.rules, entry_key(entry) + ".");
+    }
+    check_level(policy.rules, "");
     if (const auto directory = parent_of(policy.agent.binary); is_within(state_dir, directory) || is_within(directory, state_dir))
         check({directory, policy.agent.binary_where}, "agent.binary");
 }
@@ -83,23 +89,52 @@ void refuse_calls_without_filter(const Policy &policy, Problems &problems)
                          "remove the key, or use another method");
 }
 
-// Reports each key that the method cannot honour: nothing is ever dropped in silence.
-void refuse_what_method_cannot(const Policy &policy, Problems &problems)
+// What one level says, and the method cannot honour: nothing is ever dropped in silence.
+void refuse_what_method_cannot(const SandboxPolicy &sandbox, const Rules &rules, Problems &problems)
 {
-    check_image(policy, problems);
-    if (policy.sandbox.method != SandboxMethod::systemd && !policy.devices.empty() && !problems.has("sandbox.method"))
-        problems.add(policy.devices.front().where, "devices",
-                     std::string("sandbox.method ") + to_string(policy.sandbox.method) + " (" + to_string(policy.sandbox.where) +
+    const auto key_of = [&](const char *key) {
+        const auto place = rules.places.find(key);
+        return place == rules.places.end() ? std::string(key) : place->second.key;
+    };
+    if (sandbox.method != SandboxMethod::systemd && rules.devices && !rules.devices->empty() && !problems.has("sandbox.method"))
+        problems.add(rules.devices->front().where, key_of("devices"),
+                     std::string("sandbox.method ") + to_string(sandbox.method) + " (" + to_string(sandbox.where) +
                          ") cannot choose the devices of a session",
                      "remove the key, or use the method systemd");
-    refuse_calls_without_filter(policy, problems);
-    if (policy.sandbox.method != SandboxMethod::bwrap) return;
-    const auto mode = policy.network.mode;
+    if (sandbox.method != SandboxMethod::bwrap || !rules.network) return;
+    const auto mode = rules.network->mode;
     if (mode == NetworkMode::loopback || mode == NetworkMode::listed)
-        problems.add(policy.network.where, "network",
-                     "sandbox.method bwrap (" + to_string(policy.sandbox.where) +
+        problems.add(rules.network->where, key_of("network"),
+                     "sandbox.method bwrap (" + to_string(sandbox.where) +
                          ") cannot filter addresses: it has the host's network, or one of the session's own with nothing in it",
                      "use 'full' or 'none', or the method systemd");
+}
+
+// Two roots of one entry for one directory, of which one has rules: a start could not say which hold.
+void check_roots_differ(const UserEntry &entry, Problems &problems)
+{
+    std::map<std::string, const RootSpec *> known;
+    for (const auto &root : entry.roots) {
+        const auto [other, is_new] = known.emplace(root.text, &root);
+        if (!is_new && (root.rules || other->second->rules))
+            problems.add(root.where, root_key(entry, root),
+                         quote(root.text) + " is named twice, first at " + to_string(other->second->where) + ", with different rules",
+                         "keep one of them");
+    }
+}
+
+// What the levels of one entry say together.
+void check_levels(const Policy &policy, const UserEntry &entry, Problems &problems)
+{
+    check_roots_differ(entry, problems);
+    for (const auto &root : entry.roots)
+        if (root.rules) refuse_what_method_cannot(policy.sandbox, *root.rules, problems);
+    if (!entry.rules) return;
+    refuse_what_method_cannot(policy.sandbox, *entry.rules, problems);
+    if (!entry.rules->readable && !entry.rules->caches && !entry.rules->own_readable) return;
+    Rules together = policy.rules;
+    lay_over(together, *entry.rules);
+    settle_toolchains(together, problems);
 }
 
 class AccountRules {
@@ -189,7 +224,11 @@ private:
 
 void check_policy_rules(const Policy &policy, const UserFiles &files, Problems &problems)
 {
-    refuse_what_method_cannot(policy, problems);
+    check_image(policy, problems);
+    refuse_calls_without_filter(policy, problems);
+    refuse_what_method_cannot(policy.sandbox, policy.rules, problems);
+    for (const auto &entry : policy.users)
+        check_levels(policy, entry, problems);
     check_roots_fit_unit(policy, problems);
     check_apart_from_state(policy, problems);
     if (policy.users.empty() && !files.has_unread && policy.wrapper.enable && !problems.has("users")) {

@@ -3,6 +3,7 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/policy/policy_env.hpp"
+#include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/policy/session_calls.hpp"
 
@@ -113,9 +114,9 @@ void read_classes(const PolicyValue &section, Policy &policy)
 }
 
 // What of a root other keys say.
-void settle_root(RootSpec &root, const Policy &policy)
+void settle_root(RootSpec &root, const UserEntry &entry, const Policy &policy)
 {
-    root.at_own_path = policy.projects.paths == ProjectPaths::host;
+    root.at_own_path = rules_of(entry.rules).paths.value_or(policy.projects.paths) == ProjectPaths::host;
     if (policy.agent.state_dir != default_state_dir) root.state_dir = policy.agent.state_dir;
 }
 
@@ -127,44 +128,28 @@ Policy read_policy(const YamlNode &root, Problems &problems)
     policy.wrapper.command_name = build::command_name;
     policy.agent.where = policy.agent.binary_where = policy.agent.user_where = policy.agent.state_dir_where = {root.where.file};
     policy.wrapper.where = policy.wrapper.command_name_where = policy.sandbox.where = policy.users_where = {root.where.file};
-    policy.toolchains = default_toolchains();
     const auto section = [&](auto read) -> Reader { return [&policy, read](const PolicyValue &value) { read(value, policy); }; };
-    const auto document = [&](const char *name) -> Reader {
-        return [&policy, name](const PolicyValue &value) {
-            if (read_entries(value)) policy.documents[name] = read_json_text(value);
-        };
-    };
     const Reader read_config = [&](const PolicyValue &value) { read_section(value, {{"classes", section(read_classes)}}); };
-    read_section({root, problems, "", root.where},
-                 {{"version", [](const PolicyValue & /*checked before*/) {}},
-                  {"agent", section(read_agent)},
-                  {"wrapper", section(read_wrapper)},
-                  {"sandbox", section(read_sandbox)},
-                  {"users", section(read_users)},
-                  {"projects", section(read_projects)},
-                  {"config", read_config},
-                  {"settings", document("settings.json")},
-                  {"models", document("models.json")},
-                  {"keybindings", document("keybindings.json")},
-                  {"mcp", document("mcp.json")},
-                  {"settings_lock", into(policy.settings_lock, read_bool)},
-                  {"git_identity", into(policy.git_identity, read_bool)},
-                  {"box_notes", into(policy.box_notes, read_bool)},
-                  {"env", [&](const PolicyValue &value) { read_env(value, policy.env, policy.env_where); }},
-                  {"network", into(policy.network, read_network)},
-                  {"env_files", into_paths(policy.env_files, problem_of_managed_file)},
-                  {"host_env_files", section(read_host_env_files)},
-                  {"toolchains", section(read_toolchains)},
-                  {"view", into_choice(policy.view, View::minimal)},
-                  {"view_paths", into_paths(policy.view_paths, problem_of_view_path)},
-                  {"path", into_paths(policy.path, problem_of_program_directory)},
-                  {"devices", into_paths(policy.devices, problem_of_device)},
-                  {"scratch", into_choice(policy.scratch, ScratchKind::disk)},
-                  {"limits", section(read_limits)},
-                  {"hardening", section(read_hardening)}});
+    Rules said;
+    std::vector<KeyRule> readers = level_readers(said, Level::policy);
+    for (KeyRule reader : std::vector<KeyRule>{{"version", [](const PolicyValue & /*checked before*/) {}},
+                                               {"agent", section(read_agent)},
+                                               {"wrapper", section(read_wrapper)},
+                                               {"sandbox", section(read_sandbox)},
+                                               {"users", section(read_users)},
+                                               {"config", read_config},
+                                               {"git_identity", into(policy.git_identity, read_bool)},
+                                               {"box_notes", into(policy.box_notes, read_bool)},
+                                               {"env", [&](const PolicyValue &value) { read_env(value, policy.env, policy.env_where); }},
+                                               {"host_env_files", section(read_host_env_files)},
+                                               {"view", into_choice(policy.view, View::minimal)},
+                                               {"hardening", section(read_hardening)}})
+        readers.push_back(std::move(reader));
+    read_section({root, problems, "", root.where}, readers);
+    lay_over(policy, said, problems);
     for (auto &entry : policy.users)
         for (auto &project_root : entry.roots)
-            settle_root(project_root, policy);
+            settle_root(project_root, entry, policy);
     return policy;
 }
 

@@ -25,7 +25,14 @@ void read_version(const YamlNode &root, bool required, Problems &problems);
 // Appends to policy.users; reports what it cannot use.
 void read_users(const PolicyValue &section, Policy &policy);
 
-// --- Reads the section `limits` of a policy.
+// --- Reads what each level of a policy can say: one reader of each key, whoever's it is.
+
+enum class Level { policy, user, root };
+
+// The rules for the keys of a level that common/policy/policy_key_levels.cpp lists. Each also notes where its value stands.
+std::vector<KeyRule> level_readers(Rules &rules, Level level);
+
+// --- Reads the section `limits` of a level.
 
 // With less, an agent cannot work (docs/concepts/limits.md says what was measured).
 constexpr std::uint64_t least_memory = std::uint64_t{128} << 20U;
@@ -35,7 +42,7 @@ constexpr std::uint64_t least_runtime = 10; // seconds
 constexpr std::uint64_t least_disk = std::uint64_t{64} << 20U;
 constexpr std::uint64_t most_sessions_of_user = 64; // each costs root processes, mounts and a connection to the system bus
 
-void read_limits(const PolicyValue &section, Policy &policy);
+void read_limits(const PolicyValue &section, Rules &rules);
 
 // The one that is set, bytes or share.
 const std::optional<SaidLimit> &said_memory(const LimitsPolicy &limits) noexcept;
@@ -45,16 +52,14 @@ const std::optional<SaidLimit> &said_memory(const LimitsPolicy &limits) noexcept
 // `network: full`, `loopback`, `none`, or a list of ranges.
 std::optional<NetworkPolicy> read_network(const PolicyValue &value);
 
-// --- Reads the section `toolchains` of a policy.
+// --- Reads the section `toolchains` of a level, and `readable` of a user.
 
-// The defaults without the section.
-ToolchainsPolicy default_toolchains();
+void read_toolchains(const PolicyValue &section, Rules &rules);
+void read_readable(const PolicyValue &value, Rules &rules);
 
-void read_toolchains(const PolicyValue &section, Policy &policy);
-
-// --- Reads the section `projects` of a policy.
-
-void read_projects(const PolicyValue &section, Policy &policy);
+// What of homes these rules show. A path that they name replaces the defaults that it overlaps, because the default lists grow. Reports two
+// that are listed for one place.
+ToolchainsPolicy settle_toolchains(const Rules &rules, Problems &problems);
 
 // --- Rules that hold between the values of a policy.
 

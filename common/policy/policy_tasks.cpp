@@ -14,6 +14,9 @@ constexpr PolicyTask task_table[] = {
      "    roots: [~/projects, /srv/shared/app]\n"
      "  \"%devs\":\n"
      "    roots: [/srv/devs]\n"
+     "    network: [10.20.0.0/16]                  # for the sessions of this group\n"
+     "  bob:\n"
+     "    roots: [~/projects, {path: ~/untrusted, network: none}]\n"
      "agent: {accounts: per-user}\n"},
     {"The agent and its accounts", "agent users.*.run_as",
      "agent:\n"
@@ -29,7 +32,7 @@ constexpr PolicyTask task_table[] = {
      "projects:\n"
      "  scope: project            # the repository alone, not the whole root\n"
      "  mask: ['.env*', deploy/keys]\n"},
-    {"What a session sees of the host and of homes", "view view_paths path devices toolchains",
+    {"What a session sees of the host and of homes", "view view_paths path devices toolchains users.*.readable",
      "view_paths: [/srv/toolchains]\n"
      "path: [/srv/toolchains/bin]\n"
      "toolchains: {caches: []}    # no caches from homes\n"},
@@ -87,7 +90,7 @@ std::vector<const PolicyKey *> policy_keys_of(const PolicyTask &task)
 {
     std::vector<const PolicyKey *> keys;
     for (const auto &key : policy_keys())
-        if (task_of(key.path) == &task) keys.push_back(&key);
+        if (key.repeats.empty() && task_of(key.path) == &task) keys.push_back(&key);
     return keys;
 }
 

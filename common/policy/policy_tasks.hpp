@@ -17,7 +17,8 @@ struct PolicyTask {
 
 std::span<const PolicyTask> policy_tasks() noexcept;
 
-// The keys of a task, in the order of the table. Every key has one task.
+// The keys of a task, in the order of the table. Every key has one task, except those that repeat one for a user or root: they are told
+// with it (policy_keys_repeating).
 std::vector<const PolicyKey *> policy_keys_of(const PolicyTask &task);
 
 } // namespace pi_agent

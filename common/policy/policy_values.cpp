@@ -69,12 +69,14 @@ void require_same(const std::vector<const PolicyKey *> &known, const std::vector
 // "; did you mean 'sandbox.method'?" for a key that belongs elsewhere in the policy. Some keys cannot be set for one user.
 std::string did_you_mean_elsewhere(std::string_view name, bool of_one_user)
 {
+    const PolicyKey *of_all = nullptr;
     for (const auto &key : policy_keys()) {
-        if (last_part(key) != name || name == "*") continue;
-        if (!of_one_user) return "; did you mean " + quote(display_path(key)) + "?";
-        return ": " + quote(display_path(key)) + " holds for the whole policy, and cannot be set for one user or group";
+        if (last_part(key) != name || name == "*" || key.path.starts_with("users.*.roots.")) continue;
+        if (!of_one_user || key.path.starts_with("users.")) return "; did you mean " + quote(display_path(key)) + "?";
+        if (of_all == nullptr) of_all = &key;
     }
-    return "";
+    if (of_all == nullptr) return "";
+    return ": " + quote(display_path(*of_all)) + " holds for the whole policy, and cannot be set for one user or group";
 }
 
 void report_unknown(const YamlEntry &entry, const PolicyValue &value, const std::vector<const PolicyKey *> &known)

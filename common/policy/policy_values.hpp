@@ -87,6 +87,13 @@ Reader into_choice(Enumeration &target, Enumeration first)
         if (const auto choice = read_choice(value)) target = static_cast<Enumeration>(static_cast<std::size_t>(first) + *choice);
     };
 }
+template <typename Enumeration>
+Reader into_choice(std::optional<Enumeration> &target, Enumeration first)
+{
+    return [&target, first](const PolicyValue &value) {
+        if (const auto choice = read_choice(value)) target = static_cast<Enumeration>(static_cast<std::size_t>(first) + *choice);
+    };
+}
 // Keeps the position, whatever the value is.
 inline Reader with_place(Position &where, Reader read)
 {
@@ -95,7 +102,16 @@ inline Reader with_place(Position &where, Reader read)
         read(value);
     };
 }
-inline Reader into_paths(std::vector<PolicyPath> &target, const PathRule &problem_of)
+// The same among the places of a level, under the value's own key.
+inline Reader with_place(Rules &rules, const char *key, Reader read)
+{
+    return [&rules, key, read = std::move(read)](const PolicyValue &value) {
+        rules.places[key] = {value.where, value.key};
+        read(value);
+    };
+}
+template <typename Paths> // a list, which may be optional
+Reader into_paths(Paths &target, const PathRule &problem_of)
 {
     return [&target, problem_of](const PolicyValue &value) { target = read_paths(value, problem_of); };
 }

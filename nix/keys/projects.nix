@@ -57,6 +57,14 @@
     description = "Whether `pi` lists at the end what the session left that runs code outside the sandbox.";
   }
   {
+    option = "projects.readOnly";
+    key = "projects.read_only";
+    type = "bool";
+    default = false;
+    example = true;
+    description = "Whether a session can only read the project, and change nothing in it.";
+  }
+  {
     option = "toolchains.readable";
     key = "toolchains.readable";
     type = { oneOf = [ "default" "best_effort" ]; orList = true; };

@@ -3,13 +3,22 @@
   {
     option = "projectRoots";
     key = "roots";
-    type = "list";
+    type = "roots";
     default = [ ];
     example = [ "~/projects" "/srv/shared/app" ];
     description = ''
       Directories in which they may start the agent, with everything below. At least one is required. `~` is their home. A home itself
-      cannot be a root, nor can what holds credentials (`~/.ssh`, `~/.config` and others).
+      cannot be a root, nor can what holds credentials (`~/.ssh`, `~/.config` and others). A set with `path` says what else holds there:
+      `network`, `scope`, `protect`, `mask` and `read_only`, as in the policy (docs/concepts/levels.md).
     '';
+  }
+  {
+    option = "readable";
+    key = "readable";
+    type = "list";
+    default = [ ];
+    example = [ "~/datasets" ];
+    description = "Directories of their homes that their sessions see, read-only, besides the project.";
   }
   {
     option = "configPath";

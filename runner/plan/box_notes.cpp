@@ -70,12 +70,14 @@ std::string box_notes(const BoxFacts &facts)
     std::vector<std::string> others = facts.read_only;
     const auto is_git = [](const std::string &path) { return path.find(".git/") != std::string::npos; };
     const bool has_git = std::erase_if(others, is_git) > 0;
-    add("You are the account `" + facts.account + "`. " +
-        (facts.owned_by_user
-             ? "Files that you make in the project belong to the user."
-             : "Files that you make in the project belong to this account, and the user can change them only as far as their "
-               "modes allow. The user's files are open to you as far as theirs allow."));
-    add("You can write to the project `" + escape_for_display(facts.project) + "`, to your home `" + facts.home +
+    const std::string project = "the project `" + escape_for_display(facts.project) + "`";
+    const char *const owner = facts.owned_by_user ? " Files that you make in the project belong to the user."
+                                                  : " Files that you make in the project belong to this account, and the user can change "
+                                                    "them only as far as their modes allow.";
+    const char *const access = facts.owned_by_user ? "" : " The user's files are open to you as far as theirs allow.";
+    add("You are the account `" + facts.account + "`." + (facts.project_read_only ? "" : owner) + access);
+    add("You can read " + project + " and change nothing in it: write results to your home, or say them.", facts.project_read_only);
+    add("You can write to " + (facts.project_read_only ? "" : project + ", to ") + "your home `" + facts.home +
         "` (kept) and to /tmp and /var/tmp (yours alone, " +
         (facts.scratch == ScratchKind::tmpfs ? std::string("in memory, at most ") + scratch_memory_share + " of the host's, " : "") +
         "gone when the session ends).");

@@ -28,6 +28,7 @@ struct BoxFacts {
     bool owned_by_user = true;                  // what it makes in the project (projects.ownership)
     std::vector<std::string> denied_calls = {}; // system calls that the policy refuses
     bool sets_personality = false;              // the policy allows personality(2)
+    bool project_read_only = false;             // it cannot change the project (projects.read_only)
 };
 
 // What no policy changes, for `pi-agentctl explain`, which says how a session differs: words of the lines in the notes.

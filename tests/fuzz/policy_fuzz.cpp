@@ -5,6 +5,7 @@
 #include "common/host/account.hpp"
 #include "common/policy/policy_env.hpp"
 #include "common/policy/policy_keys.hpp"
+#include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/policy/policy_sections.hpp"
@@ -76,19 +77,11 @@ void require_sudoers(const Policy &policy, SudoKind kind)
     require(rules <= policy.users.size(), "more sudo rules than users"); // none for who is not in the database
 }
 
-void require_valid(const Policy &policy)
+// What a session gets, of whichever level.
+void require_session(const Policy &policy)
 {
-    std::for_each(policy.users.begin(), policy.users.end(), require_user);
-    require(!policy.users.empty() || !policy.wrapper.enable, "nobody is authorised");
-    require(is_plain_name(policy.agent.user) && is_plain_name(policy.agent.group), "an agent's account whose name is not plain");
-    require(!problem_of_binary(policy.agent.binary) && is_property_safe(policy.agent.binary), "an agent's program that fits in no unit");
-    require(!problem_of_state_dir(policy.agent.state_dir), "a place of the state that no unit can name");
-    require(is_plain_name(policy.wrapper.command_name), "a command whose name is not plain");
-    require_environment(policy.env);
     for (const auto &file : policy.env_files)
         require(!problem_of_managed_file(file.path), "a file of variables that is none");
-    for (const auto &file : policy.host_env_files)
-        require(!problem_of_host_file(file), "a file of variables that is none");
     for (const auto &path : policy.view_paths)
         require(!problem_of_view_path(path.path), "a path that no session may show");
     for (const auto &device : policy.devices)
@@ -97,8 +90,6 @@ void require_valid(const Policy &policy)
         require(!problem_of_project_path(path.path), "a masked path that is none");
     for (const auto &path : policy.projects.protect.value_or(std::vector<PolicyPath>()))
         require(!problem_of_project_path(path.path), "a protected path that is none");
-    for (const auto &[path, file_class] : policy.config_classes.rules())
-        require(!problem_of_config_path(path), "a class for no path of the config directory");
     for (const auto &[name, text] : policy.documents)
         require(parse_json_object(text, name).is_object(), "a document that is no object");
     for (const auto &range : policy.network.allowed) {
@@ -113,6 +104,46 @@ void require_valid(const Policy &policy)
     require(!limits.sessions || (limits.sessions->amount > 0 && limits.sessions->amount <= most_sessions_of_user),
             "an odd number of sessions");
     require(!limits.disk || limits.disk->amount >= least_disk, "less disk space than an agent needs");
+}
+
+void require_level(const Policy &around, const Rules &rules)
+{
+    Policy inside = around;
+    Problems problems;
+    lay_over(inside, rules, problems);
+    require(problems.empty(), "levels were taken that cannot be laid over each other");
+    require_session(inside);
+}
+
+// Of few entries: a policy is copied for each.
+void require_levels(const Policy &policy)
+{
+    Policy around = policy;
+    around.users.clear();
+    int left = 8;
+    for (const auto &entry : policy.users) {
+        if (entry.rules && left-- > 0) require_level(around, *entry.rules);
+        for (const auto &root : entry.roots)
+            if (root.rules && left-- > 0) require_level(around, *root.rules);
+        if (left <= 0) return;
+    }
+}
+
+void require_valid(const Policy &policy)
+{
+    std::for_each(policy.users.begin(), policy.users.end(), require_user);
+    require(!policy.users.empty() || !policy.wrapper.enable, "nobody is authorised");
+    require(is_plain_name(policy.agent.user) && is_plain_name(policy.agent.group), "an agent's account whose name is not plain");
+    require(!problem_of_binary(policy.agent.binary) && is_property_safe(policy.agent.binary), "an agent's program that fits in no unit");
+    require(!problem_of_state_dir(policy.agent.state_dir), "a place of the state that no unit can name");
+    require(is_plain_name(policy.wrapper.command_name), "a command whose name is not plain");
+    require_environment(policy.env);
+    for (const auto &file : policy.host_env_files)
+        require(!problem_of_host_file(file), "a file of variables that is none");
+    for (const auto &[path, file_class] : policy.config_classes.rules())
+        require(!problem_of_config_path(path), "a class for no path of the config directory");
+    require_session(policy);
+    require_levels(policy);
     for (const SudoKind kind : {SudoKind::original, SudoKind::rs})
         require_sudoers(policy, kind);
     require_harmless(to_string(find_exposed_secrets(policy).empty() ? Diagnostic{} : find_exposed_secrets(policy).front()));

@@ -59,6 +59,14 @@ in
     };
   };
   limited = with' { hostUsers = alice; limits = { memory = "8G"; tasks = 2000; cpu = "400%"; runtime = "12h"; sessions = 2; disk = "10G"; diskWithoutQuota = "measure"; }; };
+  levels = with' {
+    accounts = "per-user";
+    hostUsers = {
+      alice = { projectRoots = [ "~/projects" { path = "~/untrusted"; network = "none"; read_only = true; } ]; readable = [ "~/datasets" ]; };
+      bob = { projectRoots = [ "~/work" ]; network = [ "10.0.0.0/8" ]; limits.memory = "64G"; settings = { theme = "dark"; }; projects.readOnly = true; };
+    };
+    network = "loopback";
+  };
   toolchains = with' { hostUsers = alice; toolchains = { readable = [ "default" "~/.sdkman" ]; caches = "best_effort"; }; };
   bubblewrap = with' { hostUsers = alice; sandbox.method = "bwrap"; gitIdentity = false; boxNotes = false; };
   named = with' { hostUsers = alice; binaryName = "coding-agent"; };

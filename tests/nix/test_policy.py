@@ -40,6 +40,8 @@ def type_in(schema):
     """What keys.nix says of a key whose schema this is."""
     if "enum" in schema:
         return {"oneOf": schema["enum"]}
+    if "anyOf" in schema.get("items", {}):
+        return "roots"
     if "anyOf" in schema:
         return {"oneOf": schema["anyOf"][0]["enum"], "orList": True}
     values = schema.get("additionalProperties")
@@ -62,13 +64,16 @@ def test_every_key_of_the_policy_is_an_option_and_no_option_is_anything_else(sch
 def test_types_and_defaults_of_the_options_are_those_of_the_keys(schema, keys):
     known = dict(leaves(schema))
     for key, entry in table(keys).items():
-        empties = {"list": [], "variables": {}, "document": {}}
+        empties = {"list": [], "roots": [], "variables": {}, "document": {}}
         nothing = empties.get(entry["type"]) if isinstance(entry["type"], str) else {} if "valuesOf" in entry["type"] else None
         assert entry["type"] == type_in(known[key]), key
         if key == "users.*.config":  # said once for all of them, by wrapper.hostConfigPath
             options = (SOURCE / "nix/options.nix").read_text()
             assert f'default = "{known[key]["default"]}";' in options.split("hostConfigPath = mkOption", 1)[1].split("};", 1)[0]
             continue
+        of_all = key.removeprefix("users.*.")
+        if of_all != key and of_all in known and of_all != "env":  # what a user does not say is said for everybody
+            nothing = None
         assert entry["default"] == known[key].get("default", nothing), key
 
 

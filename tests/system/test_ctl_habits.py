@@ -92,7 +92,7 @@ def test_tables_fit_a_terminal_and_are_whole_elsewhere(applied):
 
 
 def test_a_key_of_the_whole_policy_is_not_suggested_for_a_user(applied):
-    policy = STANDARD_POLICY.replace("    roots: [~/work]\n", "    roots: [~/work]\n    network: none\n")
+    policy = STANDARD_POLICY.replace("    roots: [~/work]\n", "    roots: [~/work]\n    view: host\n")
     with written_policy(applied, policy):
         shown = said(applied, "check", status=INVALID)
-    assert "users.bob.network: unknown key: 'network' holds for the whole policy, and cannot be set for one user or group" in shown, shown
+    assert "users.bob.view: unknown key: 'view' holds for the whole policy, and cannot be set for one user or group" in shown, shown

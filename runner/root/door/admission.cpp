@@ -2,6 +2,7 @@
 #include "runner/root/door/admission.hpp"
 
 #include "common/base/text.hpp"
+#include "common/decide/effective.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
@@ -104,9 +105,10 @@ AccessRules authorise(const Policy &policy, const Account &caller)
     return std::get<AccessRules>(std::move(found));
 }
 
-Admission admit(const Policy &policy, const Account &caller)
+Admission admit(Policy &policy, const Account &caller)
 {
     AccessRules rules = authorise(policy, caller);
+    policy = policy_for(std::move(policy), rules);
     Account agent = find_agent(policy, rules, caller);
     return {std::move(rules), std::move(agent), plan_host_view(policy)};
 }
@@ -125,9 +127,9 @@ void require_harmless_grant(const OpenedProject &project, const Account &caller)
 }
 
 OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view,
-                                   const ProjectsPolicy &projects)
+                                   const ProjectsIn &projects_in)
 {
-    auto opened = open_project(receiver.child(), caller, rules, view, projects);
+    auto opened = open_project(receiver.child(), caller, rules, view, projects_in);
     if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(FailureKind::outside_roots, refused->text);
     auto &project = std::get<OpenedProject>(opened);
     require_harmless_grant(project, caller);

@@ -92,6 +92,9 @@ void add_git_directory(OpenedProject &project, GitDirectory place, OpenedRoots &
     const RootCandidate &root = roots.candidates[*best];
     if (roots.mounts[*best] != place.mount) return leave_out("it lies on another file system, mounted inside the root " + root.path);
     const std::string &own = project.shown.root_path;
+    if (root.rules != roots.candidates[project.root].rules && root.rules && defence_is_on("root-rules"))
+        return leave_out("its root " + root.path + " has rules of its own (" + to_string(root.where) +
+                         "), which this session does not keep");
     if (root.path != own && (is_within(root.path, own) || is_within(own, root.path)))
         return leave_out("its root " + root.path + " and the project's root " + own + " are one inside the other");
     if (root.path != own) judge_root(root, rules, view, paths);
@@ -133,7 +136,7 @@ std::string OpenedProject::repository_path() const
 }
 
 std::variant<OpenedProject, Refused> open_project(Child &child, const Account &caller, const AccessRules &rules, const HostView &view,
-                                                  const ProjectsPolicy &projects)
+                                                  const ProjectsIn &projects_in)
 {
     auto [cwd, cwd_facts] = decode_place(child.receive());
     OpenedProject project;
@@ -143,7 +146,8 @@ std::variant<OpenedProject, Refused> open_project(Child &child, const Account &c
     OpenedRoots roots;
     for (const auto &granted : rules.roots) {
         OpenedPlace place = decode_place(child.receive());
-        roots.candidates.push_back(RootCandidate{path_of_directory(place.directory), granted.by_group, granted.spec.where});
+        roots.candidates.push_back(
+            RootCandidate{path_of_directory(place.directory), granted.by_group, granted.spec.where, granted.spec.rules});
         project.roots.push_back({roots.candidates.back().path, place.facts.device, place.facts.inode});
         roots.mounts.push_back(place.facts.mount);
         roots.descriptors.push_back(std::move(place.directory));
@@ -155,8 +159,15 @@ std::variant<OpenedProject, Refused> open_project(Child &child, const Account &c
     if (auto *refused = std::get_if<Refused>(&decision)) return *refused;
     const std::size_t allowed = std::get<Allowed>(decision).root;
     const RootCandidate &root = roots.candidates[allowed];
+    project.root = allowed;
+    const ProjectsPolicy projects = projects_in(rules.roots[allowed].spec);
     if (roots.mounts[allowed] != cwd_facts.mount && defence_is_on("cwd-mount")) return on_other_mount(root, cwd_path);
     judge_root(root, rules, view, projects.paths);
+    for (std::size_t index = 0; index < roots.candidates.size(); ++index) {
+        const RootCandidate &other = roots.candidates[index];
+        if (other.rules && other.rules != root.rules && other.path != root.path && is_within(other.path, root.path))
+            project.closed.push_back(project.roots[index]);
+    }
 
     const std::string top = repository ? path_of_directory(repository->top) : std::string();
     const bool in_repository = repository && is_within(top, root.path) && is_within(cwd_path, top) && repository->mount == cwd_facts.mount;

@@ -8,6 +8,7 @@
 #include "runner/root/errand/errand.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -37,6 +38,8 @@ struct OpenedProject {
     std::vector<ShownTree> git_directories; // of that repository, where they are in another place, and another root
     std::vector<std::string> notices;       // of git directories that are not shown, and why
     std::vector<AgentPlace> roots;          // all roots of the caller
+    std::vector<AgentPlace> closed;         // of these, inside its root and with other rules: this session does not see them
+    std::size_t root = 0;                   // which of them holds the working directory, in the order of their rules
     // On the host; any bytes. The repository's is empty where the session has no repository.
     [[nodiscard]] std::string directory() const;
     [[nodiscard]] std::string repository_path() const;
@@ -44,8 +47,11 @@ struct OpenedProject {
     [[nodiscard]] std::vector<const ShownTree *> trees() const;
 };
 
+// What holds for a session in this root.
+using ProjectsIn = std::function<ProjectsPolicy(const RootSpec &root)>;
+
 // Takes what `child` sends in open_as_caller (runner/as_user/project.hpp), and decides on what was opened.
 std::variant<OpenedProject, Refused> open_project(Child &child, const Account &caller, const AccessRules &rules, const HostView &view,
-                                                  const ProjectsPolicy &projects);
+                                                  const ProjectsIn &projects_in);
 
 } // namespace pi_agent

@@ -77,7 +77,7 @@ void show_notes(const Entered &entered, const ProjectGuards &guards, const Opene
                     policy.network, policy.scratch, guards.read_only(), guards.has_masks(), home.readable, home.caches, policy.limits,
                     sandbox.has_limits(), sandbox.confines(), sandbox.knows_other_ids(entered.admission.agent),
                     policy.tracing != Tracing::never, policy.projects.ownership == ProjectOwnership::idmap, denied_calls_of(policy.calls),
-                    is_allowed_call(policy.calls, "personality")});
+                    is_allowed_call(policy.calls, "personality"), policy.projects.read_only});
 }
 
 void show_certificates(Entered &entered, const Heard &heard, const OpenedSession &session)

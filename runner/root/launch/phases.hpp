@@ -57,7 +57,7 @@ struct Entered {
     ToWrapper to_wrapper;
     UniqueFd slot; // counts as one start of the caller
     const StartStamp stamp;
-    const Policy policy;
+    Policy policy; // after admission as it holds for the caller; after hearing the request, for this session
     const std::unique_ptr<Sandbox> sandbox;
     const UniqueFd termination;
     const Admission admission;

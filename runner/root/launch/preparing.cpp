@@ -2,6 +2,7 @@
 // by descriptor.
 #include "runner/root/launch/phases.hpp"
 
+#include "common/decide/effective.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
 #include "runner/root/door/authenticate.hpp"
@@ -39,7 +40,7 @@ UniqueFd reset_process(const AsRoot &root)
     return watch_termination();
 }
 
-Admission leave_callers_group(const AsRoot &root, const Policy &policy, const Account &caller, Sandbox &sandbox)
+Admission leave_callers_group(const AsRoot &root, Policy &policy, const Account &caller, Sandbox &sandbox)
 {
     std::optional<Admission> admission;
     sandbox.leave_callers_group([&] { admission.emplace(admit(policy, caller)); });
@@ -55,20 +56,38 @@ Request hear_request(Receiver &receiver, SessionRecord &record)
     return request;
 }
 
-OpenedProject hear_project(Receiver &receiver, const Entered &entered)
+// What the project's root says, and what the start gives up, is part of the policy from here on.
+OpenedProject hear_project(Receiver &receiver, Entered &entered, const Request &request)
 {
     const Admission &admission = entered.admission;
-    OpenedProject project = open_allowed_project(receiver, entered.caller, admission.rules, admission.view, entered.policy.projects);
+    const auto projects_in = [&](const RootSpec &root) {
+        if (defence_is_on("root-rules")) entered.policy = policy_in(std::move(entered.policy), root);
+        if (defence_is_on("narrowed-starts")) entered.policy = narrowed(std::move(entered.policy), request.narrowing);
+        return entered.policy.projects;
+    };
+    OpenedProject project = open_allowed_project(receiver, entered.caller, admission.rules, admission.view, projects_in);
     entered.record.works_in(project.directory(), project.repository_path());
     return project;
 }
 
-// The caller makes that directory, so it belongs to the agent only where owners are mapped.
+// Nothing in it needs more protection where all of it is read-only.
+ProjectsPolicy guarded(ProjectsPolicy projects)
+{
+    if (projects.read_only && defence_is_on("read-only-projects")) projects.protect.emplace();
+    return projects;
+}
+
+// The caller makes that directory in the project, so it belongs to the agent only where owners are mapped, and is writable only where the
+// project is.
 std::string make_tmpdir(const Entered &entered, const OpenedProject &project, const Request &request)
 {
     if (!request.tmpdir.empty() && entered.policy.projects.ownership == ProjectOwnership::none)
         throw Failure(FailureKind::tmpdir, "--pi-agent-tmpdir makes a directory of yours, which the agent cannot use here: the policy says "
                                            "projects.ownership: none; leave the option out, and the session has a directory of its own");
+    if (!request.tmpdir.empty() && entered.policy.projects.read_only)
+        throw Failure(FailureKind::tmpdir,
+                      "denied: the project is read-only in this session, and a temporary directory in it would be, too; "
+                      "start without --pi-agent-tmpdir");
     return ask_user_tmpdir(entered.root, entered.caller, project, request);
 }
 
@@ -111,8 +130,8 @@ HeldDisk hold_disk(Entered &entered, const Heard &heard, const OpenedSession &se
 
 RootTree build_tree(Entered &entered, Heard &heard, OpenedSession &session)
 {
-    const ProjectPaths paths = entered.policy.projects.paths;
-    if (paths == ProjectPaths::alias)
+    const ProjectsPolicy &projects = entered.policy.projects;
+    if (projects.paths == ProjectPaths::alias)
         ask<Done>(entered.root, {"maker of the project's place", entered.worker, {session.state.home.get()}}, [&](const AsUser &self) {
             fault_point("making-place");
             make_alias_directory(self, session.state.home, alias_of(heard.project.shown.path()));
@@ -122,8 +141,8 @@ RootTree build_tree(Entered &entered, Heard &heard, OpenedSession &session)
         session.watch.check();
         entered.show("looking for what is protected and masked in the project");
     });
-    return build_root_tree(entered.root, session.directory, entered.admission.view, heard.project, entered.policy.projects, session.state,
-                           entered.caller, entered.admission.agent, session.locked_settings, heard.guards);
+    return build_root_tree(entered.root, session.directory, entered.admission.view, heard.project, projects, session.state, entered.caller,
+                           entered.admission.agent, session.locked_settings, heard.guards);
 }
 
 } // namespace
@@ -148,10 +167,10 @@ Entered::Entered(const AsRoot &as_root, const Account &asking, FdRef wrappers_so
 
 Heard::Heard(Entered &entered)
     : receiver(entered.root, entered.caller, entered.admission.rules, entered.policy.toolchains, entered.wrapper),
-      request(hear_request(receiver, entered.record)), project(hear_project(receiver, entered)),
+      request(hear_request(receiver, entered.record)), project(hear_project(receiver, entered, request)),
       home(receive_home([&] { return receiver.child().receive(); })),
-      guards(entered.root, entered.caller, project, entered.policy.projects), agents(places_of_state(entered.policy, project.roots)),
-      tmpdir(make_tmpdir(entered, project, request))
+      guards(entered.root, entered.caller, project, guarded(entered.policy.projects)),
+      agents(places_of_state(entered.policy, entered.admission.rules, project.roots)), tmpdir(make_tmpdir(entered, project, request))
 {
 }
 

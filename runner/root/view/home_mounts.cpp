@@ -93,12 +93,12 @@ bool HomeMounts::can_be_shown(const HomeDirectory &directory)
 void HomeMounts::make_own_places(const HostView &view)
 {
     if (policy_.projects.paths == ProjectPaths::alias) return; // which shows no home of the host
-    const auto is_shown_writable = [&](const std::string &path) {
-        return std::any_of(tree_.writable_roots.begin(), tree_.writable_roots.end(),
+    const auto is_in_project = [&](const std::string &path) {
+        return std::any_of(tree_.shown_roots.begin(), tree_.shown_roots.end(),
                            [&](const std::string &shown) { return is_within(path, shown); });
     };
     for (const auto *directory : directories_)
-        if (is_at_own_path(directory->path, directory->is_cache) && !is_shown_writable(join_path(home_.path, directory->path)))
+        if (is_at_own_path(directory->path, directory->is_cache) && !is_in_project(join_path(home_.path, directory->path)))
             own_places_.insert(directory->path);
     if (own_places_.empty()) return;
     // The unit names the path, and the view must not show the directories around it: there the user may be able to exchange directories.
@@ -115,7 +115,7 @@ void HomeMounts::make_own_places(const HostView &view)
         if (lies_below) places.push_back(path.substr(home_.path.size() + 1));
         return lies_below;
     };
-    for (const auto &path : tree_.writable_roots)
+    for (const auto &path : tree_.shown_roots)
         add_place(path);
     for (const auto &path : view.trees)
         if (add_place(path)) tree_.binds.push_back(Bind{tree_.path + path, path, true});

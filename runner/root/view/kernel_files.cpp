@@ -16,7 +16,7 @@ namespace {
 
 // The list of systemd 257 (src/core/namespace.c, protect_kernel_tunables_proc_table). Not all of /proc: a process has settings of its own
 // there.
-constexpr std::array<const char *, 12> read_only = {
+constexpr std::array<const char *, 12> read_only_files = {
     "/proc/acpi",          "/proc/apm",  "/proc/asound", "/proc/bus",           "/proc/fs",          "/proc/irq", "/proc/mtrr",
     "/proc/latency_stats", "/proc/scsi", "/proc/sys",    "/proc/sysrq-trigger", "/proc/timer_stats",
 };
@@ -35,7 +35,7 @@ std::vector<LateMount> protect_kernel_files(const AsRoot &root)
     std::vector<LateMount> late;
     if (!defence_is_on("kernel-files")) return late;
     const MountAttributes attributes{true, nullptr};
-    for (const char *path : read_only)
+    for (const char *path : read_only_files)
         if (const UniqueFd file = find_kernel_file(path)) late.push_back({clone_mount(root, file, Submounts::leave_out, attributes), path});
     const UniqueFd device = open_or_throw("opening /dev/null", "/dev/null", O_PATH | O_NOFOLLOW);
     for (const char *path : unreadable) // a device node in a mount with nodev: opening it is EACCES (mount(8))

@@ -138,8 +138,11 @@ Points without(Points points, const Points &others)
 ProjectGuards::ProjectGuards(const AsRoot &root, const Account &user, const OpenedProject &project, const ProjectsPolicy &policy)
     : user_(user.uid)
 {
-    const bool nothing = policy.protect && policy.protect->empty() && policy.mask.empty() && policy.scope == ProjectScope::root;
+    const bool nothing =
+        policy.protect && policy.protect->empty() && policy.mask.empty() && policy.scope == ProjectScope::root && project.closed.empty();
     if (nothing) return;
+    for (const auto &place : project.closed)
+        closed_.push_back(place.path);
     std::vector<int> keep;
     for (const ShownTree *tree : project.trees()) {
         paths_.push_back(tree->path());
@@ -174,7 +177,14 @@ void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, c
     wait_for_search({});
     const auto index = static_cast<std::size_t>(std::find(paths_.begin(), paths_.end(), tree.path()) - paths_.begin());
     if (index == paths_.size()) throw Failure(ExitStatus::internal, "a tree of the project was not searched for what is protected");
-    const GuardedPaths &found = found_[index];
+    const auto is_closed = [&](const std::string &path) {
+        const std::string whole = path.empty() ? tree.path() : join_path(tree.path(), path);
+        return defence_is_on("closed-roots") &&
+               std::any_of(closed_.begin(), closed_.end(), [&](const std::string &closed) { return is_within(whole, closed); });
+    };
+    GuardedPaths &found = found_[index];
+    for (auto *paths : {&found.read_only, &found.kept, &found.masked, &found.inner}) // below a stand-in there is nothing to guard
+        std::erase_if(*paths, is_closed);
     // Records them before they are made: whatever is killed then, somebody knows of them.
     for (const auto &path : found.placeholders)
         session.make_link(placeholders_directory + ("/" + std::to_string(recorded_++)), tree.path() + "/" + path);
@@ -183,10 +193,12 @@ void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, c
         !lock_placeholders(user_, in_seconds(removal_patience_seconds)))
         throw Failure(FailureKind::busy, "another session of yours is ending and has been removing its placeholders for more than " +
                                              std::to_string(removal_patience_seconds) + " seconds; try again");
-    // A directory above a masked path could be renamed, and then the pattern would not match at the next start.
+    // A directory above a masked path or a closed root could be renamed, and then neither would be there at the next start.
     std::vector<std::string> kept = found.kept;
     for (const auto &path : found.masked)
         kept.push_back(split_last(path).first);
+    for (const auto &closed : closed_)
+        if (closed.starts_with(tree.path() + "/")) kept.push_back(split_last(closed.substr(tree.path().size() + 1)).first);
     const std::set<std::string> inner(found.inner.begin(), found.inner.end());
     Mounted mounted(root, tree.path(), mount.fd);
     for (int attempt = 1;; ++attempt) {
@@ -195,6 +207,7 @@ void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, c
         if (!found.placeholders.empty()) {
             send_packet(child_->channel(), order_for_tree(index), {}, in_seconds(child_patience_seconds));
             made = decode_paths(child_->receive_long(child_patience_seconds));
+            std::erase_if(made, is_closed);
         }
         targets.insert(targets.end(), made.begin(), made.end());
         std::vector<std::string> own = targets;

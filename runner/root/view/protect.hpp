@@ -56,7 +56,8 @@ private:
 
     Uid user_;
     std::vector<Inner> inner_;
-    std::vector<std::string> paths_; // of the trees, the project first
+    std::vector<std::string> paths_;  // of the trees, the project first
+    std::vector<std::string> closed_; // roots that the session does not see
     std::optional<Child> child_;
     std::vector<GuardedPaths> found_; // of each tree
     std::size_t recorded_ = 0;

@@ -29,10 +29,11 @@ constexpr std::array empty_directories = {
 constexpr std::array homes = {"/home", "/root", "/run/user"};
 
 // Without a map, files keep the owners that they have, and the agent the access of its own account.
-DetachedMount clone_project(const AsRoot &root, const ShownTree &tree, const UniqueFd *map)
+DetachedMount clone_project(const AsRoot &root, const ShownTree &tree, const UniqueFd *map, bool read_only)
 {
     try {
-        return clone_mount(root, tree.directory, Submounts::leave_out, MountAttributes{false, map});
+        return clone_mount(root, tree.directory, Submounts::leave_out,
+                           MountAttributes{read_only && defence_is_on("read-only-projects"), map});
     } catch (const SystemFailure &failure) {
         if (map == nullptr) throw;
         const std::string of_what = "the file system of " + escape_for_display(tree.path()) + name_mount(list_mounts(), tree.directory);
@@ -44,69 +45,11 @@ DetachedMount clone_project(const AsRoot &root, const ShownTree &tree, const Uni
     }
 }
 
-// A clone without submounts would show what they cover, so each gets an empty read-only stand-in.
-void cover(const AsRoot &root, const SessionDirectory &session, const DetachedMount &project, const std::string &path)
-{
-    const UniqueFd target = open_beneath(project.fd, path, O_PATH);
-    if (S_ISDIR(examine(target, "examining a mount point in the project").st_mode)) {
-        const std::vector<MountOption> options = {{"source", "pi-agent-hidden"}, {"mode", "0555"}, {"size", "4k"}, {"nr_inodes", "2"}};
-        return attach(root, new_filesystem(root, "tmpfs", options, true), target);
-    }
-    const UniqueFd empty = open_or_throw("creating an empty stand-in", session.fd(), "empty", O_RDONLY | O_CREAT | O_NOFOLLOW, 0444);
-    attach(root, clone_mount(root, empty, Submounts::leave_out, MountAttributes{true, nullptr}), target);
-}
-
-// Where a program of the user's serves the file system, root's look-ups would wait for it, beyond SIGKILL. A clone looks nothing up, and a
-// mount that is no longer in the table was removed after that.
-void refuse_fuse(const std::vector<MountEntry> &mounts, const ShownTree &tree)
-{
-    if (!defence_is_on("fuse-projects")) return;
-    const auto *mount = mount_that_holds(mounts, tree.directory);
-    if (mount == nullptr)
-        throw Failure(FailureKind::file_system, "the file system of " + escape_for_display(tree.path()) +
-                                                    " was unmounted while the session was being prepared; try again");
-    if (const auto problem = problem_of_file_system(tree.path(), mount->type)) throw Failure(ExitStatus::unavailable, *problem);
-}
-
-// The user may rename directories meanwhile. So the host's mount points and our stand-ins must be at the same places afterwards, or a
-// stand-in is beside what it should hide. Both come from one reading of the table, and two readings must agree: a directory that changes
-// places between two readings would pass with each.
-void require_same_places(const std::vector<std::string> &covered, const ShownTree &tree, const std::string &shown_at)
-{
-    const std::string host_path = tree.path();
-    for (int reading = 0; reading < 2; ++reading) {
-        const std::vector<MountEntry> mounts = list_mounts();
-        if (topmost_mounts_below(mounts, host_path) != covered || topmost_mounts_below(mounts, shown_at) != covered ||
-            !is_at_its_path(tree))
-            throw Failure(ExitStatus::system_failure,
-                          "mounts inside " + escape_for_display(host_path) + " changed while the session was being prepared; try again");
-    }
-}
-
-// `shown_at`: where `mount` is attached.
-std::vector<std::string> cover_submounts(const AsRoot &root, const SessionDirectory &session, const DetachedMount &mount,
-                                         const ShownTree &tree, const std::string &shown_at)
-{
-    const std::vector<MountEntry> mounts = list_mounts();
-    refuse_fuse(mounts, tree);
-    if (!defence_is_on("cover-submounts")) return {};
-    const std::string host_path = tree.path();
-    std::vector<std::string> covered = topmost_mounts_below(mounts, host_path);
-    if (covered.size() > submount_limit && defence_is_on("submount-limit"))
-        throw Failure(FailureKind::too_large,
-                      "limit: " + std::to_string(covered.size()) + " file systems are mounted inside " + escape_for_display(host_path) +
-                          ", and at most " + std::to_string(submount_limit) +
-                          " can be hidden from the agent; unmount some, or ask the administrator for a smaller root");
-    for (const auto &path : covered)
-        cover(root, session, mount, path);
-    require_same_places(covered, tree, shown_at);
-    return covered;
-}
-
-// Shows the writable trees at their places below allowed roots. Each root's trees are in a frame of its own, or without one where the tree
+// Shows the project's trees at their places below allowed roots. Each root's trees are in a frame of its own, or without one where the tree
 // is the root. Returns what is hidden in the project itself.
 std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project,
-                                            const UniqueFd *map, std::vector<Frame> &frames, ProjectGuards &guards)
+                                            const UniqueFd *map, bool read_only, RootTree &shown, std::vector<Frame> &frames,
+                                            ProjectGuards &guards)
 {
     std::map<std::string, std::vector<const ShownTree *>> by_root;
     for (const ShownTree *tree : project.trees())
@@ -120,11 +63,13 @@ std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDir
             places.push_back(tree->inside);
         const UniqueFd top = whole ? UniqueFd() : make_frame(root, session, frame.name, places);
         for (const ShownTree *tree : trees) {
-            const DetachedMount mount = clone_project(root, *tree, map);
+            const DetachedMount mount = clone_project(root, *tree, map, read_only);
             attach(root, mount, whole ? session.make_directory(frame.name) : open_beneath(top, tree->inside, O_PATH | O_DIRECTORY));
             const std::string shown_at = session.path() + "/" + frame.name + (whole ? "" : "/" + tree->inside);
             std::vector<std::string> hidden = cover_submounts(root, session, mount, *tree, shown_at);
-            guards.apply(root, session, *tree, mount); // after everything that hides submounts: the mounts take it along
+            std::vector<std::string> closed = cover_closed(root, session, mount, *tree, project.closed, hidden);
+            if (tree == &project.shown) shown.closed = std::move(closed);
+            guards.apply(root, session, *tree, mount); // after everything that hides: the mounts take it along
             if (tree == &project.shown) covered = std::move(hidden);
         }
         frames.push_back(frame);
@@ -134,12 +79,14 @@ std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDir
 
 // The project in the agent's home, on an existing directory. Mounts nothing where the agent exchanged it meanwhile.
 std::vector<std::string> show_in_home(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project,
-                                      const DetachedMount &home, const UniqueFd *map, ProjectGuards &guards)
+                                      const DetachedMount &home, const UniqueFd *map, bool read_only, RootTree &shown,
+                                      ProjectGuards &guards)
 {
     const std::string inside = std::string(alias_directory) + "/" + alias_of(project.shown.path());
-    const DetachedMount mount = clone_project(root, project.shown, map);
+    const DetachedMount mount = clone_project(root, project.shown, map, read_only);
     attach(root, mount, open_beneath(home.fd, inside, O_PATH | O_DIRECTORY));
     std::vector<std::string> covered = cover_submounts(root, session, mount, project.shown, session.path() + "/home/" + inside);
+    shown.closed = cover_closed(root, session, mount, project.shown, project.closed, covered);
     guards.apply(root, session, project.shown, mount);
     return covered;
 }
@@ -194,12 +141,13 @@ std::string place_of_project(const ShownTree &shown, ProjectPaths paths, const s
     return paths == ProjectPaths::host ? shown.path() : home_path + "/" + alias_directory + "/" + alias_of(shown.path());
 }
 
-std::vector<Bind> tree_binds(const std::string &session_path, const std::string &home_path, const std::vector<Frame> &frames)
+std::vector<Bind> tree_binds(const std::string &session_path, const std::string &home_path, const std::vector<Frame> &frames,
+                             bool read_only)
 {
     std::vector<Bind> binds = {Bind{session_path + "/home", home_path, false}, Bind{session_path + "/run", "/run", true},
                                Bind{session_path + "/sys", "/sys", true}};
     for (const auto &frame : frames)
-        binds.push_back(Bind{session_path + "/" + frame.name, frame.root_path, false});
+        binds.push_back(Bind{session_path + "/" + frame.name, frame.root_path, read_only && defence_is_on("read-only-projects")});
     if (defence_is_on("own-tmp"))
         for (const auto &[name, path] : {std::pair("tmp", "/tmp"), std::pair("var-tmp", "/var/tmp")})
             binds.push_back(Bind{session_path + "/scratch/" + name, path, false});
@@ -224,8 +172,8 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
                          const ProjectsPolicy &projects, const StateDirectory &state, const Account &user, const Account &agent,
                          const UniqueFd &locked_settings, ProjectGuards &guards)
 {
-    const ProjectPaths paths = projects.paths;
     RootTree tree;
+    const ProjectPaths paths = projects.paths;
     tree.path = session.path() + "/root";
     tree.project_path = place_of_project(project.shown, paths, state.home_path);
     // Every mount point first: once clones are attached, we create nothing any more.
@@ -244,14 +192,16 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
     const bool maps = projects.ownership == ProjectOwnership::idmap || !defence_is_on("unmapped-projects");
     const UniqueFd *map = maps ? &tree.id_map : nullptr;
     std::vector<Frame> frames;
-    tree.covered = paths == ProjectPaths::host ? show_at_host_paths(root, session, project, map, frames, guards)
-                                               : show_in_home(root, session, project, home, map, guards);
+    tree.covered = paths == ProjectPaths::host
+                       ? show_at_host_paths(root, session, project, map, projects.read_only, tree, frames, guards)
+                       : show_in_home(root, session, project, home, map, projects.read_only, tree, guards);
     for (const auto &frame : frames) {
-        tree.writable_roots.push_back(frame.root_path);
+        tree.shown_roots.push_back(frame.root_path);
         tree.project_points.push_back(session.path() + "/" + frame.name);
     }
     if (frames.empty()) tree.project_points.push_back(session.path() + "/home");
-    tree.binds = tree_binds(session.path(), state.home_path, frames);
+    if (!projects.read_only || !defence_is_on("read-only-projects")) tree.writable_roots = tree.shown_roots;
+    tree.binds = tree_binds(session.path(), state.home_path, frames, projects.read_only);
     fault_point("tree-built");
     return tree;
 }
@@ -272,6 +222,9 @@ std::vector<std::string> name_hidden(const RootTree &tree, const OpenedProject &
     for (const auto &path : tree.covered)
         notices.push_back("not shown to the agent: " + escape_for_display(project.shown.path() + "/" + path) +
                           " (another file system mounted inside the root)");
+    for (const auto &path : tree.closed)
+        notices.push_back("not shown to the agent: " + escape_for_display(project.shown.path() + "/" + path) +
+                          " (a root with rules of its own; start pi there to work in it)");
     return notices;
 }
 

@@ -36,14 +36,28 @@ struct Frame {
 // Makes `places` below the directory `name` of the session and mounts that read-only onto itself. Returns it, for mounting on the places.
 UniqueFd make_frame(const AsRoot &root, const SessionDirectory &session, const std::string &name, const std::vector<std::string> &places);
 
+// --- Hides in a tree what its session does not see, below stand-ins. Both return what they hid, relative to the tree.
+
+// What is mounted there. `shown_at`: where `mount` is attached.
+std::vector<std::string> cover_submounts(const AsRoot &root, const SessionDirectory &session, const DetachedMount &mount,
+                                         const ShownTree &tree, const std::string &shown_at);
+
+// Roots inside it, of `closed`, whose own rules this session does not keep; not those that are `covered` already. Whoever exchanges a
+// directory meanwhile has the start refused.
+std::vector<std::string> cover_closed(const AsRoot &root, const SessionDirectory &session, const DetachedMount &mount,
+                                      const ShownTree &tree, const std::vector<AgentPlace> &closed,
+                                      const std::vector<std::string> &covered);
+
 // --- The tree, with the project in it.
 
 struct RootTree {
     std::string path;                        // the unit's RootDirectory=
     std::vector<Bind> binds;                 // the unit's BindPaths= and BindReadOnlyPaths=
     std::vector<std::string> covered;        // mounts inside the project that are hidden, relative to it; any bytes
+    std::vector<std::string> closed;         // roots inside the project that have rules of their own, likewise
     std::string project_path;                // where the agent sees the project; any bytes
-    std::vector<std::string> writable_roots; // that the unit names; none where the project is in the agent's home
+    std::vector<std::string> shown_roots;    // that the unit names; none where the project is in the agent's home
+    std::vector<std::string> writable_roots; // the same, or none where the project is read-only
     std::vector<std::string> project_points; // where the project, or what holds it, is mounted among the host's mounts
     std::vector<LateMount> late;             // attached when systemd has made the view
     UniqueFd devpts;                         // root of the session's own devpts
@@ -51,7 +65,8 @@ struct RootTree {
 };
 
 // Which parts of the session directory, and which files of the product, the unit shows where.
-std::vector<Bind> tree_binds(const std::string &session_path, const std::string &home_path, const std::vector<Frame> &frames);
+std::vector<Bind> tree_binds(const std::string &session_path, const std::string &home_path, const std::vector<Frame> &frames,
+                             bool read_only);
 
 // Where the agent sees the project.
 std::string place_of_project(const ShownTree &shown, ProjectPaths paths, const std::string &home_path);

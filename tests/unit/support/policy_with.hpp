@@ -16,6 +16,12 @@ inline std::string policy_with(const PolicyKey &key, const std::string &value)
     if (path == "users") return "version: 1\nusers: " + value + "\n";
     if (path == "users.*") return "version: 1\nusers: {alice: " + value + "}\n";
     if (path == "users.*.roots") return "version: 1\nusers: {alice: {roots: " + value + "}}\n";
+    if (path == "users.*.roots.*") return "version: 1\nusers: {alice: {roots: [" + value + "]}}\n";
+    if (path.starts_with("users.*.roots.*.")) {
+        const std::string name(path.substr(16));
+        return "version: 1\nusers: {alice: {roots: [{" + (name == "path" ? "" : std::string("path: /srv/a, ")) + name + ": " + value +
+               "}]}}\n";
+    }
     std::string text;
     std::string closing;
     for (std::string_view rest = path.substr(path.starts_with("users.*.") ? 8 : 0); !rest.empty();) {
@@ -35,6 +41,7 @@ inline std::string key_in_policy(const PolicyKey &key)
 {
     std::string name(key.path);
     if (name.starts_with("users.*")) name.replace(6, 1, "alice");
+    if (const auto root = name.find(".roots.*"); root != std::string::npos) name.replace(root, 8, ".roots[0]");
     const auto star = name.find('*');
     if (star != std::string::npos) name.replace(star, 1, name.find("env.*") != std::string::npos ? "A" : "x");
     return name;

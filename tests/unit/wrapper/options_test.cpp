@@ -66,6 +66,27 @@ TEST_CASE("a shell in the agent's place gets the arguments that follow")
     CHECK(parse({"--pi-agent-canary"}).program == Program::canary);
 }
 
+TEST_CASE("a start may take something away, and asks for nothing more")
+{
+    const auto of = [](const std::vector<std::string> &arguments) { return parse(arguments).narrowing; };
+    CHECK((of({"x", "--pi-agent-read-only"}).read_only == false));
+    CHECK(of({"--pi-agent-read-only"}).read_only);
+    CHECK(of({"--pi-agent-scope=project", "x"}).project_only);
+    CHECK(of({"--pi-agent-network=loopback"}).network == LeftNetwork::loopback);
+    for (const auto &both : {std::vector<std::string>{"--pi-agent-network=none", "--pi-agent-network=loopback"},
+                             std::vector<std::string>{"--pi-agent-network=loopback", "--pi-agent-network=none"}})
+        CHECK(of(both).network == LeftNetwork::none); // whichever comes last
+    for (const std::string option : {"--pi-agent-network", "--pi-agent-network=", "--pi-agent-network=full", "--pi-agent-network=NONE",
+                                     "--pi-agent-network=10.0.0.0/8", "--pi-agent-scope", "--pi-agent-scope=root", "--pi-agent-scope=\n"}) {
+        CAPTURE(option);
+        const Caught caught = failure_of([&] { return parse({option}); });
+        CHECK(caught.status == 77);
+        CHECK(has(caught.text, "asks for more than the policy gives"));
+        CHECK_FALSE(has(caught.text, "\n"));
+    }
+    CHECK(failure_of([] { return parse({"--pi-agent-read-only=false"}); }).status == 64);
+}
+
 TEST_CASE("an own option that does not exist is refused by name, escaped")
 {
     for (const std::string option : {"--pi-agent-", "--pi-agent-x", "--pi-agent-helpme", "--pi-agent-help=1", "--pi-agent-debug ",

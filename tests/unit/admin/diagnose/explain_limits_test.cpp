@@ -72,23 +72,23 @@ TEST_CASE("a limit of the disk that holds nobody is a warning, or an error where
     // Under this method it holds on no host.
     const std::string method = "sandbox: {method: none}\n";
     Problems problems;
-    check_disk_limit(policy_with(method + "limits: {disk: 10G}\n"), problems);
+    check_disk_limits(policy_with(method + "limits: {disk: 10G}\n"), problems);
     CHECK_NOTHROW(problems.throw_if_any());
-    const auto told = idle_disk_limit(policy_with(method + "limits: {disk: 10G}\n"));
-    REQUIRE(told);
-    CHECK(contains(to_string(*told), "p.yaml:4:16: limits.disk: 10G is not enforced: under sandbox.method none"));
+    const auto told = find_idle_disk_limits(policy_with(method + "limits: {disk: 10G}\n"));
+    REQUIRE(told.size() == 1);
+    CHECK(told[0].choice == WithoutQuota::tell);
+    CHECK(contains(to_string(told[0].told), "p.yaml:4:16: limits.disk: 10G is not enforced: under sandbox.method none"));
     const auto strict = policy_with(method + "limits: {disk: 10G, disk_without_quota: refuse}\n");
-    check_disk_limit(strict, problems);
+    check_disk_limits(strict, problems);
     CHECK_THROWS_WITH_AS(problems.throw_if_any(), doctest::Contains("limits.disk: 10G cannot be enforced on this host"), PolicyError);
-    CHECK_FALSE(idle_disk_limit(strict));
-    CHECK_FALSE(idle_disk_limit(policy_with(method)));
+    CHECK(find_idle_disk_limits(policy_with(method)).empty());
 }
 
 TEST_CASE("what is checked agrees with what the host has")
 {
     const auto host = host_controllers();
     Problems problems;
-    check_limits(policy_with("limits: {memory: 128M, tasks: 100, cpu: 50%}\n"), problems);
+    check_limits(policy_with("limits: {memory: 128M, tasks: 100, cpu: 50%}\n").limits, "", problems);
     for (const auto &[key, controller] :
          {std::pair("limits.memory: 128M", "memory"), std::pair("limits.tasks: 100", "pids"), std::pair("limits.cpu: 50%", "cpu")}) {
         std::string text;

@@ -75,6 +75,24 @@ TEST_CASE("a directory is allowed where every root can be used")
     CHECK(json["directory"]["root"] == root);
 }
 
+TEST_CASE("what holds in the directory is explained, with the level that says it")
+{
+    Somebody somebody;
+    somebody.policy =
+        parse("version: 1\nnetwork: none\nusers: {alice: {roots: [{path: ~/projects, scope: project}], limits: {tasks: 99}}}\n");
+    const auto explanation = somebody.explained(somebody.directory / "home/projects/a");
+    const auto text = to_text(explanation);
+    CHECK(contains(text, "projects: only the repository that holds the directory"));
+    CHECK(contains(text, "network: none (network, p.yaml:2:10)\n"));
+    CHECK(contains(text, "limits.tasks: 99 (users.alice.limits.tasks, p.yaml:3:"));
+    CHECK(contains(text, "projects.scope: project (users.alice.roots[0].scope, p.yaml:3:"));
+    const auto json = to_json(explanation);
+    CHECK(json["said"]["projects.scope"]["key"] == "users.alice.roots[0].scope");
+    CHECK(json["said"]["network"]["value"] == "none");
+    CHECK(json["said"].size() == 3);
+    CHECK(to_json(somebody.explained(std::nullopt))["said"].size() == 2); // in no directory, no root says anything
+}
+
 TEST_CASE("each variable is explained with what sets it, and what looks like a secret is hidden")
 {
     Somebody somebody;

@@ -154,7 +154,8 @@ TEST_CASE("a request arrives as it was sent, each descriptor in its place")
                           "tmp dir/\xe9",
                           true,
                           true,
-                          4000};
+                          4000,
+                          {LeftNetwork::loopback, true, true}};
     std::thread sending([&, channel = FdRef(left)] {
         send_request(channel, request, directory, {null.get(), zero.get(), file.get()}, soon());
     });
@@ -167,6 +168,9 @@ TEST_CASE("a request arrives as it was sent, each descriptor in its place")
     CHECK(received.request.tmpdir == request.tmpdir);
     CHECK(received.request.debug);
     CHECK(received.request.sessions);
+    CHECK(received.request.narrowing.network == LeftNetwork::loopback);
+    CHECK(received.request.narrowing.read_only);
+    CHECK(received.request.narrowing.project_only);
     CHECK(inode_of(received.cwd) == inode_of(directory));
     CHECK(inode_of(received.stdio[0]) == inode_of(null));
     CHECK(inode_of(received.stdio[1]) == inode_of(zero));

@@ -30,7 +30,7 @@ TEST_CASE("nothing is said where nothing is written, so that defaults can be tol
 {
     for (const auto &limits : {parse(head).limits, limits_of("{}")}) {
         CHECK((!limits.memory && !limits.memory_share && !limits.tasks && !limits.cpu && !limits.runtime && !limits.sessions));
-        CHECK((!limits.disk && limits.without_quota == WithoutQuota::tell));
+        CHECK((!limits.disk && !limits.without_quota));
         CHECK(!said_memory(limits));
     }
 }

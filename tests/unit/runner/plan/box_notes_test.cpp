@@ -72,6 +72,16 @@ TEST_CASE("a lock on the settings and hidden file systems are told")
     CHECK(contains(box_notes(facts), "look empty: `data` (other"));
 }
 
+TEST_CASE("a project that is read-only is told as that, and not as one to write to")
+{
+    BoxFacts facts = plain;
+    facts.project_read_only = true;
+    CHECK(contains(box_notes(facts), "You can read the project `/srv/app` and change nothing in it"));
+    CHECK(contains(box_notes(facts), "You can write to your home `"));
+    CHECK_FALSE(contains(box_notes(facts), "write to the project"));
+    CHECK_FALSE(contains(box_notes(facts), "belong to the user"));
+}
+
 TEST_CASE("how a browser starts is told, and debuggers where the administrator refuses them")
 {
     BoxFacts facts = plain;

@@ -55,7 +55,7 @@ struct Caller {
         const AsRoot self = AsRoot::claim();
         Child child(self, "opener", account, {cwd.get()},
                     [&](const AsUser & /*user*/, FdRef channel) { open_as_caller(account, granted, cwd, channel); });
-        return open_project(child, account, granted, HostView{}, projects);
+        return open_project(child, account, granted, HostView{}, [&](const RootSpec &) { return projects; });
     }
 
     TemporaryDirectory place{place_for_projects()};

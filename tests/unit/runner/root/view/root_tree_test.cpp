@@ -16,7 +16,7 @@ namespace {
 
 const std::string session = "/run/pi-agent/sessions/0123456789abcdef0123456789abcdef";
 
-const std::vector<Bind> binds = tree_binds(session, "/var/lib/pi-agent/users/alice/home", {Frame{"project", "/home/alice/projects"}});
+const std::vector<Bind> binds = tree_binds(session, "/var/lib/pi-agent/users/alice/home", {Frame{"project", "/home/alice/projects"}}, false);
 
 } // namespace
 
@@ -28,6 +28,12 @@ TEST_CASE("only home, project and temporary directories are bound writable, and 
         CHECK(bind.source.rfind(session + "/", 0) == 0);
     }
     CHECK(writable == std::set<std::string>{"/var/lib/pi-agent/users/alice/home", "/home/alice/projects", "/tmp", "/var/tmp"});
+}
+
+TEST_CASE("a project that is read-only is bound so")
+{
+    for (const auto &bind : tree_binds(session, "/home", {Frame{"project", "/srv/a"}, Frame{"project1", "/srv/b"}}, true))
+        CHECK(bind.read_only == (bind.target != "/home" && bind.target != "/tmp" && bind.target != "/var/tmp"));
 }
 
 TEST_CASE("a project is seen at its own path, or in the agent's home under a name of its own")

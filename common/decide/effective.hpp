@@ -1,0 +1,21 @@
+// What holds for one session: the whole policy, then the caller's groups, the caller, the root, and last what the start itself asks. Pure
+// functions: wrapper, runner and pi-agentctl all get the same answer, and only the runner's counts.
+#pragma once
+
+#include "common/base/request.hpp"
+#include "common/decide/decision.hpp"
+#include "common/policy/policy.hpp"
+
+namespace pi_agent {
+
+// As it holds for one caller, wherever they work. Throws PolicyError if their levels contradict each other.
+Policy policy_for(Policy policy, const AccessRules &access);
+
+// As it holds for that caller in one of their roots, the one that holds the working directory.
+Policy policy_in(Policy callers, const RootSpec &root);
+
+// As it holds for one start that gives something up. Throws Failure(start_asks) if the policy gives less than the start would keep, and
+// Failure(network_not_enforced) if the method cannot keep it from the rest.
+Policy narrowed(Policy policy, const Narrowing &start);
+
+} // namespace pi_agent

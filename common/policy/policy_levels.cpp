@@ -1,0 +1,200 @@
+// Merges the rules of levels, and gives a policy the values of the merged ones.
+#include "common/policy/policy_levels.hpp"
+
+#include "common/policy/policy_sections.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+
+namespace pi_agent {
+
+namespace {
+
+using Json = nlohmann::json;
+
+void take_place(Rules &rules, const Rules &from, const std::string &key)
+{
+    if (const auto place = from.places.find(key); place != from.places.end()) rules.places[key] = place->second;
+}
+
+// One of the two counts: bytes, or a share.
+bool says_memory(const LimitsPolicy &limits) noexcept
+{
+    return limits.memory || limits.memory_share;
+}
+
+// "settings" of "settings.json": the key that says it.
+std::string key_of_document(const std::string &file)
+{
+    return file.substr(0, file.rfind('.'));
+}
+
+Json merged(Json outer, const Json &inner)
+{
+    if (!outer.is_object() || !inner.is_object()) return inner;
+    for (const auto &[key, value] : inner.items()) {
+        const auto found = outer.find(key);
+        outer[key] = found == outer.end() ? value : merged(*found, value);
+    }
+    return outer;
+}
+
+// Whether two groups say the same wherever both say something.
+bool agree(const Json &one, const Json &other)
+{
+    if (!one.is_object() || !other.is_object()) return one == other;
+    return std::all_of(one.items().begin(), one.items().end(), [&](const auto &item) {
+        const auto found = other.find(item.key());
+        return found == other.end() || agree(item.value(), *found);
+    });
+}
+
+// --- What both of two groups say.
+
+bool same(const PolicyPath &one, const PolicyPath &other)
+{
+    return one.path == other.path && one.is_directory == other.is_directory;
+}
+
+void add_missing(std::vector<PolicyPath> &paths, const std::vector<PolicyPath> &others)
+{
+    for (const auto &other : others)
+        if (std::none_of(paths.begin(), paths.end(), [&](const PolicyPath &path) { return same(path, other); })) paths.push_back(other);
+}
+
+bool add(std::vector<PolicyPath> &paths, const std::vector<PolicyPath> &others)
+{
+    add_missing(paths, others);
+    return true;
+}
+
+bool add(HomeDirectories &directories, const HomeDirectories &others)
+{
+    add_missing(directories.paths, others.paths);
+    directories.best_effort = directories.best_effort || others.best_effort;
+    return true;
+}
+
+// "What git executes" and a list of paths are not two lists.
+bool add(Protection &protection, const Protection &other)
+{
+    if (!protection || !other) return protection.has_value() == other.has_value();
+    return add(*protection, *other);
+}
+
+// A group that may reach some addresses, and another that may reach others.
+bool add(NetworkPolicy &network, const NetworkPolicy &other)
+{
+    if (network.mode != other.mode) return false;
+    if (network.mode != NetworkMode::listed) return true;
+    for (const auto &range : other.allowed)
+        if (std::none_of(network.allowed.begin(), network.allowed.end(),
+                         [&](const IpRange &one) { return to_string(one) == to_string(range); }))
+            network.allowed.push_back(range);
+    return true;
+}
+
+bool add(SaidLimit &limit, const SaidLimit &other)
+{
+    return limit.amount == other.amount;
+}
+
+template <typename Scalar>
+requires(std::is_enum_v<Scalar> || std::is_same_v<Scalar, bool>) bool add(Scalar &value, const Scalar &other)
+{
+    return value == other;
+}
+
+void take_values(Policy &policy, const Rules &rules)
+{
+    const auto take = [](auto &into, const auto &said) {
+        if (said) into = *said;
+    };
+    take(policy.network, rules.network);
+    policy.limits = rules.limits;
+    take(policy.projects.paths, rules.paths);
+    take(policy.projects.scope, rules.scope);
+    take(policy.projects.ownership, rules.ownership);
+    take(policy.projects.protect, rules.protect);
+    take(policy.projects.mask, rules.mask);
+    take(policy.projects.aftermath, rules.aftermath);
+    take(policy.projects.read_only, rules.read_only);
+    policy.documents = rules.documents;
+    take(policy.settings_lock, rules.settings_lock);
+    take(policy.env_files, rules.env_files);
+    take(policy.view_paths, rules.view_paths);
+    take(policy.path, rules.path);
+    take(policy.devices, rules.devices);
+    take(policy.scratch, rules.scratch);
+}
+
+} // namespace
+
+const Rules &rules_of(const RulesPtr &rules) noexcept
+{
+    static const Rules nothing;
+    return rules ? *rules : nothing;
+}
+
+bool says(const Rules &rules, const std::string &key)
+{
+    return rules.places.contains(key);
+}
+
+void lay_over(Rules &outer, const Rules &inner)
+{
+    if (says_memory(inner.limits)) outer.limits.memory = outer.limits.memory_share = std::nullopt;
+    Rules::each(
+        [&](const char *key, auto &value, const auto &other) {
+            if (!other) return;
+            value = other;
+            take_place(outer, inner, key);
+        },
+        outer, inner);
+    for (const auto &[file, text] : inner.documents) {
+        const auto [present, is_new] = outer.documents.emplace(file, text);
+        if (!is_new) present->second = merged(Json::parse(present->second), Json::parse(text)).dump();
+        take_place(outer, inner, key_of_document(file));
+    }
+}
+
+void lay_over(Policy &policy, const Rules &inner, Problems &problems)
+{
+    lay_over(policy.rules, inner);
+    take_values(policy, policy.rules);
+    policy.toolchains = settle_toolchains(policy.rules, problems);
+}
+
+std::vector<std::string> join(Rules &rules, const Rules &other)
+{
+    std::vector<std::string> differing;
+    if (says_memory(rules.limits) && says_memory(other.limits) && rules.limits.memory.has_value() != other.limits.memory.has_value())
+        differing.emplace_back("limits.memory"); // bytes, and a share of the host's
+    Rules::each(
+        [&](const char *key, auto &value, const auto &more) {
+            if (!more) return;
+            if (!value) {
+                value = more;
+                take_place(rules, other, key);
+            } else if (!add(*value, *more)) {
+                differing.emplace_back(key);
+            }
+        },
+        rules, other);
+    for (const auto &[file, text] : other.documents) {
+        const auto [present, is_new] = rules.documents.emplace(file, text);
+        const auto key = key_of_document(file);
+        if (is_new) {
+            take_place(rules, other, key);
+            continue;
+        }
+        const auto one = Json::parse(present->second);
+        const auto two = Json::parse(text);
+        if (!agree(one, two)) differing.push_back(key);
+        present->second = merged(one, two).dump();
+    }
+    return differing;
+}
+
+} // namespace pi_agent

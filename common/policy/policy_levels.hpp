@@ -1,0 +1,29 @@
+// How the levels of a policy become one: what an inner level says replaces what the level around it says.
+#pragma once
+
+#include "common/base/problems.hpp"
+#include "common/policy/policy.hpp"
+
+#include <string>
+
+namespace pi_agent {
+
+// Nothing, where `rules` is empty.
+const Rules &rules_of(const RulesPtr &rules) noexcept;
+
+// Whether these rules say a value with this key ("limits.memory"), or the document of that name.
+bool says(const Rules &rules, const std::string &key);
+
+// --- From the outside in: each value of `inner` replaces the one of `outer`. Only documents are merged, as at a start: an object of both
+// has the keys of both, and everything else is the inner one's.
+void lay_over(Rules &outer, const Rules &inner);
+
+// The policy with these rules laid over its own. Reports home directories that are then listed twice for one place.
+void lay_over(Policy &policy, const Rules &inner, Problems &problems);
+
+// --- Side by side: the rules of several groups of one user.
+
+// Adds `other` to `rules`. Lists have the items of both. What both set differently has no right answer: returns its keys.
+std::vector<std::string> join(Rules &rules, const Rules &other);
+
+} // namespace pi_agent

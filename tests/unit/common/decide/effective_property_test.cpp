@@ -1,0 +1,152 @@
+// A start only narrows: whatever it asks, what it reaches is a part of what it would reach without asking.
+#include "common/decide/effective.hpp"
+
+#include "support/policy_text.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <iostream>
+#include <random>
+#include <set>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace effective_property_test {
+
+namespace {
+
+unsigned seed_of_run()
+{
+    const char *said = std::getenv("PI_AGENT_SEED"); // NOLINT(concurrency-mt-unsafe)
+    return said == nullptr ? static_cast<unsigned>(std::time(nullptr)) : static_cast<unsigned>(std::stoul(said));
+}
+
+class Draw {
+public:
+    explicit Draw(unsigned seed) : random_(seed) {}
+    std::size_t below(std::size_t count) { return std::uniform_int_distribution<std::size_t>(0, count - 1)(random_); }
+    bool coin() { return below(2) == 0; }
+    template <typename List>
+    auto one_of(const List &list)
+    {
+        return list[below(std::size(list))];
+    }
+
+private:
+    std::mt19937 random_;
+};
+
+constexpr const char *ranges[] = {"127.0.0.0/8", "127.0.0.1/32", "127.0.1.0/24",   "'::1/128'", "10.0.0.0/8",
+                                  "10.1.0.0/16", "10.1.2.3/32",  "192.168.0.0/16", "'fd00::/8'"};
+constexpr const char *addresses[] = {"127.0.0.1/32", "127.0.1.7/32", "127.9.9.9/32", "::1/128",     "10.1.2.3/32",
+                                     "10.1.9.9/32",  "10.9.9.9/32",  "8.8.8.8/32",   "fd00::1/128", "2001:db8::1/128"};
+
+std::string network_of(Draw &draw)
+{
+    constexpr const char *modes[] = {"full", "loopback", "none"};
+    if (draw.coin()) return draw.one_of(modes);
+    std::string list;
+    for (auto count = draw.below(4) + 1; count > 0; --count)
+        list += (list.empty() ? "" : ", ") + std::string(draw.one_of(ranges));
+    return "[" + list + "]";
+}
+
+// What may stand at a level, each with the separator in front.
+std::string level_of(Draw &draw, bool is_root)
+{
+    std::string text;
+    if (draw.coin()) text += ", network: " + network_of(draw);
+    std::string projects;
+    const auto add = [&](const char *key, const char *value) {
+        projects += (projects.empty() ? "" : ", ") + std::string(key) + ": " + value;
+    };
+    if (draw.coin()) add("scope", draw.coin() ? "root" : "project");
+    if (draw.coin()) add("read_only", draw.coin() ? "true" : "false");
+    if (projects.empty()) return text;
+    return text + (is_root ? ", " + projects : ", projects: {" + projects + "}");
+}
+
+std::string policy_text(Draw &draw)
+{
+    const auto top = level_of(draw, false);
+    return fmt::format("{{version: 1, agent: {{accounts: shared}}{}, users: {{'%daemon': {{roots: [/srv/d]{}}}, "
+                       "alice: {{roots: [{{path: /srv/a{}}}, /srv/b]{}}}}}}}\n",
+                       top, level_of(draw, false), level_of(draw, true), level_of(draw, false));
+}
+
+// Everything that a session can do, by name.
+std::set<std::string> reach_of(const Policy &policy)
+{
+    std::set<std::string> reach = {"read the repository"};
+    if (policy.projects.scope == ProjectScope::root) reach.insert("read the rest of the root");
+    if (!policy.projects.read_only) reach.insert("write the repository");
+    if (!policy.projects.read_only && policy.projects.scope == ProjectScope::root) reach.insert("write the rest of the root");
+    for (const char *address : addresses) {
+        const auto one = std::get<IpRange>(parse_ip_range(address));
+        const auto holds = [&](const IpRange &range) { return overlap(range, one); };
+        const auto &network = policy.network;
+        if (network.mode == NetworkMode::full || std::any_of(network.allowed.begin(), network.allowed.end(), holds)) reach.insert(address);
+    }
+    return reach;
+}
+
+Policy policy_of_alice(const Policy &policy, Draw &draw)
+{
+    const Account alice{"alice", Uid(1000), Gid(1000), "/home/alice", draw.coin() ? std::vector<gid_t>{1} : std::vector<gid_t>{}};
+    const auto access = std::get<AccessRules>(find_access_rules(policy, alice, "p.yaml"));
+    return policy_in(policy_for(policy, access), access.roots.at(draw.below(2)).spec);
+}
+
+} // namespace
+
+TEST_CASE("what a start reaches is a part of what it would reach without asking, or it is refused")
+{
+    const int count = 10000;
+    const auto seed = seed_of_run();
+    std::cout << "policies and starts drawn with PI_AGENT_SEED=" << seed << '\n';
+    Draw draw(seed);
+    int refused = 0;
+    int narrower = 0;
+    for (int number = 0; number < count; ++number) {
+        const auto text = policy_text(draw);
+        const auto policy = policy_of_alice(parse(text), draw);
+        const Narrowing start{static_cast<LeftNetwork>(draw.below(3)), draw.coin(), draw.coin()};
+        const auto before = reach_of(policy);
+        try {
+            const auto asked = narrowed(policy, start);
+            const auto after = reach_of(asked);
+            CHECK_MESSAGE(std::includes(before.begin(), before.end(), after.begin(), after.end()), "seed " << seed << ": " << text);
+            CHECK_MESSAGE((!start.read_only || !after.contains("write the repository")), text);
+            CHECK_MESSAGE((!start.project_only || !after.contains("read the rest of the root")), text);
+            CHECK_MESSAGE((start.network != LeftNetwork::none || asked.network.mode == NetworkMode::none), text);
+            CHECK_MESSAGE((start.network == LeftNetwork::policys || !after.contains("8.8.8.8/32")), text);
+            CHECK_MESSAGE(reach_of(narrowed(asked, start)) == after, text); // asking twice changes nothing
+            narrower += after.size() < before.size() ? 1 : 0;
+        } catch (const Failure &failure) {
+            CHECK_MESSAGE(failure.kind() == FailureKind::start_asks, text << failure.what());
+            CHECK_MESSAGE(start.network == LeftNetwork::loopback, text);
+            CHECK_MESSAGE((!before.contains("127.0.0.1/32") && !before.contains("127.0.1.7/32") && !before.contains("::1/128")), text);
+            ++refused;
+        }
+    }
+    CHECK(refused > count / 100);
+    CHECK(narrower > count / 4);
+}
+
+TEST_CASE("a method that cannot filter addresses refuses a start that asks for it")
+{
+    const auto policy = parse("version: 1\nsandbox: {method: bwrap}\nusers: {alice: {roots: [/srv/a]}}\n");
+    try {
+        static_cast<void>(narrowed(policy, {LeftNetwork::loopback, false, false}));
+        FAIL_CHECK("not refused");
+    } catch (const Failure &failure) {
+        CHECK(failure.kind() == FailureKind::network_not_enforced);
+    }
+    CHECK(narrowed(policy, {LeftNetwork::none, false, false}).network.mode == NetworkMode::none);
+}
+
+} // namespace effective_property_test

@@ -1,0 +1,269 @@
+// What holds for one session, level by level: common/decide/effective.hpp
+#include "common/decide/effective.hpp"
+
+#include "common/base/text.hpp"
+#include "support/policy_text.hpp"
+#include "support/shown_policy.hpp"
+
+#include <array>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace effective_test {
+
+namespace {
+
+// Groups that every Debian has, with their numbers.
+constexpr gid_t daemon_group = 1;
+constexpr gid_t sys_group = 3;
+
+Account account(const std::string &name, std::vector<gid_t> groups = {})
+{
+    return {name, Uid(1000), Gid(1000), "/home/" + name, std::move(groups)};
+}
+
+AccessRules access_of(const Policy &policy, const Account &caller)
+{
+    auto result = find_access_rules(policy, caller, "p.yaml");
+    REQUIRE(std::holds_alternative<AccessRules>(result));
+    return std::get<AccessRules>(std::move(result));
+}
+
+Policy in_root(const Policy &policy, const Account &caller, std::size_t root = 0)
+{
+    const auto access = access_of(policy, caller);
+    REQUIRE(root < access.roots.size());
+    return policy_in(policy_for(policy, access), access.roots[root].spec);
+}
+
+// A value of each level: the whole policy, a group, a user and, where it may stand there, a root.
+struct Row {
+    const char *key;
+    std::array<const char *, 4> values;
+    const char *in_root = nullptr; // what a root calls it
+};
+
+const Row rows[] = {
+    {"network", {"none", "loopback", "full", "[10.0.0.0/8]"}, "network"},
+    {"limits.memory", {"1G", "50%", "3G", "4G"}},
+    {"limits.tasks", {"101", "102", "103", "104"}},
+    {"limits.cpu", {"100%", "200%", "300%", "400%"}},
+    {"limits.runtime", {"1h", "2h", "3h", "4h"}},
+    {"limits.sessions", {"1", "2", "3", "4"}},
+    {"projects.paths", {"alias", "host", "alias", "host"}},
+    {"projects.scope", {"project", "root", "project", "root"}, "scope"},
+    {"projects.protect", {"[a]", "default", "[]", "[b/]"}, "protect"},
+    {"projects.mask", {"['.env*']", "[]", "[keys]", "[a/b]"}, "mask"},
+    {"projects.aftermath", {"false", "true", "false", "true"}},
+    {"projects.read_only", {"true", "false", "true", "false"}, "read_only"},
+    {"settings_lock", {"true", "false", "true", "false"}},
+    {"env_files", {"[/etc/a]", "[/etc/b]", "[]", "[/etc/d]"}},
+    {"toolchains.readable", {"[~/.a]", "[default, ~/.b]", "[]", "[~/.d]"}},
+    {"toolchains.caches", {"[~/.a]", "[best_effort, ~/.b]", "[]", "[~/.d]"}},
+    {"view_paths", {"[/srv/t]", "[/srv/u]", "[]", "[/srv/w]"}},
+    {"path", {"[/opt/a]", "[/opt/b]", "[]", "[/opt/d]"}},
+    {"devices", {"[/dev/dri]", "[/dev/kvm]", "[]", "[nvidia]"}},
+    {"scratch", {"tmpfs", "disk", "tmpfs", "disk"}},
+};
+
+// "limits: {memory: 1G}"
+std::string said(const std::string &key, const std::string &value)
+{
+    const auto dot = key.find('.');
+    return dot == std::string::npos ? key + ": " + value : key.substr(0, dot) + ": {" + key.substr(dot + 1) + ": " + value + "}";
+}
+
+const std::string head = "version: 1\nagent: {accounts: shared}\n";
+
+// alice has her own entry, bob only that of a group, carol a root with rules; alice and carol are in the group, too.
+std::string policy_of(const Row &row, unsigned levels)
+{
+    const auto at = [&](unsigned level) { return ((levels >> level) & 1U) != 0 ? ", " + said(row.key, row.values.at(level)) : ""; };
+    const auto root = (levels & 8U) != 0 && row.in_root != nullptr ? fmt::format(", {}: {}", row.in_root, row.values[3]) : "";
+    return fmt::format("{}{}users: {{alice: {{roots: [/srv/a]{}}}, '%daemon': {{roots: [/srv/d]{}}}, "
+                       "carol: {{roots: [{{path: /srv/c{}}}, /srv/e]{}}}}}\n",
+                       head, (levels & 1U) != 0 ? said(row.key, row.values[0]) + "\n" : "", at(2), at(1), root, at(2));
+}
+
+// The innermost of these levels that says it, or none.
+std::optional<unsigned> innermost(unsigned levels, unsigned those)
+{
+    for (unsigned level = 4; level-- > 0;)
+        if ((levels & those & (1U << level)) != 0) return level;
+    return std::nullopt;
+}
+
+std::string expected(const Row &row, unsigned levels, unsigned those)
+{
+    const auto level = innermost(levels, those);
+    return shown(parse(head + (level ? said(row.key, row.values.at(*level)) + "\n" : "") + "users: {alice: {roots: [/srv/a]}}\n"));
+}
+
+} // namespace
+
+TEST_CASE("the innermost level that says a value has it, whoever starts where")
+{
+    for (const auto &row : rows)
+        for (unsigned levels = 0; levels < 16; ++levels) {
+            if ((levels & 8U) != 0 && row.in_root == nullptr) continue;
+            const auto text = policy_of(row, levels);
+            const auto policy = parse(text);
+            CHECK_MESSAGE(shown(in_root(policy, account("alice", {daemon_group}))) == expected(row, levels, 7), text);
+            CHECK_MESSAGE(shown(in_root(policy, account("bob", {daemon_group}))) == expected(row, levels, 3), text);
+            CHECK_MESSAGE(shown(in_root(policy, account("carol", {daemon_group}), 0)) == expected(row, levels, 15), text);
+            CHECK_MESSAGE(shown(in_root(policy, account("carol", {daemon_group}), 1)) == expected(row, levels, 7), text);
+        }
+}
+
+TEST_CASE("each value has the place where it is said")
+{
+    for (const auto &row : rows) {
+        const auto policy = parse(policy_of(row, row.in_root != nullptr ? 15 : 7));
+        const std::string key = row.key;
+        const auto said_at = [&](const Policy &effective) { return effective.rules.places.at(key).key; };
+        CHECK(said_at(policy) == key);
+        CHECK(said_at(in_root(policy, account("alice", {daemon_group}))) == "users.alice." + key);
+        CHECK(said_at(in_root(policy, account("bob", {daemon_group}))) == "users.%daemon." + key);
+        CHECK(said_at(in_root(policy, account("carol"), 1)) == "users.carol." + key);
+        if (row.in_root != nullptr)
+            CHECK(said_at(in_root(policy, account("carol"), 0)) == fmt::format("users.carol.roots[0].{}", row.in_root));
+        CHECK(in_root(policy, account("alice")).rules.places.at(key).where.line == 3 + 1);
+    }
+}
+
+TEST_CASE("a policy without levels is what it was")
+{
+    const auto policy = parse("version: 1\nusers:\n  alice:\n    roots: [~/projects]\n");
+    const auto effective = in_root(policy, account("alice", {daemon_group, sys_group}));
+    CHECK(shown(effective) == shown(policy));
+    CHECK(effective.rules.places.empty());
+}
+
+TEST_CASE("documents are merged from the outside in")
+{
+    const auto policy = parse(head + "settings: {a: 1, deep: {x: 1, y: 1}, list: [1]}\n"
+                                     "users: {'%daemon': {roots: [/srv/d], settings: {deep: {y: 2}, list: [2]}}, "
+                                     "alice: {roots: [/srv/a], settings: {a: 3}, mcp: {m: {}}}}\n");
+    const auto documents = [&](const Account &caller) { return in_root(policy, caller).documents; };
+    CHECK(documents(account("alice", {daemon_group})).at("settings.json") == R"({"a":3,"deep":{"x":1,"y":2},"list":[2]})");
+    CHECK(documents(account("alice")).at("settings.json") == R"({"a":3,"deep":{"x":1,"y":1},"list":[1]})");
+    CHECK(documents(account("alice")).at("mcp.json") == R"({"m":{}})");
+    CHECK(documents(account("bob", {daemon_group})).at("settings.json") == R"({"a":1,"deep":{"x":1,"y":2},"list":[2]})");
+    CHECK_FALSE(documents(account("bob", {daemon_group})).contains("mcp.json"));
+}
+
+TEST_CASE("variables of groups hold below the user's own")
+{
+    const auto policy = parse(head + "users: {'%daemon': {roots: [/srv/d], env: {A: g, B: g}}, alice: {roots: [/srv/a], env: {A: own}}}\n");
+    const auto access = access_of(policy, account("alice", {daemon_group}));
+    CHECK(access.env == Environment{{"A", "own"}, {"B", "g"}});
+    CHECK(access.env_where.at("A").line == 3);
+    CHECK(access.roots.size() == 1); // who she is, and where, is in her own entry
+}
+
+TEST_CASE("lists of several groups are joined, and scalars must agree")
+{
+    const auto joined =
+        parse(head + "users: {'%daemon': {roots: [/srv/d], network: [10.0.0.0/8], projects: {mask: [a], protect: [x]}, "
+                     "view_paths: [/srv/t], limits: {memory: 1G}, toolchains: {readable: [~/.a]}, scratch: tmpfs}, "
+                     "'%sys': {roots: [/srv/s], network: [10.0.0.0/8, '::1/128'], projects: {mask: [b, a], protect: [y]}, "
+                     "view_paths: [/srv/u], limits: {memory: 1024M, tasks: 99}, toolchains: {readable: [best_effort, ~/.b]}, "
+                     "scratch: tmpfs}}\n");
+    const auto policy = in_root(joined, account("bob", {daemon_group, sys_group}));
+    CHECK(policy.network.allowed.size() == 2);
+    CHECK(policy.projects.mask.size() == 2);
+    CHECK(policy.projects.protect->size() == 2);
+    CHECK(policy.view_paths.size() == 2);
+    CHECK(policy.toolchains.readable.paths.size() == 2);
+    CHECK(policy.toolchains.readable.best_effort);
+    CHECK(policy.limits.memory->amount == std::uint64_t{1} << 30U);
+    CHECK(policy.limits.tasks->amount == 99);
+    CHECK(policy.scratch == ScratchKind::tmpfs);
+}
+
+TEST_CASE("groups that contradict each other are an error, unless the user's own entry says it")
+{
+    for (const auto *pair :
+         {"network|none|loopback", "network|none|[10.0.0.0/8]", "limits.memory|1G|2G", "limits.memory|1G|50%", "limits.tasks|40|50",
+          "projects.scope|root|project", "projects.protect|default|[a]", "projects.read_only|true|false", "projects.aftermath|true|false",
+          "settings_lock|true|false", "scratch|disk|tmpfs", "settings|{a: 1}|{a: 2}", "settings|{a: {b: 1}}|{a: {b: 2}}",
+          "settings|{a: {b: 1}}|{a: 2}"}) {
+        const auto parts = split(pair, '|');
+        const std::string key(parts[0]);
+        const auto groups = fmt::format("'%daemon': {{roots: [/srv/d], {}}}, '%sys': {{roots: [/srv/s], {}}}",
+                                        said(key, std::string(parts[1])), said(key, std::string(parts[2])));
+        const auto caller = account("alice", {daemon_group, sys_group});
+        const auto none = parse(head + "users: {" + groups + "}\n");
+        CHECK_THROWS_WITH_AS(static_cast<void>(find_access_rules(none, caller, "p.yaml")),
+                             doctest::Contains(("users.%sys." + key + ": another group of alice sets another value").c_str()), PolicyError);
+        CHECK_NOTHROW(static_cast<void>(access_of(none, account("alice", {sys_group}))));
+        const auto own = parse(head + "users: {" + groups + ", alice: {roots: [/srv/a], " + said(key, std::string(parts[1])) + "}}\n");
+        CHECK(shown(in_root(own, caller)) ==
+              shown(parse(head + said(key, std::string(parts[1])) + "\nusers: {alice: {roots: [/srv/a]}}\n")));
+    }
+}
+
+TEST_CASE("a user's own readable directories are shown beside toolchains, and never twice")
+{
+    const auto policy = parse("version: 1\nusers: {alice: {roots: [/srv/a], readable: [~/datasets]}}\n");
+    const auto effective = in_root(policy, account("alice"));
+    CHECK(effective.toolchains.readable.paths.size() == policy.toolchains.readable.paths.size() + 1);
+    CHECK(effective.toolchains.readable.paths.back().path == "datasets");
+    CHECK(contains(problems_of("version: 1\ntoolchains: {readable: [~/data]}\nusers: {alice: {roots: [/srv/a], readable: [~/data/x]}}\n"),
+                   "users.alice.readable: '~/data/x' and '~/data' are both listed for the same place"));
+    for (const auto *wrong : {"[/srv/x]", "[~]", "['~/.ssh']", "['~/a/../b']", "[datasets]"})
+        CHECK_MESSAGE(contains(problems_of(fmt::format("version: 1\nusers: {{alice: {{roots: [/srv/a], readable: {}}}}}\n", wrong)),
+                               "users.alice.readable[0]: "),
+                      wrong);
+}
+
+TEST_CASE("what no level may say is refused with its place, and never ignored")
+{
+    const auto refused = [](const std::string &entry) {
+        return problems_of("version: 1\nusers:\n  alice:\n    roots: [/srv/a, " + entry + "]\n");
+    };
+    CHECK(contains(refused("{path: /srv/b, limits: {memory: 1G}}"), "p.yaml:4:36: users.alice.roots[1].limits: unknown key; did you mean"));
+    CHECK(contains(refused("{path: /srv/b, projects: {mask: [a]}}"), "users.alice.roots[1].projects: unknown key"));
+    CHECK(contains(refused("{network: none}"), "users.alice.roots[1]: has no path"));
+    CHECK(contains(refused("{path: ~, network: none}"), "users.alice.roots[1].path"));
+    CHECK(contains(refused("{path: /etc}"), "users.alice.roots[1].path: '/etc' belongs to the system"));
+    CHECK(contains(refused("{path: /srv/a, network: none}"), "'/srv/a' is named twice, first at p.yaml:4:13, with different rules"));
+    CHECK(refused("{path: /srv/b}").empty());
+    for (const auto *key : {"agent: {user: x}", "wrapper: {enable: false}", "sandbox: {method: none}", "view: host", "git_identity: false",
+                            "projects: {ownership: idmap}", "hardening: {tracing: never}", "config: {classes: {}}"})
+        CHECK_MESSAGE(problems_of(fmt::format("version: 1\nusers: {{alice: {{roots: [/srv/a], {}}}}}\n", key)) != "", key);
+    const auto with_method = [](const std::string &method, const std::string &user) {
+        return problems_of("version: 1\nsandbox: {method: " + method + "}\nusers: {alice: {roots: [{path: /srv/a, network: loopback}], " +
+                           user + "}}\n");
+    };
+    CHECK(contains(with_method("bwrap", "network: none"), "users.alice.roots[0].network: sandbox.method bwrap"));
+    CHECK(contains(with_method("bwrap", "network: [10.0.0.0/8]"), "users.alice.network: sandbox.method bwrap"));
+    CHECK(contains(with_method("podman", "devices: [/dev/dri]"), "users.alice.devices: sandbox.method podman"));
+}
+
+TEST_CASE("a root that is granted twice with different rules refuses the start")
+{
+    const auto policy = parse(head + "users: {'%daemon': {roots: [{path: /srv/d, network: none}]}, '%sys': {roots: [/srv/d]}}\n");
+    const auto caller = account("bob", {daemon_group, sys_group});
+    const auto access = access_of(policy, caller);
+    std::vector<RootCandidate> roots;
+    for (const auto &root : access.roots)
+        roots.push_back({root.spec.text, root.by_group, root.spec.where, root.spec.rules});
+    const auto decision = decide(caller, access, roots, "/srv/d/x");
+    REQUIRE(std::holds_alternative<Refused>(decision));
+    CHECK(contains(std::get<Refused>(decision).text, "twice, with different rules"));
+}
+
+TEST_CASE("under an alias of one user alone, only that user's roots may have any name")
+{
+    const std::string odd = "'/srv/a b'";
+    CHECK(contains(problems_of("version: 1\nusers: {alice: {roots: [" + odd + "]}}\n"), "holds a character other than"));
+    const auto policy = parse(head + "users: {alice: {roots: [" + odd + "], projects: {paths: alias}}, bob: {roots: [/srv/b]}}\n");
+    CHECK_FALSE(access_of(policy, account("alice")).roots[0].spec.at_own_path);
+    CHECK(access_of(policy, account("bob")).roots[0].spec.at_own_path);
+}
+
+} // namespace effective_test
