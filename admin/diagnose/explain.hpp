@@ -140,6 +140,8 @@ Account account_to_explain(const std::optional<std::string> &name, const Observe
 Explanation explain(const Policy &policy, const std::string &policy_file, const Observer &observer, const Account &user,
                     const std::optional<std::string> &directory);
 
+std::string systemd_text(const Explanation &explanation);
+nlohmann::json systemd_json(const Explanation &explanation);
 std::string said_text(const Policy &policy); // which level says which value
 nlohmann::json said_json(const Policy &policy);
 std::string told_text(const Policy &policy); // what git and the agent are told, and what a session does otherwise

@@ -38,10 +38,11 @@ std::vector<IdleDiskLimit> find_idle_disk_limits(const Policy &policy)
         const char *key = own.disk ? "limits.disk" : "limits.disk_without_quota";
         const auto place = rules.places.find(key);
         const auto choice = own.without_quota ? own.without_quota : policy.limits.without_quota;
-        found.push_back({{place == rules.places.end() ? disk->where : place->second.where, whose + key,
-                          disk->text + (choice == WithoutQuota::refuse ? " cannot be enforced on this host: " : " is not enforced: ") + *problem,
-                          choice == WithoutQuota::refuse ? "or remove the key" : ""},
-                         choice.value_or(WithoutQuota::tell)});
+        found.push_back(
+            {{place == rules.places.end() ? disk->where : place->second.where, whose + key,
+              disk->text + (choice == WithoutQuota::refuse ? " cannot be enforced on this host: " : " is not enforced: ") + *problem,
+              choice == WithoutQuota::refuse ? "or remove the key" : ""},
+             choice.value_or(WithoutQuota::tell)});
     };
     look_at(policy.rules, "");
     for (const auto &entry : policy.users)
@@ -52,8 +53,7 @@ std::vector<IdleDiskLimit> find_idle_disk_limits(const Policy &policy)
 void check_disk_limits(const Policy &policy, Problems &problems)
 {
     for (const auto &idle : find_idle_disk_limits(policy))
-        if (idle.choice == WithoutQuota::refuse)
-            problems.add(idle.told.where, idle.told.key, idle.told.problem, idle.told.remedy);
+        if (idle.choice == WithoutQuota::refuse) problems.add(idle.told.where, idle.told.key, idle.told.problem, idle.told.remedy);
 }
 
 } // namespace pi_agent

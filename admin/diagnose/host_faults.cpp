@@ -269,8 +269,8 @@ Faults find_leftovers(const AsRoot &root)
     }
     Faults faults;
     if (read_unfinished(root))
-        faults.push_back({"unfinished", "a change of this host (apply, rollback or edit) has not finished: it was cut short, or runs just now",
-                          apply});
+        faults.push_back(
+            {"unfinished", "a change of this host (apply, rollback or edit) has not finished: it was cut short, or runs just now", apply});
     if (!orphans.empty())
         faults.push_back(
             {"leftovers",

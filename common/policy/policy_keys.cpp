@@ -6,8 +6,6 @@
 #include "common/policy/policy.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <map>
 
 namespace pi_agent {
@@ -208,14 +206,6 @@ const auto &keys_by_parent()
     return sorted;
 }
 
-std::string words(std::string_view list)
-{
-    std::vector<std::string> quoted;
-    for (const auto word : split(list, ' '))
-        quoted.push_back(fmt::format("`{}`", word));
-    return fmt::format("{}", fmt::join(quoted, ", "));
-}
-
 } // namespace
 
 std::span<const PolicyKey> policy_keys() noexcept
@@ -249,57 +239,6 @@ std::vector<const PolicyKey *> policy_keys_repeating(const PolicyKey &key)
 std::string_view last_part(const PolicyKey &key) noexcept
 {
     return key.path.substr(key.path.rfind('.') + 1); // npos + 1 is 0
-}
-
-std::string display_path(const PolicyKey &key)
-{
-    std::string text(key.path);
-    if (const auto root = text.find(".roots.*"); root != std::string::npos) text.replace(root, 8, ".roots[N]");
-    for (auto star = text.find('*'); star != std::string::npos; star = text.find('*'))
-        text.replace(star, 1, "NAME");
-    return text;
-}
-
-std::string levels_text(const PolicyKey &key)
-{
-    std::vector<std::string> others;
-    for (const auto *other : policy_keys_repeating(key))
-        others.push_back(fmt::format("`{}`", display_path(*other)));
-    return others.empty() ? "" : fmt::format("Also {}.", fmt::join(others, " and "));
-}
-
-std::string form_text(const PolicyKey &key)
-{
-    switch (key.form) {
-    case ValueForm::version:
-        return fmt::format("the number {}", policy_version);
-    case ValueForm::section:
-        return "a mapping";
-    case ValueForm::names:
-        return "a mapping of names";
-    case ValueForm::document:
-        return "a mapping, as JSON";
-    case ValueForm::boolean:
-        return "`true`, `false`";
-    case ValueForm::text:
-    case ValueForm::line:
-        return "text";
-    case ValueForm::name:
-        return "a name";
-    case ValueForm::choice:
-        return words(key.choices);
-    case ValueForm::list:
-        return "a list";
-    case ValueForm::roots:
-        return "a list, also of mappings";
-    case ValueForm::choice_or_list:
-        return words(key.choices) + ", or a list";
-    case ValueForm::amount:
-        return "a whole number with " + words(key.choices);
-    case ValueForm::count:
-        return "a whole number";
-    }
-    return "";
 }
 
 } // namespace pi_agent

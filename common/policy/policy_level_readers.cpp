@@ -35,7 +35,7 @@ void read_projects(const PolicyValue &section, Rules &rules, Level level)
     auto readers = project_readers(rules);
     readers.push_back({"paths", with_place(rules, "projects.paths", into_choice(rules.paths, ProjectPaths::host))});
     readers.push_back({"aftermath", with_place(rules, "projects.aftermath", into(rules.aftermath, read_bool))});
-    if (level == Level::policy) 
+    if (level == Level::policy)
         readers.push_back({"ownership", with_place(rules, "projects.ownership", into_choice(rules.ownership, ProjectOwnership::idmap))});
     read_section(section, readers);
 }

@@ -141,14 +141,14 @@ void read_limits(const PolicyValue &section, Rules &rules)
     const auto into_limit = [](std::optional<SaidLimit> &limit, const Measure &measure) {
         return [&limit, &measure](const PolicyValue &value) { limit = read_amount(value, measure); };
     };
-    read_section(section, {{"memory", noting("limits.memory", read_memory)},
-                           {"tasks", noting("limits.tasks", into_limit(limits.tasks, tasks_measure))},
-                           {"cpu", noting("limits.cpu", into_limit(limits.cpu, cpu_measure))},
-                           {"runtime", noting("limits.runtime", into_limit(limits.runtime, runtime_measure))},
-                           {"sessions", noting("limits.sessions", into_limit(limits.sessions, sessions_measure))},
-                           {"disk", noting("limits.disk", into_limit(limits.disk, disk_measure))},
-                           {"disk_without_quota",
-                            noting("limits.disk_without_quota", into_choice(limits.without_quota, WithoutQuota::tell))}});
+    read_section(section,
+                 {{"memory", noting("limits.memory", read_memory)},
+                  {"tasks", noting("limits.tasks", into_limit(limits.tasks, tasks_measure))},
+                  {"cpu", noting("limits.cpu", into_limit(limits.cpu, cpu_measure))},
+                  {"runtime", noting("limits.runtime", into_limit(limits.runtime, runtime_measure))},
+                  {"sessions", noting("limits.sessions", into_limit(limits.sessions, sessions_measure))},
+                  {"disk", noting("limits.disk", into_limit(limits.disk, disk_measure))},
+                  {"disk_without_quota", noting("limits.disk_without_quota", into_choice(limits.without_quota, WithoutQuota::tell))}});
 }
 
 const std::optional<SaidLimit> &said_memory(const LimitsPolicy &limits) noexcept

@@ -72,12 +72,26 @@ void show_notes(const Entered &entered, const ProjectGuards &guards, const Opene
     const Policy &policy = entered.policy;
     const Sandbox &sandbox = *entered.sandbox;
     if (!policy.box_notes) return;
-    show_box_notes(session.directory,
-                   {session.project_path, session.state.home_path, entered.admission.agent.name, tree.covered, policy.settings_lock,
-                    policy.network, policy.scratch, guards.read_only(), guards.has_masks(), home.readable, home.caches, policy.limits,
-                    sandbox.has_limits(), sandbox.confines(), sandbox.knows_other_ids(entered.admission.agent),
-                    policy.tracing != Tracing::never, policy.projects.ownership == ProjectOwnership::idmap, denied_calls_of(policy.calls),
-                    is_allowed_call(policy.calls, "personality"), policy.projects.read_only});
+    show_box_notes(session.directory, {session.project_path,
+                                       session.state.home_path,
+                                       entered.admission.agent.name,
+                                       tree.covered,
+                                       policy.settings_lock,
+                                       policy.network,
+                                       policy.scratch,
+                                       guards.read_only(),
+                                       guards.has_masks(),
+                                       home.readable,
+                                       home.caches,
+                                       policy.limits,
+                                       sandbox.has_limits(),
+                                       sandbox.confines(),
+                                       sandbox.knows_other_ids(entered.admission.agent),
+                                       policy.tracing != Tracing::never,
+                                       policy.projects.ownership == ProjectOwnership::idmap,
+                                       denied_calls_of(policy.calls),
+                                       is_allowed_call(policy.calls, "personality"),
+                                       policy.projects.read_only});
 }
 
 void show_certificates(Entered &entered, const Heard &heard, const OpenedSession &session)

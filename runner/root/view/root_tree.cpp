@@ -192,9 +192,8 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
     const bool maps = projects.ownership == ProjectOwnership::idmap || !defence_is_on("unmapped-projects");
     const UniqueFd *map = maps ? &tree.id_map : nullptr;
     std::vector<Frame> frames;
-    tree.covered = paths == ProjectPaths::host
-                       ? show_at_host_paths(root, session, project, map, projects.read_only, tree, frames, guards)
-                       : show_in_home(root, session, project, home, map, projects.read_only, tree, guards);
+    tree.covered = paths == ProjectPaths::host ? show_at_host_paths(root, session, project, map, projects.read_only, tree, frames, guards)
+                                               : show_in_home(root, session, project, home, map, projects.read_only, tree, guards);
     for (const auto &frame : frames) {
         tree.shown_roots.push_back(frame.root_path);
         tree.project_points.push_back(session.path() + "/" + frame.name);

@@ -124,7 +124,8 @@ const std::map<std::string, Show> &shown()
         {"hardening.address_families", [](const Policy &policy) { return std::to_string(address_families_of(policy.calls)); }},
         {"hardening.tracing", [](const Policy &policy) { return std::to_string(static_cast<int>(policy.tracing)); }},
         {"devices", [](const Policy &policy) { return paths(policy.devices); }},
-        {"limits.disk_without_quota", [](const Policy &policy) { return std::to_string(static_cast<int>(policy.limits.without_quota.value_or(WithoutQuota::tell))); }},
+        {"limits.disk_without_quota",
+         [](const Policy &policy) { return std::to_string(static_cast<int>(policy.limits.without_quota.value_or(WithoutQuota::tell))); }},
         {"scratch", [](const Policy &policy) { return std::string(policy.scratch == ScratchKind::disk ? "disk" : "tmpfs"); }},
     };
     return table;

@@ -16,7 +16,8 @@ namespace {
 
 const std::string session = "/run/pi-agent/sessions/0123456789abcdef0123456789abcdef";
 
-const std::vector<Bind> binds = tree_binds(session, "/var/lib/pi-agent/users/alice/home", {Frame{"project", "/home/alice/projects"}}, false);
+const std::vector<Bind> binds =
+    tree_binds(session, "/var/lib/pi-agent/users/alice/home", {Frame{"project", "/home/alice/projects"}}, false);
 
 } // namespace
 

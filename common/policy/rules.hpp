@@ -1,0 +1,175 @@
+// What each level of the policy can say of sessions, as types: the whole policy, a group, a user, a root.
+#pragma once
+
+#include "common/base/error.hpp"
+#include "common/policy/ip_range.hpp"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// A path that the policy names.
+struct PolicyPath {
+    std::string path;
+    Position where;
+    bool is_directory = false; // written with a '/' at its end, if that has a meaning
+};
+
+// What sessions see of the host's /etc: a short list (runner/plan/host_view.cpp, runner/as_agent/places.cpp), or all that is readable.
+enum class View { minimal, host };
+
+enum class NetworkMode {
+    full,     // the host's, without restriction
+    loopback, // the host's, its loopback addresses alone
+    none,     // one of the session's own, with nothing in it but a loopback
+    listed,   // the host's, the addresses of a list alone
+};
+
+struct NetworkPolicy {
+    NetworkMode mode = NetworkMode::full;
+    std::vector<IpRange> allowed; // loopback and listed: with these, in both directions
+    Position where;
+};
+
+// Where a session's temporary directories are: on the state directory's file system, or in memory.
+enum class ScratchKind { disk, tmpfs };
+
+// Where a session shows the project: at its path on the host, or below the agent's home (runner/plan/host_view.hpp).
+enum class ProjectPaths { host, alias };
+
+// Whether debuggers work on a session's own processes: where Landlock or a PID namespace confines them, everywhere, or nowhere.
+enum class Tracing : std::uint8_t { automatic, always, never };
+
+// What `hardening` says of system calls and sockets (common/policy/session_calls.hpp).
+struct CallsPolicy {
+    std::vector<PolicyPath> denied;   // names and @groups that fail in sessions, besides what always does
+    std::vector<PolicyPath> allowed;  // names that do not fail, of those that do otherwise
+    std::vector<PolicyPath> families; // kinds of sockets; all of them where it is empty
+};
+
+// What a session shows: the allowed root that holds the working directory, or only the repository in it that does.
+enum class ProjectScope { root, project };
+
+// Whose the files are that the agent makes in a project: its user's, by an id-mapped mount, or the agent's account's, as the kernel has it.
+enum class ProjectOwnership { idmap, none };
+
+// Paths; or, without a value, what git executes.
+using Protection = std::optional<std::vector<PolicyPath>>;
+
+struct ProjectsPolicy {
+    ProjectPaths paths = ProjectPaths::host;
+    ProjectScope scope = ProjectScope::root;
+    ProjectOwnership ownership = ProjectOwnership::idmap;
+    Protection protect;           // read-only inside, relative to the repository; unset: what git executes
+    std::vector<PolicyPath> mask; // unreadable inside: a pattern of a name, or with '/' of a path
+    bool aftermath = true;        // `pi` lists at the end what would run code outside later
+    bool read_only = false;       // a session cannot change it
+};
+
+// Directories in users' homes, relative to the home.
+struct HomeDirectories {
+    std::vector<PolicyPath> paths; // no position in the policy if they come from the default list
+    bool best_effort = false;      // leave out, by name, what kernel or file system cannot show, instead of failing
+};
+
+struct ToolchainsPolicy {
+    HomeDirectories readable; // read-only inside
+    HomeDirectories caches;   // inside, a copy that ends with the session
+};
+
+// A limit of the policy, with its text and position.
+struct SaidLimit {
+    std::uint64_t amount = 0;
+    std::string text;
+    Position where;
+};
+
+// What a start does where no quota of the file system holds limits.disk: it tells its user, or measures the home as well, or ends.
+enum class WithoutQuota : std::uint8_t { tell, measure, refuse };
+
+// If unset: the default of runner/plan/limits.hpp, or no limit.
+struct LimitsPolicy {
+    std::optional<SaidLimit> memory;           // of a session, bytes
+    std::optional<SaidLimit> memory_share;     // or instead: percent of the host's
+    std::optional<SaidLimit> tasks;            // processes and threads of a session
+    std::optional<SaidLimit> cpu;              // of a session, percent of one processor
+    std::optional<SaidLimit> runtime;          // of a session, seconds
+    std::optional<SaidLimit> sessions;         // of one user at once
+    std::optional<SaidLimit> disk;             // of one user's agent, home and temporary files together; bytes
+    std::optional<WithoutQuota> without_quota; // unset: tell
+};
+
+// By file name: the JSON text of an object, parsed only where it is merged. Including the parser's header takes seconds of compile time.
+using Documents = std::map<std::string, std::string>;
+
+// Where the policy says a value, and at which key: "users.alice.limits.memory".
+struct SaidAt {
+    Position where;
+    std::string key;
+};
+using SaidPlaces = std::map<std::string, SaidAt>; // by the value's own key: "limits.memory"
+
+// What one level of the policy says: the whole policy, a group, a user or a root. A value that it does not say is for the level around it
+// to say, or has its default. The levels are merged by common/policy/policy_levels.hpp.
+struct Rules {
+    std::optional<NetworkPolicy> network;
+    LimitsPolicy limits;
+    std::optional<ProjectPaths> paths;
+    std::optional<ProjectScope> scope;
+    std::optional<ProjectOwnership> ownership; // of the whole policy alone
+    std::optional<Protection> protect;
+    std::optional<std::vector<PolicyPath>> mask;
+    std::optional<bool> aftermath;
+    std::optional<bool> read_only;
+    Documents documents;
+    std::optional<bool> settings_lock;
+    std::optional<std::vector<PolicyPath>> env_files;
+    std::optional<HomeDirectories> readable; // of toolchains, as written
+    std::optional<HomeDirectories> caches;
+    std::optional<std::vector<PolicyPath>> own_readable; // `readable` of a user
+    std::optional<std::vector<PolicyPath>> view_paths;
+    std::optional<std::vector<PolicyPath>> path;
+    std::optional<std::vector<PolicyPath>> devices;
+    std::optional<ScratchKind> scratch;
+    SaidPlaces places; // of what it says
+
+    // Calls `visit` with each value's own key, and that value of all these rules. Not for documents, which are merged, not replaced.
+    template <typename Visit, typename... Some>
+    static void each(const Visit &visit, Some &...rules)
+    {
+        visit("network", rules.network...);
+        visit("limits.memory", rules.limits.memory...); // at most one of these two is there
+        visit("limits.memory", rules.limits.memory_share...);
+        visit("limits.tasks", rules.limits.tasks...);
+        visit("limits.cpu", rules.limits.cpu...);
+        visit("limits.runtime", rules.limits.runtime...);
+        visit("limits.sessions", rules.limits.sessions...);
+        visit("limits.disk", rules.limits.disk...);
+        visit("limits.disk_without_quota", rules.limits.without_quota...);
+        visit("projects.paths", rules.paths...);
+        visit("projects.scope", rules.scope...);
+        visit("projects.ownership", rules.ownership...);
+        visit("projects.protect", rules.protect...);
+        visit("projects.mask", rules.mask...);
+        visit("projects.aftermath", rules.aftermath...);
+        visit("projects.read_only", rules.read_only...);
+        visit("settings_lock", rules.settings_lock...);
+        visit("env_files", rules.env_files...);
+        visit("toolchains.readable", rules.readable...);
+        visit("toolchains.caches", rules.caches...);
+        visit("readable", rules.own_readable...);
+        visit("view_paths", rules.view_paths...);
+        visit("path", rules.path...);
+        visit("devices", rules.devices...);
+        visit("scratch", rules.scratch...);
+    }
+};
+// Of a user or root; without them it says nothing. A policy may have a hundred thousand of both.
+using RulesPtr = std::shared_ptr<const Rules>;
+
+} // namespace pi_agent
