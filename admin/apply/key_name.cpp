@@ -39,15 +39,18 @@ public:
             part += (part.empty() ? "" : ".") + parts_[end - 1];
             name.path.push_back(part);
             name.key = key;
-            if (!part.empty() && (key->form == ValueForm::document ? take_rest(end, name) : go(end, key->path, name))) return true;
+            if (!part.empty() && go_below(*key, end, name)) return true;
             name = before;
             if (last_part(*key) != "*") break;
         }
         return false;
     }
 
+    [[nodiscard]] bool enters_list() const noexcept { return enters_list_; }
+
     [[nodiscard]] std::string hint() const
     {
+        if (enters_list_) return "; a list is set as a whole";
         std::vector<std::string_view> names;
         for (const auto *key : policy_keys_below(siblings_of_unknown_))
             names.push_back(last_part(*key));
@@ -55,6 +58,14 @@ public:
     }
 
 private:
+    bool go_below(const PolicyKey &key, std::size_t from, KeyName &name)
+    {
+        if (key.form == ValueForm::document) return take_rest(from, name);
+        if (key.form != ValueForm::roots || from == parts_.size()) return go(from, key.path, name);
+        enters_list_ = true; // whose items have no names
+        return false;
+    }
+
     // What a document holds is nobody's key.
     bool take_rest(std::size_t from, KeyName &name)
     {
@@ -63,6 +74,7 @@ private:
     }
 
     std::vector<std::string> parts_;
+    bool enters_list_ = false;
     std::size_t unknown_ = 0;
     std::string_view siblings_of_unknown_;
 };
@@ -74,7 +86,8 @@ KeyName parse_key_name(const std::string &text)
     KeyName name;
     Walk walk(text);
     if (walk.go(0, "", name)) {
-        if (last_part(*name.key) == "*" && name.path.back().find('.') != std::string::npos) name.doubt = walk.hint();
+        const bool is_free = last_part(*name.key) == "*" && name.path.back().find('.') != std::string::npos;
+        if (is_free || walk.enters_list()) name.doubt = walk.hint();
         return name;
     }
     throw Failure(ExitStatus::usage, quote(text) + " is not a key of a policy" + walk.hint() + "; docs/reference/policy.md lists them");

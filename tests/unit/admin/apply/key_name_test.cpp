@@ -35,6 +35,8 @@ TEST_CASE("a key is found by its name between dots, and names may have dots them
     CHECK(path_of("users.alice.roots") == "users|alice|roots <users.*.roots>");
     CHECK(path_of("users.Alice.Smith@example.org.roots") == "users|Alice.Smith@example.org|roots <users.*.roots>");
     CHECK(path_of("users.Alice.Smith.env.EDITOR") == "users|Alice.Smith|env|EDITOR <users.*.env.*>");
+    CHECK(path_of("users.alice.limits.memory") == "users|alice|limits|memory <users.*.limits.memory>");
+    CHECK(path_of("users.alice.settings.a.b") == "users|alice|settings|a|b <users.*.settings>");
     CHECK(path_of("users.%devs") == "users|%devs <users.*>");
     CHECK(path_of("settings.a.b") == "settings|a|b <settings>");
     CHECK(path_of("config.classes.extensions/x.y") == "config|classes|extensions/x.y <config.classes.*>");
@@ -48,6 +50,8 @@ TEST_CASE("what is no key is refused, with the key that was meant")
         CHECK_MESSAGE(has(refusal_of(text), "is not a key of a policy"), text);
     CHECK(has(parse_key_name("users.alice.rots").doubt, "did you mean 'roots'?")); // or somebody is called so
     CHECK(parse_key_name("users.alice.roots").doubt.empty());
+    CHECK(has(parse_key_name("users.alice.roots.0.network").doubt, "a list is set as a whole"));
+    CHECK(has(refusal_of("users.alice.roots.0.paths"), "a list is set as a whole"));
 }
 
 TEST_CASE("a text is taken as it is, and everything else as YAML in one line")

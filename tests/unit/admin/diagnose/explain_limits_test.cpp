@@ -84,6 +84,21 @@ TEST_CASE("a limit of the disk that holds nobody is a warning, or an error where
     CHECK(find_idle_disk_limits(policy_with(method)).empty());
 }
 
+TEST_CASE("each level that says something of the disk is told for itself")
+{
+    const auto found =
+        find_idle_disk_limits(parse("version: 1\nsandbox: {method: none}\nlimits: {disk: 10G}\nagent: {accounts: per-user}\nusers:\n"
+                                    "  alice: {roots: [~/a], limits: {disk: 20G}}\n"
+                                    "  bob: {roots: [~/b], limits: {disk_without_quota: refuse}}\n"
+                                    "  carol: {roots: [~/c], limits: {tasks: 100}}\n"));
+    REQUIRE(found.size() == 3);
+    CHECK(found[0].told.key == "limits.disk");
+    CHECK(contains(to_string(found[1].told), "p.yaml:6:39: users.alice.limits.disk: 20G is not enforced"));
+    CHECK(found[1].choice == WithoutQuota::tell);
+    CHECK(contains(to_string(found[2].told), "users.bob.limits.disk_without_quota: 10G cannot be enforced on this host"));
+    CHECK(found[2].choice == WithoutQuota::refuse);
+}
+
 TEST_CASE("what is checked agrees with what the host has")
 {
     const auto host = host_controllers();

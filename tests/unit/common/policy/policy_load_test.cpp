@@ -319,6 +319,9 @@ TEST_CASE("nothing that sessions see holds the agents' homes, or is in them")
                       root);
     CHECK(contains(with("users: {alice: {roots: [/opt/a]}}\nview_paths: [/srv/agents/users]\n"), "view_paths: "));
     CHECK(contains(with("users: {alice: {roots: [/opt/a]}}\npath: [/srv/agents/bin]\n"), "path: "));
+    CHECK(contains(with("users: {alice: {roots: [/opt/a], view_paths: [/srv/agents/users]}}\n"), "users.alice.view_paths: "));
+    CHECK(contains(with("users: {alice: {roots: [/opt/a], path: [/srv/agents/bin]}}\n"), "users.alice.path: "));
+    CHECK(contains(with("users: {alice: {roots: [{path: /srv, network: none}]}}\n"), "users.alice.roots[0]: "));
     CHECK(contains(problems_of("version: 1\nagent: {state_dir: /srv/pi, binary: /srv/pi/bin/pi}\nusers: {alice: {roots: [/opt/a]}}\n"),
                    "agent.binary: "));
 }
