@@ -126,7 +126,7 @@ TEST_CASE("one mistake is told once")
     CHECK(count("version: 1\nagent: {accounts: per_user}\n" + users) == 1);
     CHECK(count("version: 1\nagent: []\n" + users) == 1);
     CHECK(count(head + "sandbox: {method: dokcer, image: 'debian:12'}\n" + users) == 1);
-    CHECK(count("version: 1\nagent: {accounts: per-user}\nusers: {9max: {roots: [/srv/a]}}\n") == 1);
+    CHECK(count("version: 1\nagent: {accounts: per-user}\nusers: {-max: {roots: [/srv/a]}}\n") == 1);
 }
 
 TEST_CASE("a missing agent is one mistake" * doctest::skip(not_root()))

@@ -93,7 +93,7 @@ TEST_CASE("each level that says something of the disk is told for itself")
                                     "  carol: {roots: [~/c], limits: {tasks: 100}}\n"));
     REQUIRE(found.size() == 3);
     CHECK(found[0].told.key == "limits.disk");
-    CHECK(contains(to_string(found[1].told), "p.yaml:6:39: users.alice.limits.disk: 20G is not enforced"));
+    CHECK(contains(to_string(found[1].told), "p.yaml:6:40: users.alice.limits.disk: 20G is not enforced"));
     CHECK(found[1].choice == WithoutQuota::tell);
     CHECK(contains(to_string(found[2].told), "users.bob.limits.disk_without_quota: 10G cannot be enforced on this host"));
     CHECK(found[2].choice == WithoutQuota::refuse);

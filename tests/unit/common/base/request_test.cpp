@@ -45,7 +45,7 @@ std::string terminal_bytes(const std::vector<std::uint64_t> &fields)
     Encoder encoder = beginning({}, {}, 0);
     for (const std::uint64_t field : fields)
         encoder.number(field);
-    return encoder.number(0).text("").number(0).number(0).texts({}).bytes();
+    return encoder.number(0).text("").number(0).number(0).number(0).number(0).number(0).texts({}).bytes();
 }
 
 // With a temporary directory of the user's.
@@ -54,7 +54,7 @@ std::string tmpdir_bytes(const std::string &tmpdir, std::uint64_t debug, std::ui
     Encoder encoder = beginning({}, {}, 0);
     for (int field = 0; field < 8; ++field)
         encoder.number(0);
-    return encoder.text(tmpdir).number(debug).number(sessions).texts({}).bytes();
+    return encoder.text(tmpdir).number(debug).number(sessions).number(0).number(0).number(0).texts({}).bytes();
 }
 
 // With names of variables that stayed in the shell.
@@ -63,7 +63,7 @@ std::string kept_out_bytes(const std::vector<std::string> &names)
     Encoder encoder = beginning({}, {}, 0);
     for (int field = 0; field < 8; ++field)
         encoder.number(0);
-    return encoder.text("").number(0).number(0).texts(names).bytes();
+    return encoder.text("").number(0).number(0).number(0).number(0).number(0).texts(names).bytes();
 }
 
 // What receive_request says of a record with these bytes and that many descriptors.

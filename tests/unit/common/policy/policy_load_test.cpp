@@ -197,7 +197,7 @@ TEST_CASE("a config directory may have any printable name but no way out")
 
 TEST_CASE("names of users and groups are those of a user database, names of agents' accounts are plain")
 {
-    for (const auto *name : {"0x0", "'1000'", "'%'", "'a/b'", "'%%x'", "''", "'#1000'", "\"a\\n\"", "'a,b'", "'a '", "'!a'", "'-a'",
+    for (const auto *name : {"'0x0'", "'1000'", "'%'", "'a/b'", "'%%x'", "''", "'#1000'", "\"a\\n\"", "'a,b'", "'a '", "'!a'", "'-a'",
                              "'$a'", "\"a\\u202e\""}) {
         CHECK_MESSAGE(contains(problems_of(head + "users: {" + name + ": {roots: [/srv/a]}}\n"), "is not a name of a user"), name);
     }
