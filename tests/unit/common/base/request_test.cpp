@@ -35,7 +35,7 @@ std::string request_bytes(const std::vector<std::string> &arguments, const std::
     Encoder encoder = beginning(arguments, presentation, umask);
     for (int field = 0; field < 8; ++field)
         encoder.number(0);
-    return encoder.text("").number(0).number(0).texts({}).bytes();
+    return encoder.text("").number(0).number(0).number(0).number(0).number(0).texts({}).bytes();
 }
 
 // Which descriptors are on the terminal, and its size, as they are sent; then the agent as the program, no directory of the user's, no

@@ -31,7 +31,7 @@ Encoder launch_of(std::uint64_t type, const OnTerminal &on_terminal = {})
     encoder.number(type).text("/bin/pi").texts({"pi"}).texts({}).text("/p").text("").number(7).number(077);
     for (const bool one : on_terminal)
         encoder.number(one ? 1 : 0);
-    encoder.number(0).texts({}).number(1024).number(0).number(0).number(0).texts({}).texts({}).number(15);
+    encoder.number(0).texts({}).number(1024).number(0).number(0).number(0).number(0).texts({}).texts({}).number(15);
     return encoder;
 }
 
