@@ -211,6 +211,15 @@ def fields_of_answer(decoder):
     return {**named, "states": listed(state), "left": listed(decoder.text)}
 
 
+def next_part(channel):
+    """Of an answer; empty where no more comes."""
+    while True:
+        try:
+            return channel.recv(PACKET_LIMIT)
+        except ConnectionResetError:  # it closed without reading the question; what it said is still there
+            continue
+
+
 def put(data, fds=(), argv=SUDO, env=None, pair=None, first=None):
     """Puts a question into the socket, starts argv, and tells what came back; `first(theirs)` comes before."""
     own, theirs = pair or socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -224,8 +233,8 @@ def put(data, fds=(), argv=SUDO, env=None, pair=None, first=None):
     own.settimeout(PATIENCE)
     body = b""
     try:
-        head = own.recv(PACKET_LIMIT)
-        while head and (piece := own.recv(PACKET_LIMIT)):
+        head = next_part(own)
+        while head and (piece := next_part(own)):
             body += piece
     except OSError:
         pass
