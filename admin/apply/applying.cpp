@@ -68,7 +68,6 @@ private:
         require_fitting();
         if (options_.dry_run) return show_plan();
         const bool is_change = count_plan() > 0 || wanted_.before || transaction_->was_cut_short();
-        transaction_->look(policy_, policy_change());
         if (transaction_->was_cut_short()) out_ << "an earlier command has not finished: this one finishes what it began\n" << std::flush;
         if (!build::is_system_managed) rule_ = read_sudoers(root_, sudoers_directory);
         if (is_change && wanted_.before) prepare(changes_);
@@ -126,6 +125,7 @@ private:
     // What comes before the change of the host itself: where it is written down, and the policy's files.
     void prepare(Changes &changes)
     {
+        if (!changes.dry_run()) transaction_->look(policy_, policy_change()); // under the lock that the change is made under
         make_state_directories(root_, policy_, changes);
         make_applied_directory(root_, policy_.agent.state_dir, changes);
         if (!changes.dry_run()) transaction_->begin();
