@@ -167,6 +167,7 @@ private:
     bool try_before()
     {
         if (!options_.try_sandbox) return false;
+        if (read_state_place(root_).place != policy_.agent.state_dir) return false; // no start works at a place that is not made yet
         lock_.reset(); // a process that belongs to a user keeps no other apply, and no emergency stop, waiting
         const auto report = try_sandbox(policy_, observer_, [this](const Account &user, const AccessRules &rules) {
             return (build::is_system_managed || (rule_ && lets_start(*rule_, user))) && find_account(rules.agent_account).has_value();

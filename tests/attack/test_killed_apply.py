@@ -27,8 +27,8 @@ BROKEN = "#!/bin/sh\necho '{\"findings\": [{\"what\": \"a probe\", \"expected\":
 
 
 def policy_with(account):
-    """Another account, another owner of the agent's program, another sudo rule."""
-    return POLICY.replace("users:\n", f"users:\n  eve: {{roots: [/srv/devs], run_as: {account}}}\n") + "wrapper: {hide_direct_binary: false}\n"
+    """Another account, another owner of the agent's program, another name of the command, another sudo rule."""
+    return POLICY.replace("users:\n", f"users:\n  eve: {{roots: [/srv/devs], run_as: {account}}}\n") + "wrapper: {hide_direct_binary: false, command_name: agent}\n"
 
 
 def forget(machine, *accounts):
@@ -45,7 +45,8 @@ def state(machine):
     """Each part of what apply changes here."""
     rule = machine.root(["cat", RULE]).stdout
     program = machine.root(["stat", "-c", "%U:%G %a", AGENT], check=True).stdout
-    return {"rule": rule, "program": program}
+    command = machine.root(["readlink", "/usr/bin/agent"]).stdout
+    return {"rule": rule, "program": program, "command": command}
 
 
 def expect_old_or_new(target, old, new):
