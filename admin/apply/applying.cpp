@@ -68,7 +68,6 @@ private:
         require_fitting();
         if (options_.dry_run) return show_plan();
         const bool is_change = count_plan() > 0 || wanted_.before || transaction_->was_cut_short();
-        transaction_->look(policy_, policy_change());
         if (transaction_->was_cut_short()) out_ << "an earlier command has not finished: this one finishes what it began\n" << std::flush;
         if (!build::is_system_managed) rule_ = read_sudoers(root_, sudoers_directory);
         if (is_change && wanted_.before) prepare(changes_);
@@ -126,6 +125,7 @@ private:
     // What comes before the change of the host itself: where it is written down, and the policy's files.
     void prepare(Changes &changes)
     {
+        if (!changes.dry_run()) transaction_->look(policy_, policy_change()); // under the lock that the change is made under
         make_state_directories(root_, policy_, changes);
         make_applied_directory(root_, policy_.agent.state_dir, changes);
         if (!changes.dry_run()) transaction_->begin();
@@ -167,6 +167,7 @@ private:
     bool try_before()
     {
         if (!options_.try_sandbox) return false;
+        if (read_state_place(root_).place != policy_.agent.state_dir) return false; // no start works at a place that is not made yet
         lock_.reset(); // a process that belongs to a user keeps no other apply, and no emergency stop, waiting
         const auto report = try_sandbox(policy_, observer_, [this](const Account &user, const AccessRules &rules) {
             return (build::is_system_managed || (rule_ && lets_start(*rule_, user))) && find_account(rules.agent_account).has_value();

@@ -30,6 +30,7 @@ namespace pi_agent {
 namespace {
 
 constexpr mode_t for_others = 07;
+constexpr std::size_t state_note_limit = std::size_t{64} << 10U;
 
 bool are_equal(const FormerRights &one, const FormerRights &other)
 {
@@ -72,7 +73,7 @@ public:
         for (const auto &[path, rights] : before_.places)
             if (rights) step([&, &path = path, &rights = rights] { rights_of_place(path, *rights); });
         step([this] { note(hidden_name, before_.hidden); });
-        step([this] { note(state_note, before_.state_note); });
+        step([this] { state_place(); });
         step([this] { install_command(root_, before_.command_name, places_of_command(), changes_); });
         for (const auto &name : before_.new_accounts)
             step([&] { account(name); });
@@ -150,6 +151,19 @@ private:
         if (!directory) return;
         if (text) return replace_root_file(directory, name, *text, 0600, path_of_applied(name));
         remove_root_file(directory, name, path_of_applied(name));
+    }
+
+    // Only a place without homes was left for another one, so none are lost from sight at the former place.
+    void state_place()
+    {
+        const auto now = if_there([] {
+            return std::optional(read_trusted_file(path_of_applied(state_note), state_note_limit, "note of where the agents' homes are"));
+        });
+        if (now == before_.state_note) return;
+        const std::string path = before_.state_dir + "/users";
+        const auto users = if_there([&] { return open_trusted(path, O_RDONLY | O_DIRECTORY, "state directory"); });
+        if (users && !names_in(users).empty()) stays("homes that sessions made in " + path + " meanwhile stay there; look at them");
+        note(state_note, before_.state_note);
     }
 
     void account(const std::string &name)

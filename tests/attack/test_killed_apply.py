@@ -22,13 +22,23 @@ AGENT = "/usr/local/lib/attack/agent"
 RULE = "/etc/sudoers.d/pi-agent"
 UNFINISHED = "/var/lib/pi-agent/applied/unfinished.json"
 CANARY = "/usr/libexec/pi-agent/pi-agent-canary"
+EVES_ROOT = "/srv/eves"
 EVES_HOME = "/var/lib/pi-agent/users/eve"
 BROKEN = "#!/bin/sh\necho '{\"findings\": [{\"what\": \"a probe\", \"expected\": \"refused\", \"seen\": \"done\", \"right\": false}]}'; exit 1\n"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def root_of_eve(product, weak):
+    for target in (product, weak):
+        target.machine.root(["install", "-d", "-o", "eve", EVES_ROOT], check=True)
+    yield
+    for target in (product, weak):
+        target.machine.root(["rm", "-r", EVES_ROOT], check=True)
+
+
 def policy_with(account):
-    """Another account, another owner of the agent's program, another sudo rule."""
-    return POLICY.replace("users:\n", f"users:\n  eve: {{roots: [/srv/devs], run_as: {account}}}\n") + "wrapper: {hide_direct_binary: false}\n"
+    """Another account, another owner of the agent's program, another name of the command, another sudo rule."""
+    return POLICY.replace("users:\n", f"users:\n  eve: {{roots: [{EVES_ROOT}], run_as: {account}}}\n") + "wrapper: {hide_direct_binary: false, command_name: agent}\n"
 
 
 def forget(machine, *accounts):
@@ -45,7 +55,8 @@ def state(machine):
     """Each part of what apply changes here."""
     rule = machine.root(["cat", RULE]).stdout
     program = machine.root(["stat", "-c", "%U:%G %a", AGENT], check=True).stdout
-    return {"rule": rule, "program": program}
+    command = machine.root(["readlink", "/usr/bin/agent"]).stdout
+    return {"rule": rule, "program": program, "command": command}
 
 
 def expect_old_or_new(target, old, new):

@@ -18,7 +18,7 @@ MANY = ATTACK_POLICY.read_text().replace("users:\n", "users:\n" + "".join(f"  {n
 @pytest.fixture(scope="module", autouse=True)
 def many_users(product, weak):
     numbers = dict(enumerate(PEOPLE, FIRST_UID))
-    accounts = "".join(f"{name}:x:{number}:{number}::/nonexistent:/bin/sh\n" for number, name in numbers.items())
+    accounts = "".join(f"{name}:*:{number}:{number}::/nonexistent:/bin/sh\n" for number, name in numbers.items())
     groups = "".join(f"{name}:x:{number}:\n" for number, name in numbers.items())
     for target in (product, weak):
         target.machine.root("cp -a /etc/passwd /etc/group /root/", check=True)

@@ -15,14 +15,14 @@ DIRECTORIES = (APPLIED, "/etc/sudoers.d", "/etc/pi-agent")
 UNAVAILABLE, INVALID, CHANGED = 69, 78, 75
 STOPPED = PLAYING_POLICY + "wrapper: {enable: false}\n"
 OTHER = PLAYING_POLICY + "box_notes: false\n"
-# A new account, another owner of the agent's program, and another sudo rule. The trial is alice's, so the new account has no files yet.
-MORE = PLAYING_POLICY.replace('  "%devs":\n', '  eve: {roots: [/srv/devs], run_as: helper}\n  "%devs":\n') + "wrapper: {hide_direct_binary: false}\n"
+# A new account, another owner of the agent's program, another name of the command, and another sudo rule. The trial is alice's, so the new account has no files yet.
+MORE = PLAYING_POLICY.replace('  "%devs":\n', '  eve: {roots: [/srv/devs], run_as: helper}\n  "%devs":\n') + "wrapper: {hide_direct_binary: false, command_name: agent}\n"
 assert MORE.count("helper") == 1
 
 
 def state_of_host(machine):
     """What apply changes, and what a session does not; without times, which are new where something went back."""
-    places = f"/usr/lib/pi-agent {PLAYING_AGENT} /var/lib/pi-agent /var/lib/pi-agent/* {APPLIED}/* /etc/pi-agent/* /etc/sudoers.d/*"
+    places = f"/usr/bin /usr/bin/* /usr/lib/pi-agent {PLAYING_AGENT} /var/lib/pi-agent /var/lib/pi-agent/* {APPLIED}/* /etc/pi-agent/* /etc/sudoers.d/*"
     files = f"/etc/passwd /etc/group /etc/shadow /etc/sudoers.d/* {APPLIED}/*"
     return machine.root(f"stat -c '%n %u:%g %a' {places}; for file in {files}; do echo $file; cat $file; done", check=True).stdout.decode().splitlines()
 
@@ -83,7 +83,7 @@ def test_a_sandbox_that_does_not_hold_takes_accounts_program_and_rule_back(host)
         done = host.root(["pi-agentctl", "apply"])
     assert done.returncode == UNAVAILABLE, done
     assert b"nothing is applied, and what had been changed is as it was: the sandbox (systemd) was tried as " in done.stderr, done
-    for line in ("create the account helper", f"install the sudo rule {RULE}", "take the sudo rule back: nobody can start pi", "remove the account helper"):
+    for line in ("create the account helper", "make the command /usr/bin/agent, another name of /usr/bin/pi", "remove the command /usr/bin/agent", f"install the sudo rule {RULE}", "take the sudo rule back: nobody can start pi", "remove the account helper"):
         assert f"done: {line}\n" in done.stdout.decode(), (line, done)
     assert state_of_host(host) == before, done
     assert "unfinished" not in host.root(["ls", APPLIED], check=True).stdout.decode()

@@ -38,7 +38,7 @@ def warnings(machine, policy):
 
 UNSAFE = {
     "/srv/open/of-alice": "everybody can write to /srv/open (owner root, mode 0777), and so put another directory in the root's place",
-    "/srv/sticky/of-bob": "bob can put another directory in the root's place: everybody can write to /srv/sticky",
+    "/srv/sticky/of-bob": "bob can put another directory in the root's place: everybody can write to /srv/sticky (owner root, mode 1777)",
     "/srv/all": "everybody can write to /srv/all (owner alice, mode 0777): the agent reads and obeys what they leave there",
 }
 

@@ -1,7 +1,7 @@
 """wrapper.command_name: what users type, with its completions and its page; `pi` and the sudo rule stay as they are."""
 
 import pytest
-from administering import said
+from administering import ctl, said
 from launching import DEMO, PLAYING_POLICY, agent_says
 
 SHARE = "/usr/share"
@@ -27,7 +27,7 @@ def test_users_type_the_other_name_and_pi_stays(agent_named):
     assert (done.returncode, done.stdout) == (0, b"pi-agent-alice\n"), done
     assert agent_says(agent_named, "sh", "id -un") == b"pi-agent-alice\n"
     assert agent_named.root(["readlink", "/usr/bin/agent"]).stdout == b"pi\n"
-    assert said(agent_named, "apply", "--no-canary") == "nothing to do\n"
+    assert ctl(agent_named, "apply", "--no-canary").stdout == b"nothing to do\n"
 
 
 def test_shells_and_the_manual_know_it(agent_named):

@@ -5,6 +5,7 @@ import json
 import pytest
 from administering import NOTHING, answer, ctl, said
 from launching import INVALID, PLAYING_POLICY, STATE, agent_says, assert_refused, owner_and_mode, pi, session
+from test_apply_first_looks import UNAVAILABLE, a_sandbox_that_does_not_hold
 
 PLACE = "/srv/agents"
 POLICY = PLAYING_POLICY.replace("agent:\n", f"agent:\n  state_dir: {PLACE}\n")
@@ -43,7 +44,7 @@ def test_homes_move_to_another_file_system(another_disk):
     assert machine.root(["ls", "/var/lib/pi-agent"]).stdout == b"applied\n"
     assert ctl(machine, "state", "move", "--yes").returncode == NOTHING
     assert ctl(machine, "apply", "--no-canary").returncode == 0
-    assert said(machine, "apply", "--no-canary") == "nothing to do\n"
+    assert ctl(machine, "apply", "--no-canary").stdout == b"nothing to do\n"
     assert agent_says(machine, "sh", "cat ~/kept/file ~/kept/link; echo $HOME") == f"mine\nmine\n{HOME}\n".encode()
 
 
@@ -81,6 +82,21 @@ def test_a_disk_that_is_not_mounted_gives_nobody_an_empty_home(moved):
     finally:  # a new file system: what was on a tmpfs is gone
         moved.root(["mount", "-t", "tmpfs", "-o", "mode=755", "agents", PLACE], check=True)
         moved.install_policy(POLICY)
+
+
+def test_a_place_for_a_host_without_homes_needs_no_move_and_goes_back_with_apply(moved):
+    said(moved, "remove", "--state", "--yes")
+    moved.install_policy(PLAYING_POLICY)
+    moved.write("/etc/pi-agent/policy.yaml", POLICY)
+    note = "/var/lib/pi-agent/applied/state.json"
+    with a_sandbox_that_does_not_hold(moved):
+        done = moved.root(["pi-agentctl", "apply"])
+    assert done.returncode == UNAVAILABLE and b"what had been changed is as it was" in done.stderr, done
+    assert f"warning: homes that sessions made in {PLACE}/users meanwhile stay there".encode() in done.stderr, done
+    assert moved.root(["test", "-e", note]).returncode == 1 and moved.root(["ls", PLACE]).stdout == b"users\n", done
+    told = said(moved, "apply")
+    assert f"done: note that the agents' homes are in {PLACE}\n" in told and "done: the sandbox (systemd) was tried as alice" in told, told
+    assert json.loads(moved.read(note)) == {"place": PLACE}
 
 
 def test_remove_takes_the_homes_from_there_and_leaves_the_mount_point(moved):

@@ -61,8 +61,8 @@ void require_in_use(const UniqueFd &top, const std::string &state_dir)
     if (top && (has_name(top, "users", "looking for " + state_dir + "/users") || !defence_is_on("state-in-use"))) return;
     throw Failure(FailureKind::agent_home,
                   "the agents' homes are not in " + state_dir +
-                      " (agent.state_dir); ask the administrator to mount its file system, or to run 'sudo pi-agentctl apply', or after a "
-                      "change of that key 'sudo pi-agentctl state move'");
+                      " (agent.state_dir); ask the administrator to mount its file system, or after a change of that key to run 'sudo "
+                      "pi-agentctl state move'; where no homes are missing, 'sudo pi-agentctl apply --no-canary' makes the directory");
 }
 
 } // namespace
