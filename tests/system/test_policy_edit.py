@@ -126,6 +126,18 @@ def test_get_prints_what_the_files_say(host):
     assert machine.run(["pi-agentctl", "get", "users.bob.roots"], user="alice").stdout == b"[~/work]\n"
 
 
+def test_another_place_for_the_homes_can_be_said_before_they_move(host):
+    machine = host
+    pi(machine, "--version", check=True)  # alice's agent has a home
+    machine.root(["mkdir", "/srv/agents"], check=True)
+    try:
+        shown = said(machine, "set", "agent.state_dir", "/srv/agents")
+        assert f"done: write {SET}\n" in shown and "apply would stop: " in shown and "sudo pi-agentctl state move" in shown, shown
+        assert said(machine, "get", "agent.state_dir") == "/srv/agents\n"
+    finally:
+        machine.root(["rmdir", "/srv/agents"], check=True)
+
+
 def test_what_apply_would_do_includes_sessions_that_end_and_the_emergency_stop(host):
     shown = said(host, "set", "wrapper.enable", "false", "-n")
     assert "would: remove the sudo rule" in shown and "wrapper.enable is false: nobody may start pi" in shown, shown
