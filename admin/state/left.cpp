@@ -138,7 +138,7 @@ std::string People::why_left(const std::string &name) const
 std::vector<Left> find_left(const AsRoot &root, const Policy &policy)
 {
     Problems problems; // an account whose home is where nobody looks for it would look as if it had none
-    check_state_place(policy, root, problems);
+    check_state_place(policy, &root, problems);
     problems.throw_if_any();
     const People people(policy, user_database());
     const auto made = made_agent_accounts();
