@@ -94,10 +94,10 @@ def test_a_key_is_set_where_it_stands_or_in_a_file_of_its_own(host):
     shown = said(machine, "set", "network", "loopback")
     assert shown == f"done: write {SET}\nnothing to apply: the next start follows this\n", shown
     assert machine.read(SET).decode().endswith("\nnetwork: loopback\n") and said(machine, "get", "network") == "loopback\n"
-    said(machine, "set", "limits.memory", "2G")
-    said(machine, "set", "limits.tasks", "2000")
+    said(machine, "set", "limits.runtime", "12h")
+    said(machine, "set", "limits.sessions", "3")
     said(machine, "set", "network", "none")
-    assert machine.read(SET).decode().endswith("\nnetwork: none\nlimits: {memory: 2G, tasks: 2000}\n"), machine.read(SET)
+    assert machine.read(SET).decode().endswith("\nnetwork: none\nlimits: {runtime: 12h, sessions: 3}\n"), machine.read(SET)
     assert machine.read(POLICY_FILE).decode() == COMMENTED and owner_and_mode(machine, SET) == "root:root 644"
     assert answer(machine, "explain", "--user", "alice")["network"]["mode"] == "none"
 
