@@ -78,15 +78,16 @@ void tell_apply(const Observer &observer, const PolicyFiles &files, std::ostream
 {
     std::ostringstream would;
     std::ostringstream besides; // apply warns of these itself
+    int count = 0;
     try {
         ApplyOptions options;
         options.dry_run = true;
-        apply_policy(observer, take_apply_lock(*observer.root()), {files, {}, {}}, options, would, besides);
+        count = apply_policy(observer, take_apply_lock(*observer.root()), {files, {}, {}}, options, would, besides);
     } catch (const Failure &failure) {
         warnings << prefix_lines("pi-agentctl: ", std::string("apply would stop: ") + failure.what());
         return;
     }
-    if (would.str().empty())
+    if (count == 0)
         out << "nothing to apply: the next start follows this\n";
     else
         out << "run 'sudo pi-agentctl apply', which does this:\n" << would.str();

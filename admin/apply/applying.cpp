@@ -40,7 +40,7 @@ public:
     {
     }
 
-    void run()
+    int run()
     {
         // A policy that was in force before this command: whoever makes the rest fail keeps no session that it does not allow.
         if (!wanted_.before) end_sessions();
@@ -57,6 +57,7 @@ public:
         }
         if (wanted_.before) end_sessions();
         require_ended(living_, "sessions that the policy does not allow any more do not end");
+        return changes_.count();
     }
 
 private:
@@ -243,8 +244,8 @@ private:
     bool is_anothers_ = false;
 };
 
-void stop_everything(const AsRoot &root, const Policy &policy, const WantedPolicy &wanted, bool dry_run, std::ostream &out,
-                     std::ostream &warnings)
+int stop_everything(const AsRoot &root, const Policy &policy, const WantedPolicy &wanted, bool dry_run, std::ostream &out,
+                    std::ostream &warnings)
 {
     Changes changes(dry_run, out);
     if (wanted.before && !is_installed(wanted.files)) install_policy_files(root, *wanted.before, wanted.files, changes);
@@ -274,18 +275,19 @@ void stop_everything(const AsRoot &root, const Policy &policy, const WantedPolic
     require_ended(living, "sessions that the policy does not allow any more do not end");
     if (!rule_stays.empty()) throw Failure(ExitStatus::system_failure, "all sessions have ended, but the sudo rule stays: " + rule_stays);
     if (changes.count() == 0) out << "nothing to do\n";
+    return changes.count();
 }
 
 } // namespace
 
-void apply_policy(const Observer &observer, UniqueFd lock, WantedPolicy wanted, const ApplyOptions &options, std::ostream &out,
-                  std::ostream &warnings)
+int apply_policy(const Observer &observer, UniqueFd lock, WantedPolicy wanted, const ApplyOptions &options, std::ostream &out,
+                 std::ostream &warnings)
 {
     const auto policy = parse_policy(wanted.files);
     if (policy.wrapper.enable) return Applying(observer, std::move(lock), policy, std::move(wanted), options, out, warnings).run();
     // The emergency stop depends on nothing else. Whatever is wrong with the host, it removes the rule; if it cannot, it still ends the
     // sessions.
-    stop_everything(*observer.root(), policy, wanted, options.dry_run, out, warnings);
+    return stop_everything(*observer.root(), policy, wanted, options.dry_run, out, warnings);
 }
 
 } // namespace pi_agent

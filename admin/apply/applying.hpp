@@ -19,8 +19,9 @@ struct WantedPolicy {
 };
 
 // `observer` is root; `lock` is the lock of apply. Plans every change first, and throws before the first one if a start could not work
-// under this policy. What fails later goes back. `wrapper.enable: false` stops everything, and depends on nothing else.
-void apply_policy(const Observer &observer, UniqueFd lock, WantedPolicy wanted, const ApplyOptions &options, std::ostream &out,
-                  std::ostream &warnings);
+// under this policy. What fails later goes back. `wrapper.enable: false` stops everything, and depends on nothing else. Returns how many
+// changes it has made, or would make.
+int apply_policy(const Observer &observer, UniqueFd lock, WantedPolicy wanted, const ApplyOptions &options, std::ostream &out,
+                 std::ostream &warnings);
 
 } // namespace pi_agent

@@ -240,7 +240,8 @@ HostFindings check_host(const Policy &policy, const Observer &observer, Means me
     if (!problems.has("agent") && !problems.has("agent.binary") && !check_agent_binary(policy, problems))
         unverified.push_back("agent.binary (" + policy.agent.binary + "): only root can look at it, for it is hidden");
     if (!problems.has_within("wrapper")) check_command_name(policy, places_of_command(), problems);
-    if (!problems.has_within("agent")) check_state_place(policy, observer.root(), problems);
+    const bool can_see = observer.root() && means != Means::installed; // an edit that names another place comes before `state move`
+    if (!problems.has_within("agent")) check_state_place(policy, can_see ? &*observer.root() : nullptr, problems);
     check_accounts(policy, means, problems, unverified);
     if (means != Means::later) check_method(policy, observer, means, problems, unverified);
     check_env_files(policy, observer, problems, unverified);

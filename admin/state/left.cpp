@@ -2,7 +2,9 @@
 #include "admin/state/left.hpp"
 
 #include "admin/state/state.hpp"
+#include "admin/state/state_move.hpp"
 #include "common/base/error.hpp"
+#include "common/base/problems.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/decision.hpp"
 #include "common/policy/policy_load.hpp"
@@ -135,6 +137,9 @@ std::string People::why_left(const std::string &name) const
 
 std::vector<Left> find_left(const AsRoot &root, const Policy &policy)
 {
+    Problems problems; // an account whose home is where nobody looks for it would look as if it had none
+    check_state_place(policy, &root, problems);
+    problems.throw_if_any();
     const People people(policy, user_database());
     const auto made = made_agent_accounts();
     const auto agents = names_of_agents(policy, made);

@@ -173,7 +173,7 @@ void run_state_move(bool yes, std::ostream &out)
     auto known = resume_move(root, read_state_place(root), out);
     if (known.place != wanted) {
         Problems problems;
-        check_state_place(policy, std::nullopt, problems); // the way to it
+        check_state_place(policy, nullptr, problems); // the way to it
         problems.throw_if_any();
         move_homes(root, known.place, wanted, out);
     }

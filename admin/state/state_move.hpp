@@ -7,7 +7,6 @@
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
 
-#include <optional>
 #include <ostream>
 #include <string>
 
@@ -29,7 +28,7 @@ bool holds_homes(const AsRoot &root, const std::string &state_dir);
 
 // Reports a place that others than root can change or lead elsewhere, and homes that are not where the policy says. Without `root`, what
 // everybody can see.
-void check_state_place(const Policy &policy, const std::optional<AsRoot> &root, Problems &problems);
+void check_state_place(const Policy &policy, const AsRoot *root, Problems &problems);
 
 // For apply, when the directories are there: notes a new place to which nothing has to be moved.
 void settle_state_place(const AsRoot &root, const Policy &policy, Changes &changes);

@@ -84,12 +84,12 @@ bool holds_homes(const AsRoot & /*root*/, const std::string &state_dir)
     return users && !names_in(users).empty();
 }
 
-void check_state_place(const Policy &policy, const std::optional<AsRoot> &root, Problems &problems)
+void check_state_place(const Policy &policy, const AsRoot *root, Problems &problems)
 {
     const auto &wanted = policy.agent.state_dir;
     const auto &where = policy.agent.state_dir_where;
     if (wanted != default_state_dir) check_way(wanted, where, problems); // that one the package brings
-    if (!root || problems.has(state_dir_key)) return;
+    if (root == nullptr || problems.has(state_dir_key)) return;
     try {
         const auto known = read_state_place(*root);
         if (!known.next.empty() || !known.former.empty())

@@ -91,7 +91,7 @@ def test_users_of_stopped_sessions_read_the_administrators_words_and_so_does_the
         assert "ended the session " in said(machine, "stop", "--all", "--message", WORDS)
         status, _, told = finish(running)
         assert status == -15 and told == f"pi: the session was ended: {why}\n".encode(), (status, told)
-    assert [entry["PI_AGENT_REASON"] for entry in read_entries(machine) if entry["PI_AGENT_EVENT"] == "ended"][-1] == why
+    assert [entry.get("PI_AGENT_REASON") for entry in read_entries(machine) if entry["PI_AGENT_EVENT"] == "ended"][-1] == why
     wait_until_empty(lambda: answer(machine, "sessions")["sessions"])
     assert "no session runs" in said(machine, "stop", "--all", "--message", WORDS, status=NOTHING)
 

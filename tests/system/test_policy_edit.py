@@ -94,10 +94,10 @@ def test_a_key_is_set_where_it_stands_or_in_a_file_of_its_own(host):
     shown = said(machine, "set", "network", "loopback")
     assert shown == f"done: write {SET}\nnothing to apply: the next start follows this\n", shown
     assert machine.read(SET).decode().endswith("\nnetwork: loopback\n") and said(machine, "get", "network") == "loopback\n"
-    said(machine, "set", "limits.memory", "2G")
-    said(machine, "set", "limits.tasks", "2000")
+    said(machine, "set", "limits.runtime", "12h")
+    said(machine, "set", "limits.sessions", "3")
     said(machine, "set", "network", "none")
-    assert machine.read(SET).decode().endswith("\nnetwork: none\nlimits: {memory: 2G, tasks: 2000}\n"), machine.read(SET)
+    assert machine.read(SET).decode().endswith("\nnetwork: none\nlimits: {runtime: 12h, sessions: 3}\n"), machine.read(SET)
     assert machine.read(POLICY_FILE).decode() == COMMENTED and owner_and_mode(machine, SET) == "root:root 644"
     assert answer(machine, "explain", "--user", "alice")["network"]["mode"] == "none"
 
@@ -124,6 +124,18 @@ def test_get_prints_what_the_files_say(host):
     done = ctl(machine, "get", "limits.memory", "--json")
     assert done.returncode == NOTHING and json.loads(done.stdout) == {"version": 1, "key": "limits.memory", "value": None, "where": None, "default": "80%"}
     assert machine.run(["pi-agentctl", "get", "users.bob.roots"], user="alice").stdout == b"[~/work]\n"
+
+
+def test_another_place_for_the_homes_can_be_said_before_they_move(host):
+    machine = host
+    pi(machine, "--version", check=True)  # alice's agent has a home
+    machine.root(["mkdir", "/srv/agents"], check=True)
+    try:
+        shown = said(machine, "set", "agent.state_dir", "/srv/agents")
+        assert f"done: write {SET}\n" in shown and "apply would stop: " in shown and "sudo pi-agentctl state move" in shown, shown
+        assert said(machine, "get", "agent.state_dir") == "/srv/agents\n"
+    finally:
+        machine.root(["rmdir", "/srv/agents"], check=True)
 
 
 def test_what_apply_would_do_includes_sessions_that_end_and_the_emergency_stop(host):

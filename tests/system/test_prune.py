@@ -104,6 +104,19 @@ def test_what_a_session_uses_stays(dave):
     assert "done: remove the account pi-agent-dave\n" in said(machine, "prune", "--yes")
 
 
+def test_while_homes_are_not_where_the_policy_says_nothing_goes(dave):
+    """The account would look as if it had no home, and whoever got its number would get the home's files."""
+    machine = dave
+    machine.root(["mkdir", "/srv/agents"], check=True)
+    try:
+        machine.write(POLICY_FILE, PLAYING_POLICY.replace("agent:\n", "agent:\n  state_dir: /srv/agents\n"))
+        shown = said(machine, "prune", "--yes", status=INVALID)
+        assert "the agents' homes are in /var/lib/pi-agent; move them to /srv/agents: sudo pi-agentctl state move" in shown, shown
+    finally:
+        machine.root(["rmdir", "/srv/agents"], check=True)
+    assert home_exists(machine) and account_exists(machine)
+
+
 def test_links_follow_to_nothing(dave):
     """The agent's own links, and one that somebody left where homes are."""
     machine = dave

@@ -146,8 +146,7 @@ TEST_CASE("the state is at a place that only root can change, and that no link l
     set_mode(directory.path(), 0755);
     const auto problem_of = [](const std::string &path) {
         Problems problems;
-        check_state_place(parse("version: 1\nagent: {state_dir: " + path + "}\nusers: {alice: {roots: [/opt/a]}}\n"), std::nullopt,
-                          problems);
+        check_state_place(parse("version: 1\nagent: {state_dir: " + path + "}\nusers: {alice: {roots: [/opt/a]}}\n"), nullptr, problems);
         return problems.empty() ? std::string() : problems.all().front().problem;
     };
     CHECK(problem_of(directory / "agents").empty());
