@@ -45,7 +45,7 @@ def shell(machine, script):
 
 
 def test_programs_and_files_are_the_hosts(image):
-    done = shell(image, "id -un; cat /etc/hostname; ls /usr/of-the-image /etc/of-the-image 2>&1 | grep -c 'No such file'; echo $OF_THE_IMAGE")
+    done = shell(image, "id -un; echo $(cat /etc/hostname); ls /usr/of-the-image /etc/of-the-image 2>&1 | grep -c 'No such file'; echo $OF_THE_IMAGE")
     assert (done.returncode, done.stderr) == (0, b""), done
     assert done.stdout.decode().splitlines() == ["pi-agent-alice", image.root(["hostname"]).stdout.decode().strip(), "2", ""], done
 
