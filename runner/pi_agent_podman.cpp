@@ -38,7 +38,8 @@ int main()
         take_control_socket();
         fault_point("podman-door");
         // No endpoint, context or containers.conf of the host's or the caller's: the one file that is named is empty.
-        std::vector<std::string> environment = {"PATH=/usr/sbin:/usr/bin"};
+        // What podman reads of an image goes through files there, in the unit's own tmpfs; podman's own choice, /var/tmp, is read-only.
+        std::vector<std::string> environment = {"PATH=/usr/sbin:/usr/bin", std::string("TMPDIR=") + podman_directory};
         if (defence_is_on("podman:no-settings")) environment.emplace_back("CONTAINERS_CONF=/dev/null");
         execve(build::podman_path, exec_pointers(arguments).data(), exec_pointers(environment).data());
         throw_errno(std::string("running ") + build::podman_path);

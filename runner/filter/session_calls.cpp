@@ -37,6 +37,7 @@ constexpr std::uint32_t architecture = 0;
 static_assert(architecture != 0, "name this architecture as the kernel does");
 
 constexpr std::uint32_t first_x32_call = 0x40000000; // no other machine has numbers as high
+constexpr std::uint32_t no_call = 0xffffffff;        // what a debugger puts there so that the kernel makes none
 constexpr std::uint32_t whole_question = 0xffffffff; // personality(2): which it is
 
 const CallNumber *find_number(std::string_view name)
@@ -65,7 +66,8 @@ public:
         test(BPF_JEQ, architecture, 1, 0);
         end_with(end_process);
         load(offsetof(seccomp_data, nr));
-        test(BPF_JGE, first_x32_call, 0, 1);
+        test(BPF_JGE, first_x32_call, 0, 2);
+        test(BPF_JEQ, no_call, 1, 0);
         end_with(end_process);
     }
 

@@ -122,9 +122,10 @@ void add_podman_view(const SandboxPlan &plan, const std::optional<PodmanImage> &
         {std::string("--mount=type=tmpfs,dst=/dev") + (options.is_on("read-only") ? ",ro=true" : "") + ",dev,nosuid,tmpfs-mode=0755"});
     options.add({"--mount=type=devpts,dst=/dev/pts",
                  std::string("--mount=type=tmpfs,dst=/dev/shm,tmpfs-mode=1777,notmpcopyup,tmpfs-size=") + shared_memory_bytes});
+    // All of it is read-only, and podman makes writable what it is not told to make read-only, even where its source was not.
     if (image)
         for (const Bind &one : image->tree)
-            add_mount(one, options);
+            add_mount({one.source, one.target, true}, options);
     add_mounts(plan.binds, options);
 }
 

@@ -3,6 +3,7 @@
 
 #include "runner/plan/sandbox_plan.hpp"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,8 +43,10 @@ constexpr int podman_control_fd = 3; // where the launcher finds its control soc
 
 // The image of root's whose root directory is below the view, where the policy names one.
 struct PodmanImage {
-    std::string id;              // 64 digits: a name could mean another one by now
-    std::string driver;          // of the store that holds it: "overlay" or "vfs"
+    std::string id;     // 64 digits: a name could mean another one by now
+    std::string driver; // of the store that holds it: "overlay" or "vfs"
+    // The links at the top of the image, and where they lead: "lib", "usr/lib".
+    std::map<std::string, std::string> links = {};
     std::vector<Bind> tree = {}; // the parts of the plan's root directory that are shown over the image's
 };
 

@@ -84,4 +84,11 @@ std::optional<PodmanImage> require_podman(const AsRoot &root, const SandboxPolic
 // without a registry means one of this host's own (localhost), or one of docker.io, in this order.
 std::string find_podman_image(const nlohmann::json &list, const std::string &name);
 
+// The layers of an image, the topmost first, by podman's lists of images and layers; none where a layer is missing.
+std::vector<std::string> layers_of_image(const nlohmann::json &images, const nlohmann::json &layers, const std::string &id);
+
+// `tree` without what a link at the top of the image leads to already. podman mounts in no order at the top, so at another link a part of
+// the tree could cover another part: throws Failure(unavailable) where the image has one. `top`: the plan's root directory.
+std::vector<Bind> lay_over_links(std::vector<Bind> tree, const std::string &top, const PodmanImage &image, const SandboxPolicy &policy);
+
 } // namespace pi_agent

@@ -1,14 +1,17 @@
-// Looks a policy's image up in the list that root's podman keeps of its images, without running podman.
+// Looks a policy's image up in the lists that root's podman keeps of images and their layers, without running podman.
 #include "runner/root/method/method_program.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
+#include <iterator>
+#include <set>
 #include <string_view>
 
 namespace pi_agent {
@@ -82,18 +85,49 @@ bool is_called(const nlohmann::json &image, const std::string &repository, const
 }
 
 // Nobody but root can change the list, and what is above it. Null where podman has no such list.
-nlohmann::json read_list(const std::string &driver, const SandboxPolicy &policy)
+nlohmann::json read_list(const std::string &name, const SandboxPolicy &policy)
 {
-    const std::string path = std::string(podman_images) + "/" + driver + "-images/images.json";
+    const std::string path = std::string(podman_images) + "/" + name;
     try {
-        const UniqueFd file = open_trusted(path, O_RDONLY, "podman's list of images");
-        nlohmann::json list = nlohmann::json::parse(read_whole(file, list_size_limit, "podman's list of images"), nullptr, false);
+        const UniqueFd file = open_trusted(path, O_RDONLY, "podman's list of images or layers");
+        nlohmann::json list = nlohmann::json::parse(read_whole(file, list_size_limit, "podman's list of images or layers"), nullptr, false);
         if (!list.is_array()) refuse_image(policy, "cannot be looked up: " + path + " is not a list of podman's");
         return list;
     } catch (const SystemFailure &failure) {
         if (failure.error_number() == ENOENT) return nullptr;
         throw;
     }
+}
+
+const nlohmann::json *find_by_id(const nlohmann::json &list, const std::string &id)
+{
+    const auto found = std::find_if(list.begin(), list.end(), [&](const auto &one) { return one.is_object() && text_in(one, "id") == id; });
+    return found == list.end() ? nullptr : &*found;
+}
+
+// Its files. With vfs, each layer has those of all below it, too.
+UniqueFd open_layer(const std::string &driver, const std::string &id)
+{
+    const bool has_differences = driver == "overlay";
+    const std::string place = std::string(podman_images) + (has_differences ? "/overlay/" + id : "/vfs/dir");
+    const UniqueFd kept = open_trusted(place, O_PATH | O_DIRECTORY, "podman's layers of images");
+    return open_beneath(kept, has_differences ? "diff" : id, O_RDONLY | O_DIRECTORY);
+}
+
+// Of each name, the topmost layer that has it decides.
+std::map<std::string, std::string> links_at_top(const std::string &driver, const std::vector<std::string> &layers)
+{
+    std::map<std::string, std::string> links;
+    std::set<std::string> seen;
+    for (const std::string &id : layers) {
+        const UniqueFd layer = open_layer(driver, id);
+        for (const std::string &name : names_in(layer)) {
+            const std::string target = seen.insert(name).second ? read_link(layer, name) : "";
+            if (!target.empty()) links.emplace(name, target);
+        }
+        if (driver != "overlay") break;
+    }
+    return links;
 }
 
 } // namespace
@@ -112,13 +146,47 @@ std::string find_podman_image(const nlohmann::json &list, const std::string &nam
     return "";
 }
 
+std::vector<std::string> layers_of_image(const nlohmann::json &images, const nlohmann::json &layers, const std::string &id)
+{
+    std::vector<std::string> chain;
+    const nlohmann::json *entry = find_by_id(images, id);
+    std::string next = entry == nullptr ? "" : text_in(*entry, "layer");
+    while (is_id(next) && (entry = find_by_id(layers, next)) != nullptr && chain.size() < layers.size()) {
+        chain.push_back(next);
+        next = text_in(*entry, "parent");
+    }
+    if (!next.empty()) chain.clear(); // one is missing
+    return chain;
+}
+
+std::vector<Bind> lay_over_links(std::vector<Bind> tree, const std::string &top, const PodmanImage &image, const SandboxPolicy &policy)
+{
+    constexpr std::string_view filled[] = {"proc", "sys", "dev", "run", "tmp", "home", "root"}; // with mounts of their own
+    for (const auto &[name, target] : image.links) {
+        const auto place = std::find_if(tree.begin(), tree.end(), [&, &link = name](const Bind &one) { return one.target == "/" + link; });
+        if (place == tree.end() && std::find(std::begin(filled), std::end(filled), name) == std::end(filled)) continue;
+        if (place != tree.end() && place->source == top + "/" + target.substr(target.front() == '/' ? 1 : 0))
+            tree.erase(place); // it leads into another part of the tree, as the host's own does
+        else
+            refuse_image(policy, "has a link at /" + name + ", to " + escape_for_display(target) +
+                                     ", and a session needs a directory there, or the link that this host has; use an image of this host's "
+                                     "release, or one without that link");
+    }
+    return tree;
+}
+
 std::optional<PodmanImage> require_podman(const AsRoot & /*root*/, const SandboxPolicy &policy)
 {
     require_method_programs(SandboxMethod::podman);
     if (policy.image.empty()) return std::nullopt;
-    for (const char *driver : {"overlay", "vfs"}) {
-        const nlohmann::json list = read_list(driver, policy);
-        if (std::string id = find_podman_image(list, policy.image); !id.empty()) return PodmanImage{std::move(id), driver};
+    for (const std::string driver : {"overlay", "vfs"}) {
+        const nlohmann::json images = read_list(driver + "-images/images.json", policy);
+        const std::string id = find_podman_image(images, policy.image);
+        if (id.empty()) continue;
+        const auto layers = layers_of_image(images, read_list(driver + "-layers/layers.json", policy), id);
+        if (layers.empty())
+            refuse_image(policy, "has no layers that podman's list of layers knows; the administrator pulls or makes it again");
+        return PodmanImage{id, driver, links_at_top(driver, layers)};
     }
     refuse_image(policy, std::string("is not among root's images in ") + podman_images +
                              ", and a start pulls no image; the administrator runs as root: podman pull " + policy.image +

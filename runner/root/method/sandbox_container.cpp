@@ -146,7 +146,7 @@ std::string ContainerSandbox::explain(const SandboxResult &result)
 }
 
 PodmanSandbox::PodmanSandbox(const AsRoot &root, std::string session_id, Uid user, const SandboxPolicy &policy)
-    : ContainerSandbox(root, SandboxMethod::podman, std::move(session_id), user), image_(require_podman(root, policy))
+    : ContainerSandbox(root, SandboxMethod::podman, std::move(session_id), user), policy_(policy), image_(require_podman(root, policy))
 {
 }
 
@@ -155,7 +155,7 @@ void PodmanSandbox::start(const SandboxPlan &plan, FdRef launcher)
     prepare(plan);
     std::optional<PodmanImage> image = image_;
     if (image) {
-        image->tree = show_tree(plan);
+        image->tree = lay_over_links(show_tree(plan), plan.root_directory, *image, policy_);
         // podman's own file takes that place, as it does without an image (traits_of() in runner/root/method/sandbox.cpp).
         std::erase_if(image->tree, [](const Bind &one) { return one.target == "/etc/hostname"; });
     }

@@ -101,6 +101,7 @@ public:
     void start(const SandboxPlan &plan, FdRef launcher) override;
 
 private:
+    SandboxPolicy policy_;
     std::optional<PodmanImage> image_; // without its tree
 };
 

@@ -61,6 +61,7 @@ CASES = [
     Case("strace shows the system calls of a program",
          "strace -e trace=execve,exit_group -o log /bin/true; sed 's/ADDRESS.*//;s/0x.*//' log | grep -o '^[a-z_]*'; rm log", "", "strace"),
     Case("strace follows children (-f) and counts (-c)", "strace -f -c -o log sh -c 'ls >/dev/null; true'; grep -c execve log; rm log", "", "strace"),
+    Case("strace makes a call fail", "! strace -qq -o /dev/null -e inject=symlink,symlinkat:error=ENOSPC ln -s there link 2>said; cat said; rm said", "", "strace"),
     Case("valgrind finds a wrong read",
          "gcc -g -o bad bad.c; ! valgrind -q --error-exitcode=9 ./bad 2>log; grep -o 'Invalid read of size 1' log; rm log", BAD, "valgrind gcc", ignored=BUILT),
     Case("valgrind finds a leak", "gcc -g -o leak leak.c; valgrind --leak-check=full ./leak 2>&1 | grep -o 'definitely lost: [0-9]* bytes'", LEAK,

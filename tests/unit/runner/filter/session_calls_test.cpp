@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <functional>
 #include <string>
 #include <sys/socket.h>
@@ -52,6 +53,21 @@ TEST_CASE("a session's own filter refuses the calls that it names, and no other"
               const pid_t child = ::fork();
               if (child == 0) ::_exit(0);
               return static_cast<long>(::waitpid(child, nullptr, 0));
+          }) == "0");
+}
+
+TEST_CASE("a session's own filter lets a call pass that a debugger has taken the number from, and ends who calls as another architecture")
+{
+    CHECK(under_session_filter({{"mlock"}}, [] { return ::syscall(-1L); }) == std::to_string(ENOSYS));
+    CHECK(under_session_filter({{"mlock"}}, [] {
+              const pid_t child = ::fork();
+              if (child == 0) {
+                  ::syscall(0x40000000L + SYS_getpid);
+                  ::_exit(0);
+              }
+              int status = 0;
+              ::waitpid(child, &status, 0);
+              return static_cast<long>(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS ? 0 : -1);
           }) == "0");
 }
 

@@ -94,7 +94,7 @@ TEST_CASE("an image is named by its id, read from root's store, and gives the co
 {
     const std::string id(64, 'a');
     const auto command =
-        podman_command(plan_for(NetworkMode::full), "host", PodmanImage{id, "overlay", {Bind{session + "/root/usr", "/usr", true}}});
+        podman_command(plan_for(NetworkMode::full), "host", PodmanImage{id, "overlay", {}, {Bind{session + "/root/usr", "/usr", false}}});
     for (const std::string &argument :
          {std::string("--storage-driver=overlay"), "--storage-opt=overlay.imagestore=" + std::string(podman_images),
           std::string("--unsetenv-all"), std::string("--image-volume=ignore"), std::string("--no-healthcheck"), std::string("--pull=never"),

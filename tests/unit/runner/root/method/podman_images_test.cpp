@@ -1,8 +1,13 @@
 // Which image of podman's a name means: runner/root/method/method_program.hpp
 #include "runner/root/method/method_program.hpp"
 
+#include "common/base/error.hpp"
+
 #include <doctest/doctest.h>
+#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 using namespace pi_agent;
 
@@ -55,6 +60,34 @@ TEST_CASE("what is not described as podman does is no image")
     CHECK(find_podman_image(list, "none").empty());
     for (const char *text : {"null", "[]", "[[]]", R"([{"id": 1, "names": "x"}])"})
         CHECK(find_podman_image(nlohmann::json::parse(text), "debian").empty());
+}
+
+TEST_CASE("the layers of an image are those that podman's list leads to, or none where one is missing")
+{
+    const auto images = nlohmann::json::parse(R"([{"id": ")" + one + R"(", "layer": ")" + two + R"("}, {"id": ")" + two + R"("}])");
+    const auto layer = [](const std::string &id, const std::string &parent) { return nlohmann::json{{"id", id}, {"parent", parent}}; };
+    CHECK(layers_of_image(images, {layer(three, ""), layer(two, three)}, one) == std::vector<std::string>{two, three});
+    CHECK(layers_of_image(images, nlohmann::json::array({layer(two, three)}), one).empty());
+    CHECK(layers_of_image(images, {layer(three, two), layer(two, three)}, one).empty()); // a circle
+    CHECK(layers_of_image(images, nullptr, one).empty());
+    CHECK(layers_of_image(images, nlohmann::json::array({layer(two, "")}), two).empty());
+    CHECK(layers_of_image(images, nlohmann::json::array({layer(two, "../../../etc")}), one).empty());
+}
+
+TEST_CASE("a link of the image's stays where the view has the same, and any other one in the way is refused")
+{
+    const std::vector<Bind> tree = {{"/top/usr", "/usr"}, {"/top/usr/lib", "/lib"}, {"/top/usr/sbin", "/sbin"}, {"/top/etc", "/etc"}};
+    const auto laid = [&](std::map<std::string, std::string> links) {
+        std::string places;
+        for (const Bind &one_bind : lay_over_links(tree, "/top", {one, "overlay", std::move(links)}, {}))
+            places += one_bind.target + " ";
+        return places;
+    };
+    CHECK(laid({}) == "/usr /lib /sbin /etc ");
+    CHECK(laid({{"lib", "usr/lib"}, {"sbin", "/usr/sbin"}, {"images", "elsewhere"}}) == "/usr /etc ");
+    for (const auto &[name, target] :
+         {std::pair("sbin", "usr/bin"), {"usr", "opt"}, {"etc", "usr/etc"}, {"home", "var/home"}, {"lib", "/"}})
+        CHECK_THROWS_AS(laid({{name, target}}), Failure);
 }
 
 } // namespace podman_images_test
