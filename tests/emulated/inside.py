@@ -191,14 +191,14 @@ STATE = Path("/var/lib/pi-agent")
 PROJECT = 1000 ^ 0x50000000
 # FS_IOC_FSSETXATTR without a project, and FS_IOC_SETFLAGS without what passes it on.
 LEAVE = """
-import errno, fcntl, os
+import fcntl, os
 fd = os.open(os.path.expanduser("~"), os.O_RDONLY)
 for number, data in ((0x401C5820, bytes(28)), (0x40086602, bytes(8))):
     try:
         fcntl.ioctl(fd, number, data)
         print("done")
     except OSError as failure:
-        print(errno.errorcode[failure.errno])
+        print(os.strerror(failure.errno))
 """
 
 
