@@ -144,6 +144,12 @@ def test_what_was_in_the_home_before_joins_the_quota_with_its_modes(said):
     assert quota["modes"] == ["0o100", "0o0"], quota
 
 
+def test_what_a_session_from_before_the_limit_takes_out_joins_again(said):
+    case = said["disk_quota"]["from_before"]
+    assert (case["ready"], case["left"]) == ("ready\n", ["done\n", "done\n"]), case
+    assert case["projects"] == [PROJECT, 0, PROJECT], case
+
+
 def test_without_the_key_the_quota_is_lifted(said):
     assert said["disk_quota"]["lifted"]["out"] == "fits\n", said["disk_quota"]
 
