@@ -191,14 +191,14 @@ STATE = Path("/var/lib/pi-agent")
 PROJECT = 1000 ^ 0x50000000
 # FS_IOC_FSSETXATTR without a project, and FS_IOC_SETFLAGS without what passes it on.
 LEAVE = """
-import errno, fcntl, os
-fd = os.open(os.path.expanduser("~"), os.O_RDONLY)
+import fcntl, os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
 for number, data in ((0x401C5820, bytes(28)), (0x40086602, bytes(8))):
     try:
         fcntl.ioctl(fd, number, data)
         print("done")
     except OSError as failure:
-        print(errno.errorcode[failure.errno])
+        print(os.strerror(failure.errno))
 """
 
 
@@ -227,7 +227,7 @@ def a_disk_quota():
     early = pi("sh", "-c", "mkdir -p ~/early/deep; echo x >~/early/deep/file; chmod 0 ~/early/deep/file; chmod 100 ~/early/deep; ln -s /etc ~/early/link; mkfifo ~/early/pipe")
     with limits("{disk: 64M}"):
         checked = subprocess.run(["pi-agentctl", "check"], capture_output=True)
-        filled = pi("sh", "-c", f"python3 -c '{LEAVE}'; head -c 100M /dev/zero >~/big; echo x >$TMPDIR/file && echo $(wc -c <$TMPDIR/file); wc -c <~/big")
+        filled = pi("sh", "-c", f"python3 -c '{LEAVE}' ~; head -c 100M /dev/zero >~/big; echo x >$TMPDIR/file && echo $(wc -c <$TMPDIR/file); wc -c <~/big")
         full = pi("sh", "-c", "rm ~/big && head -c 100M /dev/zero >$TMPDIR/big; wc -c <$TMPDIR/big; rm $TMPDIR/big")
         after = pi("sh", "-c", "head -c 1M /dev/zero >~/small && echo written")
     projects = [project_of(path) for path in (home, home / "early", home / "early/deep", home / "early/deep/file", home / "small", home.parent / "staging")]
@@ -237,9 +237,33 @@ def a_disk_quota():
             "projects": projects, "modes": modes, "lifted": lifted}  # fmt: skip
 
 
+def a_session_from_before():
+    """It knows nothing of the limit, and takes a directory out of the quota while others start."""
+    path = STATE / "users/alice/home/inner"
+    with limits("{tasks: 64}"):
+        script = f"mkdir ~/inner; echo ready; read line; python3 -c '{LEAVE}' ~/inner; read line"
+        running = subprocess.Popen(pi_command("sh", "-c", script), cwd=DEMO, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        ready = running.stdout.readline()
+    with limits("{disk: 64M}"):
+        beside, joined = pi("true"), project_of(path)
+        running.stdin.write(b"go\n")
+        running.stdin.flush()
+        left = [running.stdout.readline().decode(), running.stdout.readline().decode()]
+        taken = project_of(path)
+        running.communicate(b"end\n", timeout=60)
+        after = pi("true")
+    return {"ready": ready.decode(), "beside": beside, "left": left, "after": after, "projects": [joined, taken, project_of(path)]}
+
+
 def disk_quota():
+    global method
     with state_under_quotas():
-        return a_disk_quota()
+        quota = a_disk_quota()
+        method = "bwrap"  # where a session has no user namespace
+        try:
+            return {**quota, "from_before": a_session_from_before()}
+        finally:
+            method = "systemd"
 
 
 def main():

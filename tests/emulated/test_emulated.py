@@ -126,7 +126,7 @@ def test_a_quota_holds_home_and_temporary_files_together(said):
     assert (quota["checked"], "limits.disk" in quota["warned"]) == (0, False), quota
     filled, full = quota["filled"], quota["full"]
     # The attribute filter refuses both, then the disk is full at the limit, for temporary files as well.
-    assert filled["out"].splitlines()[:2] == ["EOPNOTSUPP", "EOPNOTSUPP"], filled
+    assert filled["out"].splitlines()[:2] == ["Operation not supported"] * 2, filled
     assert "Disk quota exceeded" in filled["err"] or "No space left on device" in filled["err"], filled
     assert 32 * MEBIBYTE < int(filled["out"].split()[-1]) <= 64 * MEBIBYTE, filled
     assert 32 * MEBIBYTE < int(full["out"].split()[-1]) <= 64 * MEBIBYTE, full
@@ -142,6 +142,12 @@ def test_what_was_in_the_home_before_joins_the_quota_with_its_modes(said):
     quota = said["disk_quota"]
     assert quota["projects"] == [PROJECT] * 6, quota
     assert quota["modes"] == ["0o100", "0o0"], quota
+
+
+def test_what_a_session_from_before_the_limit_takes_out_joins_again(said):
+    case = said["disk_quota"]["from_before"]
+    assert (case["ready"], case["left"]) == ("ready\n", ["done\n", "done\n"]), case
+    assert case["projects"] == [PROJECT, 0, PROJECT], case
 
 
 def test_without_the_key_the_quota_is_lifted(said):

@@ -257,7 +257,7 @@ def test_time_and_sessions_need_no_controller(idle, playing_policy):
     text = PLAYING_POLICY + "limits: {runtime: 1h, sessions: 1}\n"
     playing_policy(text)
     with session(idle, "sh", STAYING) as process:
-        assert_refused(pi(idle, "sh", "echo second"), LIMIT, "alice has 1 session, and", place_of(text, "1}"))
+        assert_refused(pi(idle, "sh", "echo second"), LIMIT, f"limit: alice has 1 session, the most that a user may have at once (limits.sessions, {place_of(text, '1}')})")
         assert finish(process)[0] == 0
 
 

@@ -9,6 +9,7 @@
 #include "runner/as_agent/quota_project.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/session/scratch.hpp"
+#include "runner/root/session/session_directory.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <unistd.h>
@@ -125,6 +126,8 @@ void join(const AsRoot &root, const DiskHolder &holder, const StateDirectory &st
                       join_tree(self, state.staging, project, channel);
                       return std::uint64_t{0};
                   });
+    // A session from before the limit has no filter, and may take files out again. The next start finds them by another walk.
+    if (has_unheld_session(root, holder.user.uid, holder.session)) return;
     write_meta_file(state, joined_name, std::to_string(project)); // last: a start that ended earlier does all of it again
 }
 

@@ -19,6 +19,7 @@ struct DiskHolder {
     const Account &user;
     const Account &agent; // as whom its files are looked at
     const Policy &policy;
+    const std::string &session; // its id
     const SessionWatch &watch;
     std::function<void(const std::string &)> show; // what a start waits for
 };

@@ -154,7 +154,7 @@ void hand_files_over(Entered &entered, Heard &heard, const OpenedSession &sessio
 
 void measure_home(Entered &entered, const Heard &heard, const OpenedSession &session)
 {
-    const DiskHolder holder{entered.caller, entered.worker, entered.policy, session.watch, entered.shower()};
+    const DiskHolder holder{entered.caller, entered.worker, entered.policy, entered.id, session.watch, entered.shower()};
     const std::string notice = measure_for_limit(entered.root, holder, session.state, session.disk, heard.request.program);
     if (!notice.empty()) entered.tell({notice});
 }

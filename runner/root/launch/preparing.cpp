@@ -117,8 +117,9 @@ StateDirectory open_state(Entered &entered, const Heard &heard, OpenedSession &s
 
 HeldDisk hold_disk(Entered &entered, const Heard &heard, const OpenedSession &session)
 {
-    HeldDisk held =
-        hold_to_disk_limit(entered.root, {entered.caller, entered.worker, entered.policy, session.watch, entered.shower()}, session.state);
+    const DiskHolder holder{entered.caller, entered.worker, entered.policy, entered.id, session.watch, entered.shower()};
+    HeldDisk held = hold_to_disk_limit(entered.root, holder, session.state);
+    if (held.quota) session.directory.make_link(held_link, std::to_string(held.quota->project));
     const auto &said = entered.policy.limits.disk;
     std::vector<std::string> idle;
     if (!held.problem.empty())

@@ -7,6 +7,7 @@
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
+#include "runner/as_agent/measuring.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/session/scratch.hpp"
 #include "runner/root/session/session_directory.hpp"
@@ -14,11 +15,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <map>
-#include <set>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -30,54 +29,6 @@ const std::vector<std::string> cache_places = {".cache", ".npm", ".local/share/c
 
 namespace {
 
-constexpr int measured_depth_limit = 200; // each level costs a descriptor
-constexpr unsigned entries_between_words = 4096;
-constexpr std::uint64_t block = 512; // stat(2)
-
-// Measures in a child with the agent's rights, so that nothing that the agent arranges there meets root.
-class Measuring {
-public:
-    explicit Measuring(FdRef channel) : channel_(channel) {}
-
-    std::uint64_t measure(FdRef top)
-    {
-        seen_.clear();
-        struct stat facts = examine(top, "measuring a directory");
-        device_ = facts.st_dev;
-        return static_cast<std::uint64_t>(facts.st_blocks) * block + measure_content(top, 0);
-    }
-
-private:
-    std::uint64_t measure_content(FdRef directory, int depth)
-    {
-        if (depth == measured_depth_limit)
-            return 0; // what is deeper than that is missing from the sum, and keeps nothing else from being measured
-        auto stream = DirectoryStream::reopened(directory);
-        std::uint64_t size = 0;
-        if (!stream) return size; // the agent took away its own right to look: what is there is missing from the sum
-        while (const dirent *entry = stream.next())
-            size += measure_entry(directory, entry->d_name, depth);
-        return size;
-    }
-
-    std::uint64_t measure_entry(FdRef directory, const std::string &name, int depth)
-    {
-        if (++entries_ % entries_between_words == 0) send_progress(channel_);
-        struct stat facts {};
-        if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0 || facts.st_dev != device_) return 0;
-        if (facts.st_nlink > 1 && !S_ISDIR(facts.st_mode) && !seen_.insert(facts.st_ino).second) return 0;
-        std::uint64_t size = static_cast<std::uint64_t>(facts.st_blocks) * block;
-        if (!S_ISDIR(facts.st_mode)) return size;
-        const UniqueFd child = open_at(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK);
-        return child ? size + measure_content(child, depth + 1) : size;
-    }
-
-    FdRef channel_;
-    dev_t device_ = 0;
-    std::set<ino_t> seen_;
-    unsigned entries_ = 0;
-};
-
 // All of these, and what is in `caches` of each.
 HomeSize measure_as_agent(const AsRoot &root, const std::string &what, const Account &agent, const std::vector<FdRef> &directories,
                           const std::vector<std::string> &caches)
@@ -85,14 +36,14 @@ HomeSize measure_as_agent(const AsRoot &root, const std::string &what, const Acc
     std::vector<int> keep;
     for (const auto directory : directories)
         keep.push_back(directory.get());
-    Child child(root, "look at " + what + " of " + agent.name, agent, keep, [&](const AsUser & /*agent*/, FdRef channel) {
+    Child child(root, "look at " + what + " of " + agent.name, agent, keep, [&](const AsUser &self, FdRef channel) {
         fault_point("measuring");
-        Measuring measuring(channel);
         HomeSize size;
         for (const auto directory : directories) {
-            size.all += measuring.measure(directory);
+            size.all += measure_tree(self, channel, directory);
             for (const auto &place : caches)
-                if (const UniqueFd cache = find_beneath(directory, place, O_RDONLY | O_DIRECTORY)) size.caches += measuring.measure(cache);
+                if (const UniqueFd cache = find_beneath(directory, place, O_RDONLY | O_DIRECTORY))
+                    size.caches += measure_tree(self, channel, cache);
         }
         send_answer(channel, Encoder().number(size.all).number(size.caches).bytes());
     });

@@ -34,6 +34,7 @@ std::vector<std::string> recorded_placeholders(FdRef session);
 // Symlinks of a session's directory that lead nowhere: their texts are the uid of the session's user, and the process id of its runner.
 constexpr const char *user_link = "user";
 constexpr const char *runner_link = "runner";
+constexpr const char *held_link = "held"; // the kernel holds its agent to limits.disk, and it takes no file out of that quota
 
 // In a session's directory: symlinks whose texts are the paths of its placeholders, parents first.
 constexpr const char *placeholders_directory = "placeholders";
@@ -99,6 +100,9 @@ std::size_t count_sessions(const AsRoot &root, Uid user);
 // True when a session of `user` other than `id` is prepared, or runs, without locked settings of its own (make_file "settings.json"). Call
 // it under the lock of the user's state, in which sessions are prepared.
 bool has_unlocked_session(const AsRoot &root, Uid user, const std::string &id);
+
+// True when a session of `user` other than `id` is prepared, or runs, that has no held_link. Call it under the same lock.
+bool has_unheld_session(const AsRoot &root, Uid user, const std::string &id);
 
 // Sessions whose runner is gone (their lock is free).
 std::vector<std::string> find_orphans(const AsRoot &root);

@@ -119,6 +119,15 @@ bool has_unlocked_session(const AsRoot & /*root*/, Uid user, const std::string &
     return found;
 }
 
+bool has_unheld_session(const AsRoot & /*root*/, Uid user, const std::string &id)
+{
+    bool found = false;
+    for_each_live(user, [&](const std::string &other, FdRef session) {
+        found = found || (other != id && !has_name(session, held_link, "looking for the disk quota of a session"));
+    });
+    return found;
+}
+
 std::vector<std::string> find_orphans(const AsRoot & /*root*/)
 {
     std::vector<std::string> orphans;
