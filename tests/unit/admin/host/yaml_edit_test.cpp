@@ -119,7 +119,7 @@ TEST_CASE("what cannot be changed without a loss is refused, with its place")
 {
     CHECK(has(refusal_of("a:\n  # why\n  b: 1\n", {"a"}, "2"), "p.yaml:3:3: the value has a comment"));
     CHECK(has(refusal_of("a: [1, # why\n 2]\n", {"a"}, "2"), "p.yaml:1:4: the value has a comment"));
-    CHECK(has(refusal_of("a: full\n", {"a", "b"}, "2"), "p.yaml:1:4: is 'full', and holds no keys"));
+    CHECK(has(refusal_of("a: full\n", {"a", "b"}, "2"), "p.yaml:1:4: is the text 'full', and holds no keys"));
     CHECK(has(refusal_of("a: x\n  y\n", {"a"}, "2"), "cannot be changed here"));
     CHECK(has(refusal_of("? a\n: x\n", {"a"}, "2"), "cannot be changed here"));
     CHECK(failure_of([] { return set("a: [", {"a"}, "1"); }).status == 78);
