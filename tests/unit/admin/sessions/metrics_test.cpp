@@ -19,7 +19,7 @@ const std::string private_path = "/home/alice/projects/secret-app";
 
 SessionView session(const std::string &user, std::optional<std::uint64_t> started, std::uint64_t memory)
 {
-    SessionView view{"0123456789abcdef0123456789abcdef", Uid(1000), user, {}, {}, {}, {}, {}, {}, {}, {}};
+    SessionView view{"0123456789abcdef0123456789abcdef", 1000, user, {}, {}, {}, {}, {}, {}, {}, {}};
     if (!started) return view;
     view.account = "pi-agent-" + user;
     view.project = view.directory = private_path;
