@@ -56,6 +56,22 @@ def test_variables_and_volumes_of_an_image_stay_outside(prove):
     prove(attack, "podman:plain-image")
 
 
+@pytest.mark.position("agent")
+def test_what_the_host_lets_everybody_write_stays_as_it_is(prove):
+    """podman makes writable what it is not told to make read-only."""
+
+    def attack(target):
+        target.machine.write("/opt/of-everybody", "kept", mode=0o666)
+        with an_image(target):
+            done = target.pi("sh", "-c", "cat /opt/of-everybody; echo changed >/opt/of-everybody")
+        seen = target.machine.root(["cat", "/opt/of-everybody"], check=True).stdout
+        target.machine.root(["rm", "/opt/of-everybody"], check=True)
+        assert done.stdout == b"kept", done
+        return Outcome(seen != b"kept", done)
+
+    prove(attack, "podman:read-only")
+
+
 def test_an_image_chooses_no_group_for_the_agent(product, control_seen):
     """Engines look groups up in the image's own file, where the number of the agent's group may be another group's name."""
     account = product.machine.root("getent passwd pi-agent", check=True).stdout.decode().split(":")
