@@ -3,6 +3,7 @@
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
+#include "wrapper/refusal.hpp"
 
 #include <algorithm>
 #include <set>
@@ -57,9 +58,10 @@ bool take_narrowing(const std::string &argument, Narrowing &narrowing)
     else if (argument == "--pi-agent-network=loopback")
         narrowing.network = std::max(narrowing.network, LeftNetwork::loopback); // the narrower one of two
     else if (argument.starts_with("--pi-agent-network") || argument.starts_with("--pi-agent-scope"))
-        throw Failure(FailureKind::start_asks, "denied: " + escape_for_display(argument) +
-                                                   " asks for more than the policy gives, or for nothing that pi knows; say "
-                                                   "--pi-agent-network=loopback, --pi-agent-network=none or --pi-agent-scope=project");
+        throw EarlyRefusal(
+            Failure(FailureKind::start_asks, "denied: " + escape_for_display(argument) +
+                                                 " asks for more than the policy gives, or for nothing that pi knows; say "
+                                                 "--pi-agent-network=loopback, --pi-agent-network=none or --pi-agent-scope=project"));
     else
         return false;
     return true;
