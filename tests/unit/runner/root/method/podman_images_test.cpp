@@ -76,7 +76,8 @@ TEST_CASE("the layers of an image are those that podman's list leads to, or none
 
 TEST_CASE("a link of the image's stays where the view has the same, and any other one in the way is refused")
 {
-    const std::vector<Bind> tree = {{"/top/usr", "/usr"}, {"/top/usr/lib", "/lib"}, {"/top/usr/sbin", "/sbin"}, {"/top/etc", "/etc"}};
+    const std::vector<Bind> tree = {
+        {"/top/usr", "/usr", false}, {"/top/usr/lib", "/lib", false}, {"/top/usr/sbin", "/sbin", false}, {"/top/etc", "/etc", false}};
     const auto laid = [&](std::map<std::string, std::string> links) {
         std::string places;
         for (const Bind &one_bind : lay_over_links(tree, "/top", {one, "overlay", std::move(links)}, {}))
