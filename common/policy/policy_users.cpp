@@ -88,14 +88,14 @@ UserEntry read_user(const PolicyValue &section)
     };
     const auto rules = std::make_shared<Rules>();
     std::vector<KeyRule> readers = level_readers(*rules, Level::user);
-    for (KeyRule reader :
-         std::vector<KeyRule>{{"roots", read_own_roots},
-                              {"readable", [&](const PolicyValue &value) { read_readable(value, *rules); }},
-                              {"config", read_config},
-                              {"run_as", with_place(entry.run_as_where, into(entry.run_as, read_name))},
-                              {"ssh", [&](const PolicyValue &value) { read_key(value, entry.ssh_key, entry.ssh_key_where); }},
-                              {"signing", [&](const PolicyValue &value) { read_key(value, entry.signing_key, entry.signing_key_where); }},
-                              {"env", [&](const PolicyValue &value) { read_env(value, entry.env, entry.env_where); }}})
+    std::vector<KeyRule> own = {{"roots", read_own_roots},
+                                {"readable", [&](const PolicyValue &value) { read_readable(value, *rules); }},
+                                {"config", read_config},
+                                {"run_as", with_place(entry.run_as_where, into(entry.run_as, read_name))},
+                                {"ssh", [&](const PolicyValue &value) { read_key(value, entry.ssh_key, entry.ssh_key_where); }},
+                                {"signing", [&](const PolicyValue &value) { read_key(value, entry.signing_key, entry.signing_key_where); }},
+                                {"env", [&](const PolicyValue &value) { read_env(value, entry.env, entry.env_where); }}};
+    for (auto &reader : own)
         readers.push_back(std::move(reader));
     read_section(section, readers);
     if (!rules->places.empty()) entry.rules = rules;

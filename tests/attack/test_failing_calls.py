@@ -58,6 +58,7 @@ NEVER = {
     **dict.fromkeys(["madvise", "munmap"], "memory that is given back, some of it after a second's wait: what comes of it nobody looks at"),
     "pivot_root": "is asked with empty paths: it always fails, and how it does is the answer",
     "dup3": "made before these points alone, where test_failing_start lets it fail",
+    "quotactl_fd": "only under limits.disk, and this machine's file system has no quotas; tests/emulated has one",
     "pause": "of a process that does nothing else, and is often killed before it comes to it",
 }
 # Made by a thread of the runner's, or by a child.
