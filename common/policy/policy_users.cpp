@@ -20,7 +20,7 @@ void add_root(const PolicyValue &value, RootSpec root, UserEntry &entry)
 }
 
 // A mapping: the directory, and what holds for sessions in it.
-void read_root(const PolicyValue &item, RootSpec root, UserEntry &entry)
+void read_root(const PolicyValue &item, const RootSpec &root, UserEntry &entry)
 {
     const PolicyValue section{item.node, item.problems, item.key, item.where, find_policy_key(item.entry->path, "")};
     const auto rules = std::make_shared<Rules>();
