@@ -120,7 +120,8 @@ declareAll keys.policy
     example = literalExpression ''{ alice.projectRoots = [ "~/projects" ]; "%devs".projectRoots = [ "/srv/devs" ]; }'';
     description = ''
       The users who may start the agent, and where: accounts of `users.users`, and groups of `users.groups` as `"%group"`. A user's own
-      entry beats those of their groups. Without one, the entries of all their groups are joined.
+      entry decides their roots, config, run_as and keys; without one, their groups' do together. What else holds for sessions comes
+      from the groups, and the own entry wins over them.
     '';
   };
 }

@@ -57,8 +57,9 @@ const auto &table()
          "is used. Programs, libraries and everything else come from the host, and the image runs no program.",
          "", "platforms/docker.md"},
         {"users", Form::names, "", "{alice: {roots: [~/projects]}}",
-         "The users who may start the agent, and where: accounts, and groups as `\"%group\"`. A user's own entry beats those of their "
-         "groups. Without one, the entries of all their groups are joined.",
+         "The users who may start the agent, and where: accounts, and groups as `\"%group\"`. A user's own entry decides their roots, "
+         "config, run_as and keys; without one, their groups' do together. What else holds for sessions comes from the groups, and the own "
+         "entry wins over them.",
          "", "concepts/levels.md"},
         {"users.*", Form::section, "", "{roots: [~/projects]}", "One account, or the members of one group."},
         {"users.*.roots", Form::roots, "", "[~/projects, /srv/shared/app]",
