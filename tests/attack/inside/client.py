@@ -146,6 +146,16 @@ def hear(channel, answer):
             answer["ended"] = -message.number() if by_signal else message.number()
 
 
+def complaint_of(child):
+    """What a child says on standard error until it ends, which it must soon."""
+    try:
+        _, complaint = child.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        complaint = b"(did not end)"
+    return complaint.decode(errors="replace")
+
+
 def call(conversation=None, argv=SUDO, kind=socket.SOCK_SEQPACKET, pair=None, stdin=None, env=None, prepare=None):
     """Starts argv with a socket (or `stdin`) as its standard input, lets conversation(channel, stdio) happen, and tells all."""
     own, theirs = pair or socket.socketpair(socket.AF_UNIX, kind)
@@ -165,13 +175,8 @@ def call(conversation=None, argv=SUDO, kind=socket.SOCK_SEQPACKET, pair=None, st
         answer["sending"] = repr(failure)
     hear(own, answer)
     own.close()
-    try:
-        _, complaint = child.communicate(timeout=PATIENCE)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        complaint = b"(did not end)"
+    answer["said"] += complaint_of(child)
     answer["status"] = child.returncode
-    answer["said"] += complaint.decode(errors="replace")
     answer["out"] = stdio.output()
     return answer
 
@@ -239,19 +244,16 @@ def put(data, fds=(), argv=SUDO, env=None, pair=None, first=None):
     except OSError:
         pass
     own.close()
-    try:
-        _, complaint = child.communicate(timeout=PATIENCE)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        complaint = b"(did not end)"
-    told.update({"status": child.returncode, "said": complaint.decode(errors="replace"), "size": len(body)})
+    told.update({"said": complaint_of(child), "status": child.returncode, "size": len(body)})
     if not body:
         return told
     decoder = Decoder(body)
-    if decoder.number() == FAILURE:
+    kind = decoder.number()
+    if kind == FAILURE:
         told["status told"] = decoder.number()
         told["said"] += decoder.text()
         return told
+    assert kind == ANSWER, kind
     return {**told, **fields_of_answer(decoder)}
 
 

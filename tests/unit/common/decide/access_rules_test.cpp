@@ -1,6 +1,7 @@
 // common/decide/decision.hpp
 #include "common/decide/decision.hpp"
 
+#include "support/access.hpp"
 #include "support/policy_text.hpp"
 
 #include <doctest/doctest.h>
@@ -11,22 +12,6 @@ using namespace pi_agent::test;
 namespace access_rules_test {
 
 namespace {
-
-// Groups that every Debian has, with their numbers.
-constexpr gid_t daemon_group = 1;
-constexpr gid_t sys_group = 3;
-
-Account account(const std::string &name, std::vector<gid_t> groups = {})
-{
-    return {name, Uid(1000), Gid(1000), "/home/" + name, std::move(groups)};
-}
-
-AccessRules granted(const Policy &policy, const Account &caller)
-{
-    auto result = find_access_rules(policy, caller, "p.yaml");
-    REQUIRE(std::holds_alternative<AccessRules>(result));
-    return std::get<AccessRules>(std::move(result));
-}
 
 std::string refused(const Policy &policy, const Account &caller)
 {

@@ -2,6 +2,7 @@
 #include "common/decide/effective.hpp"
 
 #include "common/base/text.hpp"
+#include "support/access.hpp"
 #include "support/policy_text.hpp"
 #include "support/shown_policy.hpp"
 
@@ -16,25 +17,9 @@ namespace effective_test {
 
 namespace {
 
-// Groups that every Debian has, with their numbers.
-constexpr gid_t daemon_group = 1;
-constexpr gid_t sys_group = 3;
-
-Account account(const std::string &name, std::vector<gid_t> groups = {})
-{
-    return {name, Uid(1000), Gid(1000), "/home/" + name, std::move(groups)};
-}
-
-AccessRules access_of(const Policy &policy, const Account &caller)
-{
-    auto result = find_access_rules(policy, caller, "p.yaml");
-    REQUIRE(std::holds_alternative<AccessRules>(result));
-    return std::get<AccessRules>(std::move(result));
-}
-
 Policy in_root(const Policy &policy, const Account &caller, std::size_t root = 0)
 {
-    const auto access = access_of(policy, caller);
+    const auto access = granted(policy, caller);
     REQUIRE(root < access.roots.size());
     return policy_in(policy_for(policy, access), access.roots[root].spec);
 }
@@ -158,7 +143,7 @@ TEST_CASE("documents are merged from the outside in")
 TEST_CASE("variables of groups hold below the user's own")
 {
     const auto policy = parse(head + "users: {'%daemon': {roots: [/srv/d], env: {A: g, B: g}}, alice: {roots: [/srv/a], env: {A: own}}}\n");
-    const auto access = access_of(policy, account("alice", {daemon_group}));
+    const auto access = granted(policy, account("alice", {daemon_group}));
     CHECK(access.env == Environment{{"A", "own"}, {"B", "g"}});
     CHECK(access.env_where.at("A").line == 3);
     CHECK(access.roots.size() == 1); // who she is, and where, is in her own entry
@@ -199,7 +184,7 @@ TEST_CASE("groups that contradict each other are an error, unless the user's own
         const auto none = parse(head + "users: {" + groups + "}\n");
         CHECK_THROWS_WITH_AS(static_cast<void>(find_access_rules(none, caller, "p.yaml")),
                              doctest::Contains(("users.%sys." + key + ": another group of alice sets another value").c_str()), PolicyError);
-        CHECK_NOTHROW(static_cast<void>(access_of(none, account("alice", {sys_group}))));
+        CHECK_NOTHROW(static_cast<void>(granted(none, account("alice", {sys_group}))));
         const auto own = parse(head + "users: {" + groups + ", alice: {roots: [/srv/a], " + said(key, std::string(parts[1])) + "}}\n");
         CHECK(shown(in_root(own, caller)) ==
               shown(parse(head + said(key, std::string(parts[1])) + "\nusers: {alice: {roots: [/srv/a]}}\n")));
@@ -248,7 +233,7 @@ TEST_CASE("a root that is granted twice with different rules refuses the start")
 {
     const auto policy = parse(head + "users: {'%daemon': {roots: [{path: /srv/d, network: none}]}, '%sys': {roots: [/srv/d]}}\n");
     const auto caller = account("bob", {daemon_group, sys_group});
-    const auto access = access_of(policy, caller);
+    const auto access = granted(policy, caller);
     std::vector<RootCandidate> roots;
     for (const auto &root : access.roots)
         roots.push_back({root.spec.text, root.by_group, root.spec.where, root.spec.rules});
@@ -262,8 +247,8 @@ TEST_CASE("under an alias of one user alone, only that user's roots may have any
     const std::string odd = "'/srv/a b'";
     CHECK(contains(problems_of("version: 1\nusers: {alice: {roots: [" + odd + "]}}\n"), "holds a character other than"));
     const auto policy = parse(head + "users: {alice: {roots: [" + odd + "], projects: {paths: alias}}, bob: {roots: [/srv/b]}}\n");
-    CHECK_FALSE(access_of(policy, account("alice")).roots[0].spec.at_own_path);
-    CHECK(access_of(policy, account("bob")).roots[0].spec.at_own_path);
+    CHECK_FALSE(granted(policy, account("alice")).roots[0].spec.at_own_path);
+    CHECK(granted(policy, account("bob")).roots[0].spec.at_own_path);
 }
 
 } // namespace effective_test
