@@ -13,7 +13,6 @@
 #include "common/base/error.hpp"
 #include "common/policy/policy_load.hpp"
 
-#include <exception>
 #include <optional>
 #include <sstream>
 #include <utility>

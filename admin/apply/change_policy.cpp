@@ -25,16 +25,14 @@ constexpr const char *set_head = "# Written by 'pi-agentctl set', and yours to e
 // The file's tree as a part of the policy: a file of users.d stands below users.NAME.
 YamlNode tree_of(const PolicySource &source)
 {
-    Problems problems;
-    auto root = parse_yaml(source.name, source.text, problems);
-    problems.throw_if_any();
+    auto root = parse_or_throw(source.name, source.text);
     const auto user = user_of_file(source.name, policy_path);
-    if (!user) return std::move(*root);
+    if (!user) return root;
     YamlNode users;
     YamlNode top;
     users.kind = top.kind = YamlNode::Kind::mapping;
-    users.where = top.where = root->where;
-    users.entries.push_back({*user, root->where, std::move(*root)});
+    users.where = top.where = root.where;
+    users.entries.push_back({*user, root.where, std::move(root)});
     top.entries.push_back({"users", users.where, std::move(users)});
     return top;
 }

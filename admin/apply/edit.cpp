@@ -10,7 +10,6 @@
 #include "common/host/trusted_file.hpp"
 #include "common/policy/yaml/yaml_tree.hpp"
 
-#include <algorithm>
 #include <exception>
 
 namespace pi_agent {

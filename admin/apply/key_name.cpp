@@ -5,8 +5,6 @@
 #include "common/base/problems.hpp"
 #include "common/base/text.hpp"
 
-#include <fmt/ranges.h>
-
 namespace pi_agent {
 
 namespace {
@@ -99,10 +97,7 @@ std::string value_for(const KeyName &name, const std::string &value)
     const auto form = name.key->form;
     const bool is_text = form == ValueForm::text || form == ValueForm::line || form == ValueForm::name;
     if (is_text) return yaml_word(value);
-    Problems problems;
-    const auto node = parse_yaml("the value", value, problems);
-    problems.throw_if_any();
-    if (node->kind == YamlNode::Kind::null)
+    if (parse_or_throw("the value", value).kind == YamlNode::Kind::null)
         throw Failure(ExitStatus::usage, "the value says nothing; remove the key with: sudo pi-agentctl edit");
     return value;
 }

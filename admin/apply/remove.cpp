@@ -70,7 +70,7 @@ void remove_accounts(const AsRoot &root, const Policy &policy, Changes &changes)
 std::string settled_place(const AsRoot &root)
 {
     const auto known = read_state_place(root);
-    if (known.next.empty() && known.former.empty()) return known.place;
+    if (known.is_settled()) return known.place;
     throw Failure(ExitStatus::configuration, "a move of the agents' homes was interrupted; finish it first: sudo pi-agentctl state move");
 }
 

@@ -91,8 +91,8 @@ void add_policy_commands(CLI::App &app, Action &chosen)
     add_json(prune, all->prune.json);
 }
 
-// --- about sessions, and what is kept for them: sessions, stop, logs, history, and state with what is below it. Users see and end their
-// own.
+// --- about sessions, and what is kept for them: sessions, stop, drain, logs, history, and state with what is below it. Users see and end
+// their own.
 
 struct SessionOptions {
     StopOrder stop;

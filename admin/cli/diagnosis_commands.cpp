@@ -1,5 +1,5 @@
-// The commands of pi-agentctl that look, and write down what they see: doctor, explain, why, shell, version, metrics, render. And -v and
-// -q.
+// The commands of pi-agentctl that look, and write down what they see: doctor, explain, show, why, shell, version, metrics, render. And -v
+// and -q.
 #include "admin/cli/adding.hpp"
 
 #include "admin/diagnose/advice.hpp"

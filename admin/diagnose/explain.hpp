@@ -44,6 +44,7 @@ nlohmann::json to_json(const ExplainedEnvironment &environment);
 // --- The limits of a session, for pi-agentctl explain and check.
 
 // What the policy's hardening refuses and lets through; no text where it says nothing.
+std::vector<std::string> texts_of(const std::vector<PolicyPath> &paths);
 std::string calls_text(const Policy &policy);
 nlohmann::json calls_json(const Policy &policy);
 

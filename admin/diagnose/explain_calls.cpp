@@ -11,19 +11,11 @@ namespace pi_agent {
 
 namespace {
 
-std::vector<std::string> words_of(const std::vector<PolicyPath> &list)
-{
-    std::vector<std::string> names;
-    for (const auto &one : list)
-        names.push_back(one.path);
-    return names;
-}
-
 // Their names are from the tables of common/policy/session_calls.hpp.
 std::string said_line(const char *label, const char *key, const std::vector<PolicyPath> &list)
 {
     if (list.empty()) return "";
-    return fmt::format("{}{} (hardening.{}, {})\n", label, fmt::join(words_of(list), ", "), key, to_string(list.front().where));
+    return fmt::format("{}{} (hardening.{}, {})\n", label, fmt::join(texts_of(list), ", "), key, to_string(list.front().where));
 }
 
 } // namespace

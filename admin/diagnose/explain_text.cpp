@@ -98,14 +98,6 @@ std::string joined_safely(const std::vector<std::string> &texts)
     return text;
 }
 
-std::vector<std::string> texts_of(const std::vector<PolicyPath> &paths)
-{
-    std::vector<std::string> texts;
-    for (const auto &path : paths)
-        texts.push_back(path.path);
-    return texts;
-}
-
 std::vector<std::string> texts_of(const std::vector<IpRange> &ranges)
 {
     std::vector<std::string> texts;
@@ -202,6 +194,14 @@ std::string box_text(const Explanation &explanation)
 }
 
 } // namespace
+
+std::vector<std::string> texts_of(const std::vector<PolicyPath> &paths)
+{
+    std::vector<std::string> texts;
+    for (const auto &path : paths)
+        texts.push_back(path.path);
+    return texts;
+}
 
 std::string to_text(const Explanation &explanation)
 {

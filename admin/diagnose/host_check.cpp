@@ -28,19 +28,6 @@ namespace pi_agent {
 
 namespace {
 
-// Reports why `task` fails. False if it does.
-template <typename Task>
-bool report(const Position &where, const char *key, const char *remedy, Problems &problems, const Task &task)
-{
-    try {
-        task();
-        return true;
-    } catch (const Failure &failure) {
-        problems.add(where, key, failure.what(), remedy);
-        return false;
-    }
-}
-
 struct RootFindings {
     std::vector<FoundRoot> found;
     std::vector<Diagnostic> dangers;
@@ -113,7 +100,7 @@ void check_env_files(const Policy &policy, const Observer &observer, Problems &p
             unverified.push_back(file.path + " (" + to_string(file.where) + "): only root can read it");
             continue;
         }
-        report(file.where, "env_files", "correct it, or take it out of the list", problems, [&] { read_managed_env_files({file}); });
+        report_failure(file.where, "env_files", correct_list, problems, [&] { read_managed_env_files({file}); });
     }
 }
 
@@ -125,9 +112,9 @@ void check_view(const Policy &policy, const Observer &observer, Problems &proble
         return;
     }
     for (const auto &shown : policy.view_paths)
-        report(shown.where, "view_paths", "correct it, or take it out of the list", problems, [&] { require_can_be_shown(policy, shown); });
+        report_failure(shown.where, "view_paths", correct_list, problems, [&] { require_can_be_shown(policy, shown); });
     if (problems.has("agent") || problems.has("agent.binary")) return; // what is wrong with it is reported
-    report(policy.agent.binary_where, "agent.binary", "install the agent elsewhere, or correct it", problems, [&] {
+    report_failure(policy.agent.binary_where, "agent.binary", "install the agent elsewhere, or correct it", problems, [&] {
         auto without_paths = policy;
         without_paths.view_paths.clear();
         without_paths.path.clear();
@@ -135,7 +122,7 @@ void check_view(const Policy &policy, const Observer &observer, Problems &proble
     });
     if (problems.has("view_paths") || problems.has("agent.binary")) return;
     for (const auto &directory : policy.path)
-        report(directory.where, "path", "correct it, or take it out of the list", problems, [&] {
+        report_failure(directory.where, "path", correct_list, problems, [&] {
             auto with_one = policy;
             with_one.path = {directory};
             plan_host_view(with_one);

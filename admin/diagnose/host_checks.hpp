@@ -3,17 +3,33 @@
 
 #include "admin/diagnose/faults.hpp"
 #include "admin/diagnose/user_view.hpp"
+#include "common/base/error.hpp"
 #include "common/base/fd.hpp"
 #include "common/base/problems.hpp"
 #include "common/host/account.hpp"
 #include "common/policy/policy.hpp"
 
-#include <optional>
 #include <string>
 #include <sys/types.h>
 #include <vector>
 
 namespace pi_agent {
+
+// Reports why `task` fails. False if it does.
+template <typename Task>
+bool report_failure(const Position &where, const std::string &key, const char *remedy, Problems &problems, const Task &task)
+{
+    try {
+        task();
+        return true;
+    } catch (const Failure &failure) {
+        problems.add(where, key, failure.what(), remedy);
+        return false;
+    }
+}
+
+// The remedy for an element of a list.
+constexpr const char *correct_list = "correct it, or take it out of the list";
 
 // --- Roots that others than root and the user can exchange, or that lie on another host.
 

@@ -240,9 +240,9 @@ Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const A
     for (const auto &[user, agent, rules] : agents) {
         for (const auto &link : observer.links_out(policy, rules, user))
             faults.push_back({"link", "a start of " + user.name + " leaves out " + link, "ask " + user.name + " to do so"});
+        if (policy.projects.ownership == ProjectOwnership::none) continue; // nothing is mapped
         for (const auto &finding : observer.resolve_roots(rules, user)) {
-            if (policy.projects.ownership == ProjectOwnership::none) break; // nothing is mapped
-            if (finding.kind != Finding::Kind::usable) continue;            // check has reported it
+            if (finding.kind != Finding::Kind::usable) continue; // check has reported it
             const auto problem = problem_of_root_mapping(root, finding.text, user, agent);
             if (!problem.empty())
                 faults.push_back({"root",

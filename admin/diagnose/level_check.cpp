@@ -16,8 +16,6 @@ namespace pi_agent {
 
 namespace {
 
-constexpr const char *correct_list = "correct it, or take it out of the list";
-
 // One level, in the names of the policy around it.
 class LevelCheck {
 public:
@@ -56,11 +54,7 @@ private:
     template <typename Task>
     void report(const Position &where, const char *key, const Task &task)
     {
-        try {
-            task();
-        } catch (const Failure &failure) {
-            problems_.add(where, whose_ + key, failure.what(), correct_list);
-        }
+        report_failure(where, whose_ + key, correct_list, problems_, task);
     }
 
     Policy &around_;

@@ -15,24 +15,11 @@ namespace {
 
 constexpr const char *method_key = "sandbox.method";
 
-// Reports on the method why `task` fails. False if it does.
-template <typename Task>
-bool works(const Position &where, const char *key, Problems &problems, const Task &task)
-{
-    try {
-        task();
-        return true;
-    } catch (const Failure &failure) {
-        problems.add(where, key, failure.what(), "");
-        return false;
-    }
-}
-
 bool check_programs(const SandboxPolicy &sandbox, Problems &problems)
 {
     bool all_there = true;
     for (const auto &program : programs_of(sandbox.method)) {
-        const bool is_there = works(sandbox.where, method_key, problems, [&] {
+        const bool is_there = report_failure(sandbox.where, method_key, "", problems, [&] {
             if (const auto problem = problem_of_program(sandbox.method, program)) throw Failure(ExitStatus::unavailable, *problem);
         });
         all_there = all_there && is_there;
@@ -61,9 +48,9 @@ void check_method(const Policy &policy, const Observer &observer, Means means, P
         return;
     }
     const auto &root = *observer.root();
-    const bool runs = works(sandbox.where, method_key, problems, [&] { require_running(root, sandbox); });
+    const bool runs = report_failure(sandbox.where, method_key, "", problems, [&] { require_running(root, sandbox); });
     if (!runs || problems.has_within("network")) return;
-    works(policy.network.where, "network", problems, [&] {
+    report_failure(policy.network.where, "network", "", problems, [&] {
         if (sandbox.method == SandboxMethod::bwrap) require_bwrap_network(root, policy.network);
         require_enforceable(root, policy.network, has_unit(sandbox.method));
     });

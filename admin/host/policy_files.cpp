@@ -206,11 +206,16 @@ void keep_applied(const AsRoot &root, const PolicyFiles &files)
     replace_root_file(directory, last_name, to_text(files), kept_mode, path_of_applied(last_name));
 }
 
-std::optional<std::uint64_t> last_apply(const AsRoot & /*root*/)
+std::optional<std::uint64_t> time_of_file(const std::string &path)
 {
     struct stat facts {};
-    if (::stat(path_of_applied(last_name).c_str(), &facts) != 0) return std::nullopt; // nothing was applied
+    if (::stat(path.c_str(), &facts) != 0) return std::nullopt;
     return static_cast<std::uint64_t>(facts.st_mtim.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(facts.st_mtim.tv_nsec) / 1'000;
+}
+
+std::optional<std::uint64_t> last_apply(const AsRoot & /*root*/)
+{
+    return time_of_file(path_of_applied(last_name));
 }
 
 void forget_applied(const AsRoot & /*root*/, Changes &changes)

@@ -74,7 +74,7 @@ void make_root_directory(const AsRoot &root, const std::string &path, mode_t mod
 
 // Held as long as the descriptor is open. Only root can open them, so nobody else can hold them. Throws Failure(limit) if somebody holds
 // it.
-UniqueFd take_apply_lock(const AsRoot &root);  // of commands that change the host: apply, rollback, remove
+UniqueFd take_apply_lock(const AsRoot &root);  // of commands that change the host, from apply to state move
 UniqueFd take_edit_lock(const AsRoot &root);   // of whoever edits the policy; held as long as an editor is open
 UniqueFd take_agents_lock(const AsRoot &root); // of whoever installs an agent; held during the fetch
 
@@ -123,10 +123,12 @@ struct AppliedPolicies {
 };
 AppliedPolicies read_applied(const AsRoot &root);
 
-// Makes that directory, and notes that `files` have been applied; nothing changes if they were the last.
+// Makes that directory, and notes that `files` have been applied; of those that were the last, only the time is noted.
 void make_applied_directory(const AsRoot &root, const std::string &state_dir, Changes &changes);
 void keep_applied(const AsRoot &root, const PolicyFiles &files);
-// When it was last called; microseconds since 1970.
+// When a file was last written; microseconds since 1970. None without such a file.
+std::optional<std::uint64_t> time_of_file(const std::string &path);
+// When keep_applied() was last called, likewise.
 std::optional<std::uint64_t> last_apply(const AsRoot &root);
 // Removes the directory, with what is kept there.
 void forget_applied(const AsRoot &root, Changes &changes);

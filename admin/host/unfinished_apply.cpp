@@ -1,4 +1,4 @@
-// The file that says what the host was before an unfinished change, and going back to that.
+// Looks at the host before a change, and keeps what it was in a file until the change is finished.
 #include "admin/host/unfinished_apply.hpp"
 
 #include "admin/host/accounts.hpp"

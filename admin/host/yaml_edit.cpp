@@ -10,13 +10,6 @@ namespace pi_agent {
 
 namespace {
 
-const YamlEntry *find_entry(const YamlNode &mapping, const std::string &key)
-{
-    const auto found =
-        std::find_if(mapping.entries.begin(), mapping.entries.end(), [&](const YamlEntry &entry) { return entry.key == key; });
-    return found == mapping.entries.end() ? nullptr : &*found;
-}
-
 // An exchange of bytes of the text.
 struct Change {
     std::size_t begin;
@@ -65,14 +58,6 @@ Change remove_entry(const YamlText &text, const EntryPlace &place)
     while (begin > 0 && (text.has_blank(begin - 1) || text.at(begin - 1) == '\n'))
         --begin;
     return {begin > 0 && text.at(begin - 1) == ',' ? begin - 1 : place.begin, place.end, ""};
-}
-
-YamlNode parse_or_throw(const std::string &file, const std::string &text)
-{
-    Problems problems;
-    auto root = parse_yaml(file, text, problems);
-    problems.throw_if_any();
-    return std::move(*root);
 }
 
 bool says_nothing(const YamlNode &node)
@@ -133,6 +118,21 @@ std::string nested(const KeyPath &path, std::size_t from, const std::string &val
 }
 
 } // namespace
+
+const YamlEntry *find_entry(const YamlNode &mapping, const std::string &key)
+{
+    const auto found =
+        std::find_if(mapping.entries.begin(), mapping.entries.end(), [&](const YamlEntry &entry) { return entry.key == key; });
+    return found == mapping.entries.end() ? nullptr : &*found;
+}
+
+YamlNode parse_or_throw(const std::string &file, const std::string &text)
+{
+    Problems problems;
+    auto root = parse_yaml(file, text, problems);
+    problems.throw_if_any();
+    return std::move(*root);
+}
 
 std::string set_in_yaml(const std::string &file, const std::string &text, const KeyPath &path, const std::string &value)
 {

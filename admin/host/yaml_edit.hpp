@@ -3,15 +3,19 @@
 
 #include "common/policy/yaml/yaml_tree.hpp"
 
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace pi_agent {
 
 // {"limits", "memory"}; empty is the whole document.
 using KeyPath = std::vector<std::string>;
+
+// The tree of a text. Throws PolicyError for one that is not YAML.
+YamlNode parse_or_throw(const std::string &file, const std::string &text);
+
+// The entry of a mapping with this key; nullptr without one.
+const YamlEntry *find_entry(const YamlNode &mapping, const std::string &key);
 
 // The value at `path`; nullptr without one.
 const YamlNode *find_node(const YamlNode &root, const KeyPath &path);

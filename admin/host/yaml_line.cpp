@@ -38,13 +38,6 @@ std::string in_quotes(const std::string &text)
     return "'" + inside + "'";
 }
 
-const YamlEntry *find_entry_called(const YamlNode &mapping, const std::string &key)
-{
-    const auto found =
-        std::find_if(mapping.entries.begin(), mapping.entries.end(), [&](const YamlEntry &entry) { return entry.key == key; });
-    return found == mapping.entries.end() ? nullptr : &*found;
-}
-
 // In JSON's quotes if it needs an escape.
 std::string text_line(const YamlNode &scalar)
 {
@@ -87,7 +80,7 @@ const YamlNode *find_node(const YamlNode &root, const KeyPath &path)
 {
     const YamlNode *node = &root;
     for (const auto &key : path) {
-        const auto *entry = node->kind == YamlNode::Kind::mapping ? find_entry_called(*node, key) : nullptr;
+        const auto *entry = node->kind == YamlNode::Kind::mapping ? find_entry(*node, key) : nullptr;
         if (entry == nullptr) return nullptr;
         node = &entry->value;
     }

@@ -7,6 +7,7 @@
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/policy_env.hpp"
+#include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_sections.hpp"
 
 #include <algorithm>
@@ -200,7 +201,7 @@ void add_documents(const RenderPlan &plan, Demands &demands)
     for (const auto &file : plan.env_files)
         variables.insert(file.names.begin(), file.names.end());
     for (const auto &[file, text] : plan.policy.documents)
-        if (const auto secret = secret_in_document(text, file.substr(0, file.rfind('.')), variables); !secret.empty())
+        if (const auto secret = secret_in_document(text, key_of_document(file), variables); !secret.empty())
             demands.add(file_of(plan), secret, "it looks like a secret, and settings go into a ConfigMap",
                         "write the name of a variable of env_files there", on_this_host);
     for (const auto &[path, file_class] : plan.policy.config_classes.rules())

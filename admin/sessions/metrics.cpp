@@ -10,20 +10,12 @@
 
 #include <algorithm>
 #include <fcntl.h>
-#include <sys/stat.h>
 
 namespace pi_agent {
 
 namespace {
 
 constexpr mode_t metrics_mode = 0644; // the collector runs as nobody special
-
-std::optional<std::uint64_t> time_of_file(const std::string &path)
-{
-    struct stat facts {};
-    if (::stat(path.c_str(), &facts) != 0) return std::nullopt;
-    return static_cast<std::uint64_t>(facts.st_mtim.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(facts.st_mtim.tv_nsec) / 1000;
-}
 
 // A policy that cannot be read is one with an error: everything else is still worth knowing.
 PolicyFacts look_at_policy(const AsRoot &root)

@@ -128,7 +128,7 @@ void copy_homes(const AsRoot &root, const std::string &from, FdRef top, const st
 
 void move_homes(const AsRoot &root, const std::string &from, const std::string &to, std::ostream &out)
 {
-    if (is_within(from, to) || is_within(to, from))
+    if (are_nested(from, to))
         throw Failure(ExitStatus::configuration, "one of " + from + " and " + to + " is in the other; name another directory");
     require_no_session(root, end_them_first);
     const auto top = prepare_place(root, to, out);
@@ -158,12 +158,11 @@ void run_state_move(bool yes, std::ostream &out)
     const auto policy = load_policy(policy_path);
     const auto &wanted = policy.agent.state_dir;
     const auto before = read_state_place(root);
-    const bool is_settled = before.next.empty() && before.former.empty();
-    if (is_settled && before.place == wanted) throw Nothing("the agents' homes are in " + wanted + " already");
-    if (is_settled && !holds_homes(root, before.place))
+    if (before.is_settled() && before.place == wanted) throw Nothing("the agents' homes are in " + wanted + " already");
+    if (before.is_settled() && !holds_homes(root, before.place))
         throw Nothing("no homes are in " + before.place + ", so nothing has to move; next: sudo pi-agentctl apply");
-    require_consent(is_settled ? "Move the agents' homes from " + before.place + " to " + wanted + "?"
-                               : "Finish the move of the agents' homes that was interrupted, or take it back?",
+    require_consent(before.is_settled() ? "Move the agents' homes from " + before.place + " to " + wanted + "?"
+                                        : "Finish the move of the agents' homes that was interrupted, or take it back?",
                     yes);
     const auto lock = take_apply_lock(root); // not during the question: an emergency stop would have to wait
     if (read_unfinished(root))               // which may go back to the note of before this move

@@ -19,6 +19,7 @@ struct StatePlace {
     std::string place = default_state_dir;
     std::string next = {};   // a move there has begun; the homes are there as soon as it has a directory `users`
     std::string former = {}; // the homes left this place, but not all of their files are removed from there
+    [[nodiscard]] bool is_settled() const { return next.empty() && former.empty(); }
 };
 StatePlace read_state_place(const AsRoot &root);
 void write_state_place(const AsRoot &root, const StatePlace &place);

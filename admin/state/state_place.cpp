@@ -10,7 +10,6 @@
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 namespace pi_agent {
 
@@ -92,7 +91,7 @@ void check_state_place(const Policy &policy, const AsRoot *root, Problems &probl
     if (root == nullptr || problems.has(state_dir_key)) return;
     try {
         const auto known = read_state_place(*root);
-        if (!known.next.empty() || !known.former.empty())
+        if (!known.is_settled())
             problems.add(where, state_dir_key, "a move of the agents' homes was interrupted", "finish it: sudo pi-agentctl state move");
         else if (known.place != wanted && holds_homes(*root, known.place))
             problems.add(where, state_dir_key, "the agents' homes are in " + known.place,
@@ -106,7 +105,7 @@ void settle_state_place(const AsRoot &root, const Policy &policy, Changes &chang
 {
     const auto known = read_state_place(root);
     const auto &wanted = policy.agent.state_dir;
-    if (known.place == wanted || !known.next.empty() || !known.former.empty()) return; // a move in between is told by check
+    if (known.place == wanted || !known.is_settled()) return; // a move in between is told by check
     changes.make("note that the agents' homes are in " + wanted, [&] {
         if (holds_homes(root, known.place))
             throw Failure(ExitStatus::configuration,

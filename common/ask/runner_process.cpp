@@ -79,7 +79,7 @@ void require_sudo_can_work()
     if (const auto problem = problem_of_user_namespace()) throw Failure(FailureKind::namespaces, "denied: " + *problem);
     if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
         throw Failure(FailureKind::inside_session, "sudo cannot work in this shell, because its processes cannot gain privileges "
-                                                   "(no_new_privs), as inside an agent's session; start pi from an ordinary shell");
+                                                   "(no_new_privs), as inside an agent's session; use an ordinary shell");
 }
 
 RunnerProcess::RunnerProcess(std::string_view question)

@@ -46,6 +46,11 @@ std::string without_trailing_slashes(std::string path);
 
 // True when `path` is `directory` or lies below it, compared by component ("/proj" does not hold "/proj-evil"). Both canonical.
 bool is_within(std::string_view path, std::string_view directory) noexcept;
+// True when one of the two is the other, or lies below it.
+inline bool are_nested(std::string_view one, std::string_view other) noexcept
+{
+    return is_within(one, other) || is_within(other, one);
+}
 
 // `name` below `directory`; "" is the directory that both are relative to. `name` may have several components.
 std::string join_path(const std::string &directory, std::string_view name);

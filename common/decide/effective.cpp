@@ -18,12 +18,6 @@ Policy laid_over(Policy outer, const Rules &inner)
     return outer;
 }
 
-// Where a value comes from that a start asks: it has no line.
-SaidAt asked_by(const std::string &option)
-{
-    return {{option}, option};
-}
-
 // Of two ranges that share an address, one holds the other.
 std::vector<IpRange> in_both(const std::vector<IpRange> &some, const std::vector<IpRange> &others)
 {
@@ -42,8 +36,7 @@ NetworkPolicy without_all_but_loopback(const Policy &policy, const std::string &
         throw Failure(FailureKind::network_not_enforced,
                       option + ": the sandbox method bwrap cannot filter addresses; say --pi-agent-network=none");
     NetworkPolicy left{network.mode == NetworkMode::full ? NetworkMode::loopback : NetworkMode::listed, loopback_ranges(), {option}};
-    if (network.mode == NetworkMode::listed || network.mode == NetworkMode::none)
-        left.allowed = in_both(network.allowed, loopback_ranges());
+    if (network.mode != NetworkMode::full) left.allowed = in_both(network.allowed, loopback_ranges());
     if (left.allowed.empty())
         throw Failure(FailureKind::start_asks, "denied: " + option + " asks for more than the policy gives: its network (" +
                                                    to_string(network.where) + ") allows no loopback; leave the option out, or say none");
@@ -64,23 +57,11 @@ Policy policy_in(Policy callers, const RootSpec &root)
 
 Policy narrowed(Policy policy, const Narrowing &start)
 {
-    const auto note = [&](const char *key, const std::string &option) { policy.rules.places[key] = asked_by(option); };
-    if (start.network == LeftNetwork::none && policy.network.mode != NetworkMode::none) {
+    if (start.network == LeftNetwork::none && policy.network.mode != NetworkMode::none)
         policy.network = {NetworkMode::none, {}, {"--pi-agent-network=none"}};
-        note("network", "--pi-agent-network=none");
-    }
-    if (start.network == LeftNetwork::loopback) {
-        policy.network = without_all_but_loopback(policy, "--pi-agent-network=loopback");
-        note("network", "--pi-agent-network=loopback");
-    }
-    if (start.read_only && !policy.projects.read_only) {
-        policy.projects.read_only = true;
-        note("projects.read_only", "--pi-agent-read-only");
-    }
-    if (start.project_only && policy.projects.scope != ProjectScope::project) {
-        policy.projects.scope = ProjectScope::project;
-        note("projects.scope", "--pi-agent-scope=project");
-    }
+    if (start.network == LeftNetwork::loopback) policy.network = without_all_but_loopback(policy, "--pi-agent-network=loopback");
+    if (start.read_only) policy.projects.read_only = true;
+    if (start.project_only) policy.projects.scope = ProjectScope::project;
     return policy;
 }
 

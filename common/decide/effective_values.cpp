@@ -3,6 +3,7 @@
 
 #include "common/base/text.hpp"
 #include "common/policy/policy_keys.hpp"
+#include "common/policy/policy_levels.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -91,7 +92,7 @@ std::vector<EffectiveValue> effective_values(const Policy &policy)
         },
         policy.rules);
     for (const auto &[file, text] : policy.documents)
-        texts[file.substr(0, file.rfind('.'))] = escape_for_display(text);
+        texts[key_of_document(file)] = escape_for_display(text);
     std::vector<EffectiveValue> values;
     for (const auto &key : policy_keys()) {
         const bool is_at_users = key.path.starts_with("users.*.") && !key.path.starts_with("users.*.roots.") && !key.repeats.empty();

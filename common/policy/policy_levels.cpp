@@ -18,18 +18,6 @@ void take_place(Rules &rules, const Rules &from, const std::string &key)
     if (const auto place = from.places.find(key); place != from.places.end()) rules.places[key] = place->second;
 }
 
-// One of the two counts: bytes, or a share.
-bool says_memory(const LimitsPolicy &limits) noexcept
-{
-    return limits.memory || limits.memory_share;
-}
-
-// "settings" of "settings.json": the key that says it.
-std::string key_of_document(const std::string &file)
-{
-    return file.substr(0, file.rfind('.'));
-}
-
 Json merged(Json outer, const Json &inner)
 {
     if (!outer.is_object() || !inner.is_object()) return inner;
@@ -137,6 +125,11 @@ const Rules &rules_of(const RulesPtr &rules) noexcept
     return rules ? *rules : nothing;
 }
 
+std::string key_of_document(const std::string &file)
+{
+    return file.substr(0, file.rfind('.'));
+}
+
 bool says(const Rules &rules, const std::string &key)
 {
     return rules.places.contains(key);
@@ -144,7 +137,7 @@ bool says(const Rules &rules, const std::string &key)
 
 void lay_over(Rules &outer, const Rules &inner)
 {
-    if (says_memory(inner.limits)) outer.limits.memory = outer.limits.memory_share = std::nullopt;
+    if (said_memory(inner.limits)) outer.limits.memory = outer.limits.memory_share = std::nullopt;
     Rules::each(
         [&](const char *key, auto &value, const auto &other) {
             if (!other) return;
@@ -169,7 +162,7 @@ void lay_over(Policy &policy, const Rules &inner, Problems &problems)
 std::vector<std::string> join(Rules &rules, const Rules &other)
 {
     std::vector<std::string> differing;
-    if (says_memory(rules.limits) && says_memory(other.limits) && rules.limits.memory.has_value() != other.limits.memory.has_value())
+    if (said_memory(rules.limits) && said_memory(other.limits) && rules.limits.memory.has_value() != other.limits.memory.has_value())
         differing.emplace_back("limits.memory"); // bytes, and a share of the host's
     Rules::each(
         [&](const char *key, auto &value, const auto &more) {

@@ -11,6 +11,9 @@ namespace pi_agent {
 // Nothing, where `rules` is empty.
 const Rules &rules_of(const RulesPtr &rules) noexcept;
 
+// "settings" of "settings.json": the key that says this document.
+std::string key_of_document(const std::string &file);
+
 // Whether these rules say a value with this key ("limits.memory"), or the document of that name.
 bool says(const Rules &rules, const std::string &key);
 

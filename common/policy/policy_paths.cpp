@@ -27,7 +27,7 @@ bool lies_in_one(const std::string &path, const std::array<std::string_view, cou
 
 // A session has its own at these places, or nothing at all, whatever the host has there.
 constexpr std::array<std::string_view, 10> unshown = {"/proc", "/sys",     "/dev",  "/run",  "/var/run",
-                                                      "/tmp",  "/var/tmp", "/home", "/root", "/var/lib/pi-agent"};
+                                                      "/tmp",  "/var/tmp", "/home", "/root", default_state_dir};
 
 } // namespace
 
@@ -56,7 +56,7 @@ std::optional<PathProblem> problem_of_root_in_unit(const std::string &path)
 std::optional<PathProblem> problem_of_place(const std::string &path)
 {
     // Nothing at or below these.
-    constexpr std::array<std::string_view, 7> closed = {"/proc", "/sys", "/dev", "/run", "/boot", "/etc", "/var/lib/pi-agent"};
+    constexpr std::array<std::string_view, 7> closed = {"/proc", "/sys", "/dev", "/run", "/boot", "/etc", default_state_dir};
     // These hold what is closed, or everybody's files.
     constexpr std::array<std::string_view, 7> too_much = {"/usr", "/opt", "/var", "/var/lib", "/home", "/tmp", "/var/tmp"};
     if (lies_in_one(path, closed)) return PathProblem{"belongs to the system", "name a directory of projects"};
@@ -85,7 +85,7 @@ std::optional<PathProblem> problem_of_state_dir(const std::string &path)
 
 std::optional<PathProblem> problem_beside_state(const std::string &path, const std::string &state_dir)
 {
-    if (!is_within(path, state_dir) && !is_within(state_dir, path)) return std::nullopt;
+    if (!are_nested(path, state_dir)) return std::nullopt;
     return PathProblem{"holds the agents' homes (agent.state_dir: " + state_dir + "), or is in them", "keep the two apart"};
 }
 

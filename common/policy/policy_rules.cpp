@@ -56,8 +56,7 @@ void check_apart_from_state(const Policy &policy, Problems &problems)
         if (entry.rules) check_level(*entry.rules, entry_key(entry) + ".");
     }
     check_level(policy.rules, "");
-    if (const auto directory = parent_of(policy.agent.binary); is_within(state_dir, directory) || is_within(directory, state_dir))
-        check({directory, policy.agent.binary_where}, "agent.binary");
+    check({parent_of(policy.agent.binary), policy.agent.binary_where}, "agent.binary");
 }
 
 void check_image(const Policy &policy, Problems &problems)

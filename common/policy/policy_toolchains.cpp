@@ -59,16 +59,11 @@ HomeDirectories read_directories(const PolicyValue &value, Defaults defaults)
     return directories;
 }
 
-bool overlap(const std::string &one, const std::string &other)
-{
-    return is_within(one, other) || is_within(other, one);
-}
-
 bool share_place(const PolicyPath &one, const PolicyPath &other)
 {
     const std::string inside = place_in_agent_home(one.path);
     const std::string other_inside = place_in_agent_home(other.path);
-    return overlap(one.path, other.path) || (!inside.empty() && !other_inside.empty() && overlap(inside, other_inside));
+    return are_nested(one.path, other.path) || (!inside.empty() && !other_inside.empty() && are_nested(inside, other_inside));
 }
 
 bool is_of_policy(const PolicyPath &path)

@@ -80,15 +80,8 @@ Reader into(Target &target, std::optional<Value> (*read)(const PolicyValue &))
     };
 }
 // The table has the choices in the order of the enumeration, of which `first` is the first one.
-template <typename Enumeration>
-Reader into_choice(Enumeration &target, Enumeration first)
-{
-    return [&target, first](const PolicyValue &value) {
-        if (const auto choice = read_choice(value)) target = static_cast<Enumeration>(static_cast<std::size_t>(first) + *choice);
-    };
-}
-template <typename Enumeration>
-Reader into_choice(std::optional<Enumeration> &target, Enumeration first)
+template <typename Target, typename Enumeration>
+Reader into_choice(Target &target, Enumeration first)
 {
     return [&target, first](const PolicyValue &value) {
         if (const auto choice = read_choice(value)) target = static_cast<Enumeration>(static_cast<std::size_t>(first) + *choice);

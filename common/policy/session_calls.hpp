@@ -3,6 +3,7 @@
 
 #include "common/policy/policy_paths.hpp"
 
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -72,7 +73,7 @@ inline constexpr AllowableCall allowable_calls[] = {
 
 // Kinds of sockets, in the order of the bits of a set of them.
 inline constexpr std::string_view address_families[] = {"unix", "inet", "inet6", "netlink"};
-inline constexpr unsigned all_address_families = 0xF;
+inline constexpr unsigned all_address_families = (1U << std::size(address_families)) - 1;
 
 // Rules for an element of hardening.deny_system_calls, allow_system_calls and address_families.
 std::optional<PathProblem> problem_of_denied_call(const std::string &name);

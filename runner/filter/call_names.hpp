@@ -62,8 +62,8 @@ constexpr const char *mode_calls[] = {
     "brk", "mmap", "munmap", "mremap", "madvise", "futex", "rt_sigreturn", "restart_syscall",
 };
 
-// What no session calls, whatever the policy says; name_to_handle_at(2) is in common/policy/session_calls.hpp. These go around other restrictions (io_uring, io_uring-made sockets and files), into other processes, keyrings and
-// file handles, or out of the view.
+// What no session calls, whatever the policy says; name_to_handle_at(2) is in common/policy/session_calls.hpp. These go around other
+// restrictions (io_uring, io_uring-made sockets and files), into other processes, keyrings and file handles, or out of the view.
 constexpr const char *denied_calls[] = {
     "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "pidfd_getfd", "add_key", "request_key", "keyctl",
     "open_by_handle_at", "bpf", "perf_event_open", "mount", "umount2", "open_tree", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr",

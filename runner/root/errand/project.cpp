@@ -95,7 +95,7 @@ void add_git_directory(OpenedProject &project, GitDirectory place, OpenedRoots &
     if (root.rules != roots.candidates[project.root].rules && root.rules && defence_is_on("root-rules"))
         return leave_out("its root " + root.path + " has rules of its own (" + to_string(root.where) +
                          "), which this session does not keep");
-    if (root.path != own && (is_within(root.path, own) || is_within(own, root.path)))
+    if (root.path != own && are_nested(root.path, own))
         return leave_out("its root " + root.path + " and the project's root " + own + " are one inside the other");
     if (root.path != own) judge_root(root, rules, view, paths);
     // The main repository's directory holds the worktree's own.

@@ -72,6 +72,9 @@ DockerHost require_docker(const AsRoot &root, const SandboxPolicy &policy);
 // agent, would get its variables and volumes.
 std::string require_plain_image(const nlohmann::json &description, const SandboxPolicy &policy);
 
+// The text under a key of an engine's answer or list; empty without one.
+std::string text_of(const nlohmann::json &object, const char *key);
+
 // The image that the policy names cannot be used: throws Failure(unavailable) with the policy's place.
 [[noreturn]] void refuse_image(const SandboxPolicy &policy, const std::string &reason);
 

@@ -56,12 +56,6 @@ std::vector<std::string> repositories_of(const std::string &repository)
     return {"localhost/" + repository, std::string("docker.io/") + (slash == std::string::npos ? "library/" : "") + repository};
 }
 
-std::string text_in(const nlohmann::json &object, const char *key)
-{
-    const auto found = object.find(key);
-    return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 std::vector<std::string> names_in_list(const nlohmann::json &image)
 {
     std::vector<std::string> names;
@@ -79,7 +73,7 @@ bool is_called(const nlohmann::json &image, const std::string &repository, const
     return std::any_of(names.begin(), names.end(), [&](const std::string &text) {
         const ImageName name = parse_image_name(text);
         if (name.repository != repository) return false;
-        if (!wanted.digest.empty()) return name.digest == wanted.digest || text_in(image, "digest") == wanted.digest;
+        if (!wanted.digest.empty()) return name.digest == wanted.digest || text_of(image, "digest") == wanted.digest;
         return name.tag == (wanted.tag.empty() ? "latest" : wanted.tag);
     });
 }
@@ -88,20 +82,17 @@ bool is_called(const nlohmann::json &image, const std::string &repository, const
 nlohmann::json read_list(const std::string &name, const SandboxPolicy &policy)
 {
     const std::string path = std::string(podman_images) + "/" + name;
-    try {
-        const UniqueFd file = open_trusted(path, O_RDONLY, "podman's list of images or layers");
-        nlohmann::json list = nlohmann::json::parse(read_whole(file, list_size_limit, "podman's list of images or layers"), nullptr, false);
-        if (!list.is_array()) refuse_image(policy, "cannot be looked up: " + path + " is not a list of podman's");
-        return list;
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() == ENOENT) return nullptr;
-        throw;
-    }
+    const auto text =
+        if_there([&] { return std::optional(read_trusted_file(path, list_size_limit, "podman's list of images or layers")); });
+    if (!text) return nullptr;
+    nlohmann::json list = nlohmann::json::parse(*text, nullptr, false);
+    if (!list.is_array()) refuse_image(policy, "cannot be looked up: " + path + " is not a list of podman's");
+    return list;
 }
 
 const nlohmann::json *find_by_id(const nlohmann::json &list, const std::string &id)
 {
-    const auto found = std::find_if(list.begin(), list.end(), [&](const auto &one) { return one.is_object() && text_in(one, "id") == id; });
+    const auto found = std::find_if(list.begin(), list.end(), [&](const auto &one) { return one.is_object() && text_of(one, "id") == id; });
     return found == list.end() ? nullptr : &*found;
 }
 
@@ -140,7 +131,7 @@ std::string find_podman_image(const nlohmann::json &list, const std::string &nam
     const std::vector<std::string> repositories = is_id(digits) ? std::vector<std::string>{""} : repositories_of(wanted.repository);
     for (const std::string &repository : repositories)
         for (const auto &image : list) {
-            const std::string id = image.is_object() ? text_in(image, "id") : "";
+            const std::string id = image.is_object() ? text_of(image, "id") : "";
             if (is_id(id) && (repository.empty() ? id == digits : is_called(image, repository, wanted))) return id;
         }
     return "";
@@ -150,10 +141,10 @@ std::vector<std::string> layers_of_image(const nlohmann::json &images, const nlo
 {
     std::vector<std::string> chain;
     const nlohmann::json *entry = find_by_id(images, id);
-    std::string next = entry == nullptr ? "" : text_in(*entry, "layer");
+    std::string next = entry == nullptr ? "" : text_of(*entry, "layer");
     while (is_id(next) && (entry = find_by_id(layers, next)) != nullptr && chain.size() < layers.size()) {
         chain.push_back(next);
-        next = text_in(*entry, "parent");
+        next = text_of(*entry, "parent");
     }
     if (!next.empty()) chain.clear(); // one is missing
     return chain;

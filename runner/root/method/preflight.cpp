@@ -75,12 +75,6 @@ void require_calls(const AsRoot &root)
 constexpr int daemon_patience_seconds = 10;
 constexpr std::size_t id_length = 64;
 
-std::string text_of(const nlohmann::json &object, const char *key)
-{
-    const auto found = object.find(key);
-    return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 void require_cgroupfs(const nlohmann::json &facts)
 {
     const std::string driver = text_of(facts, "CgroupDriver");
@@ -92,6 +86,12 @@ void require_cgroupfs(const nlohmann::json &facts)
 }
 
 } // namespace
+
+std::string text_of(const nlohmann::json &object, const char *key)
+{
+    const auto found = object.find(key);
+    return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
 
 void refuse_image(const SandboxPolicy &policy, const std::string &reason)
 {

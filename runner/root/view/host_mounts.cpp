@@ -175,7 +175,7 @@ private:
         const std::string tree = tree_of_program(path);
         for (const auto &entry : users_)
             for (const auto &root : entry.roots)
-                if (!is_shown_by(view_.view, tree) && (is_within(root.text, tree) || is_within(tree, root.text)))
+                if (!is_shown_by(view_.view, tree) && are_nested(root.text, tree))
                     throw Failure(FailureKind::named_place, "with the " + what + " " + path + " every session would see " + tree +
                                                                 ", where the root " + root.text + " (" + to_string(root.where) +
                                                                 ") lies; install it in a directory of its own");
