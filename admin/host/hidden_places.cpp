@@ -59,7 +59,7 @@ bool give_back(const AsRoot &root, const std::string &path, const FormerRights &
 std::string first_of_group(FdRef directory, const std::string &path, dev_t device, Gid group)
 {
     for (const auto &name : names_in(directory)) {
-        const std::string below = join_path(path, name);
+        std::string below = join_path(path, name);
         struct stat facts {};
         if (::fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
             require_gone("examining " + below);
@@ -72,7 +72,7 @@ std::string first_of_group(FdRef directory, const std::string &path, dev_t devic
             require_gone("opening " + below);
             continue;
         }
-        if (const auto found = first_of_group(inner, below, device, group); !found.empty()) return found;
+        if (auto found = first_of_group(inner, below, device, group); !found.empty()) return found;
     }
     return "";
 }

@@ -95,7 +95,8 @@ constexpr bool has_word(std::string_view words, std::string_view word) noexcept
 {
     for (std::size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
         const std::size_t end = at + word.size();
-        if ((at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' ')) return word.find(' ') == word.npos;
+        if ((at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' '))
+            return word.find(' ') == std::string_view::npos;
     }
     return false;
 }

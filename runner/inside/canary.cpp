@@ -207,8 +207,8 @@ int try_call(const std::array<long, 7> &call)
 void look_at_calls(Findings &findings, const CanaryPlan &plan)
 {
     struct Row {
-        const char *what;
-        std::array<long, 7> call;
+        const char *what = nullptr;
+        std::array<long, 7> call = {};
         const char *name = ""; // of a call that the policy can allow
     };
     const long launcher = getppid();
