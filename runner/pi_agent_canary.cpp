@@ -28,9 +28,8 @@ int main(int argc, char **argv)
         nlohmann::json list = nlohmann::json::array();
         for (const auto &finding : findings)
             list.push_back({{"what", finding.what}, {"expected", finding.expected}, {"seen", finding.seen}, {"right", finding.is_right}});
-        std::cout << nlohmann::json{{"right", all}, {"project", plan.project}, {"findings", list}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
-                  << '\n'
-                  << std::flush;
+        const nlohmann::json answer = {{"right", all}, {"project", plan.project}, {"findings", list}};
+        std::cout << answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n' << std::flush;
         return std::cout && all ? 0 : 1;
     } catch (const std::exception &failure) {
         std::fprintf(stderr, "pi-agent-canary: %s\n", failure.what());

@@ -212,15 +212,9 @@ std::string to_text(const CanaryReport &report)
 
 nlohmann::json to_json(const CanaryReport &report)
 {
-    return {{"method", to_string(report.method)},
-            {"user", report.user},
-            {"directory", report.directory},
-            {"answers", report.answers},
-            {"wrong", report.wrong()},
-            {"messages", report.said},
-            {"left_out", report.unasked},
-            {"status", report.status},
-            {"good", report.is_good()}};
+    return {{"method", to_string(report.method)}, {"user", report.user},     {"directory", report.directory},
+            {"answers", report.answers},          {"wrong", report.wrong()}, {"messages", report.said},
+            {"left_out", report.unasked},         {"status", report.status}, {"good", report.is_good()}};
 }
 
 std::vector<std::string> users_of(const Policy &policy)

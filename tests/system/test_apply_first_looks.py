@@ -114,7 +114,7 @@ READ_ONLY = "/srv/only-read"  # root's, and everybody reads there
 @contextlib.contextmanager
 def alice_has(machine, roots):
     machine.root(["mkdir", "-p", READ_ONLY], check=True)
-    machine.write(POLICY_FILE, PLAYING_POLICY.replace("  alice:\n    roots: [~/projects]\n", f"  alice:\n    roots: {roots}\n"))
+    machine.write(POLICY_FILE, PLAYING_POLICY.replace("  alice:\n    roots: [~/projects, /srv/shared/app]\n", f"  alice:\n    roots: {roots}\n"))
     try:
         yield machine
     finally:
