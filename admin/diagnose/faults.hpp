@@ -186,8 +186,10 @@ struct CanaryReport {
     SandboxMethod method = SandboxMethod::systemd;
     std::string user;                  // empty: nobody of the policy could be taken
     std::string directory;             // where it was started
+    std::string project = {};          // the same, as the session sees it
     std::vector<CanaryAnswer> answers; // empty: no session started
     std::vector<std::string> said;     // by pi, a line each
+    std::string unasked = {};          // what the user's own permissions keep from being tried
     int status = 0;                    // of pi
     [[nodiscard]] std::vector<CanaryAnswer> wrong() const;
     [[nodiscard]] bool is_good() const;

@@ -16,7 +16,10 @@ namespace pi_agent {
 // For people: control characters, backslashes, invalid UTF-8 and bidirectional overrides become \xNN or \u{...}; the rest stays.
 std::string escape_for_display(std::string_view bytes);
 
-// The same for a program's output: its lines joined into one, for a message.
+// The bytes that escape_for_display() was given. A sequence that it does not write stays as it is.
+std::string without_escapes(std::string_view shown);
+
+// A program's output in that form: its lines joined into one, for a message.
 std::string one_line(std::string output);
 
 // True when every byte is an ASCII letter, a digit or one of `others`.
