@@ -157,8 +157,8 @@ CanaryReport try_sandbox(const Policy &policy, const Observer &observer, const C
         const auto place = find_place(policy, observer, name, can_try);
         if (!place) continue;
         auto report = run_at(policy, observer, place);
-        if (!report.answers.empty()) return report;
-        if (!first) first = std::move(report);
+        if (!report.answers.empty() && (report.unasked.empty() || !report.is_good())) return report;
+        if (!first || first->answers.empty()) first = std::move(report);
         if (++tries == most_tries) break;
     }
     return first ? std::move(*first) : run_at(policy, observer, std::nullopt);

@@ -132,12 +132,14 @@ def test_the_trial_prefers_a_root_that_its_user_owns(host):
 def test_a_user_who_can_only_read_does_not_fail_the_trial(host):
     with alice_has(host, f"[{READ_ONLY}]"):
         done = host.root(["pi-agentctl", "apply"])
+        assert done.returncode == 0 and b"was tried as bob in /home/bob/work: all " in done.stdout, done  # and so everything is tried
+        done = host.root(["pi-agentctl", "doctor", "--user", "alice"])
         assert done.returncode == 0 and f"was tried as alice in {READ_ONLY}: all ".encode() in done.stdout, done
         assert f"left out: write {READ_ONLY}, and what is made there; alice may not write there".encode() in done.stdout, done
         report = json.loads(host.root(["pi-agentctl", "doctor", "--user", "alice", "--json"]).stdout)["sandbox"]
         assert report["good"] and report["left_out"] and report["wrong"] == [] and report["status"] == 0, report
         with a_sandbox_that_does_not_hold(host):
-            done = host.root(["pi-agentctl", "doctor"])
+            done = host.root(["pi-agentctl", "doctor", "--user", "alice"])
             assert b"1 of 1 probes failed" in done.stderr, done
 
 
