@@ -158,7 +158,7 @@ CanaryReport try_sandbox(const Policy &policy, const Observer &observer, const C
         if (!place) continue;
         auto report = run_at(policy, observer, place);
         if (!report.answers.empty() && (report.unasked.empty() || !report.is_good())) return report;
-        if (!first || first->answers.empty()) first = std::move(report);
+        if (!first || (first->answers.empty() && !report.answers.empty())) first = std::move(report);
         if (++tries == most_tries) break;
     }
     return first ? std::move(*first) : run_at(policy, observer, std::nullopt);
