@@ -95,7 +95,7 @@ void Sandbox::require_own_namespaces(const std::vector<pid_t> &inside, std::init
 
 void Sandbox::require_network(const NetworkPolicy &network)
 {
-    if (network.mode == NetworkMode::none)
+    if (has_own_network(network.mode))
         require_own_network(processes(), network);
     else if (network.mode != NetworkMode::full && has_unit(method_))
         require_packet_filters(root_, *group(), network);
@@ -149,7 +149,7 @@ std::string Sandbox::where_to_look() const
 std::vector<std::string> Sandbox::own_namespaces(const NetworkPolicy &network) const
 {
     std::vector<std::string> kinds = traits_.namespaces;
-    if (network.mode == NetworkMode::none) kinds.emplace_back("net");
+    if (has_own_network(network.mode)) kinds.emplace_back("net");
     return kinds;
 }
 

@@ -46,9 +46,9 @@ def texts(values):
     return number(len(values)) + b"".join(text(value) for value in values)
 
 
-def request(arguments=("true",), presentation=(), umask=0o022, terminal=(0, 0, 0), window=(24, 80, 0, 0), program=0, tmpdir="", debug=0, sessions=0, open_files=1024, kept_out=(), network=0, read_only=0, project_only=0):
+def request(arguments=("true",), presentation=(), umask=0o022, terminal=(0, 0, 0), window=(24, 80, 0, 0), program=0, tmpdir="", debug=0, sessions=0, open_files=1024, kept_out=(), network=0, read_only=0, project_only=0, allow=()):
     numbers = b"".join(number(value) for value in (umask, open_files, *terminal, *window, program))
-    rest = numbers + text(tmpdir) + number(debug) + number(sessions) + number(network) + number(read_only) + number(project_only) + texts(kept_out)
+    rest = numbers + text(tmpdir) + number(debug) + number(sessions) + number(network) + number(read_only) + number(project_only) + texts(allow) + texts(kept_out)
     return number(REQUEST) + texts(arguments) + texts(presentation) + rest
 
 
