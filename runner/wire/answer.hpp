@@ -68,5 +68,6 @@ std::string scope_name(const std::string &id);                        // pi-agen
 std::optional<std::string> session_of_scope(const std::string &unit); // its ID, when it is such a name
 std::string service_name(const std::string &id);                      // pi-agent-ID.service
 std::string cleanup_name(const std::string &id);                      // pi-agent-cleanup-ID.service
+std::string gate_name(const std::string &id);                         // pi-agent-gate-ID.service
 
 } // namespace pi_agent
