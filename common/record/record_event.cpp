@@ -116,7 +116,7 @@ void add_event(Entry &entry, const RecordSubject &subject, const PreflightEvent 
 
 void add_event(Entry &entry, const RecordSubject &subject, const ConnectionDeniedEvent &event)
 {
-    const std::string what = event.host.empty() ? "more connections" : shown(place_of(event)) + shown(event.path);
+    const std::string what = event.host.empty() ? "more connections" : shown(host_and_port(event.host, event.port)) + shown(event.path);
     entry.begin(connection_name, "session " + subject.session + ": denied " + what +
                                      (event.count > 1 ? " (" + std::to_string(event.count) + " times)" : "") + ": " + shown(event.reason));
     entry.add("PI_AGENT_HOST", event.host);
@@ -157,10 +157,10 @@ std::vector<JournalField> record_fields(const RecordSubject &subject, const Reco
     return entry.take();
 }
 
-std::string place_of(const ConnectionDeniedEvent &event)
+std::string host_and_port(const std::string &host, std::uint16_t port)
 {
-    const bool is_v6 = event.host.find(':') != std::string::npos;
-    return (is_v6 ? "[" + event.host + "]" : event.host) + ":" + std::to_string(event.port);
+    const bool is_v6 = host.find(':') != std::string::npos;
+    return (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
 const char *message_id_of(const std::string &event)

@@ -50,11 +50,11 @@ struct PreflightEvent {  // a whole try of the sandbox, without an agent, as the
 struct ConnectionDeniedEvent { // inside a session that runs
     std::string host;          // as it was asked for; empty for the rest of those that are not recorded one by one
     std::uint16_t port = 0;
-    std::string path;     // of a request to a provider
-    std::string code;     // a word for programs
-    std::string reason;   // the same for people
-    std::string key;      // of the policy, that would change it; empty where none would
-    std::string where;    // of the rule that almost fits, FILE:LINE
+    std::string path;        // of a request to a provider
+    std::string code;        // a word for programs
+    std::string reason;      // the same for people
+    std::string key;         // of the policy, that would change it; empty where none would
+    std::string where;       // of the rule that almost fits, FILE:LINE
     std::uint64_t count = 1; // since the last event of the same
 };
 struct ProblemEvent { // a part of pi-agent failed
@@ -69,6 +69,6 @@ std::vector<JournalField> record_fields(const RecordSubject &subject, const Reco
 const char *message_id_of(const std::string &event);
 
 // "HOST:PORT", with brackets around IPv6.
-std::string place_of(const ConnectionDeniedEvent &event);
+std::string host_and_port(const std::string &host, std::uint16_t port);
 
 } // namespace pi_agent

@@ -20,13 +20,13 @@ constexpr std::uint64_t gate_files = 4096; // two for each connection
 constexpr std::uint64_t second = 1'000'000;
 constexpr std::size_t places_in_notice = 4;
 
-// Programs and libraries, names and certificates. The directories of name services are shown whole: their files are replaced while a session
-// runs. Nothing of it is secret to accounts of the host.
+// Programs and libraries, names and certificates. The directories of name services are shown whole: their files are replaced while a
+// session runs. Nothing of it is secret to accounts of the host.
 BindList parts_of_the_host()
 {
     BindList shown;
-    for (const char *path : {"/usr", "/bin", "/lib", "/lib64", "/lib32", "/nix/store", "/etc", "/run/systemd/resolve", "/run/NetworkManager",
-                             "/run/resolvconf", "/run/nscd"})
+    for (const char *path : {"/usr", "/bin", "/lib", "/lib64", "/lib32", "/nix/store", "/etc", "/run/systemd/resolve",
+                             "/run/NetworkManager", "/run/resolvconf", "/run/nscd"})
         shown.binds.push_back({path, path, true, true});
     const std::string own = parent_of(build::gate_path);
     if (!is_within(own, "/usr") && !is_within(own, "/nix/store")) shown.binds.push_back({own, own, true, false});
@@ -60,10 +60,11 @@ Environment gate_environment()
     return variables;
 }
 
-std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid user, const std::string &root_directory)
+std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid user, const SystemdFeatures &features,
+                                          const std::string &root_directory)
 {
     const std::string scope = scope_name(session_id);
-    return {
+    std::vector<UnitProperty> properties = {
         // Lifetime: as the session's own unit has it (runner/plan/unit_properties.cpp). It also ends when its channel does.
         {"Description", std::string("pi-agent-gate")},
         {"Slice", slice_name(user)},
@@ -116,8 +117,7 @@ std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid use
         {"SystemCallFilter", NameFilter{true, {"@system-service"}}},
         {"SystemCallFilter", NameFilter{false,
                                         {"@privileged", "@chown", "@setuid", "@keyring", "@sync", "io_uring_setup", "io_uring_enter",
-                                         "io_uring_register", "userfaultfd", "pidfd_getfd", "name_to_handle_at",
-                                         "open_by_handle_at"}}},
+                                         "io_uring_register", "userfaultfd", "pidfd_getfd", "name_to_handle_at", "open_by_handle_at"}}},
         {"SystemCallErrorNumber", SignedNumber{EPERM}},
         // What a session can make it use.
         {"MemoryMax", gate_memory},
@@ -126,6 +126,8 @@ std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid use
         {"LimitNOFILE", gate_files},
         {"OOMScoreAdjust", SignedNumber{agent_oom_score}},
     };
+    if (features.log_sockets) properties.push_back({"BindLogSockets", false});
+    return properties;
 }
 
 GateOrder plan_gate(const Policy &policy, const std::string &session_id)
@@ -142,8 +144,7 @@ GateProvider to_gate_provider(const ProviderRule &rule, std::string key)
     const Provider *known = find_provider(rule.name);
     if (known == nullptr) throw Failure(ExitStatus::configuration, to_string(rule.where) + ": no gate knows the provider " + rule.name);
     const ProviderHost host = host_of_provider(*known, rule.host);
-    if (host.problem)
-        throw Failure(ExitStatus::configuration, to_string(rule.where) + ": the provider " + rule.name + " " + *host.problem);
+    if (host.problem) throw Failure(ExitStatus::configuration, to_string(rule.where) + ": the provider " + rule.name + " " + *host.problem);
     const KeyForm form = form_of_key(*known, key);
     GateProvider provider{host.host, std::string(form.header), std::string(form.prefix), std::move(key), {}, {}, to_string(rule.where)};
     const auto add = [](std::vector<std::string> &list, std::string_view text) {
@@ -168,7 +169,7 @@ std::string rules_text(const NetworkPolicy &network, const std::vector<ProviderR
 {
     std::string text;
     for (const auto &rule : network.hosts)
-        text += place_of(ConnectionDeniedEvent{rule.host, rule.port}) + " " + to_string(rule.where) + "\n";
+        text += host_and_port(rule.host, rule.port) + " " + to_string(rule.where) + "\n";
     for (const auto &provider : providers)
         text += "provider:" + provider.name + " " + to_string(provider.where) + "\n";
     return text;
@@ -177,7 +178,7 @@ std::string rules_text(const NetworkPolicy &network, const std::vector<ProviderR
 std::string denial_line(const GateDenial &denial)
 {
     const DenialReason *reason = find_denial_reason(denial.reason);
-    const std::string place = place_of(ConnectionDeniedEvent{denial.host, denial.port});
+    const std::string place = host_and_port(denial.host, denial.port);
     return place + ": " + (denial.path.empty() ? "" : denial.path + ": ") + (reason == nullptr ? denial.reason : reason->meaning) +
            (reason == nullptr ? "" : remedy_of(*reason, denial.where)) + "\n";
 }

@@ -32,7 +32,8 @@ Environment gate_environment();
 // --- Its unit.
 
 // `root_directory`: an empty directory, which becomes its file system with the host's programs and name service in it.
-std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid user, const std::string &root_directory);
+std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid user, const SystemdFeatures &features,
+                                          const std::string &root_directory);
 
 // --- Its order.
 

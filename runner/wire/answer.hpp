@@ -44,11 +44,12 @@ static_assert(asked_end_patience_seconds + killed_end_patience_seconds + forced_
 // the end, and then placeholders and temporary files.
 constexpr int cleanup_unit_seconds = 20;
 constexpr int cleanup_group_seconds = 4;
+constexpr int cleanup_gate_seconds = 1; // it has one process
 constexpr int cleanup_docker_seconds = 2;
 constexpr int cleanup_record_seconds = 3;
 constexpr int cleanup_placeholder_seconds = 2;
 constexpr int cleanup_removal_seconds = 7;
-static_assert(cleanup_group_seconds + cleanup_docker_seconds + cleanup_record_seconds + cleanup_placeholder_seconds +
+static_assert(cleanup_group_seconds + cleanup_gate_seconds + cleanup_docker_seconds + cleanup_record_seconds + cleanup_placeholder_seconds +
                   cleanup_removal_seconds <
               cleanup_unit_seconds);
 

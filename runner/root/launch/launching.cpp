@@ -173,7 +173,7 @@ Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, B
         measure_home(entered, heard, session); // without the lock, which is released by now
         show_accounts(session.directory, entered.admission.view, entered.caller, agent, session.state.home_path,
                       heard.project.shown.by_group);
-        entered.tell(host_files.show(session.directory, entered.sandbox->own_files()));
+        entered.tell(host_files.show(session.directory, files_of_others(entered)));
         show_certificates(entered, heard, session);
         const bool has_key = show_keys(entered, heard, session);
         hand_files_over(entered, heard, session, view.tree);
@@ -277,7 +277,7 @@ LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &sessio
 } // namespace
 
 Launched::Launched(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view)
-    : begun(Clock::now()), control(start_sandbox(entered, heard, session, view.tree)),
+    : begun(Clock::now()), control(start_sandbox(entered, heard, session, view.tree)), gate(start_gate(entered, session, view.tree)),
       leftovers(entered.root, entered.policy.agent.state_dir), synced(fetch_meanwhile(entered, heard, session, view, home))
 {
 }

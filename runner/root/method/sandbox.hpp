@@ -88,8 +88,8 @@ public:
     virtual UniqueFd mount_namespace() = 0;
     // The same of its network namespace, for a session that has one of its own.
     virtual UniqueFd network_namespace();
-    // Begins to start the session's gate (gate/), beside the sandbox and as long-lived as this process; `channel` becomes its standard input
-    // (borrowed), and the empty directory `root_directory` its file system. Once. Throws Failure where the method cannot.
+    // Begins to start the session's gate (gate/), beside the sandbox and as long-lived as this process; `channel` becomes its standard
+    // input (borrowed), and the empty directory `root_directory` its file system. Once. Throws Failure where the method cannot.
     virtual void start_gate(const std::string &root_directory, FdRef channel);
     // What runs in the sandbox now; one that has just ended may be among them.
     virtual std::vector<pid_t> processes() = 0;

@@ -117,7 +117,7 @@ UniqueFd SystemdSandbox::network_namespace()
 
 void SystemdSandbox::start_gate(const std::string &root_directory, FdRef channel)
 {
-    bus_.start_program(gate_name(id()), gate_properties(id(), user(), root_directory), {channel, FdRef(-1), FdRef(-1)});
+    bus_.start_program(gate_name(id()), gate_properties(id(), user(), features_, root_directory), {channel, FdRef(-1), FdRef(-1)});
 }
 
 std::vector<pid_t> SystemdSandbox::processes()

@@ -170,7 +170,7 @@ UniqueFd make_table(const std::array<FdRef, 2> &listeners)
     table.map_type = BPF_MAP_TYPE_SOCKMAP;
     table.key_size = sizeof(std::uint32_t);
     table.value_size = sizeof(std::uint64_t);
-    table.max_entries = listeners.size();
+    table.max_entries = static_cast<std::uint32_t>(listeners.size());
     UniqueFd made = ask_kernel(BPF_MAP_CREATE, table, "making a table of sockets");
     for (std::uint32_t index = 0; index < listeners.size(); ++index) {
         if (listeners.at(index).get() < 0) continue;

@@ -21,8 +21,8 @@ enum class RecordPart {
     connections, // that were denied in sessions
 };
 
-// Of starts: the events `denied`, `started`, `ended` and `preflight`, in the order of their times. Of `denied` it also has what the wrapper said as
-// its own user. It leaves out every other entry that root did not write. `since` is in microseconds since 1970.
+// Of starts: the events `denied`, `started`, `ended` and `preflight`, in the order of their times. Of `denied` it also has what the wrapper
+// said as its own user. It leaves out every other entry that root did not write. `since` is in microseconds since 1970.
 std::vector<LogEntry> read_record(std::optional<std::uint64_t> since, RecordPart part = RecordPart::starts);
 
 // Of these, what is about one user, by number and name: as many of the newest as fit into one answer, with the fields of a history and no
