@@ -5,7 +5,6 @@
 #include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/record/record_event.hpp"
 #include "runner/root/own/record_reader.hpp"
 
 #include <chrono>

@@ -157,12 +157,6 @@ std::vector<JournalField> record_fields(const RecordSubject &subject, const Reco
     return entry.take();
 }
 
-std::string host_and_port(const std::string &host, std::uint16_t port)
-{
-    const bool is_v6 = host.find(':') != std::string::npos;
-    return (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
-}
-
 const char *message_id_of(const std::string &event)
 {
     for (const auto &known : {denied_name, started_name, ended_name, passed_name, connection_name, problem_name})

@@ -68,7 +68,4 @@ std::vector<JournalField> record_fields(const RecordSubject &subject, const Reco
 // The MESSAGE_ID of "denied", "started", "ended", "preflight", "connection-denied" or "problem". Throws Failure(internal) for any other.
 const char *message_id_of(const std::string &event);
 
-// "HOST:PORT", with brackets around IPv6.
-std::string host_and_port(const std::string &host, std::uint16_t port);
-
 } // namespace pi_agent

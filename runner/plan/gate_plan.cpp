@@ -4,7 +4,6 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"
 #include "common/policy/provider_table.hpp"
-#include "common/record/record_event.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>
@@ -21,7 +20,7 @@ constexpr std::uint64_t second = 1'000'000;
 constexpr std::size_t places_in_notice = 4;
 
 // Programs and libraries, names and certificates. The directories of name services are shown whole: their files are replaced while a
-// session runs. Nothing of it is secret to accounts of the host.
+// session runs. Accounts of the host can read all of it.
 BindList parts_of_the_host()
 {
     BindList shown;
@@ -106,7 +105,7 @@ std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid use
         {"ProtectControlGroups", true},
         {"ProtectClock", true},
         {"ProtectHostname", true},
-        // The host's network, and nothing of the kernel besides.
+        // The host's network, and no other door of the kernel.
         {"RestrictAddressFamilies", NameFilter{true, {"AF_UNIX", "AF_INET", "AF_INET6"}}},
         {"RestrictNamespaces", std::uint64_t{0}},
         {"RestrictRealtime", true},

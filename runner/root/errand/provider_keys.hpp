@@ -9,7 +9,7 @@
 
 namespace pi_agent {
 
-// The key in its file: one line. Throws Failure(configuration) unless the file is root's and nobody else can read it, and for anything but
+// The key in its file: one line. Throws Failure(configuration) unless root owns the file and alone can read it, and for anything but
 // one line of printable bytes; it names the file, never a byte of it. Call it last: each child inherits what this process has in memory.
 std::string read_provider_key(const ProviderRule &rule);
 

@@ -152,24 +152,22 @@ std::vector<LogEntry> with_file(std::vector<LogEntry> entries, std::optional<std
     return entries;
 }
 
-// The events of starts, and those that are told of connections: each command shows the one or the other.
+// The events of starts, and those of connections: each command shows the one or the other.
 constexpr std::array start_events = {"denied", "started", "ended", "preflight"};
-constexpr std::array connection_events = {"connection-denied"};
+constexpr const char *connection_event = "connection-denied";
 
 void match_events(Journal &journal, RecordPart part)
 {
-    const auto match = [&](const char *event) { journal.match("MESSAGE_ID", message_id_of(event)); };
-    if (part == RecordPart::starts)
-        std::for_each(start_events.begin(), start_events.end(), match);
-    else
-        std::for_each(connection_events.begin(), connection_events.end(), match);
+    if (part == RecordPart::connections) return journal.match("MESSAGE_ID", message_id_of(connection_event));
+    for (const auto *event : start_events)
+        journal.match("MESSAGE_ID", message_id_of(event));
 }
 
 // Only root's processes hear of them.
 bool is_of_connections(const LogEntry &entry)
 {
     const auto event = entry.field("PI_AGENT_EVENT");
-    return (entry.is_roots() || !defence_is_on("record-sender")) && event == connection_events.front() &&
+    return (entry.is_roots() || !defence_is_on("record-sender")) && event == connection_event &&
            entry.field("MESSAGE_ID") == message_id_of(event);
 }
 
@@ -178,14 +176,8 @@ bool is_of_record(const LogEntry &entry)
     const auto event = entry.field("PI_AGENT_EVENT");
     const auto uid = entry.field("_UID"); // anybody can send any other field; this one the journal adds itself
     const bool counts = entry.is_roots() || (event == "denied" && !uid.empty() && uid == entry.field("PI_AGENT_UID"));
-    return (counts || !defence_is_on("record-sender")) &&
-           std::find(start_events.begin(), start_events.end(), event) != start_events.end() &&
-           entry.field("MESSAGE_ID") == message_id_of(event);
-}
-
-bool is_part_of(RecordPart part, const LogEntry &entry)
-{
-    return part == RecordPart::starts ? is_of_record(entry) : is_of_connections(entry);
+    const bool is_known = std::find(start_events.begin(), start_events.end(), event) != start_events.end();
+    return (counts || !defence_is_on("record-sender")) && is_known && entry.field("MESSAGE_ID") == message_id_of(event);
 }
 
 // What a history and a list of denials are made of (admin/sessions/); a user is told nothing else.
@@ -253,10 +245,11 @@ OwnRecord read_own_record(const AsRoot & /*root*/, const Account &user, std::opt
     const std::string uid = std::to_string(user.uid.value());
     const std::string name = escape_for_display(user.name);
     const bool own_alone = defence_is_on("own-record");
+    const auto is_wanted = part == RecordPart::starts ? is_of_record : is_of_connections;
     // Both: a number may have been somebody else's before, and so may a name.
     const auto is_own = [&](const LogEntry &entry) { return entry.field("PI_AGENT_UID") == uid && entry.field("PI_AGENT_USER") == name; };
     const auto is_told = [&](const LogEntry &entry) {
-        return is_part_of(part, entry) && (is_own(entry) || !own_alone) && (!since || entry.time_usec >= *since);
+        return is_wanted(entry) && (is_own(entry) || !own_alone) && (!since || entry.time_usec >= *since);
     };
     Journal journal;
     match_events(journal, part);
