@@ -181,7 +181,7 @@ TOUCH = """
 import ctypes, json, os, signal, sys
 pid, answers = int(sys.argv[1]), {}
 def attempt(name, call):
-    try: answers[name] = "done" if call() not in (-1, False) else "refused"
+    try: result = call(); answers[name] = "refused" if result == -1 or result is False else "done"
     except OSError as failure: answers[name] = "refused"
 attempt("kill", lambda: os.kill(pid, signal.SIGCONT) is None)
 attempt("memory", lambda: bool(open(f"/proc/{pid}/mem", "rb")))
@@ -379,7 +379,7 @@ def test_root_does_not_believe_the_gate(mode, product, control_seen):
     with stand_in(product, mode):
         done = product.pi("sh", "-c", "sleep 2; echo ran", timeout=60)
     assert (done.returncode, done.stdout) == (0, b"ran\n"), done
-    assert len(denials_of(product, since)) < 100
+    assert len(denials_of(product, since)) < 300
     assert len(done.stderr) < 4000 and b"host\n" not in done.stderr, done.stderr
     with stand_in(product, "denying"):
         denied = product.pi("python3", "-c", REACH.format("socket.AF_INET, socket.SOCK_STREAM, ('192.0.2.9', 443)"))
