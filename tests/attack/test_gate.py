@@ -422,7 +422,7 @@ def test_a_users_own_word_is_no_denial(product, control_seen):
     entry = f"MESSAGE_ID={IDS['connection-denied']}\nMESSAGE=x\nPI_AGENT_EVENT=connection-denied\nPI_AGENT_HOST=forged.example\nPI_AGENT_USER=alice\nPI_AGENT_UID=1000\n"
     product.machine.run(forged, input=entry.encode(), check=True)
     with product.policy_with(HOSTS):
-        product.pi("python3", "-c", REACH.format("socket.AF_INET, socket.SOCK_STREAM, ('192.0.2.7', 443)"))
+        product.pi("python3", "-c", REACH.format("socket.AF_INET, socket.SOCK_STREAM, ('192.0.2.7', 8443)"))
     product.machine.root(["journalctl", "--sync"], check=True)
     for ask in (product.machine.root, product.machine.run):
         shown = json.loads(ask(["pi-agentctl", "denials", "--json"], check=True).stdout)["denials"]
@@ -434,7 +434,7 @@ def test_a_users_own_word_is_no_denial(product, control_seen):
 @pytest.mark.position("user")
 def test_a_user_sees_their_own_denials_alone(prove):
     def attack(target):
-        ask = ("python3", "-c", REACH.format("socket.AF_INET, socket.SOCK_STREAM, ('192.0.2.8', 443)"))
+        ask = ("python3", "-c", REACH.format("socket.AF_INET, socket.SOCK_STREAM, ('192.0.2.8', 8443)"))
         with target.policy_with(HOSTS):
             target.pi(*ask)
             target.pi(*ask, **BOB)
