@@ -322,7 +322,7 @@ import time; time.sleep(60)
 def test_connections_without_number_keep_nobody_else_from_theirs(product, control_seen):
     with product.policy_with(HOSTS):
         greedy = product.session("sh", "-c", 'ulimit -n $(ulimit -Hn); exec python3 -c "$1"', "sh", MANY)
-        other = product.pi("python3", "-c", REACH.format("socket.AF_INET, socket.SOCK_STREAM, ('127.0.0.1', 808)").replace("recv(7)", "send(b'x')"), **BOB)
+        other = product.pi("python3", "-c", REACH.format("socket.AF_INET, socket.SOCK_STREAM, ('127.0.0.1', 808)").replace("recv(7).decode()", "send(b'x')"), **BOB)
         assert other.returncode == 0 and b"refused" not in other.stdout, other
         assert product.pi("echo", "ran").stdout == b"ran\n"
     control_seen("the greedy session lived meanwhile")
