@@ -90,7 +90,7 @@ TEST_CASE("the gate sees programs, libraries and name services of the host, and 
         CHECK_MESSAGE(!shown.contains(hidden), hidden);
     CHECK(shown.contains("/usr"));
     CHECK(shown.contains("/etc"));
-    CHECK(value_of<std::vector<std::string>>("InaccessiblePaths") == std::vector<std::string>{"-+/etc/pi-agent"});
+    CHECK(value_of<TemporaryFileSystems>("TemporaryFileSystem").entries.at(0).first == "/etc/pi-agent");
     CHECK(value_of<std::string>("RootDirectory") == "/run/pi-agent/sessions/" + id + "/gate");
 }
 
