@@ -6,7 +6,7 @@ import re
 # another room is a change of both tables.
 # Only the product's own directories are held to it; tests may do what an attacker does.
 # A home that does not exist, or does not use what it is listed for, is a finding too: a permission nobody needs is a hole.
-PRODUCT_DIRECTORIES = ("common", "wrapper", "runner", "fetch", "admin")
+PRODUCT_DIRECTORIES = ("common", "wrapper", "runner", "fetch", "gate", "admin")
 
 
 def _include(header):
@@ -36,8 +36,8 @@ HOMES = (
     ("libcrypto", _include(r"openssl/"), ("fetch/download.cpp",), "a check sum is of the bytes that are written, so both are in one file"),
     ("Landlock", _name(r"landlock_(?:create_ruleset|add_rule|restrict_self)"), ("runner/inside/landlock.cpp",),
      "the kernel interface has versions; one file knows them, and the unit's filter lets them through"),
-    ("bpf(2)", _include(r"linux/bpf\.h"), ("runner/root/kernel/enforcement.cpp",),
-     "it only asks what is attached; loading or attaching programs is systemd's"),
+    ("bpf(2)", _include(r"linux/bpf\.h"), ("runner/root/kernel/enforcement.cpp", "runner/root/network/address_lookup.cpp"),
+     "one file only asks what is attached; one loads the program that leads a session's connections to its gate; others are systemd's"),
     ("changing identity", _name(r"set(?:e|re|res|fs)?[ug]id", "setgroups", "initgroups"), ("common/host/identity.cpp",),
      "becoming a user checks every id and tries to regain; nobody may do half of it"),
     ("capabilities", _call("capset", "cap_set_proc"), ("common/host/identity.cpp", "runner/root/confined/root_confinement.cpp"),
