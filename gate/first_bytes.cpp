@@ -101,7 +101,7 @@ std::string write_http_refusal(std::string_view reason, const std::string &text)
                                                   : "403 Forbidden";
     return std::string("HTTP/1.1 ") + status +
            "\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
-           (reason.empty() ? "" : "X-Pi-Agent-Denied: " + std::string(reason) + "\r\n") +
+           (reason.empty() ? "" : "x-pi-agent-denied: " + std::string(reason) + "\r\n") +
            "Cache-Control: no-store\r\nConnection: close\r\n\r\n" + body;
 }
 

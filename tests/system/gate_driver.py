@@ -289,8 +289,9 @@ class Driver:
 
 
 def main(gate, user, directory):
-    if not os.path.exists("/etc/resolv.conf"):
-        Path("/etc/resolv.conf").touch()
+    resolver = Path("/etc/resolv.conf")
+    is_made = not resolver.exists()
+    resolver.touch()  # something is mounted there inside
     driver = Driver(gate, user, directory)
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
@@ -300,6 +301,8 @@ def main(gate, user, directory):
     driver.stop()
     for holder in (driver.inside, driver.outside):
         holder.kill()
+    if is_made:
+        resolver.unlink()
 
 
 if __name__ == "__main__":
