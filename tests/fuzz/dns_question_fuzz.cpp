@@ -29,6 +29,6 @@ void pi_agent::fuzz::try_input(std::string_view input)
     try_question(input);
     // As the name of an otherwise sound question.
     const std::string head("id\1\0\0\1\0\0\0\0\0\0", 12);
-    for (const char type : {1, 28, 65})
+    for (const char type : {'\x01', '\x1c', 'A'})
         try_question(head + std::string(input) + std::string("\0\0", 2) + type + std::string("\0\1", 2));
 }

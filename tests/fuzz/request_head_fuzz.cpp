@@ -34,6 +34,7 @@ void try_plain(const RequestHead &head, bool at_proxy)
     require_sound(request->target);
     if (request->is_encrypted) return;
     const std::string written = write_plain_request(head, *request);
+    if (head.fields.size() > 90 || written.size() > request_head_limit) return; // what is added goes beyond a limit for sessions
     require(find_request_head(written) == written.size(), "what is written is more than one head");
     const RequestHead again = read_request_head(written);
     const PlainRequest same = read_plain_request(again, false, 80);
