@@ -289,9 +289,9 @@ class Driver:
 
 
 def main(gate, user, directory):
-    resolver = Path("/etc/resolv.conf")
-    is_made = not resolver.exists()
-    resolver.touch()  # something is mounted there inside
+    made = [path for path in (Path("/etc/hosts"), Path("/etc/nsswitch.conf"), Path("/etc/resolv.conf")) if not path.exists()]
+    for path in made:
+        path.touch()  # something is mounted there
     driver = Driver(gate, user, directory)
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
@@ -301,8 +301,10 @@ def main(gate, user, directory):
     driver.stop()
     for holder in (driver.inside, driver.outside):
         holder.kill()
-    if is_made:
-        resolver.unlink()
+    LIBC.umount2(b"/etc/hosts", 2)
+    LIBC.umount2(b"/etc/nsswitch.conf", 2)
+    for path in made:
+        path.unlink()
 
 
 if __name__ == "__main__":
