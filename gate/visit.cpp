@@ -26,6 +26,8 @@ public:
     Visit(Gate &gate, tcp::socket socket, std::shared_ptr<void> counted, DenialKind kind)
         : gate_(gate), socket_(std::move(socket)), counted_(std::move(counted)), kind_(kind), timer_(gate.loop)
     {
+        error_code ignored;
+        socket_.non_blocking(true, ignored); // no read waits, whatever the kernel said before
     }
 
     void start_at_proxy()
@@ -77,6 +79,7 @@ private:
             std::array<char, 4096> bytes{};
             error_code problem;
             const std::size_t count = self->socket_.read_some(asio::buffer(bytes), problem);
+            if (problem == asio::error::would_block) return self->read_more(step);
             if (problem) return self->finish();
             self->first_.append(bytes.data(), count);
             step(*self);
