@@ -88,7 +88,7 @@ void tell(const std::string &notice)
 AgentEnded run(WrapperOptions options)
 {
     const UniqueFd cwd = open_cwd();
-    const EarlyLook look = refuse_early(cwd, options.narrowing);
+    const EarlyLook look = refuse_early(cwd, options.narrowing, options.allow);
     if (options.debug) std::fprintf(stderr, "pi: %s\n", look.decision.c_str());
     if (options.program == Program::agent && asks_for_self_update(options.agent_arguments))
         throw Failure(FailureKind::self_update,
@@ -106,6 +106,7 @@ AgentEnded run(WrapperOptions options)
     request.debug = options.debug;
     request.sessions = options.sessions;
     request.narrowing = options.narrowing;
+    request.allow = options.allow;
     rlimit open_files{};
     if (getrlimit(RLIMIT_NOFILE, &open_files) == 0) request.open_files = open_files.rlim_cur;
     put_variables_into(request);

@@ -1,4 +1,4 @@
-// Three ways in which a network is closed.
+// Four ways in which a network is closed.
 #include "wrapper/network_notice.hpp"
 
 #include <csignal>
@@ -21,6 +21,7 @@ std::string closed_network_notice(const NetworkPolicy &network, const AgentEnded
     std::string reached;
     if (network.mode == NetworkMode::none) reached = "no connection out of the session, so no model provider";
     if (network.mode == NetworkMode::loopback) reached = "only services of this host, so no model provider elsewhere";
+    if (network.mode == NetworkMode::hosts) reached = "only the hosts that it names";
     if (network.mode == NetworkMode::listed)
         reached = "only the addresses of its list, which may lack those of the model provider or of the name server";
     return "if the agent could not connect: the policy's network (" + to_string(network.where) + ") allows " + reached +

@@ -20,6 +20,7 @@ administrator's policy. Every argument goes to the agent, except these, which co
   --pi-agent-shell        start bash in the agent's place, with the arguments that follow
   --pi-agent-sessions     copy the sessions of your own agent in this directory to the agent's home
   --pi-agent-network=MODE let this session reach less: loopback, or none
+  --pi-agent-allow HOST   let this session reach a host more, of those that the policy lets you add
   --pi-agent-read-only    let this session read the project and change nothing in it
   --pi-agent-scope=SCOPE  let this session see less: project, which is the repository alone
   --pi-agent-tmpdir PATH  use this directory inside the project's root as TMPDIR; it is made if it is missing
@@ -32,6 +33,7 @@ namespace {
 
 const std::string prefix = "--pi-agent-";
 const std::string tmpdir_option = "--pi-agent-tmpdir"; // PATH, or =PATH
+const std::string allow_option = "--pi-agent-allow";   // HOST, or =HOST
 
 [[noreturn]] void refuse(const std::string &option)
 {
@@ -44,6 +46,14 @@ std::string require_directory(std::string path)
         throw Failure(FailureKind::command_line,
                       "--pi-agent-tmpdir needs a directory, as in --pi-agent-tmpdir=build/tmp; see: pi --pi-agent-help");
     return path;
+}
+
+std::string require_host(std::string host)
+{
+    if (host.empty())
+        throw Failure(FailureKind::command_line,
+                      "--pi-agent-allow needs a host, as in --pi-agent-allow=github.com:22; see: pi --pi-agent-help");
+    return host;
 }
 
 // An option with a value that only takes something away; false for another option.
@@ -104,11 +114,19 @@ WrapperOptions parse_options(int argc, const char *const *argv)
             options.tmpdir = require_directory(++index < argc ? argv[index] : "");
         else if (argument.rfind(tmpdir_option + "=", 0) == 0)
             options.tmpdir = require_directory(argument.substr(tmpdir_option.size() + 1));
+        else if (argument == allow_option)
+            options.allow.push_back(require_host(++index < argc ? argv[index] : ""));
+        else if (argument.starts_with(allow_option + "="))
+            options.allow.push_back(require_host(argument.substr(allow_option.size() + 1)));
         else if (!take_narrowing(argument, options.narrowing))
             refuse(argument);
     }
     for (; index < argc; ++index)
         options.agent_arguments.emplace_back(argv[index]);
+    if (!options.allow.empty() && options.narrowing.network != LeftNetwork::policys)
+        throw Failure(
+            FailureKind::command_line,
+            "--pi-agent-allow adds a host, and --pi-agent-network takes all hosts away; say one of them; see: pi --pi-agent-help");
     return options;
 }
 

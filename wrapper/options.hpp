@@ -15,6 +15,7 @@ struct WrapperOptions {
     bool sessions = false;
     Program program = Program::agent;
     Narrowing narrowing;
+    std::vector<std::string> allow;           // hosts
     std::string tmpdir;                       // empty: not given
     std::vector<std::string> agent_arguments; // or for the shell that replaces it
 };

@@ -30,7 +30,7 @@ Account find_caller()
     return *caller;
 }
 
-EarlyLook look_early(FdRef cwd, const Narrowing &narrowing)
+EarlyLook look_early(FdRef cwd, const Narrowing &narrowing, const std::vector<std::string> &allow)
 {
     require_sudo_can_work();
     const Account caller = find_caller();
@@ -59,7 +59,7 @@ EarlyLook look_early(FdRef cwd, const Narrowing &narrowing)
     if (const auto *refused = std::get_if<Refused>(&decision)) throw Failure(FailureKind::outside_roots, refused->text);
     const std::size_t allowed = std::get<Allowed>(decision).root;
     const std::string &root = candidates[allowed].path;
-    policy = narrowed(policy_in(std::move(policy), rules.roots[allowed].spec), narrowing);
+    policy = narrowed(granted(policy_in(std::move(policy), rules.roots[allowed].spec), allow), narrowing);
     return {"allowed: " + escape_for_display(path) + " is in the root " + root + " (" + rules.entry + ", " + to_string(rules.where) + ")",
             path,
             root,
@@ -89,9 +89,9 @@ UniqueFd open_cwd()
     return refusing([] { return open_working_directory("."); });
 }
 
-EarlyLook refuse_early(FdRef cwd, const Narrowing &narrowing)
+EarlyLook refuse_early(FdRef cwd, const Narrowing &narrowing, const std::vector<std::string> &allow)
 {
-    return refusing([&] { return look_early(cwd, narrowing); });
+    return refusing([&] { return look_early(cwd, narrowing, allow); });
 }
 
 void record_refusal(const EarlyRefusal &refusal, Program program) noexcept

@@ -27,7 +27,7 @@ struct EarlyLook {
 
 // Opens the working directory and looks. Throws EarlyRefusal: denied, configuration or unavailable.
 UniqueFd open_cwd();
-EarlyLook refuse_early(FdRef cwd, const Narrowing &narrowing);
+EarlyLook refuse_early(FdRef cwd, const Narrowing &narrowing, const std::vector<std::string> &allow);
 
 // best_effort: the user's own entry in the journal, whose _UID says who wrote it. In a session there is no journal.
 void record_refusal(const EarlyRefusal &refusal, Program program) noexcept;

@@ -181,7 +181,7 @@ std::string render_podman(const RenderPlan &plan, const std::vector<std::string>
         "--cap-drop=all",
         "--security-opt=no-new-privileges",
         std::string("--security-opt=seccomp=") + seccomp_profile_path,
-        plan.policy.network.mode == NetworkMode::none ? "--network=none" : "--network=host",
+        has_own_network(plan.policy.network.mode) ? "--network=none" : "--network=host",
         "--ipc=private",
         "--ulimit=core=0:0",
         "--log-driver=none",
@@ -219,8 +219,8 @@ std::string render_quadlet(const RenderPlan &plan, const std::vector<std::string
                         unit_word(plan.image));
     text += fmt::format("User={}\nGroup={}\n", plan.agent.uid.value(), plan.agent.gid.value());
     text += "RunInit=true\nReadOnly=true\nReadOnlyTmpfs=false\nDropCapability=all\nNoNewPrivileges=true\n";
-    text += fmt::format("SeccompProfile={}\nNetwork={}\n", seccomp_profile_path,
-                        plan.policy.network.mode == NetworkMode::none ? "none" : "host");
+    text +=
+        fmt::format("SeccompProfile={}\nNetwork={}\n", seccomp_profile_path, has_own_network(plan.policy.network.mode) ? "none" : "host");
     std::vector<std::string> options = {"--ipc=private", "--ulimit=core=0:0", "--http-proxy=false"};
     for (const auto &option : podman_options(plan, false))
         options.push_back(option);

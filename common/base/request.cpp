@@ -31,6 +31,15 @@ constexpr std::size_t words_of(std::string_view words)
 // These, and some LC_.
 constexpr std::size_t presentation_limit = words_of(presentation_names) + words_of(place_names) + 32;
 
+constexpr std::size_t allowed_hosts_limit = 64;
+constexpr std::size_t allowed_host_length = 300; // a name has 253 bytes at most
+
+void check_allowed_host(const std::string &text)
+{
+    if (text.empty() || text.size() > allowed_host_length || text.find('\0') != std::string::npos)
+        throw ProtocolError("the request names an impossible host");
+}
+
 constexpr std::size_t kept_out_limit = 64;
 constexpr std::size_t kept_out_length = 64;
 
@@ -105,6 +114,7 @@ std::string encode_request(const Request &request)
         .number(static_cast<std::uint64_t>(request.narrowing.network))
         .number(request.narrowing.read_only ? 1 : 0)
         .number(request.narrowing.project_only ? 1 : 0)
+        .texts(request.allow)
         .texts(request.kept_out);
     return encoder.bytes();
 }
@@ -130,12 +140,14 @@ Request decode_request(std::string_view bytes)
         static_cast<LeftNetwork>(bounded(decoder, static_cast<std::uint64_t>(LeftNetwork::none), "choice of a network"));
     request.narrowing.read_only = bounded(decoder, 1, "read-only flag") == 1;
     request.narrowing.project_only = bounded(decoder, 1, "scope flag") == 1;
+    request.allow = decoder.texts(allowed_hosts_limit);
     request.kept_out = decoder.texts(kept_out_limit);
     decoder.end();
     if (request.tmpdir.size() >= PATH_MAX || request.tmpdir.find('\0') != std::string::npos)
         throw ProtocolError("the request carries an impossible path");
     std::for_each(request.arguments.begin(), request.arguments.end(), check_argument);
     std::for_each(request.presentation.begin(), request.presentation.end(), check_presentation);
+    std::for_each(request.allow.begin(), request.allow.end(), check_allowed_host);
     std::for_each(request.kept_out.begin(), request.kept_out.end(), check_kept_out);
     return request;
 }

@@ -62,6 +62,7 @@ struct Request {
     bool sessions = false;           // copy the sessions that the caller's own agent had in this directory
     std::uint64_t open_files = 1024; // the caller's soft limit (getrlimit(2)); the hard one is the session's
     Narrowing narrowing = {};
+    std::vector<std::string> allow = {};    // what --pi-agent-allow names: hosts that the policy lets its user add
     std::vector<std::string> kept_out = {}; // names of the caller's variables with a provider's key, which stay in their shell
 };
 

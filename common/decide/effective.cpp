@@ -1,8 +1,13 @@
 // Lays one level over the other.
 #include "common/decide/effective.hpp"
 
+#include "common/base/text.hpp"
 #include "common/policy/policy_levels.hpp"
+#include "common/policy/policy_sections.hpp"
+#include "common/seams/seams.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace pi_agent {
@@ -28,10 +33,24 @@ std::vector<IpRange> in_both(const std::vector<IpRange> &some, const std::vector
     return both;
 }
 
+// Of rules by name, those that lead to the host's loopback.
+NetworkPolicy with_loopback_hosts_alone(const NetworkPolicy &network, const std::string &option)
+{
+    NetworkPolicy left{NetworkMode::hosts, {}, {option}};
+    std::copy_if(network.hosts.begin(), network.hosts.end(), std::back_inserter(left.hosts), is_loopback);
+    return left;
+}
+
 NetworkPolicy without_all_but_loopback(const Policy &policy, const std::string &option)
 {
     const auto &network = policy.network;
     if (network.mode == NetworkMode::loopback) return network;
+    if (network.mode == NetworkMode::hosts) {
+        if (auto left = with_loopback_hosts_alone(network, option); !left.hosts.empty()) return left;
+        throw Failure(FailureKind::start_asks, "denied: " + option + " asks for more than the policy gives: its network (" +
+                                                   to_string(network.where) +
+                                                   ") names no host on loopback; leave the option out, or say none");
+    }
     if (network.mode == NetworkMode::full && policy.sandbox.method == SandboxMethod::bwrap)
         throw Failure(FailureKind::network_not_enforced,
                       option + ": the sandbox method bwrap cannot filter addresses; say --pi-agent-network=none");
@@ -43,6 +62,19 @@ NetworkPolicy without_all_but_loopback(const Policy &policy, const std::string &
     return left;
 }
 
+std::string place_of(const NetworkPolicy &network)
+{
+    return network.where.file.empty() ? "full, the default" : to_string(network.where);
+}
+
+std::string grants_of(const NetworkPolicy &network)
+{
+    std::string texts;
+    for (const auto &rule : network.may_grant)
+        texts += (texts.empty() ? "" : ", ") + to_string(rule);
+    return texts;
+}
+
 } // namespace
 
 Policy policy_for(Policy policy, const AccessRules &access)
@@ -52,13 +84,40 @@ Policy policy_for(Policy policy, const AccessRules &access)
 
 Policy policy_in(Policy callers, const RootSpec &root)
 {
-    return laid_over(std::move(callers), rules_of(root.rules));
+    Policy policy = laid_over(std::move(callers), rules_of(root.rules));
+    if (const auto problem = problem_of_providers(policy.network, policy.providers)) throw PolicyError({*problem});
+    if (policy.network.mode == NetworkMode::none) policy.providers.clear(); // nothing leads to them
+    return policy;
+}
+
+Policy granted(Policy policy, const std::vector<std::string> &hosts)
+{
+    auto &network = policy.network;
+    for (const auto &text : hosts) {
+        const std::string asked = "denied: --pi-agent-allow " + escape_for_display(text);
+        auto parsed = parse_host_rule(text);
+        if (const auto *problem = std::get_if<HostProblem>(&parsed))
+            throw Failure(FailureKind::start_asks, asked + " " + problem->text + "; " + problem->remedy);
+        auto rule = std::get<HostRule>(std::move(parsed));
+        if (network.mode != NetworkMode::hosts)
+            throw Failure(FailureKind::start_asks,
+                          asked + " has no meaning here: the network of this session (" + place_of(network) + ") is not a list of hosts");
+        if (rule_for(network.hosts, rule) != nullptr) continue;
+        if (rule_for(network.may_grant, rule) == nullptr && defence_is_on("granted-hosts"))
+            throw Failure(FailureKind::start_asks, asked + " is not among what the policy lets you add (" + place_of(network) +
+                                                       ", may_grant: " + (network.may_grant.empty() ? "nothing" : grants_of(network)) +
+                                                       "); ask the administrator");
+        rule.where = {"--pi-agent-allow"};
+        network.hosts.push_back(std::move(rule));
+    }
+    return policy;
 }
 
 Policy narrowed(Policy policy, const Narrowing &start)
 {
     if (start.network == LeftNetwork::none && policy.network.mode != NetworkMode::none)
         policy.network = {NetworkMode::none, {}, {"--pi-agent-network=none"}};
+    if (start.network != LeftNetwork::policys) policy.providers.clear(); // which are elsewhere
     if (start.network == LeftNetwork::loopback) policy.network = without_all_but_loopback(policy, "--pi-agent-network=loopback");
     if (start.read_only) policy.projects.read_only = true;
     if (start.project_only) policy.projects.scope = ProjectScope::project;

@@ -11,8 +11,12 @@ namespace pi_agent {
 // As it holds for one caller, wherever they work. Throws PolicyError if their levels contradict each other.
 Policy policy_for(Policy policy, const AccessRules &access);
 
-// As it holds for that caller in one of their roots, the one that holds the working directory.
+// As it holds for that caller in one of their roots, the one that holds the working directory. Throws PolicyError if its network would give
+// away the keys of providers.
 Policy policy_in(Policy callers, const RootSpec &root);
+
+// As it holds for one start that adds these hosts, of those that the policy lets its user add. Throws Failure(start_asks) for any other.
+Policy granted(Policy policy, const std::vector<std::string> &hosts);
 
 // As it holds for one start that gives something up. Throws Failure(start_asks) if the policy gives less than the start would keep, and
 // Failure(network_not_enforced) if the method cannot keep it from the rest.

@@ -47,13 +47,34 @@ std::string to_yaml(const HomeDirectories &directories, const PolicyKey & /*key*
     return list_of(texts);
 }
 
+// A '*' begins an alias where no quotes stand.
+std::string list_of_hosts(const std::vector<HostRule> &rules)
+{
+    std::vector<std::string> texts;
+    for (const auto &rule : rules)
+        texts.push_back(to_string(rule).find_first_of("*[:") == std::string::npos ? to_string(rule) : '"' + to_string(rule) + '"');
+    return list_of(texts);
+}
+
 std::string to_yaml(const NetworkPolicy &network, const PolicyKey &key)
 {
+    if (network.mode == NetworkMode::hosts)
+        return fmt::format("{{hosts: {}{}}}", list_of_hosts(network.hosts),
+                           network.may_grant.empty() ? "" : ", may_grant: " + list_of_hosts(network.may_grant));
     if (network.mode != NetworkMode::listed) return std::string(split(key.choices, ' ').at(static_cast<std::size_t>(network.mode)));
     std::vector<std::string> texts;
     for (const auto &range : network.allowed)
         texts.push_back(to_string(range));
     return list_of(texts);
+}
+
+std::string to_yaml(const std::vector<ProviderRule> &providers, const PolicyKey & /*key*/)
+{
+    std::vector<std::string> texts;
+    for (const auto &provider : providers)
+        texts.push_back(fmt::format("{}: {{key_file: {}{}{}}}", provider.name, escape_for_display(provider.key_file.path),
+                                    provider.host.empty() ? "" : ", host: ", provider.host));
+    return fmt::format("{{{}}}", fmt::join(texts, ", "));
 }
 
 std::string to_yaml(const SaidLimit &limit, const PolicyKey & /*key*/)
@@ -75,7 +96,9 @@ requires std::is_enum_v<Choice> std::string to_yaml(Choice value, const PolicyKe
 
 bool is_value(const PolicyKey &key)
 {
-    return key.form != ValueForm::section && key.form != ValueForm::names;
+    if (key.path.ends_with(".network.hosts") || key.path.ends_with(".network.may_grant")) return false; // of network, which is one value
+    if (key.path == "users.*.providers") return true;                                                   // the same
+    return key.form != ValueForm::section && key.form != ValueForm::names && !key.path.starts_with("users.*.providers.");
 }
 
 } // namespace

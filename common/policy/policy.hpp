@@ -105,6 +105,7 @@ struct Policy {
     bool git_identity = true;   // the agent's git has the user's name, address and settings
     bool box_notes = true;      // the agent gets notes about its sandbox
     NetworkPolicy network;
+    std::vector<ProviderRule> providers; // only where network.mode is hosts
     View view = View::minimal;
     std::vector<PolicyPath> view_paths; // shown in addition, read-only; absolute
     std::vector<PolicyPath> path;       // searched for programs before the host's own directories; absolute, and shown
@@ -133,6 +134,9 @@ const char *to_string(SandboxMethod method);
 
 // Whether a session is a systemd unit, which has a control group and so limits.
 bool has_unit(SandboxMethod method) noexcept;
+
+// Whether a session can have a network of its own, out of which only a gate leads.
+bool has_gate(SandboxMethod method) noexcept;
 
 // The name of the agent account for `user` under this policy, from names alone. Where each user has one, no two users share it.
 std::string agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as);

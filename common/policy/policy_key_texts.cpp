@@ -64,6 +64,8 @@ std::string form_text(const PolicyKey &key)
         return "a list, also of mappings";
     case ValueForm::choice_or_list:
         return words(key.choices) + ", or a list";
+    case ValueForm::network:
+        return words(key.choices) + ", a list, or a mapping";
     case ValueForm::amount:
         return "a whole number with " + words(key.choices);
     case ValueForm::count:

@@ -27,6 +27,7 @@ enum class ValueForm {
     list,           // of lines
     roots,          // a list of lines, or of mappings of the keys below its entry `PATH.*` in the table
     choice_or_list, // one of `choices`, or a list of lines
+    network,        // the same, or a mapping of the keys below it in the table
     amount,         // digits and one of `choices`, the units
     count,          // a whole number
 };

@@ -57,6 +57,7 @@ std::vector<KeyRule> level_readers(Rules &rules, Level level)
     };
     const auto section = [&rules](auto read) -> Reader { return [&rules, read](const PolicyValue &value) { read(value, rules); }; };
     return {network,
+            {"providers", with_place(rules, "providers", into(rules.providers, read_providers))},
             {"projects", [&rules, level](const PolicyValue &value) { read_projects(value, rules, level); }},
             document("settings"),
             document("models"),

@@ -71,16 +71,40 @@ bool add(Protection &protection, const Protection &other)
     return add(*protection, *other);
 }
 
-// A group that may reach some addresses, and another that may reach others.
+void add_missing(std::vector<HostRule> &rules, const std::vector<HostRule> &others)
+{
+    for (const auto &other : others)
+        if (std::none_of(rules.begin(), rules.end(), [&](const HostRule &rule) { return to_string(rule) == to_string(other); }))
+            rules.push_back(other);
+}
+
+// A group that may reach some addresses or hosts, and another that may reach others.
 bool add(NetworkPolicy &network, const NetworkPolicy &other)
 {
     if (network.mode != other.mode) return false;
+    add_missing(network.hosts, other.hosts);
+    add_missing(network.may_grant, other.may_grant);
     if (network.mode != NetworkMode::listed) return true;
     for (const auto &range : other.allowed)
         if (std::none_of(network.allowed.begin(), network.allowed.end(),
                          [&](const IpRange &one) { return to_string(one) == to_string(range); }))
             network.allowed.push_back(range);
     return true;
+}
+
+// The providers of both. Of one provider there is one key.
+bool add(std::vector<ProviderRule> &providers, const std::vector<ProviderRule> &others)
+{
+    bool agree = true;
+    for (const auto &other : others) {
+        const auto known =
+            std::find_if(providers.begin(), providers.end(), [&](const ProviderRule &one) { return one.name == other.name; });
+        if (known == providers.end())
+            providers.push_back(other);
+        else
+            agree = agree && known->key_file.path == other.key_file.path && known->host == other.host;
+    }
+    return agree;
 }
 
 bool add(SaidLimit &limit, const SaidLimit &other)
@@ -100,6 +124,7 @@ void take_values(Policy &policy, const Rules &rules)
         if (said) into = *said;
     };
     take(policy.network, rules.network);
+    take(policy.providers, rules.providers);
     policy.limits = rules.limits;
     take(policy.projects.paths, rules.paths);
     take(policy.projects.scope, rules.scope);

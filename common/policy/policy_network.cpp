@@ -114,6 +114,7 @@ std::optional<SaidLimit> read_amount(const PolicyValue &value, const Measure &me
 
 std::optional<NetworkPolicy> read_network(const PolicyValue &value)
 {
+    if (value.is(YamlNode::Kind::mapping)) return read_hosts(value);
     if (!value.is(YamlNode::Kind::sequence)) return read_mode(value);
     const auto items = read_items(value);
     NetworkPolicy network{NetworkMode::listed, {}, value.where};

@@ -89,24 +89,14 @@ void refuse_calls_without_filter(const Policy &policy, Problems &problems)
 }
 
 // What one level says, and the method cannot honour: nothing is ever dropped in silence.
-void refuse_what_method_cannot(const SandboxPolicy &sandbox, const Rules &rules, Problems &problems)
+void refuse_devices_without_unit(const SandboxPolicy &sandbox, const Rules &rules, Problems &problems)
 {
-    const auto key_of = [&](const char *key) {
-        const auto place = rules.places.find(key);
-        return place == rules.places.end() ? std::string(key) : place->second.key;
-    };
+    const auto place = rules.places.find("devices");
     if (sandbox.method != SandboxMethod::systemd && rules.devices && !rules.devices->empty() && !problems.has("sandbox.method"))
-        problems.add(rules.devices->front().where, key_of("devices"),
+        problems.add(rules.devices->front().where, place == rules.places.end() ? "devices" : place->second.key,
                      std::string("sandbox.method ") + to_string(sandbox.method) + " (" + to_string(sandbox.where) +
                          ") cannot choose the devices of a session",
                      "remove the key, or use the method systemd");
-    if (sandbox.method != SandboxMethod::bwrap || !rules.network) return;
-    const auto mode = rules.network->mode;
-    if (mode == NetworkMode::loopback || mode == NetworkMode::listed)
-        problems.add(rules.network->where, key_of("network"),
-                     "sandbox.method bwrap (" + to_string(sandbox.where) +
-                         ") cannot filter addresses: it has the host's network, or one of the session's own with nothing in it",
-                     "use 'full' or 'none', or the method systemd");
 }
 
 // Two roots of one entry for one directory, of which one has rules: a start could not say which hold.
@@ -126,10 +116,8 @@ void check_roots_differ(const UserEntry &entry, Problems &problems)
 void check_levels(const Policy &policy, const UserEntry &entry, Problems &problems)
 {
     check_roots_differ(entry, problems);
-    for (const auto &root : entry.roots)
-        if (root.rules) refuse_what_method_cannot(policy.sandbox, *root.rules, problems);
     if (!entry.rules) return;
-    refuse_what_method_cannot(policy.sandbox, *entry.rules, problems);
+    refuse_devices_without_unit(policy.sandbox, *entry.rules, problems);
     if (!entry.rules->readable && !entry.rules->caches && !entry.rules->own_readable) return;
     Rules together = policy.rules;
     lay_over(together, *entry.rules);
@@ -225,7 +213,8 @@ void check_policy_rules(const Policy &policy, const UserFiles &files, Problems &
 {
     check_image(policy, problems);
     refuse_calls_without_filter(policy, problems);
-    refuse_what_method_cannot(policy.sandbox, policy.rules, problems);
+    refuse_devices_without_unit(policy.sandbox, policy.rules, problems);
+    check_network_rules(policy, problems);
     for (const auto &entry : policy.users)
         check_levels(policy, entry, problems);
     check_roots_fit_unit(policy, problems);

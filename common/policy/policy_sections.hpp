@@ -49,8 +49,18 @@ const std::optional<SaidLimit> &said_memory(const LimitsPolicy &limits) noexcept
 
 // --- Reads the policy's `network`.
 
-// `network: full`, `loopback`, `none`, or a list of ranges.
+// `network: full`, `loopback`, `none`, a list of ranges, or a mapping with hosts.
 std::optional<NetworkPolicy> read_network(const PolicyValue &value);
+
+// The gate has to look at each for every connection.
+constexpr std::size_t most_host_rules = 1000;
+
+// `network: {hosts: […], may_grant: […]}`
+std::optional<NetworkPolicy> read_hosts(const PolicyValue &section);
+
+// --- Reads the section `providers` of a level.
+
+std::optional<std::vector<ProviderRule>> read_providers(const PolicyValue &section);
 
 // --- Reads the section `toolchains` of a level, and `readable` of a user.
 
@@ -68,6 +78,12 @@ struct UserFiles {
     bool are_possible = false;                           // the directory exists
     std::function<bool(const std::string &)> has_unread; // whether an unread file exists for this user; unset if all were read
 };
+
+// Reports networks that the method cannot make, and keys that a network would give away.
+void check_network_rules(const Policy &policy, Problems &problems);
+
+// A provider whose key a network without a gate would give away; nothing where there is none.
+std::optional<Diagnostic> problem_of_providers(const NetworkPolicy &network, const std::vector<ProviderRule> &providers);
 
 // Reports a policy that allows nobody, does not say whether users share an account, or gives the agent a user's account.
 void check_policy_rules(const Policy &policy, const UserFiles &files, Problems &problems);

@@ -197,7 +197,9 @@ std::optional<std::size_t> read_choice(const PolicyValue &value)
     if (value.entry == nullptr || value.entry->choices.empty())
         throw Failure(ExitStatus::internal, "the table of keys has no choices for " + value.key);
     const auto now = split(value.entry->choices, ' ');
-    const auto expected = fmt::format("{}{}", fmt::join(now, " or "), value.entry->form == ValueForm::choice_or_list ? ", or a list" : "");
+    const auto form = value.entry->form;
+    const char *others = form == ValueForm::choice_or_list ? ", or a list" : form == ValueForm::network ? ", a list, or a mapping" : "";
+    const auto expected = fmt::format("{}{}", fmt::join(now, " or "), others);
     if (!value.means(ScalarMeaning::text)) return report_type(value, expected, "write one of them");
     const auto text = read_line(value);
     if (!text) return std::nullopt;

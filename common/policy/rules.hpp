@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/base/error.hpp"
+#include "common/policy/host_rule.hpp"
 #include "common/policy/ip_range.hpp"
 
 #include <cstdint>
@@ -28,12 +29,29 @@ enum class NetworkMode {
     loopback, // the host's, its loopback addresses alone
     none,     // one of the session's own, with nothing in it but a loopback
     listed,   // the host's, the addresses of a list alone
+    hosts,    // one of the session's own, with nothing in it but what leads to a gate, which connects to the hosts of rules
 };
+
+// Whether a session has a network of its own, out of which the kernel lets nothing.
+constexpr bool has_own_network(NetworkMode mode) noexcept
+{
+    return mode == NetworkMode::none || mode == NetworkMode::hosts;
+}
 
 struct NetworkPolicy {
     NetworkMode mode = NetworkMode::full;
     std::vector<IpRange> allowed; // loopback and listed: with these, in both directions
     Position where;
+    std::vector<HostRule> hosts = {};     // hosts: these
+    std::vector<HostRule> may_grant = {}; // hosts: what a start may add for itself (--pi-agent-allow)
+};
+
+// A provider of models whose key no session has: a gate outside puts it into requests (docs/concepts/keys.md).
+struct ProviderRule {
+    std::string name;    // as pi calls it: "anthropic"
+    PolicyPath key_file; // absolute; only root can read it
+    std::string host;    // of a provider that has one for each customer; otherwise empty
+    Position where;      // of its name
 };
 
 // Where a session's temporary directories are: on the state directory's file system, or in memory.
@@ -118,6 +136,7 @@ using SaidPlaces = std::map<std::string, SaidAt>; // by the value's own key: "li
 // to say, or has its default. The levels are merged by common/policy/policy_levels.hpp.
 struct Rules {
     std::optional<NetworkPolicy> network;
+    std::optional<std::vector<ProviderRule>> providers;
     LimitsPolicy limits;
     std::optional<ProjectPaths> paths;
     std::optional<ProjectScope> scope;
@@ -143,6 +162,7 @@ struct Rules {
     static void each(const Visit &visit, Some &...rules)
     {
         visit("network", rules.network...);
+        visit("providers", rules.providers...);
         visit("limits.memory", rules.limits.memory...); // at most one of these two is there
         visit("limits.memory", rules.limits.memory_share...);
         visit("limits.tasks", rules.limits.tasks...);

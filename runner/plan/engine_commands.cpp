@@ -186,7 +186,7 @@ std::vector<std::string> docker_command(const SandboxPlan &plan, const DockerCon
     options.add({"--cgroup-parent=" + container.control_group});
     add_container(plan, container.host_name, options);
     options.add({"--userns=host"}); // the mounts are id-mapped already
-    const bool has_none = plan.network.mode == NetworkMode::none && options.is_on("own-network");
+    const bool has_none = has_own_network(plan.network.mode) && options.is_on("own-network");
     options.add({has_none ? "--network=none" : "--network=host"}); // filters are at the unit's control group
     options.add({"--ulimit=core=0:0"}); // as the unit has it (setrlimit(2)); a container has the limits of the daemon
     add_docker_view(plan, container, options);
@@ -253,7 +253,7 @@ std::vector<std::string> bwrap_options(const SandboxPlan &plan, int info_fd)
     options.add_if("own-processes", {"--unshare-pid"});
     options.add_if("own-ipc", {"--unshare-ipc"});
     options.add({"--unshare-uts"});
-    if (plan.network.mode == NetworkMode::none) options.add_if("own-network", {"--unshare-net"});
+    if (has_own_network(plan.network.mode)) options.add_if("own-network", {"--unshare-net"});
     options.add({"--cap-drop", "ALL"});
     for (const char *capability : capabilities_of_setpriv)
         options.add({"--cap-add", capability});

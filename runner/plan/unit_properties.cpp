@@ -37,7 +37,7 @@ void add_homes(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 void add_network(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 {
     const NetworkMode mode = plan.network.mode;
-    if (mode == NetworkMode::none) properties.push_back({"PrivateNetwork", true});
+    if (has_own_network(mode)) properties.push_back({"PrivateNetwork", true});
     if (mode != NetworkMode::loopback && mode != NetworkMode::listed) return;
     properties.push_back({"IPAddressDeny", AddressRanges{{{{0, 0, 0, 0}, 0}, {std::vector<std::uint8_t>(16), 0}}}});
     properties.push_back({"IPAddressAllow", AddressRanges{plan.network.allowed}});

@@ -72,6 +72,8 @@ Request make_request(FuzzedDataProvider &choices)
     request.narrowing = {choices.PickValueInArray({LeftNetwork::policys, LeftNetwork::loopback, LeftNetwork::none}), choices.ConsumeBool(),
                          choices.ConsumeBool()};
     for (auto count = choices.ConsumeIntegralInRange(0, 3); count > 0; --count)
+        request.allow.push_back(choices.ConsumeRandomLengthString(32));
+    for (auto count = choices.ConsumeIntegralInRange(0, 3); count > 0; --count)
         request.kept_out.push_back(choices.ConsumeRandomLengthString(8));
     return request;
 }

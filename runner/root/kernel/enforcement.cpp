@@ -117,9 +117,9 @@ void require_packet_filters(const AsRoot & /*root*/, const ControlGroup &group, 
 
 void require_enforceable(const AsRoot & /*root*/, const NetworkPolicy &network, bool has_unit)
 {
-    if (network.mode == NetworkMode::none && !namespace_of("1", "net"))
+    if (has_own_network(network.mode) && !namespace_of("1", "net"))
         refuse(network, "its kernel makes no network namespaces", "it needs a kernel with CONFIG_NET_NS");
-    if (network.mode == NetworkMode::full || network.mode == NetworkMode::none || !has_unit) return;
+    if (network.mode == NetworkMode::full || has_own_network(network.mode) || !has_unit) return;
     require_unified(host_controllers().is_unified, network);
     const UniqueFd groups = open_or_throw("opening the control groups", control_groups, O_RDONLY | O_DIRECTORY);
     for (const auto direction : {BPF_CGROUP_INET_INGRESS, BPF_CGROUP_INET_EGRESS})

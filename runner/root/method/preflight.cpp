@@ -108,9 +108,9 @@ void require_bwrap(const AsRoot &root)
 
 void require_bwrap_network(const AsRoot & /*root*/, const NetworkPolicy &network)
 {
-    if (network.mode != NetworkMode::none || has(own_capabilities(), CAP_NET_ADMIN)) return;
+    if (!has_own_network(network.mode) || has(own_capabilities(), CAP_NET_ADMIN)) return;
     throw Failure(FailureKind::sandbox_method,
-                  "root of this container lacks CAP_NET_ADMIN, which sandbox.method bwrap needs for the policy's network: none (" +
+                  "root of this container lacks CAP_NET_ADMIN, which sandbox.method bwrap needs for the policy's network (" +
                       to_string(network.where) +
                       "), to give the session a loopback of its own; start the container with that capability, "
                       "or change the policy");

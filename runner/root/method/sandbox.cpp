@@ -79,6 +79,18 @@ void Sandbox::require_enforced(const Policy &policy)
     require_limits(policy.limits);
 }
 
+UniqueFd Sandbox::network_namespace()
+{
+    throw Failure(ExitStatus::internal, std::string(to_string(method_)) + " has no network namespace to enter");
+}
+
+void Sandbox::start_gate(const std::string & /*root_directory*/, FdRef /*channel*/)
+{
+    throw Failure(FailureKind::network_not_enforced, std::string("sandbox.method ") + to_string(method_) +
+                                                         " starts no gate, which the policy's hosts need; use the method systemd, or "
+                                                         "another network");
+}
+
 void Sandbox::require_own_namespaces(const std::vector<pid_t> &inside, std::initializer_list<const char *> kinds) const
 {
     for (const char *kind : kinds) {
@@ -95,7 +107,7 @@ void Sandbox::require_own_namespaces(const std::vector<pid_t> &inside, std::init
 
 void Sandbox::require_network(const NetworkPolicy &network)
 {
-    if (network.mode == NetworkMode::none)
+    if (has_own_network(network.mode))
         require_own_network(processes(), network);
     else if (network.mode != NetworkMode::full && has_unit(method_))
         require_packet_filters(root_, *group(), network);
@@ -149,7 +161,7 @@ std::string Sandbox::where_to_look() const
 std::vector<std::string> Sandbox::own_namespaces(const NetworkPolicy &network) const
 {
     std::vector<std::string> kinds = traits_.namespaces;
-    if (network.mode == NetworkMode::none) kinds.emplace_back("net");
+    if (has_own_network(network.mode)) kinds.emplace_back("net");
     return kinds;
 }
 

@@ -23,7 +23,7 @@ REQUEST, FAILURE, NOTICE, ENDED, SIGNAL, OPENED, STOPPED, READY, CONTINUE = rang
 PACKET_LIMIT = 32 * 1024
 # Of questions about one's own sessions (runner/wire/own_messages.hpp).
 QUESTION, ANSWER = 0x70692D61736B0001, 20
-SESSIONS, HISTORY, STATE, STOP = range(4)
+SESSIONS, HISTORY, STATE, STOP, DENIALS = range(5)
 DEMO = "/home/alice/projects/demo"
 CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x2000000, 0x10000000, 0x20000000
 CLONE_NEWTIME, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWNET = 0x80, 0x4000000, 0x8000000, 0x40000000
@@ -46,9 +46,9 @@ def texts(values):
     return number(len(values)) + b"".join(text(value) for value in values)
 
 
-def request(arguments=("true",), presentation=(), umask=0o022, terminal=(0, 0, 0), window=(24, 80, 0, 0), program=0, tmpdir="", debug=0, sessions=0, open_files=1024, kept_out=(), network=0, read_only=0, project_only=0):
+def request(arguments=("true",), presentation=(), umask=0o022, terminal=(0, 0, 0), window=(24, 80, 0, 0), program=0, tmpdir="", debug=0, sessions=0, open_files=1024, kept_out=(), network=0, read_only=0, project_only=0, allow=()):
     numbers = b"".join(number(value) for value in (umask, open_files, *terminal, *window, program))
-    rest = numbers + text(tmpdir) + number(debug) + number(sessions) + number(network) + number(read_only) + number(project_only) + texts(kept_out)
+    rest = numbers + text(tmpdir) + number(debug) + number(sessions) + number(network) + number(read_only) + number(project_only) + texts(allow) + texts(kept_out)
     return number(REQUEST) + texts(arguments) + texts(presentation) + rest
 
 

@@ -7,7 +7,13 @@
 
 namespace pi_agent::test {
 
-// `value` is YAML in one line. Free names are alice, A and x.
+inline std::string free_name(std::string_view path)
+{
+    if (path.find("providers.*") != std::string_view::npos) return "anthropic";
+    return path.find("env.*") != std::string_view::npos ? "A" : "x";
+}
+
+// `value` is YAML in one line. Free names are alice, those of providers, A and x.
 inline std::string policy_with(const PolicyKey &key, const std::string &value)
 {
     const std::string user = "alice: {roots: [/srv/a]";
@@ -26,7 +32,7 @@ inline std::string policy_with(const PolicyKey &key, const std::string &value)
     std::string closing;
     for (std::string_view rest = path.substr(path.starts_with("users.*.") ? 8 : 0); !rest.empty();) {
         const auto part = rest.substr(0, rest.find('.'));
-        const std::string name(part != "*" ? part : path.find("env.*") != std::string_view::npos ? "A" : "x");
+        const std::string name = part != "*" ? std::string(part) : free_name(path);
         rest.remove_prefix(std::min(part.size() + 1, rest.size()));
         text += (text.empty() ? "" : "{") + name + ": ";
         closing += rest.empty() ? "" : "}";
@@ -43,7 +49,7 @@ inline std::string key_in_policy(const PolicyKey &key)
     if (name.starts_with("users.*")) name.replace(6, 1, "alice");
     if (const auto root = name.find(".roots.*"); root != std::string::npos) name.replace(root, 8, ".roots[0]");
     const auto star = name.find('*');
-    if (star != std::string::npos) name.replace(star, 1, name.find("env.*") != std::string::npos ? "A" : "x");
+    if (star != std::string::npos) name.replace(star, 1, free_name(key.path));
     return name;
 }
 

@@ -87,6 +87,22 @@ TEST_CASE("a start may take something away, and asks for nothing more")
     CHECK(failure_of([] { return parse({"--pi-agent-read-only=false"}); }).status == 64);
 }
 
+TEST_CASE("hosts to add are taken as they are written, all of them, and not together with a closed network")
+{
+    CHECK(parse({"--pi-agent-allow", "github.com:22", "--pi-agent-allow=*.debian.org:80", "-p"}).allow ==
+          std::vector<std::string>{"github.com:22", "*.debian.org:80"});
+    CHECK(parse({"-p", "--pi-agent-allow=github.com"}).allow.empty());
+    for (const auto &arguments : {std::vector<std::string>{"--pi-agent-allow"}, std::vector<std::string>{"--pi-agent-allow="},
+                                  std::vector<std::string>{"--pi-agent-allow", ""}}) {
+        const Caught caught = failure_of([&] { return parse(arguments); });
+        CHECK(caught.status == 64);
+        CHECK(has(caught.text, "--pi-agent-allow needs a host"));
+    }
+    CHECK(failure_of([] { return parse({"--pi-agent-allow=a.example", "--pi-agent-network=none"}); }).status == 64);
+    CHECK(failure_of([] { return parse({"--pi-agent-network=loopback", "--pi-agent-allow=a.example"}); }).status == 64);
+    CHECK(failure_of([] { return parse({"--pi-agent-allowed"}); }).status == 64);
+}
+
 TEST_CASE("an own option that does not exist is refused by name, escaped")
 {
     for (const std::string option : {"--pi-agent-", "--pi-agent-x", "--pi-agent-helpme", "--pi-agent-help=1", "--pi-agent-debug ",

@@ -35,7 +35,7 @@ std::string request_bytes(const std::vector<std::string> &arguments, const std::
     Encoder encoder = beginning(arguments, presentation, umask);
     for (int field = 0; field < 8; ++field)
         encoder.number(0);
-    return encoder.text("").number(0).number(0).number(0).number(0).number(0).texts({}).bytes();
+    return encoder.text("").number(0).number(0).number(0).number(0).number(0).texts({}).texts({}).bytes();
 }
 
 // Which descriptors are on the terminal, and its size, as they are sent; then the agent as the program, no directory of the user's, no
@@ -45,7 +45,7 @@ std::string terminal_bytes(const std::vector<std::uint64_t> &fields)
     Encoder encoder = beginning({}, {}, 0);
     for (const std::uint64_t field : fields)
         encoder.number(field);
-    return encoder.number(0).text("").number(0).number(0).number(0).number(0).number(0).texts({}).bytes();
+    return encoder.number(0).text("").number(0).number(0).number(0).number(0).number(0).texts({}).texts({}).bytes();
 }
 
 // With a temporary directory of the user's.
@@ -54,7 +54,7 @@ std::string tmpdir_bytes(const std::string &tmpdir, std::uint64_t debug, std::ui
     Encoder encoder = beginning({}, {}, 0);
     for (int field = 0; field < 8; ++field)
         encoder.number(0);
-    return encoder.text(tmpdir).number(debug).number(sessions).number(0).number(0).number(0).texts({}).bytes();
+    return encoder.text(tmpdir).number(debug).number(sessions).number(0).number(0).number(0).texts({}).texts({}).bytes();
 }
 
 // With names of variables that stayed in the shell.
@@ -63,7 +63,15 @@ std::string kept_out_bytes(const std::vector<std::string> &names)
     Encoder encoder = beginning({}, {}, 0);
     for (int field = 0; field < 8; ++field)
         encoder.number(0);
-    return encoder.text("").number(0).number(0).number(0).number(0).number(0).texts(names).bytes();
+    return encoder.text("").number(0).number(0).number(0).number(0).number(0).texts({}).texts(names).bytes();
+}
+
+std::string allow_bytes(const std::vector<std::string> &hosts)
+{
+    Encoder encoder = beginning({}, {}, 0);
+    for (int field = 0; field < 8; ++field)
+        encoder.number(0);
+    return encoder.text("").number(0).number(0).number(0).number(0).number(0).texts(hosts).texts({}).bytes();
 }
 
 // What receive_request says of a record with these bytes and that many descriptors.
@@ -155,7 +163,8 @@ TEST_CASE("a request arrives as it was sent, each descriptor in its place")
                           true,
                           true,
                           4000,
-                          {LeftNetwork::loopback, true, true}};
+                          {LeftNetwork::loopback, true, true},
+                          {"github.com:22", "*.debian.org:80"}};
     std::thread sending([&, channel = FdRef(left)] {
         send_request(channel, request, directory, {null.get(), zero.get(), file.get()}, soon());
     });
@@ -171,6 +180,7 @@ TEST_CASE("a request arrives as it was sent, each descriptor in its place")
     CHECK(received.request.narrowing.network == LeftNetwork::loopback);
     CHECK(received.request.narrowing.read_only);
     CHECK(received.request.narrowing.project_only);
+    CHECK(received.request.allow == request.allow);
     CHECK(inode_of(received.cwd) == inode_of(directory));
     CHECK(inode_of(received.stdio[0]) == inode_of(null));
     CHECK(inode_of(received.stdio[1]) == inode_of(zero));
@@ -250,6 +260,10 @@ TEST_CASE("what is not exactly one request is refused, and its descriptors are c
         {"a kept variable without a name", kept_out_bytes({""}), "names a variable with an invalid name"},
         {"a kept variable that is too long", kept_out_bytes({std::string(65, 'K')}), "names a variable with an invalid name"},
         {"too many kept variables", kept_out_bytes(std::vector<std::string>(65, "A_KEY")), "more entries than it holds"},
+        {"a host without a name", allow_bytes({""}), "an impossible host"},
+        {"a host with NUL", allow_bytes({std::string("a\0b", 3)}), "an impossible host"},
+        {"a host that is too long", allow_bytes({std::string(301, 'a')}), "an impossible host"},
+        {"too many hosts", allow_bytes(std::vector<std::string>(65, "a.example")), "more entries than it holds"},
         {"cut", good.substr(0, good.size() - 1), "ends too early"},
         {"longer", good + "x", "longer than its fields"},
         {"NUL in an argument", request_bytes({std::string("a\0b", 3)}, {}, 0), "an argument contains a NUL byte"},

@@ -48,6 +48,8 @@ std::set<std::string> kinds_of(ValueForm form)
         return {"list"};
     case ValueForm::choice_or_list:
         return {"text", "list"};
+    case ValueForm::network:
+        return {"text", "list", "mapping"};
     }
     return {};
 }
@@ -136,9 +138,11 @@ const std::map<std::string, Show> &shown()
 const std::set<std::string_view> not_in_policy = {"users.*.config", "settings",     "models",         "keybindings", "mcp",
                                                   "limits.memory",  "limits.tasks", "limits.sessions"};
 
-// A method and its image say each that the other is needed.
+// A method and its image say each that the other is needed. A provider needs a file with its key, and a network with a gate.
 std::string with_companions(std::string text)
 {
+    if (text.find("{host: ") != std::string::npos) text.replace(text.find("{host: "), 7, "{key_file: /etc/k, host: ");
+    if (text.find("providers: ") != std::string::npos) text += "network: {hosts: []}\n";
     for (const auto &[part, whole] :
          {std::pair("{method: docker}", "{method: docker, image: debian}"), {"{image: ", "{method: docker, image: "}})
         if (const auto at = text.find(part); at != std::string::npos) return text.replace(at, std::string_view(part).size(), whole);
@@ -155,7 +159,8 @@ TEST_CASE("each entry lies below another, and is told")
         CHECK_MESSAGE(known.count(dot == std::string_view::npos ? "" : key.path.substr(0, dot)) == 1, key.path);
         CHECK_MESSAGE(known.insert(key.path).second, key.path);
         CHECK_MESSAGE(!key.meaning.empty(), key.path);
-        const bool has_choices = key.form == ValueForm::choice || key.form == ValueForm::choice_or_list || key.form == ValueForm::amount;
+        const bool has_choices = key.form == ValueForm::choice || key.form == ValueForm::choice_or_list || key.form == ValueForm::network ||
+                                 key.form == ValueForm::amount;
         CHECK_MESSAGE(has_choices == !key.choices.empty(), key.path);
         if (key.form == ValueForm::names) CHECK_MESSAGE(policy_keys_below(key.path).size() == 1, key.path);
     }
@@ -181,7 +186,7 @@ TEST_CASE("the parser takes every example, every default and every choice of the
         std::vector<std::string> values;
         for (const auto value : {key.example, key.standard})
             if (!value.empty()) values.emplace_back(value);
-        if (key.form == ValueForm::choice || key.form == ValueForm::choice_or_list)
+        if (key.form == ValueForm::choice || key.form == ValueForm::choice_or_list || key.form == ValueForm::network)
             for (const auto choice : split(key.choices, ' '))
                 values.emplace_back(choice);
         for (const auto &value : values)

@@ -1,0 +1,187 @@
+// Reading rules by name, strictly.
+#include "common/policy/host_rule.hpp"
+
+#include "common/base/text.hpp"
+#include "common/policy/ip_range.hpp"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <array>
+#include <fmt/format.h>
+#include <optional>
+#include <sys/socket.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t name_limit = 253; // of the domain name system
+constexpr std::size_t label_limit = 63;
+const char *const rule_form = "write a name or an address, with a port unless it is 443: github.com, \"*.npmjs.org\", localhost:5432";
+
+struct Parts {
+    std::string host;
+    std::optional<std::string> port;
+};
+
+// At the last colon. One with more colons is IPv6, which has brackets if a port follows.
+std::optional<Parts> parts_of(const std::string &text)
+{
+    if (text.starts_with('[')) {
+        const auto end = text.find(']');
+        if (end == std::string::npos) return std::nullopt;
+        const auto rest = text.substr(end + 1);
+        if (!rest.empty() && rest.front() != ':') return std::nullopt;
+        if (text.find(':') > end) return std::nullopt; // brackets around no IPv6
+        return Parts{text.substr(1, end - 1), rest.empty() ? std::nullopt : std::optional(rest.substr(1))};
+    }
+    const auto colon = text.find(':');
+    if (colon == std::string::npos || text.find(':', colon + 1) != std::string::npos) return Parts{text, std::nullopt};
+    return Parts{text.substr(0, colon), text.substr(colon + 1)};
+}
+
+std::optional<IpRange> address_of(const std::string &host)
+{
+    std::vector<std::uint8_t> bytes(host.find(':') == std::string::npos ? 4 : 16);
+    if (inet_pton(bytes.size() == 4 ? AF_INET : AF_INET6, host.c_str(), bytes.data()) != 1) return std::nullopt;
+    const auto bits = static_cast<unsigned>(bytes.size() * 8);
+    return IpRange{std::move(bytes), bits};
+}
+
+bool is_in(const IpRange &address, const char *range)
+{
+    return overlap(std::get<IpRange>(parse_ip_range(range)), address);
+}
+
+// Where no connection ever goes.
+std::optional<HostProblem> problem_of_address(const IpRange &address)
+{
+    constexpr std::array<std::uint8_t, 12> mapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+    if (address.is_v6() && std::equal(mapped.begin(), mapped.end(), address.address.begin()))
+        return HostProblem{"is IPv4 in the form of IPv6", "write it as IPv4"};
+    const std::string never = "is an address that nobody can be reached at";
+    if (is_in(address, "0.0.0.0/8") || is_in(address, "::/128")) return HostProblem{never, "name the host itself, e.g. localhost"};
+    if (is_in(address, "224.0.0.0/3") || is_in(address, "ff00::/8")) return HostProblem{never, "name a host, not a group of them"};
+    if (is_in(address, "198.18.0.0/15"))
+        return HostProblem{"is one of the addresses that stand for names inside a session", "name the host"};
+    if (is_in(address, "fe80::/10"))
+        return HostProblem{"needs an interface, which a rule cannot name", "name another address of that host"};
+    return std::nullopt;
+}
+
+bool is_label(std::string_view label)
+{
+    const auto is_edge = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+    return !label.empty() && label.size() <= label_limit && is_made_of(label, "_-") && is_edge(label.front()) && is_edge(label.back());
+}
+
+std::optional<HostProblem> problem_of_name(std::string_view name, bool has_wildcard)
+{
+    const bool is_ascii = std::all_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+    if (!is_ascii) return HostProblem{"has letters beyond ASCII", "write the name as name servers have it, which begins with xn--"};
+    if (name.ends_with('.')) return HostProblem{"ends with a dot", "write it without"};
+    if (name.find('*') != std::string_view::npos)
+        return HostProblem{"has a '*' that is not its whole first part", "write \"*.example.org\" for all names below example.org"};
+    const auto labels = split(name, '.');
+    if (name.size() > name_limit || !std::all_of(labels.begin(), labels.end(), is_label))
+        return HostProblem{"is not the name of a host", rule_form};
+    const auto last = labels.back();
+    if (std::all_of(last.begin(), last.end(), [](char c) { return c >= '0' && c <= '9'; }))
+        return HostProblem{"is neither a name nor a whole address", "write an address in full, e.g. 10.20.0.5"};
+    if (has_wildcard && name == "localhost") return HostProblem{"has no names below it", "write localhost"};
+    return std::nullopt;
+}
+
+// What looks like a rule of another kind.
+std::optional<HostProblem> problem_of_form(const std::string &text)
+{
+    if (const auto scheme = text.find("://"); scheme != std::string::npos) {
+        auto host = text.substr(scheme + 3);
+        host = host.substr(0, host.find('/'));
+        const bool is_plain = text.starts_with("http://") && host.find(':') == std::string::npos;
+        return HostProblem{"is a URL", fmt::format("name the host alone: {}{}", escape_for_display(host), is_plain ? ":80" : "")};
+    }
+    if (std::holds_alternative<IpRange>(parse_ip_range(text)))
+        return HostProblem{"is a range of addresses", "name each host; a range stands in a list: network: [" + text + "]"};
+    if (text.find('/') != std::string::npos) return HostProblem{"has a path", "name the host alone"};
+    if (text == "*" || text.starts_with("*:")) return HostProblem{"is every host", "say 'network: full' for no restriction"};
+    return std::nullopt;
+}
+
+std::optional<std::uint16_t> parse_port(const std::string &text)
+{
+    const auto port = text.starts_with('0') ? std::nullopt : to_number<std::uint16_t>(text);
+    return port;
+}
+
+std::string in_lower_case(std::string text)
+{
+    std::transform(text.begin(), text.end(), text.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    return text;
+}
+
+} // namespace
+
+std::variant<HostRule, HostProblem> parse_host_rule(const std::string &text)
+{
+    if (auto problem = problem_of_form(text)) return *problem;
+    const auto parts = parts_of(text);
+    if (!parts || text.find('\0') != std::string::npos) return HostProblem{"is not a host with a port", rule_form};
+    HostRule rule{in_lower_case(parts->host)};
+    if (parts->port) {
+        const auto port = parse_port(*parts->port);
+        if (!port) return HostProblem{"has a port that is not a number from 1 to 65535", rule_form};
+        rule.port = *port;
+    }
+    if (const auto address = address_of(rule.host)) {
+        if (auto problem = problem_of_address(*address)) return *problem;
+        const auto canonical = to_string(*address);
+        rule.host = canonical.substr(0, canonical.find('/'));
+        return rule;
+    }
+    const bool has_wildcard = is_wildcard(rule);
+    if (auto problem = problem_of_name(std::string_view(rule.host).substr(has_wildcard ? 2 : 0), has_wildcard)) return *problem;
+    return rule;
+}
+
+std::string to_string(const HostRule &rule)
+{
+    if (rule.port == https_port) return rule.host;
+    const bool is_v6 = rule.host.find(':') != std::string::npos;
+    return fmt::format("{}{}{}:{}", is_v6 ? "[" : "", rule.host, is_v6 ? "]" : "", rule.port);
+}
+
+bool covers(const HostRule &rule, const HostRule &other)
+{
+    if (rule.port != other.port) return false;
+    if (!is_wildcard(rule) || is_address(other)) return rule.host == other.host;
+    // "*.npmjs.org" covers itself, "*.a.npmjs.org" and "a.npmjs.org", and not "npmjs.org".
+    const auto ending = std::string_view(rule.host).substr(1);
+    return rule.host == other.host || (other.host.size() > ending.size() && other.host.ends_with(ending));
+}
+
+const HostRule *rule_for(const std::vector<HostRule> &rules, const HostRule &other)
+{
+    const auto found = std::find_if(rules.begin(), rules.end(), [&](const HostRule &rule) { return covers(rule, other); });
+    return found == rules.end() ? nullptr : &*found;
+}
+
+bool is_wildcard(const HostRule &rule) noexcept
+{
+    return rule.host.starts_with("*.");
+}
+
+bool is_address(const HostRule &rule)
+{
+    return address_of(rule.host).has_value();
+}
+
+bool is_loopback(const HostRule &rule)
+{
+    if (rule.host == "localhost") return true;
+    const auto address = address_of(rule.host);
+    const auto ranges = loopback_ranges();
+    return address && std::any_of(ranges.begin(), ranges.end(), [&](const IpRange &range) { return overlap(range, *address); });
+}
+
+} // namespace pi_agent

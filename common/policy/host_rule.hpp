@@ -1,0 +1,46 @@
+// A rule by name: a host and a port that sessions may reach, written as "api.anthropic.com", "*.npmjs.org" or "localhost:5432".
+#pragma once
+
+#include "common/base/error.hpp"
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace pi_agent {
+
+constexpr std::uint16_t https_port = 443; // of a rule that names no port
+
+struct HostRule {
+    std::string host; // in lower case: a name, "*." and a name for all below it, or an address as inet_ntop(3) writes it
+    std::uint16_t port = https_port;
+    Position where = {};
+};
+
+struct HostProblem {
+    std::string text;
+    std::string remedy;
+};
+
+// Strict. Refuses what no connection could ever match: URLs, ranges, odd names, port 0, addresses that nobody can be reached at.
+std::variant<HostRule, HostProblem> parse_host_rule(const std::string &text);
+
+// As a policy writes it: without the port 443, and with brackets around IPv6 where a port follows.
+std::string to_string(const HostRule &rule);
+
+// Whether everything that `other` names is named by `rule` too. Of a rule for one host: whether it allows that host and port.
+bool covers(const HostRule &rule, const HostRule &other);
+
+// The first that covers `other`, or nullptr.
+const HostRule *rule_for(const std::vector<HostRule> &rules, const HostRule &other);
+
+bool is_wildcard(const HostRule &rule) noexcept;
+
+// Whether its host is an address, and not a name.
+bool is_address(const HostRule &rule);
+
+// Whether it leads to the host's own loopback, whatever a name server says: "localhost", an address of 127.0.0.0/8, or ::1.
+bool is_loopback(const HostRule &rule);
+
+} // namespace pi_agent

@@ -1,0 +1,122 @@
+// Rules by name as an administrator writes them: common/policy/host_rule.hpp
+#include "common/policy/host_rule.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace pi_agent;
+
+namespace host_rule_test {
+
+namespace {
+
+// As it is understood, or what is wrong with it.
+std::string read(const std::string &text)
+{
+    const auto parsed = parse_host_rule(text);
+    if (const auto *problem = std::get_if<HostProblem>(&parsed)) return problem->text + "; " + problem->remedy;
+    return to_string(std::get<HostRule>(parsed));
+}
+
+HostRule rule(const std::string &text)
+{
+    return std::get<HostRule>(parse_host_rule(text));
+}
+
+bool says(const std::string &text, const std::string &part)
+{
+    return read(text).find(part) != std::string::npos;
+}
+
+} // namespace
+
+TEST_CASE("names, names below a name, and addresses are understood, each with its port")
+{
+    for (const char *text : {"api.anthropic.com", "*.npmjs.org", "github.com:22", "localhost:5432", "intranet", "10.20.0.5:8080",
+                             "10.20.0.5", "[fd00::5]:8080", "fd00::5", "xn--bcher-kva.example", "a_b.example", "1.example", "*.example:80"})
+        CHECK(read(text) == text);
+    CHECK(read("GitHub.COM:443") == "github.com");
+    CHECK(read("[2001:0DB8:0:0::1]") == "2001:db8::1");
+    CHECK((rule("a.example").port == 443 && rule("a.example:65535").port == 65535 && rule("[::1]:1").port == 1));
+    CHECK(rule("[FD00::5]:22").host == "fd00::5");
+}
+
+TEST_CASE("what is meant otherwise is told with what to write")
+{
+    CHECK(read("https://api.openai.com/v1") == "is a URL; name the host alone: api.openai.com");
+    CHECK(read("http://deb.debian.org/debian") == "is a URL; name the host alone: deb.debian.org:80");
+    CHECK(says("http://a.example:8080", "name the host alone: a.example:8080"));
+    CHECK(says("10.0.0.0/8", "is a range of addresses; name each host; a range stands in a list: network: [10.0.0.0/8]"));
+    CHECK(says("github.com/owner", "has a path"));
+    for (const char *text : {"*", "*:443"})
+        CHECK_MESSAGE(says(text, "say 'network: full'"), text);
+    CHECK(says("b\xc3\xbc"
+               "cher.example",
+               "begins with xn--"));
+    CHECK(says("github.com.", "ends with a dot"));
+    CHECK(says("*.localhost", "write localhost"));
+}
+
+TEST_CASE("a port that no connection has, and what is no name, are refused")
+{
+    for (const char *text : {"a.example:0", "a.example:", "a.example:65536", "a.example:080", "a.example:+80", "a.example:-1",
+                             "a.example:https", "a.example: 80", "[::1]:", "[::1]:0", "10.0.0.1:0"})
+        CHECK_MESSAGE(says(text, "has a port that is not a number from 1 to 65535"), text);
+    for (const char *text : {"", ".", ".example", "a..example", "-a.example", "a-.example", "a b.example", "a.example\n", "a@b.example",
+                             "a,b", "*.", "$a.example", "a!.example", "::1::", "fe80::1%eth0"})
+        CHECK_MESSAGE(says(text, "is not the name of a host"), text);
+    for (const char *text : {"[::1", "[::1]80", "[a.example]:80", "[10.0.0.1]:80"})
+        CHECK_MESSAGE(says(text, "is not a host with a port"), text);
+    CHECK(says(std::string("a\0b", 3), "is not a host with a port"));
+    for (const char *text : {"*a.example", "a.*.example", "a.*", "**.example", "*.*.example"})
+        CHECK_MESSAGE(says(text, "has a '*' that is not its whole first part"), text);
+    for (const char *text : {"10.1", "10", "1.2.3.4.5", "256.1.1.1", "010.0.0.1", "*.0.0.1", "0x7f.1"})
+        CHECK_MESSAGE(says(text, "is neither a name nor a whole address"), text);
+    CHECK(says(std::string(64, 'a') + ".example", "is not the name of a host"));
+    CHECK(read(std::string(63, 'a') + ".example") == std::string(63, 'a') + ".example");
+    std::string longest;
+    while (longest.size() < 250)
+        longest += "a.";
+    CHECK(read(longest + "abc") == longest + "abc");
+    CHECK(says(longest + "abcd", "is not the name of a host"));
+}
+
+TEST_CASE("addresses that no connection goes to are refused")
+{
+    for (const char *text :
+         {"0.0.0.0", "0.0.0.0:80", "0.1.2.3", "::", "224.0.0.1", "239.255.255.250", "255.255.255.255", "240.0.0.1", "ff02::1"})
+        CHECK_MESSAGE(says(text, "is an address that nobody can be reached at"), text);
+    CHECK(says("::ffff:10.0.0.1", "write it as IPv4"));
+    CHECK(says("[::ffff:127.0.0.1]:80", "write it as IPv4"));
+    CHECK(says("198.18.0.1", "stand for names inside a session"));
+    CHECK(says("198.19.255.255", "stand for names inside a session"));
+    CHECK(read("198.20.0.0") == "198.20.0.0");
+    CHECK(says("fe80::1", "needs an interface"));
+    CHECK(read("169.254.169.254:80") == "169.254.169.254:80"); // who names it means it
+}
+
+TEST_CASE("a rule covers itself and, with a '*', all names below its own, with the same port")
+{
+    CHECK(covers(rule("a.example"), rule("A.example:443")));
+    CHECK_FALSE(covers(rule("a.example"), rule("a.example:80")));
+    CHECK_FALSE(covers(rule("a.example"), rule("b.a.example")));
+    const auto below = rule("*.a.example");
+    for (const char *text : {"b.a.example", "c.b.a.example", "*.b.a.example", "*.a.example"})
+        CHECK_MESSAGE(covers(below, rule(text)), text);
+    for (const char *text : {"a.example", "ba.example", "b.a.example:80", "*.example", "a.example.b", "10.0.0.1"})
+        CHECK_FALSE_MESSAGE(covers(below, rule(text)), text);
+    const std::vector<HostRule> rules = {rule("b.a.example"), below};
+    CHECK(rule_for(rules, rule("b.a.example")) == &rules[0]);
+    CHECK(rule_for(rules, rule("c.a.example")) == &rules[1]);
+    CHECK(rule_for(rules, rule("a.example")) == nullptr);
+}
+
+TEST_CASE("what leads to the host's own loopback is known by its text")
+{
+    for (const char *text : {"localhost", "localhost:5432", "127.0.0.1", "127.9.9.9:80", "::1", "[::1]:80"})
+        CHECK_MESSAGE(is_loopback(rule(text)), text);
+    for (const char *text : {"localhost.example", "128.0.0.1", "::2", "a.example", "*.example"})
+        CHECK_FALSE_MESSAGE(is_loopback(rule(text)), text);
+    CHECK((is_address(rule("10.0.0.1")) && is_address(rule("::1")) && !is_address(rule("a.example"))));
+}
+
+} // namespace host_rule_test
