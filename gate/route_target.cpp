@@ -122,11 +122,6 @@ bool allows(const std::string &listed, std::string_view path) noexcept
     return listed.ends_with('/') ? path.size() > listed.size() && path.starts_with(listed) : path == listed;
 }
 
-bool has(const std::vector<std::string> &list, std::string_view text)
-{
-    return std::find(list.begin(), list.end(), text) != list.end();
-}
-
 } // namespace
 
 RouteTarget read_route_target(std::string_view target)
@@ -151,16 +146,15 @@ RouteTarget read_route_target(std::string_view target)
 
 const GateProvider &choose_provider(const std::vector<GateProvider> &providers, std::string_view method, const RouteTarget &target)
 {
-    bool is_host = false, is_path = false;
-    for (const auto &provider : providers) {
-        if (provider.host != target.host) continue;
-        is_host = true;
-        if (std::none_of(provider.paths.begin(), provider.paths.end(), [&](const auto &listed) { return allows(listed, target.path); }))
-            continue;
-        if (has(provider.methods, method)) return provider;
+    const auto provider = std::find_if(providers.begin(), providers.end(), [&](const auto &one) { return one.host == target.host; });
+    if (provider == providers.end())
+        throw RouteRefusal(403, "no-provider", "no provider of the policy has the host that the path begins with");
+    bool is_path = false;
+    for (std::size_t index = 0; index < provider->paths.size(); ++index) {
+        if (!allows(provider->paths[index], target.path)) continue;
+        if (provider->methods.at(index) == method) return *provider;
         is_path = true;
     }
-    if (!is_host) throw RouteRefusal(403, "no-provider", "no provider of the policy has the host that the path begins with");
     if (!is_path) throw RouteRefusal(403, "other-path", "the policy's key for this provider is not for this path");
     throw RouteRefusal(403, "other-method", "the policy's key for this provider is not for this method at this path");
 }

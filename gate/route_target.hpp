@@ -35,8 +35,7 @@ RouteTarget read_route_target(std::string_view target);
 // The method that lists have for a GET that becomes a WebSocket.
 constexpr std::string_view websocket_method = "WEBSOCKET";
 
-// The provider that takes this request: of several with one host, one whose methods and paths both have it. A path that ends in "/" stands
-// for all below it, any other for itself alone. Throws RouteRefusal.
+// The provider that takes this request. Throws RouteRefusal.
 const GateProvider &choose_provider(const std::vector<GateProvider> &providers, std::string_view method, const RouteTarget &target);
 
 } // namespace pi_agent
