@@ -135,6 +135,7 @@ RouteTarget read_route_target(std::string_view target)
     if (!std::all_of(query.begin(), query.end(), is_query_byte)) refuse("the query has a byte that no query has");
     const std::size_t slash = std::min(route.find('/', 1), route.size());
     RouteTarget read{std::string(route.substr(1, slash - 1)), std::string(route.substr(slash)), {}};
+    if (read.host.empty()) refuse("the path does not begin with a host");
     require_plain_escapes(route);
     require_plain_segments(read.path);
     read.query = without_credentials(query);

@@ -108,8 +108,7 @@ TEST_CASE("a request whose length two readers could see differently is refused")
                                      ": x\r\n",
                                      "X y: z\r\n",
                                      "Host: evil.example\r\n",
-                                     "Expect: 100-continue\r\n",
-                                     "Content-Length\x00: 3\r\n"})
+                                     "Expect: 100-continue\r\n"})
         CHECK_MESSAGE(is_refused(post(fields)), fields);
     CHECK(is_refused(post(std::string("X: \0y\r\n", 7))));
     CHECK(is_refused(post("X: " + std::string(route_head_limit, 'y') + "\r\n")));
