@@ -108,7 +108,8 @@ ClientHello read_client_hello(std::string_view bytes)
             return in_state(at == 0 ? HelloState::not_tls : HelloState::malformed);
         if (head.size() > 1 && head[1] != 3) return in_state(at == 0 ? HelloState::not_tls : HelloState::malformed);
         if (head.size() < record_head) return incomplete(at + record_head);
-        const std::size_t length = static_cast<std::size_t>(static_cast<unsigned char>(head[3])) << 8U | static_cast<unsigned char>(head[4]);
+        const std::size_t length =
+            static_cast<std::size_t>(static_cast<unsigned char>(head[3])) << 8U | static_cast<unsigned char>(head[4]);
         if (length == 0 || length > record_most) return in_state(HelloState::malformed);
         if (bytes.size() - at - record_head < length) return incomplete(at + record_head + length);
         message.append(bytes.substr(at + record_head, length));

@@ -18,9 +18,9 @@ enum class HelloState {
 
 struct ClientHello {
     HelloState state = HelloState::incomplete;
-    std::size_t needed = 0;                // incomplete: nothing more can be said before there are this many bytes
-    std::optional<std::string> name = {};  // as it is written (server_name, RFC 6066)
-    bool has_encrypted_name = false;       // encrypted_client_hello, or the drafts before it
+    std::size_t needed = 0;               // incomplete: nothing more can be said before there are this many bytes
+    std::optional<std::string> name = {}; // as it is written (server_name, RFC 6066)
+    bool has_encrypted_name = false;      // encrypted_client_hello, or the drafts before it
 };
 
 // From the first bytes of a connection, and from all of them again as more come.

@@ -23,13 +23,13 @@ public:
     void report(GateDenial denial);
 
 private:
-    void send_and_wait();
-    void send_waiting();
+    void send(GateDenial &denial) const;
+    void wait();
 
     using Key = std::tuple<DenialKind, std::string, std::uint16_t, std::string, std::string>;
     FdRef channel_;
     boost::asio::steady_timer timer_;
-    std::map<Key, GateDenial> recent_ = {}; // count 0: sent, and nothing since
+    std::map<Key, GateDenial> recent_ = {}; // count 0: sent, and nothing more since
     bool waits_ = false;
 };
 

@@ -28,8 +28,8 @@ void put(std::string &bytes, unsigned value)
 }
 
 struct Question {
-    std::string name;      // with dots; may be any bytes
-    std::size_t end = 0;   // of the whole question
+    std::string name;    // with dots; may be any bytes
+    std::size_t end = 0; // of the whole question
     unsigned type = 0;
     unsigned in_class = 0;
 };
@@ -56,7 +56,8 @@ std::optional<Question> read_question(std::string_view bytes)
     return question;
 }
 
-// What a question may have after it: one OPT (EDNS, RFC 6891). Its version, or none for a question without; false if anything else is there.
+// What a question may have after it: one OPT (EDNS, RFC 6891). Its version, or none for a question without; false if anything else is
+// there.
 struct Extension {
     bool is_there = false;
     unsigned version = 0;

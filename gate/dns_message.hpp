@@ -11,8 +11,8 @@ namespace pi_agent {
 
 constexpr std::size_t dns_message_limit = 1232; // bytes of a question over UDP or TCP; larger ones are dropped
 
-// The answer to a question; empty for what is none, or malformed. Each well-formed name has an address (A; AAAA where the session has IPv6),
-// "localhost" its own, and nothing has anything else: so no HTTPS record turns a client to another name or an encrypted one.
+// The answer to a question; empty for what is none, or malformed. Each well-formed name has an address (A; AAAA where the session has
+// IPv6), "localhost" its own, and nothing has anything else: so no HTTPS record turns a client to another name or an encrypted one.
 std::string answer_dns(std::string_view question, NameTable &names, bool has_v6);
 
 } // namespace pi_agent

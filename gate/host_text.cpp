@@ -28,7 +28,8 @@ bool is_label(std::string_view label) noexcept
 bool ends_in_number(std::string_view name) noexcept
 {
     const std::string_view last = name.substr(name.rfind('.') + 1); // npos + 1 is 0
-    return std::all_of(last.begin(), last.end(), is_digit) || (last.starts_with("0x") && last.find_first_not_of("0123456789abcdef", 2) == last.npos);
+    return std::all_of(last.begin(), last.end(), is_digit) ||
+           (last.starts_with("0x") && last.find_first_not_of("0123456789abcdef", 2) == last.npos);
 }
 
 std::string in_lower_case(std::string_view text)

@@ -17,9 +17,18 @@ constexpr std::string_view token_bytes = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLM
 constexpr std::uint16_t http_port = 80;
 
 // For the next station alone, or for a proxy.
-constexpr std::array dropped_fields = {"connection",          "keep-alive",         "proxy-connection", "proxy-authorization",
-                                       "proxy-authenticate",  "te",                 "trailer",          "transfer-encoding",
-                                       "upgrade",             "http2-settings",     "host",             "content-length"};
+constexpr std::array dropped_fields = {"connection",
+                                       "keep-alive",
+                                       "proxy-connection",
+                                       "proxy-authorization",
+                                       "proxy-authenticate",
+                                       "te",
+                                       "trailer",
+                                       "transfer-encoding",
+                                       "upgrade",
+                                       "http2-settings",
+                                       "host",
+                                       "content-length"};
 // Two of them would be understood differently by two readers.
 constexpr std::array single_fields = {"host", "content-length", "transfer-encoding"};
 
@@ -46,8 +55,8 @@ bool has_listed(std::string_view list, std::string_view word)
 
 const std::string *find(const RequestHead &head, std::string_view name)
 {
-    const auto found =
-        std::find_if(head.fields.begin(), head.fields.end(), [&](const RequestHead::Field &field) { return is_same_field(field.name, name); });
+    const auto found = std::find_if(head.fields.begin(), head.fields.end(),
+                                    [&](const RequestHead::Field &field) { return is_same_field(field.name, name); });
     return found == head.fields.end() ? nullptr : &found->value;
 }
 
@@ -92,7 +101,8 @@ std::size_t find_request_head(std::string_view bytes)
     if (head.size() > request_head_limit) throw MalformedHead("the head is too large");
     for (std::size_t at = 0; at < head.size(); ++at) {
         const auto byte = static_cast<unsigned char>(head[at]);
-        const bool ends_line = byte == '\r' ? at + 1 == head.size() || head[at + 1] == '\n' : byte == '\n' && at > 0 && head[at - 1] == '\r';
+        const bool ends_line =
+            byte == '\r' ? at + 1 == head.size() || head[at + 1] == '\n' : byte == '\n' && at > 0 && head[at - 1] == '\r';
         if (!ends_line && ((byte < ' ' && byte != '\t') || byte == 0x7f)) throw MalformedHead("the head has a control character");
     }
     return end == bytes.npos ? 0 : head.size();
@@ -161,12 +171,12 @@ std::string write_plain_request(const RequestHead &head, const PlainRequest &req
 {
     const std::string *connection = find(head, "connection");
     std::string host = request.target.host.address && request.target.host.address->is_v6() ? "[" + request.target.host.text + "]"
-                                                                                            : request.target.host.text;
+                                                                                           : request.target.host.text;
     if (request.target.port != http_port) host += ":" + std::to_string(request.target.port);
     std::string text = head.method + " " + request.path + " HTTP/1.1\r\nHost: " + host + "\r\n";
     for (const auto &field : head.fields) {
-        const bool is_dropped = std::any_of(dropped_fields.begin(), dropped_fields.end(),
-                                            [&](const char *name) { return is_same_field(field.name, name); });
+        const bool is_dropped =
+            std::any_of(dropped_fields.begin(), dropped_fields.end(), [&](const char *name) { return is_same_field(field.name, name); });
         if (!is_dropped && !(connection != nullptr && has_listed(*connection, field.name)))
             text.append(field.name).append(": ").append(field.value).append(line_end);
     }

@@ -40,10 +40,10 @@ std::optional<Target> connect_target(const RequestHead &head);
 
 // A request that is not a tunnel.
 struct PlainRequest {
-    Target target;              // of "http://host:port/path" at the proxy, of the field "host" otherwise
-    std::string path;           // with its query
-    std::uint64_t body = 0;     // bytes that follow the head
-    bool is_encrypted = false;  // "https://": only a tunnel could carry it
+    Target target;             // of "http://host:port/path" at the proxy, of the field "host" otherwise
+    std::string path;          // with its query
+    std::uint64_t body = 0;    // bytes that follow the head
+    bool is_encrypted = false; // "https://": only a tunnel could carry it
 };
 
 // `usual_port`: what a "host" without a port means. A request that names two hosts is malformed. Throws MalformedHead.
