@@ -37,6 +37,12 @@ void trust_too(SSL_CTX *tls, const std::string &authorities)
         throw Failure(ExitStatus::configuration, "the certificates that the policy names for the gate cannot be read; they must be PEM");
 }
 
+RouteRefusal unreached(const std::string &host, const char *reason)
+{
+    const DenialReason *known = find_denial_reason(reason);
+    return {502, reason, host + (known == nullptr ? " cannot be reached from this host" : std::string(": ") + known->meaning)};
+}
+
 } // namespace
 
 Route::Route(const GateOrder &order, RouteNeeds needs)
@@ -55,9 +61,26 @@ Route::Route(const GateOrder &order, RouteNeeds needs)
     trust_too(tls, order.authorities);
 }
 
-void Route::serve(boost::asio::ip::tcp::socket client)
+void Route::serve(boost::asio::ip::tcp::socket client, std::shared_ptr<void> counted)
 {
-    std::make_shared<RouteConnection>(*this, std::move(client))->start();
+    std::make_shared<RouteConnection>(*this, std::move(client), std::move(counted))->start();
+}
+
+std::function<void(boost::asio::ip::tcp::socket, std::shared_ptr<void>)> open_route(Gate &gate, const GateOrder &order)
+{
+    if (order.providers.empty()) return {};
+    RouteNeeds needs;
+    needs.connect = [&gate](const std::string &host, RouteNeeds::Connected connected) {
+        reach_name(gate, {{host}, https_port}, [&gate, host, connected = std::move(connected)](Reached reached) {
+            if (reached.socket) return connected(std::move(*reached.socket), nullptr);
+            const RouteRefusal refusal = unreached(host, reached.reason);
+            connected(boost::asio::ip::tcp::socket(gate.loop), &refusal);
+        });
+    };
+    needs.tell = [&gate](GateDenial denial) { gate.denials.report(std::move(denial)); };
+    return [route = std::make_shared<Route>(order, std::move(needs))](boost::asio::ip::tcp::socket client, std::shared_ptr<void> counted) {
+        route->serve(std::move(client), std::move(counted));
+    };
 }
 
 } // namespace pi_agent

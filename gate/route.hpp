@@ -1,6 +1,7 @@
 // The reverse route: requests of a session to the providers of models, to which the gate adds the providers' keys.
 #pragma once
 
+#include "gate/gate.hpp"
 #include "gate/route_target.hpp"
 
 #include <boost/asio/ip/tcp.hpp>
@@ -28,7 +29,8 @@ public:
     // Borrows the order, whose keys it needs as long as it lives. Throws when the order's certificates are none.
     Route(const GateOrder &order, RouteNeeds needs);
 
-    void serve(boost::asio::ip::tcp::socket client);
+    // `counted` goes with the connection.
+    void serve(boost::asio::ip::tcp::socket client, std::shared_ptr<void> counted = {});
 
 private:
     friend class RouteConnection;
@@ -37,5 +39,8 @@ private:
     std::chrono::seconds idle_;
     boost::asio::ssl::context tls_;
 };
+
+// For Gate::serve_route; empty where the order has no provider.
+std::function<void(boost::asio::ip::tcp::socket, std::shared_ptr<void>)> open_route(Gate &gate, const GateOrder &order);
 
 } // namespace pi_agent

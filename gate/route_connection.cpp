@@ -37,7 +37,10 @@ std::string_view first_of(const boost::beast::flat_buffer &buffer, std::size_t s
 
 } // namespace
 
-RouteConnection::RouteConnection(Route &route, Socket client) : route_(route), client_(std::move(client)), timer_(client_.get_executor()) {}
+RouteConnection::RouteConnection(Route &route, Socket client, std::shared_ptr<void> counted)
+    : route_(route), counted_(std::move(counted)), client_(std::move(client)), timer_(client_.get_executor())
+{
+}
 
 template <typename Step>
 auto RouteConnection::guarded(Step step)
@@ -297,7 +300,7 @@ void RouteConnection::watch_time()
 
 void RouteConnection::tell(const RouteRefusal &refusal) const
 {
-    GateDenial denial{DenialKind::route, request_.target.host, 443, request_.target.path, refusal.reason, 1, {}};
+    GateDenial denial{DenialKind::route, request_.target.host, https_port, request_.target.path, refusal.reason, 1, {}};
     if (denial.host.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") != std::string::npos) denial.host.clear();
     denial.host.resize(std::min(denial.host.size(), gate_host_bytes));
     denial.path.resize(std::min(denial.path.size(), gate_path_bytes));

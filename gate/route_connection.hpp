@@ -1,6 +1,7 @@
 // One request at the reverse route, from its first byte to the last of its answer.
 #pragma once
 
+#include "common/policy/host_rule.hpp"
 #include "gate/route.hpp"
 #include "gate/route_body.hpp"
 #include "gate/route_head.hpp"
@@ -13,7 +14,7 @@ namespace pi_agent {
 // Its steps call each other in the order of this list; each runs when the one before is done. stop() may come between any two.
 class RouteConnection : public std::enable_shared_from_this<RouteConnection> {
 public:
-    RouteConnection(Route &route, boost::asio::ip::tcp::socket client);
+    RouteConnection(Route &route, boost::asio::ip::tcp::socket client, std::shared_ptr<void> counted);
     void start();
 
 private:
@@ -47,6 +48,7 @@ private:
     auto guarded(Step step);
 
     Route &route_;
+    std::shared_ptr<void> counted_; // of the gate's connections
     Socket client_;
     std::optional<Stream> upstream_;
     boost::asio::steady_timer timer_;

@@ -24,7 +24,7 @@ std::string_view view_of(boost::beast::string_view text) noexcept
     return {text.data(), text.size()};
 }
 
-[[noreturn]] void refuse(const std::string &said, unsigned status = 400)
+[[noreturn]] void refuse_head(const std::string &said, unsigned status = 400)
 {
     throw RouteRefusal(status, refused_as_malformed, said);
 }
@@ -32,9 +32,9 @@ std::string_view view_of(boost::beast::string_view text) noexcept
 void require_field(std::string_view line)
 {
     const std::size_t colon = std::min(line.find(':'), line.size());
-    if (line.front() == ' ' || line.front() == '\t') refuse("a field of the head is folded over two lines");
+    if (line.front() == ' ' || line.front() == '\t') refuse_head("a field of the head is folded over two lines");
     if (colon == line.size() || colon == 0 || line.substr(0, colon).find_first_not_of(token_bytes) != std::string_view::npos)
-        refuse("a line of the head is no field");
+        refuse_head("a line of the head is no field");
 }
 
 // Fields that two readers of one message would understand differently if they came twice.
@@ -44,7 +44,7 @@ void require_once(std::string_view head)
         std::size_t count = 0;
         for (std::size_t at = head.find(line_end); at + 2 < head.size(); at = head.find(line_end, at + 2))
             count += is_field(head.substr(at + 2), name) ? 1U : 0U;
-        if (count > 1) refuse("the head has a field twice that says how the message is to be read");
+        if (count > 1) refuse_head("the head has a field twice that says how the message is to be read");
     }
 }
 
@@ -52,7 +52,7 @@ void require_once(std::string_view head)
 void require_length(std::string_view value)
 {
     if (value.empty() || value.size() > 15 || value.find_first_not_of("0123456789") != std::string_view::npos)
-        refuse("the content-length is no plain number");
+        refuse_head("the content-length is no plain number");
 }
 
 void require_framing(const http::fields &fields)
@@ -60,8 +60,9 @@ void require_framing(const http::fields &fields)
     const auto length = fields.find(http::field::content_length);
     const auto encoding = fields.find(http::field::transfer_encoding);
     if (length != fields.end()) require_length(view_of(length->value()));
-    if (encoding != fields.end() && !is_same(view_of(encoding->value()), "chunked")) refuse("the transfer-encoding is not chunked", 501);
-    if (length != fields.end() && encoding != fields.end()) refuse("the head has both content-length and transfer-encoding");
+    if (encoding != fields.end() && !is_same(view_of(encoding->value()), "chunked"))
+        refuse_head("the transfer-encoding is not chunked", 501);
+    if (length != fields.end() && encoding != fields.end()) refuse_head("the head has both content-length and transfer-encoding");
 }
 
 template <typename Parser>
@@ -72,8 +73,8 @@ void put_head(std::string_view head, Parser &parser)
     parser.body_limit(boost::none);
     boost::beast::error_code problem;
     const std::size_t taken = parser.put(boost::asio::buffer(head.data(), head.size()), problem);
-    if (problem && problem != http::error::need_buffer && problem != http::error::need_more) refuse("the head cannot be read");
-    if (!parser.is_header_done() || taken != head.size()) refuse("the head cannot be read");
+    if (problem && problem != http::error::need_buffer && problem != http::error::need_more) refuse_head("the head cannot be read");
+    if (!parser.is_header_done() || taken != head.size()) refuse_head("the head cannot be read");
     require_framing(parser.get());
 }
 
@@ -81,9 +82,9 @@ bool asks_for_websocket(const http::fields &fields)
 {
     const auto upgrade = fields.find(http::field::upgrade);
     if (upgrade == fields.end()) return false;
-    if (!is_same(view_of(upgrade->value()), "websocket")) refuse("the request asks for another protocol than WebSocket");
+    if (!is_same(view_of(upgrade->value()), "websocket")) refuse_head("the request asks for another protocol than WebSocket");
     if (!has_listed_word(view_of(fields[http::field::connection]), "upgrade"))
-        refuse("the request has an upgrade that its connection does not name");
+        refuse_head("the request has an upgrade that its connection does not name");
     return true;
 }
 
@@ -104,28 +105,30 @@ std::size_t find_head(std::string_view bytes)
 {
     const std::size_t end = bytes.find(head_end);
     const std::string_view head = bytes.substr(0, end == std::string_view::npos ? end : end + head_end.size());
-    if (head.size() > route_head_limit) refuse("the head is too large", 431);
+    if (head.size() > route_head_limit) refuse_head("the head is too large", 431);
     for (std::size_t at = 0; at < head.size(); ++at) {
         const auto byte = static_cast<unsigned char>(head[at]);
         const bool ends_line =
             byte == '\r' ? at + 1 == head.size() || head[at + 1] == '\n' : byte == '\n' && at > 0 && head[at - 1] == '\r';
-        if (!ends_line && ((byte < ' ' && byte != '\t') || byte == 0x7f)) refuse("the head has a control character, or half a line's end");
+        if (!ends_line && ((byte < ' ' && byte != '\t') || byte == 0x7f))
+            refuse_head("the head has a control character, or half a line's end");
     }
     return end == std::string_view::npos ? 0 : head.size();
 }
 
 void require_strict_head(std::string_view head)
 {
-    if (find_head(head) != head.size() || !head.ends_with(head_end)) refuse("the head is not whole");
+    if (find_head(head) != head.size() || !head.ends_with(head_end)) refuse_head("the head is not whole");
     std::size_t begin = head.find(line_end) + line_end.size();
-    if (head.substr(0, begin).find('\t') != std::string_view::npos || begin == line_end.size()) refuse("the first line is none of HTTP");
+    if (head.substr(0, begin).find('\t') != std::string_view::npos || begin == line_end.size())
+        refuse_head("the first line is none of HTTP");
     std::size_t count = 0;
     for (; begin + line_end.size() < head.size(); ++count) {
         const std::size_t end = head.find(line_end, begin);
         require_field(head.substr(begin, end - begin));
         begin = end + line_end.size();
     }
-    if (count > field_limit) refuse("the head has too many fields", 431);
+    if (count > field_limit) refuse_head("the head has too many fields", 431);
     require_once(head);
 }
 
@@ -134,13 +137,13 @@ RouteRequest read_request_head(std::string_view head, RequestParser &parser)
     put_head(head, parser);
     const auto &message = parser.get();
     const std::string method(view_of(message.method_string()));
-    if (message.version() != 11) refuse("the request is not of HTTP/1.1", 505);
+    if (message.version() != 11) refuse_head("the request is not of HTTP/1.1", 505);
     if (method == "TRACE" || method == "CONNECT") throw RouteRefusal(405, "other-method", "the route passes no " + method);
-    if (message.find(http::field::host) == message.end()) refuse("the request has no host");
-    if (message.find(http::field::expect) != message.end()) refuse("the request expects an answer before its body", 417);
+    if (message.find(http::field::host) == message.end()) refuse_head("the request has no host");
+    if (message.find(http::field::expect) != message.end()) refuse_head("the request expects an answer before its body", 417);
     RouteRequest request{method, read_route_target(view_of(message.target())), parser.chunked(), std::nullopt};
     if (asks_for_websocket(message)) {
-        if (method != "GET" || has_body(message)) refuse("a WebSocket begins with a GET that has no body");
+        if (method != "GET" || has_body(message)) refuse_head("a WebSocket begins with a GET that has no body");
         request.method = websocket_method;
     }
     if (message.find(http::field::content_length) != message.end()) request.length = parser.content_length().value_or(0);
@@ -179,10 +182,10 @@ std::optional<AnswerBody> read_answer_head(std::string_view head, AnswerParser &
     put_head(head, parser);
     const auto &message = parser.get();
     const unsigned status = message.result_int();
-    if (message.version() != 11 && message.version() != 10) refuse("the answer is not of HTTP/1.1");
+    if (message.version() != 11 && message.version() != 10) refuse_head("the answer is not of HTTP/1.1");
     if (status == 101) {
         if (!asked_for_websocket || !is_same(view_of(message[http::field::upgrade]), "websocket"))
-            refuse("the provider changed to a protocol that nobody asked for");
+            refuse_head("the provider changed to a protocol that nobody asked for");
         return AnswerBody::tunnel;
     }
     if (status < 200) return std::nullopt;

@@ -33,7 +33,7 @@ std::optional<char> unescape(std::string_view three) noexcept
     return static_cast<char>((high % 16) * 16 + low % 16);
 }
 
-[[noreturn]] void refuse(const std::string &said)
+[[noreturn]] void refuse_target(const std::string &said)
 {
     throw RouteRefusal(400, refused_as_malformed, said);
 }
@@ -43,12 +43,12 @@ void require_plain_escapes(std::string_view path)
 {
     for (std::size_t at = path.find('%'); at != std::string_view::npos; at = path.find('%', at + 1)) {
         const auto byte = unescape(path.substr(at, 3));
-        if (!byte) refuse("the path has a % that begins no escape");
+        if (!byte) refuse_target("the path has a % that begins no escape");
         const bool is_control = static_cast<unsigned char>(*byte) < ' ' || *byte == 0x7f;
         if (is_control || std::string_view("/\\%;?#").find(*byte) != std::string_view::npos)
-            refuse("the path has an escape that a server could take for a part of its structure");
+            refuse_target("the path has an escape that a server could take for a part of its structure");
         if (std::string_view("-._~").find(*byte) != std::string_view::npos || digits_and_letters.find(*byte) != std::string_view::npos)
-            refuse("the path has an escape of a byte that needs none");
+            refuse_target("the path has an escape of a byte that needs none");
     }
 }
 
@@ -57,8 +57,8 @@ void require_plain_segments(std::string_view path)
     for (std::size_t begin = 1; begin <= path.size();) {
         const std::size_t end = std::min(path.find('/', begin), path.size());
         const std::string_view segment = path.substr(begin, end - begin);
-        if (segment == "." || segment == "..") refuse("the path has a segment that leads elsewhere: . or ..");
-        if (segment.empty() && end < path.size()) refuse("the path has an empty segment: //");
+        if (segment == "." || segment == "..") refuse_target("the path has a segment that leads elsewhere: . or ..");
+        if (segment.empty() && end < path.size()) refuse_target("the path has an empty segment: //");
         begin = end + 1;
     }
 }
@@ -70,7 +70,7 @@ std::string unescaped_lower(std::string_view text)
         char byte = text[at];
         if (byte == '%') {
             const auto meant = unescape(text.substr(at, 3));
-            if (!meant) refuse("the query has a % that begins no escape");
+            if (!meant) refuse_target("the query has a % that begins no escape");
             byte = *meant;
             at += 2;
         }
@@ -127,15 +127,15 @@ bool allows(const std::string &listed, std::string_view path) noexcept
 RouteTarget read_route_target(std::string_view target)
 {
     if (target.size() > target_limit) throw RouteRefusal(414, refused_as_malformed, "the request's target is too long");
-    if (!target.starts_with('/')) refuse("the request's target must be /HOST/PATH");
+    if (!target.starts_with('/')) refuse_target("the request's target must be /HOST/PATH");
     const std::size_t question = std::min(target.find('?'), target.size());
     const std::string_view route = target.substr(0, question);
     const std::string_view query = question == target.size() ? std::string_view() : target.substr(question + 1);
-    if (!std::all_of(route.begin(), route.end(), is_path_byte)) refuse("the path has a byte that no path has");
-    if (!std::all_of(query.begin(), query.end(), is_query_byte)) refuse("the query has a byte that no query has");
+    if (!std::all_of(route.begin(), route.end(), is_path_byte)) refuse_target("the path has a byte that no path has");
+    if (!std::all_of(query.begin(), query.end(), is_query_byte)) refuse_target("the query has a byte that no query has");
     const std::size_t slash = std::min(route.find('/', 1), route.size());
     RouteTarget read{std::string(route.substr(1, slash - 1)), std::string(route.substr(slash)), {}};
-    if (read.host.empty()) refuse("the path does not begin with a host");
+    if (read.host.empty()) refuse_target("the path does not begin with a host");
     require_plain_escapes(route);
     require_plain_segments(read.path);
     read.query = without_credentials(query);
