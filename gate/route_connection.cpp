@@ -1,12 +1,6 @@
 // The steps of a request at the reverse route.
 #include "gate/route_connection.hpp"
 
-#include <boost/asio/ssl/error.hpp>
-#include <boost/asio/ssl/host_name_verification.hpp>
-
-#include <openssl/ssl.h>
-#include <openssl/x509v3.h>
-
 namespace pi_agent {
 
 namespace asio = boost::asio;
@@ -15,10 +9,8 @@ namespace {
 
 constexpr std::chrono::seconds head_patience{30};      // for a request's head: who sends it slowly holds a connection for nothing
 constexpr std::chrono::seconds handshake_patience{30}; // to connect, and for TLS
-constexpr std::chrono::seconds ending_patience{2};
-constexpr std::size_t ignored_limit = 1024UL * 1024;
 
-// What an answer with this status says beside its reason: the provider was not reached, or broke off.
+// The provider was not reached, or broke off; nothing was denied.
 [[noreturn]] void fail_upstream(const std::string &said, unsigned status = 502)
 {
     throw RouteRefusal(status, "", said);
@@ -103,12 +95,8 @@ void RouteConnection::connect()
 
 void RouteConnection::shake_hands()
 {
-    SSL *tls = upstream_->native_handle();
-    // A name of its own for each connection: neither is ever asked of the session.
-    SSL_set_hostflags(tls, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    if (SSL_set1_host(tls, provider_->host.c_str()) != 1 || SSL_set_tlsext_host_name(tls, provider_->host.c_str()) != 1)
-        fail_upstream("there is not enough memory for TLS");
-    upstream_->async_handshake(Stream::client, guarded([this](ErrorCode problem) {
+    if (!expect_host(*upstream_, provider_->host)) fail_upstream("there is not enough memory for TLS");
+    upstream_->async_handshake(TlsStream::client, guarded([this](ErrorCode problem) {
                                    if (problem)
                                        refuse_untrusted(problem);
                                    else
@@ -118,11 +106,8 @@ void RouteConnection::shake_hands()
 
 void RouteConnection::refuse_untrusted(const ErrorCode &problem)
 {
-    const long verified = SSL_get_verify_result(upstream_->native_handle());
-    if (verified != X509_V_OK)
-        throw RouteRefusal(502, "untrusted",
-                           provider_->host +
-                               " showed a certificate that this host does not trust: " + X509_verify_cert_error_string(verified));
+    if (const std::string why = why_untrusted(*upstream_); !why.empty())
+        throw RouteRefusal(502, "untrusted", provider_->host + " showed a certificate that this host does not trust: " + why);
     fail_upstream("the connection to " + provider_->host + " ended in its TLS handshake: " + problem.message());
 }
 
@@ -227,93 +212,6 @@ void RouteConnection::tunnel()
     const auto done = [this] { stop(); };
     bytes_up_->run(from_client_, keep(), done);
     bytes_down_->run(from_upstream_, keep(), done);
-}
-
-void RouteConnection::refuse(const RouteRefusal &refusal)
-{
-    if (is_ending_ || is_refused_) return;
-    is_refused_ = true;
-    if (*refusal.reason != '\0') tell(refusal);
-    if (has_answered_) {
-        stop();
-        return;
-    }
-    has_answered_ = true;
-    answer_head_ = write_refusal(refusal);
-    if (upstream_) {
-        ErrorCode ignored;
-        upstream_->lowest_layer().close(ignored);
-    }
-    asio::async_write(client_, asio::buffer(answer_head_), [this, self = shared_from_this()](ErrorCode, std::size_t) { end_politely(); });
-}
-
-// With bytes of the session unread, a close would reset the connection, and the answer could be lost with it.
-void RouteConnection::end_politely()
-{
-    if (is_ending_) return;
-    is_ending_ = true;
-    ErrorCode ignored;
-    if (upstream_) upstream_->lowest_layer().close(ignored);
-    client_.cancel(ignored);
-    client_.shutdown(Socket::shutdown_send, ignored);
-    wait_at_most(ending_patience);
-    watch_time(); // now: it may wait for a later one
-    read_out();
-}
-
-void RouteConnection::read_out()
-{
-    client_.async_read_some(asio::buffer(ignored_), [this, self = shared_from_this()](ErrorCode problem, std::size_t size) {
-        ignored_size_ += size;
-        if (problem || ignored_size_ > ignored_limit)
-            stop();
-        else
-            read_out();
-    });
-}
-
-void RouteConnection::stop()
-{
-    is_ending_ = true;
-    ErrorCode ignored;
-    timer_.cancel(ignored);
-    client_.close(ignored);
-    if (upstream_) upstream_->lowest_layer().close(ignored);
-}
-
-void RouteConnection::wait_at_most(std::chrono::seconds time)
-{
-    if (time != std::chrono::seconds::max()) deadline_ = std::chrono::steady_clock::now() + time;
-}
-
-void RouteConnection::watch_time()
-{
-    timer_.expires_at(deadline_);
-    timer_.async_wait([this, self = shared_from_this()](ErrorCode problem) {
-        if (problem) return;
-        if (std::chrono::steady_clock::now() < deadline_)
-            watch_time();
-        else
-            stop();
-    });
-}
-
-void RouteConnection::tell(const RouteRefusal &refusal) const
-{
-    GateDenial denial{DenialKind::route, request_.target.host, https_port, request_.target.path, refusal.reason, 1, {}};
-    if (denial.host.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") != std::string::npos) denial.host.clear();
-    denial.host.resize(std::min(denial.host.size(), gate_host_bytes));
-    denial.path.resize(std::min(denial.path.size(), gate_path_bytes));
-    for (const auto &provider : route_.order_.providers)
-        if (provider.host == request_.target.host) denial.where = provider.where;
-    route_.needs_.tell(std::move(denial));
-}
-
-Keep RouteConnection::keep()
-{
-    return {shared_from_this(), [this] {
-                if (!is_ending_) wait_at_most(patience_);
-            }};
 }
 
 } // namespace pi_agent

@@ -5,8 +5,8 @@
 #include "gate/route.hpp"
 #include "gate/route_body.hpp"
 #include "gate/route_head.hpp"
+#include "gate/route_tls.hpp"
 
-#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 namespace pi_agent {
@@ -19,7 +19,6 @@ public:
 
 private:
     using Socket = boost::asio::ip::tcp::socket;
-    using Stream = boost::asio::ssl::stream<Socket>;
 
     void read_request();
     void take_request();
@@ -50,7 +49,7 @@ private:
     Route &route_;
     std::shared_ptr<void> counted_; // of the gate's connections
     Socket client_;
-    std::optional<Stream> upstream_;
+    std::optional<TlsStream> upstream_;
     boost::asio::steady_timer timer_;
     std::chrono::steady_clock::time_point deadline_{};
     std::chrono::seconds patience_{};
@@ -64,10 +63,10 @@ private:
     AnswerBody answer_body_ = AnswerBody::none;
     std::optional<SecretText> request_head_{};
     std::string answer_head_{};
-    std::optional<BodyRelay<Socket, Stream, RequestParser>> up_{};
-    std::optional<BodyRelay<Stream, Socket, AnswerParser>> down_{};
-    std::optional<ByteRelay<Socket, Stream>> bytes_up_{};
-    std::optional<ByteRelay<Stream, Socket>> bytes_down_{};
+    std::optional<BodyRelay<Socket, TlsStream, RequestParser>> up_{};
+    std::optional<BodyRelay<TlsStream, Socket, AnswerParser>> down_{};
+    std::optional<ByteRelay<Socket, TlsStream>> bytes_up_{};
+    std::optional<ByteRelay<TlsStream, Socket>> bytes_down_{};
     std::array<char, 512> ignored_{};
     std::size_t ignored_size_ = 0;
     bool has_answered_ = false; // the first byte of an answer is on its way to the session

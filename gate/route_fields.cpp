@@ -1,4 +1,4 @@
-// Lists of fields.
+// The lists of fields that the reverse route passes on, and does not.
 #include "gate/route_fields.hpp"
 
 #include <algorithm>

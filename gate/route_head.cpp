@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
+#include <cstring>
 
 namespace pi_agent {
 
@@ -94,6 +94,11 @@ bool has_body(const http::fields &fields)
 }
 
 } // namespace
+
+SecretText::~SecretText()
+{
+    explicit_bzero(text_.data(), text_.size());
+}
 
 void SecretText::append(std::string_view more)
 {

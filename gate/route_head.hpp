@@ -5,7 +5,6 @@
 
 #include <boost/beast/http/buffer_body.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <openssl/crypto.h>
 
 #include <optional>
 #include <string>
@@ -26,7 +25,7 @@ public:
     SecretText(const SecretText &) = delete;
     SecretText &operator=(const SecretText &) = delete;
     SecretText &operator=(SecretText &&) = delete;
-    ~SecretText() { OPENSSL_cleanse(text_.data(), text_.size()); }
+    ~SecretText();
     void append(std::string_view more);
     [[nodiscard]] std::string_view text() const noexcept { return text_; }
 
