@@ -38,7 +38,8 @@ template <typename Step>
 auto RouteConnection::guarded(Step step)
 {
     return [this, self = shared_from_this(), step = std::move(step)](auto &&...results) {
-        if (!is_ending_) wait_at_most(patience_);
+        if (is_ending_) return;
+        wait_at_most(patience_);
         try {
             step(std::forward<decltype(results)>(results)...);
         } catch (const RouteRefusal &refusal) {
@@ -129,7 +130,7 @@ void RouteConnection::send_body()
 {
     up_.emplace(client_, *upstream_, from_client_, request_parser_, request_.has_chunks);
     up_->run(keep(), [this](ErrorCode reading, ErrorCode) {
-        if (is_ending_) return;
+        if (is_ending_ || is_refused_) return;
         // A session that sends no valid body, or none to its end, gets no answer. A provider that reads no more has answered, or will.
         if (reading)
             stop();
@@ -150,7 +151,6 @@ void RouteConnection::read_answer()
 {
     upstream_->async_read_some(from_upstream_.prepare(route_piece), guarded([this](ErrorCode problem, std::size_t size) {
                                    from_upstream_.commit(size);
-                                   if (is_ending_) return;
                                    if (problem) fail_upstream(provider_->host + " closed the connection before it answered");
                                    take_answer();
                                }));
@@ -159,18 +159,17 @@ void RouteConnection::read_answer()
 void RouteConnection::take_answer()
 {
     std::optional<AnswerBody> body;
+    std::size_t size = 0;
     try {
-        const std::size_t size = head_of(from_upstream_);
-        if (size > 0) {
-            answer_parser_.emplace();
-            body = read_answer_head(first_of(from_upstream_, size), *answer_parser_, request_.method == websocket_method);
-            from_upstream_.consume(size);
-            if (!body) return take_answer(); // one in between
-        }
+        size = head_of(from_upstream_);
+        if (size > 0)
+            body = read_answer_head(first_of(from_upstream_, size), answer_parser_.emplace(), request_.method == websocket_method);
     } catch (const RouteRefusal &refusal) {
         fail_upstream("the answer of " + provider_->host + " cannot be read: " + refusal.what());
     }
-    if (!body) return read_answer();
+    from_upstream_.consume(size);
+    if (size == 0) return read_answer();
+    if (!body) return take_answer(); // one in between
     answer_body_ = *body;
     send_answer();
 }
@@ -180,7 +179,6 @@ void RouteConnection::send_answer()
     answer_head_ = write_answer_head(*answer_parser_, answer_body_);
     has_answered_ = true;
     asio::async_write(client_, asio::buffer(answer_head_), guarded([this](ErrorCode problem, std::size_t) {
-                          if (is_ending_) return;
                           if (problem)
                               stop();
                           else if (answer_body_ == AnswerBody::tunnel)

@@ -5,6 +5,8 @@
 
 namespace pi_agent {
 
+namespace asio = boost::asio;
+
 namespace {
 
 constexpr std::chrono::seconds ending_patience{2};
@@ -27,6 +29,8 @@ void RouteConnection::refuse(const RouteRefusal &refusal)
         ErrorCode ignored;
         upstream_->lowest_layer().close(ignored);
     }
+    wait_at_most(ending_patience);
+    watch_time(); // now: it may wait for a later one
     asio::async_write(client_, asio::buffer(answer_head_), [this, self = shared_from_this()](ErrorCode, std::size_t) { end_politely(); });
 }
 
@@ -59,7 +63,7 @@ void RouteConnection::stop()
 {
     is_ending_ = true;
     ErrorCode ignored;
-    timer_.cancel(ignored);
+    timer_.cancel();
     client_.close(ignored);
     if (upstream_) upstream_->lowest_layer().close(ignored);
 }
@@ -77,8 +81,18 @@ void RouteConnection::watch_time()
         if (std::chrono::steady_clock::now() < deadline_)
             watch_time();
         else
-            stop();
+            end_by_time();
     });
+}
+
+void RouteConnection::end_by_time()
+{
+    if (has_answered_ || is_ending_)
+        stop();
+    else if (provider_ == nullptr)
+        refuse(RouteRefusal(408, "too-slow", "the request did not come in time"));
+    else
+        refuse(RouteRefusal(504, "", provider_->host + " did not answer in time"));
 }
 
 void RouteConnection::tell(const RouteRefusal &refusal) const

@@ -1,6 +1,8 @@
 // TLS towards providers: whom it trusts, and for which name.
 #pragma once
 
+#include <utility> // for Boost.Asio 1.74, which forgets it
+
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>

@@ -197,6 +197,7 @@ class Provider:
                 head = read_until(connection, b"\r\n\r\n")
                 self.heads.append(head)
                 self.answer(connection, head)
+                time.sleep(0.1)  # a close with bytes unread resets the connection, and what was sent can be lost
         except OSError:
             pass  # what the cases look for they see at their own end
 
