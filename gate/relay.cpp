@@ -15,7 +15,7 @@ using boost::system::error_code;
 
 namespace {
 
-constexpr auto for_first_bytes = std::chrono::seconds(10);
+constexpr auto to_speak_first = std::chrono::seconds(10);
 constexpr auto for_farewell = std::chrono::seconds(3);
 constexpr std::size_t farewell_reads = 64UL * 1024; // bytes that are thrown away, so that the kernel does not cut the farewell off
 constexpr int rounds_at_once = 4;                   // then others have their turn
@@ -180,9 +180,9 @@ private:
     {
         const auto now = std::chrono::steady_clock::now();
         const bool must_speak = setup_.judge && (!setup_.is_patient || !outwards_.held.empty());
-        const auto due = must_speak ? begun_ + for_first_bytes : last_ + setup_.idle;
+        const auto due = must_speak ? begun_ + to_speak_first : last_ + setup_.idle;
         if (due <= now) return end();
-        timer_.expires_after(std::min<std::chrono::steady_clock::duration>(due - now, for_first_bytes));
+        timer_.expires_after(std::min<std::chrono::steady_clock::duration>(due - now, to_speak_first));
         timer_.async_wait([self = shared_from_this()](const error_code &problem) {
             if (!problem && self->is_open_) self->watch();
         });

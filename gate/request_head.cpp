@@ -10,10 +10,10 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t field_limit = 100;
-constexpr std::string_view line_end = "\r\n";
-constexpr std::string_view head_end = "\r\n\r\n";
-constexpr std::string_view token_bytes = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+constexpr std::size_t request_field_limit = 100;
+constexpr std::string_view request_line_end = "\r\n";
+constexpr std::string_view request_head_end = "\r\n\r\n";
+constexpr std::string_view request_token_bytes = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 constexpr std::uint16_t http_port = 80;
 
 // For the next station alone, or for a proxy.
@@ -34,10 +34,10 @@ constexpr std::array single_fields = {"host", "content-length", "transfer-encodi
 
 bool is_token(std::string_view text) noexcept
 {
-    return !text.empty() && text.find_first_not_of(token_bytes) == text.npos;
+    return !text.empty() && text.find_first_not_of(request_token_bytes) == text.npos;
 }
 
-std::string_view trimmed(std::string_view text) noexcept
+std::string_view without_blanks(std::string_view text) noexcept
 {
     while (!text.empty() && (text.front() == ' ' || text.front() == '\t'))
         text.remove_prefix(1);
@@ -49,11 +49,11 @@ std::string_view trimmed(std::string_view text) noexcept
 bool has_listed(std::string_view list, std::string_view word)
 {
     for (const auto part : split(list, ','))
-        if (is_same_field(trimmed(part), word)) return true;
+        if (is_same_field(without_blanks(part), word)) return true;
     return false;
 }
 
-const std::string *find(const RequestHead &head, std::string_view name)
+const std::string *find_field(const RequestHead &head, std::string_view name)
 {
     const auto found = std::find_if(head.fields.begin(), head.fields.end(),
                                     [&](const RequestHead::Field &field) { return is_same_field(field.name, name); });
@@ -76,8 +76,8 @@ void read_first_line(std::string_view line, RequestHead &head)
 
 std::uint64_t body_length(const RequestHead &head)
 {
-    if (find(head, "transfer-encoding") != nullptr) throw MalformedHead("the request says no length of its body");
-    const std::string *length = find(head, "content-length");
+    if (find_field(head, "transfer-encoding") != nullptr) throw MalformedHead("the request says no length of its body");
+    const std::string *length = find_field(head, "content-length");
     if (length == nullptr) return 0;
     if (length->empty() || length->size() > 15 || length->find_first_not_of("0123456789") != length->npos)
         throw MalformedHead("the content-length is not a plain number");
@@ -96,8 +96,8 @@ bool is_same_field(std::string_view one, std::string_view other) noexcept
 
 std::size_t find_request_head(std::string_view bytes)
 {
-    const std::size_t end = bytes.find(head_end);
-    const std::string_view head = bytes.substr(0, end == bytes.npos ? end : end + head_end.size());
+    const std::size_t end = bytes.find(request_head_end);
+    const std::string_view head = bytes.substr(0, end == bytes.npos ? end : end + request_head_end.size());
     if (head.size() > request_head_limit) throw MalformedHead("the head is too large");
     for (std::size_t at = 0; at < head.size(); ++at) {
         const auto byte = static_cast<unsigned char>(head[at]);
@@ -112,17 +112,17 @@ RequestHead read_request_head(std::string_view bytes)
 {
     if (find_request_head(bytes) != bytes.size()) throw MalformedHead("the head is not whole");
     RequestHead head;
-    std::size_t begin = bytes.find(line_end) + line_end.size();
-    read_first_line(bytes.substr(0, begin - line_end.size()), head);
-    while (begin + line_end.size() < bytes.size()) {
-        const std::size_t end = bytes.find(line_end, begin);
+    std::size_t begin = bytes.find(request_line_end) + request_line_end.size();
+    read_first_line(bytes.substr(0, begin - request_line_end.size()), head);
+    while (begin + request_line_end.size() < bytes.size()) {
+        const std::size_t end = bytes.find(request_line_end, begin);
         const std::string_view line = bytes.substr(begin, end - begin);
         const std::size_t colon = line.find(':');
         if (colon == line.npos || !is_token(line.substr(0, colon))) throw MalformedHead("a line of the head is not a field");
-        head.fields.push_back({std::string(line.substr(0, colon)), std::string(trimmed(line.substr(colon + 1)))});
-        begin = end + line_end.size();
+        head.fields.push_back({std::string(line.substr(0, colon)), std::string(without_blanks(line.substr(colon + 1)))});
+        begin = end + request_line_end.size();
     }
-    if (head.fields.size() > field_limit) throw MalformedHead("the head has too many fields");
+    if (head.fields.size() > request_field_limit) throw MalformedHead("the head has too many fields");
     for (const std::string_view name : single_fields)
         if (std::count_if(head.fields.begin(), head.fields.end(), [&](const auto &field) { return is_same_field(field.name, name); }) > 1)
             throw MalformedHead("the head has a field twice");
@@ -140,7 +140,7 @@ PlainRequest read_plain_request(const RequestHead &head, bool at_proxy, std::uin
     PlainRequest request;
     if (head.method == "CONNECT" || head.method == "TRACE") throw MalformedHead("the method is not one for this");
     std::string_view rest = head.target;
-    const std::string *host_field = find(head, "host");
+    const std::string *host_field = find_field(head, "host");
     const bool is_whole = at_proxy && rest.find("://") != rest.npos;
     if (at_proxy && !is_whole) throw MalformedHead("a proxy needs a whole address");
     std::optional<Target> target;
@@ -169,7 +169,7 @@ PlainRequest read_plain_request(const RequestHead &head, bool at_proxy, std::uin
 
 std::string write_plain_request(const RequestHead &head, const PlainRequest &request)
 {
-    const std::string *connection = find(head, "connection");
+    const std::string *connection = find_field(head, "connection");
     std::string host = request.target.host.address && request.target.host.address->is_v6() ? "[" + request.target.host.text + "]"
                                                                                            : request.target.host.text;
     if (request.target.port != http_port) host += ":" + std::to_string(request.target.port);
@@ -178,9 +178,9 @@ std::string write_plain_request(const RequestHead &head, const PlainRequest &req
         const bool is_dropped =
             std::any_of(dropped_fields.begin(), dropped_fields.end(), [&](const char *name) { return is_same_field(field.name, name); });
         if (!is_dropped && !(connection != nullptr && has_listed(*connection, field.name)))
-            text.append(field.name).append(": ").append(field.value).append(line_end);
+            text.append(field.name).append(": ").append(field.value).append(request_line_end);
     }
-    if (find(head, "content-length") != nullptr) text += "Content-Length: " + std::to_string(request.body) + "\r\n";
+    if (find_field(head, "content-length") != nullptr) text += "Content-Length: " + std::to_string(request.body) + "\r\n";
     return text + "Connection: close\r\n\r\n";
 }
 
