@@ -113,7 +113,7 @@ std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid use
         {"LockPersonality", true},
         {"MemoryDenyWriteExecute", true},
         {"SystemCallArchitectures", std::vector<std::string>{"native"}},
-        {"SystemCallFilter", NameFilter{true, {"@system-service"}}},
+        {"SystemCallFilter", NameFilter{true, {"@system-service", "seccomp"}}},
         {"SystemCallFilter", NameFilter{false,
                                         {"@privileged", "@chown", "@setuid", "@keyring", "@sync", "io_uring_setup", "io_uring_enter",
                                          "io_uring_register", "userfaultfd", "pidfd_getfd", "name_to_handle_at", "open_by_handle_at"}}},

@@ -19,7 +19,7 @@ print(json.dumps({
     "variables": {name: os.environ.get(name) for name in ("HTTP_PROXY", "https_proxy", "NO_PROXY", "NODE_USE_ENV_PROXY")},
     "names": open("/etc/resolv.conf").read(),
     "rules": open("/run/pi-agent/network").read().splitlines(),
-    "address": ask(("192.0.2.1", 443)),
+    "address": ask(("192.0.2.1", 8443)),
     "own": ask(("localhost", 7801)),
     "denials": (time.sleep(0.5), open("/run/pi-agent/denials").read())[1],
 }))
@@ -75,16 +75,16 @@ def test_a_service_of_the_host_that_the_policy_names_is_where_it_is_outside(insi
 def test_what_is_denied_is_denied_at_once_and_told_to_agent_and_user(inside, hosts):
     seen, told = inside
     assert seen["address"][0] != "outside" and seen["address"][1], seen
-    assert "192.0.2.1:443: " in seen["denials"] and "network.hosts" in seen["denials"], seen
+    assert "192.0.2.1:8443: " in seen["denials"] and "network.hosts" in seen["denials"], seen
     (notice,) = [line for line in told.splitlines() if "denied" in line]
-    assert notice == "pi: the policy's network denied 1 connection: 192.0.2.1:443; why: pi-agentctl denials"
+    assert notice == "pi: the policy's network denied 1 connection: 192.0.2.1:8443; why: pi-agentctl denials"
     hosts.root(["journalctl", "--sync"], check=True)
     for ask in (hosts.root, hosts.run):
         denials = json.loads(ask(["pi-agentctl", "denials", "--json", "--since", "5m"], check=True).stdout)["denials"]
         assert {"192.0.2.1"} == {denial["host"] for denial in denials}, denials
-        assert {(denial["user"], denial["port"], denial["key"]) for denial in denials} == {("alice", 443, "network.hosts")}
+        assert {(denial["user"], denial["port"], denial["key"]) for denial in denials} == {("alice", 8443, "network.hosts")}
     shown = hosts.run(["pi-agentctl", "denials"], check=True).stdout.decode()
-    assert "192.0.2.1:443" in shown and "network.hosts" in shown, shown
+    assert "192.0.2.1:8443" in shown and "network.hosts" in shown, shown
     assert hosts.run(["pi-agentctl", "denials"], user="bob").returncode == 1
 
 

@@ -11,7 +11,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int gate_patience_seconds = 15; // systemd starts it while the session's own unit is made
+constexpr int gate_patience_seconds = 10; // systemd starts it while the session's own unit is made
 
 // Forgets the keys, whatever happens.
 class Forgetting {
