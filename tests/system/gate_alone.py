@@ -7,7 +7,6 @@ import os
 import select
 import socket
 import ssl
-import struct
 import subprocess
 import sys
 import tempfile
@@ -15,26 +14,18 @@ import threading
 import time
 from pathlib import Path
 
+from gate_driver import KINDS, bind_file, decode_message, number, send_record, text
+
 ADDRESS = "198.51.100.7"
 OLD_ADDRESS = "198.51.100.8"  # of a server that knows TLS 1.0 alone
 KEY = "sk-the-key-that-no-session-has"
 HOSTS = ("api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "openrouter.ai", "old.example", "wrong.example", "expired.example", "self.example")
-ORDER, LISTENER, READY, DENIAL = 40, 41, 42, 43
-REVERSE = 1
-DENIAL_KINDS = ("tunnel", "plain", "transparent", "route")
+ORDER, LISTENER = 40, 41
+ROUTE = 3  # the kind of its denials
 RESPONSES = ["POST /v1/responses", "WEBSOCKET /v1/responses", "GET /v1/models/"]
 
 
 # --- What the runner says, as runner/wire/gate_messages.hpp has it.
-
-
-def number(value):
-    return struct.pack("<Q", value)
-
-
-def text(value):
-    value = value.encode() if isinstance(value, str) else value
-    return number(len(value)) + value
 
 
 def texts(values):
@@ -60,28 +51,6 @@ def order(authorities, idle, listeners):
     return b"".join([number(ORDER), number(len(rules)), *rules, number(len(PROVIDERS)), *PROVIDERS, number(idle), text("0" * 32), number(listeners), text(authorities)])
 
 
-class Reader:
-    def __init__(self, packet):
-        self.rest = packet
-
-    def number(self):
-        value, self.rest = struct.unpack("<Q", self.rest[:8])[0], self.rest[8:]
-        return value
-
-    def text(self):
-        length = self.number()
-        value, self.rest = self.rest[:length], self.rest[length:]
-        return value.decode()
-
-
-def read_denial(packet):
-    reader = Reader(packet)
-    assert reader.number() == DENIAL, packet
-    kind = DENIAL_KINDS[reader.number()]
-    host, port, path, reason, count, where = reader.text(), reader.number(), reader.text(), reader.text(), reader.number(), reader.text()
-    return {"kind": kind, "host": host, "port": port, "path": path, "reason": reason, "count": count, "where": where}
-
-
 class Gate:
     """The gate with a listener for the route, and what it says."""
 
@@ -89,16 +58,14 @@ class Gate:
         self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.process = subprocess.Popen([program], stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         theirs.close()
-        record = order(authorities, idle, 1)
-        self.channel.send(number(len(record)))
-        for at in range(0, len(record), 32 * 1024):
-            self.channel.send(record[at : at + 32 * 1024])
+        send_record(self.channel, order(authorities, idle, 1))
         listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.port = listener.getsockname()[1]
-        socket.send_fds(self.channel, [number(LISTENER) + number(REVERSE) + number(self.port)], [listener.fileno()])
+        socket.send_fds(self.channel, [number(LISTENER) + number(KINDS["reverse"]) + number(self.port)], [listener.fileno()])
         listener.close()
         self.channel.settimeout(30)
-        assert self.channel.recv(100) == number(READY), self.process.stderr.read()
+        said = self.channel.recv(100)
+        assert said and decode_message(said) == {"ready": True}, self.process.stderr.read()
 
     def denials(self, seconds=1.5):
         """Those that come within this time."""
@@ -106,7 +73,7 @@ class Gate:
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             if select.select([self.channel], [], [], left)[0]:
-                found.append(read_denial(self.channel.recv(32 * 1024)))
+                found.append(decode_message(self.channel.recv(32 * 1024)))
         return found
 
     def memory(self):
@@ -251,17 +218,14 @@ def set_up(directory):
     for address in (ADDRESS, OLD_ADDRESS):
         subprocess.run(["ip", "address", "add", f"{address}/32", "dev", "lo"], check=True)
     others = [host for host in HOSTS if host != "old.example"]
-    for name, content in {"hosts": f"127.0.0.1 localhost\n{OLD_ADDRESS} old.example\n{ADDRESS} {' '.join(others)}\n", "nsswitch.conf": "hosts: files\n"}.items():
-        file = Path(directory, name)
-        file.write_text(content)
-        file.chmod(0o644)
-        subprocess.run(["mount", "--bind", file, f"/etc/{name}"], check=True)
+    bind_file("/etc/hosts", f"127.0.0.1 localhost\n{OLD_ADDRESS} old.example\n{ADDRESS} {' '.join(others)}\n", Path(directory))
+    bind_file("/etc/nsswitch.conf", "hosts: files\n", Path(directory))
 
 
 def main():
     program, case = sys.argv[1:3]
     in_namespaces(__file__, sys.argv[1:])
-    import gate_route_cases  # what it has are the cases of this program
+    import gate_route_cases  # which has what this file has
 
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)
@@ -276,5 +240,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent))
     main()

@@ -7,7 +7,7 @@ import threading
 import time
 from pathlib import Path
 
-from gate_alone import KEY, fields, read_chunks, read_exactly, read_until
+from gate_alone import KEY, ROUTE, fields, read_chunks, read_exactly, read_until
 
 SETTINGS = {"silence_shorter_than_the_limit_passes": {"idle": 4}, "silence_beyond_the_limit_ends": {"idle": 2}, "a_websocket_ends_by_silence": {"idle": 2}}
 ENDING = ("the_key_is_nowhere_but_in_memory",)  # these end the gate themselves
@@ -296,7 +296,7 @@ def other_hosts_paths_and_methods(gate, service):
 def what_is_denied_is_told_with_its_place(gate, service):
     assert refused(gate, service, head("Content-Length: 0", target="/api.anthropic.com/v1/files?secret=1")) == 403
     told = gate.denials()
-    assert told == [{"kind": "route", "host": "api.anthropic.com", "port": 443, "path": "/v1/files", "reason": "other-path", "count": 1, "where": "policy.yaml:2"}]
+    assert told == [{"kind": ROUTE, "host": "api.anthropic.com", "port": 443, "path": "/v1/files", "reason": "other-path", "count": 1, "where": "policy.yaml:2"}]
 
 
 def requests_that_can_be_read_in_two_ways(gate, service):

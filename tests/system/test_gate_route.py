@@ -13,7 +13,7 @@ CASES = re.findall(r"^def (\w+)\(gate, service\):$", (HERE / "gate_route_cases.p
 
 @pytest.fixture(scope="module")
 def alone(machine):
-    for name in ("gate_alone.py", "gate_route_cases.py"):
+    for name in ("gate_alone.py", "gate_driver.py", "gate_route_cases.py"):
         machine.write(f"{PLACE}/{name}", (HERE / name).read_text())
     yield machine
     machine.root(["rm", "-r", PLACE], check=True)
