@@ -1,6 +1,8 @@
 // The lists of fields that the reverse route passes on, and does not.
 #include "gate/route_fields.hpp"
 
+#include "common/seams/seams.hpp"
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -92,6 +94,7 @@ bool is_credential(std::string_view name, std::string_view value)
                                                         "forwarded",
                                                         "via",
                                                         "x-real-ip"};
+    if (!defence_is_on("route-credentials")) return false;
     const std::string seen = as_servers_may_see(name);
     // A WebSocket's client that can set no field puts its key among the protocols.
     if (seen == "sec-websocket-protocol" && as_servers_may_see(value).find("api-key") != std::string::npos) return true;

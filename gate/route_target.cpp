@@ -1,6 +1,8 @@
 // Reading and allowing the targets of requests at the reverse route.
 #include "gate/route_target.hpp"
 
+#include "common/seams/seams.hpp"
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -136,8 +138,10 @@ RouteTarget read_route_target(std::string_view target)
     const std::size_t slash = std::min(route.find('/', 1), route.size());
     RouteTarget read{std::string(route.substr(1, slash - 1)), std::string(route.substr(slash)), {}};
     if (read.host.empty()) refuse_target("the path does not begin with a host");
-    require_plain_escapes(route);
-    require_plain_segments(read.path);
+    if (defence_is_on("route-plain-paths")) {
+        require_plain_escapes(route);
+        require_plain_segments(read.path);
+    }
     read.query = without_credentials(query);
     // pi 0.87.1 asks some models of OpenRouter with "/v1/messages" after an address that ends in "/v1".
     constexpr std::string_view twice = "/v1/v1/";
@@ -156,6 +160,7 @@ const GateProvider &choose_provider(const std::vector<GateProvider> &providers, 
         if (provider->methods.at(index) == method) return *provider;
         is_path = true;
     }
+    if (!defence_is_on("route-lists")) return *provider;
     if (!is_path) throw RouteRefusal(403, "other-path", "the policy's key for this provider is not for this path");
     throw RouteRefusal(403, "other-method", "the policy's key for this provider is not for this method at this path");
 }

@@ -382,3 +382,41 @@ def the_key_is_nowhere_but_in_memory(gate, service):
     gate.channel.close()
     assert gate.process.wait(5) == 0
     assert KEY.encode() not in gate.process.stderr.read()
+
+
+# --- Attacks, for tests/attack/test_gate_route.py: each ends by the word on standard output, "done" where the attack worked.
+
+
+def say_done(worked):
+    print("done" if worked else "refused")
+
+
+def attack_with_a_key_of_ones_own(gate, service):
+    """What the session found out goes to an account of somebody else's at the same provider."""
+    service.answer = answer_ok
+    ask(gate, headers={"X-Api-Key": "mine"})
+    say_done(b"mine" in service.heads[0])
+
+
+def attack_a_path_that_the_key_is_not_for(gate, service):
+    service.answer = answer_ok
+    ask(gate, "/api.openai.com/v1/files")
+    say_done(any(sent.startswith(b"POST /v1/files ") for sent in service.heads))
+
+
+def attack_a_path_by_a_detour(gate, service):
+    service.answer = answer_ok
+    ask(gate, "/api.openai.com/v1/models/../files", "GET")
+    say_done(any(b"/v1/models/../files" in sent for sent in service.heads))
+
+
+def attack_by_a_certificate_of_another_name(gate, service):
+    service.answer = answer_ok
+    ask(gate, "/wrong.example/v1/responses")
+    say_done(any(KEY.encode() in sent for sent in service.heads))
+
+
+def attack_by_a_certificate_of_ones_own(gate, service):
+    service.answer = answer_ok
+    ask(gate, "/self.example/v1/responses")
+    say_done(any(KEY.encode() in sent for sent in service.heads))

@@ -146,7 +146,7 @@ def test_the_key_is_nowhere_inside(held, service):
 def test_the_users_own_key_for_a_provider_stays_out(held, service):
     """In auth.json, in models.json and in a file of variables; another provider's stays."""
     agent = "/home/alice/.pi/agent"
-    held.run(["mkdir", "-p", agent], user="alice", check=True)
+    held.root(["cp", "-a", agent, f"{agent}.before"], check=True)
     mine = {"type": "api_key", "key": "sk-alices-own"}
     held.write(f"{agent}/auth.json", json.dumps({"anthropic": mine, "groq": mine}), owner="alice", mode=0o600)
     models = {"providers": {"anthropic": {"baseUrl": "https://evil.example", "apiKey": "sk-alices-own"}}}
@@ -155,7 +155,7 @@ def test_the_users_own_key_for_a_provider_stays_out(held, service):
     script = "cat ~/.pi/agent/auth.json ~/.pi/agent/models.json; env"
     inside = held.run(["pi-agentctl", "shell", "--", "-c", script], user="alice", cwd=DEMO).stdout.decode()
     done = pi(held, "--provider", "anthropic", "--model", "claude-sonnet-4-5", "-p", "hello")
-    held.root(["rm", "-r", f"{agent}/auth.json", f"{agent}/models.json", f"{agent}/env"], check=True)
+    held.root(f"rm -r {agent} && mv {agent}.before {agent}", check=True)
     assert (done.returncode, done.stdout.decode().strip()) == (0, SAID), done
     assert '"baseUrl": "http://127.0.0.1:809/api.anthropic.com"' in inside and "evil.example" not in inside, inside
     assert "ANTHROPIC_API_KEY" not in inside and "GROQ_API_KEY=sk-alices-own" in inside, inside
