@@ -118,8 +118,8 @@ std::string providers_text(const std::vector<ProviderRule> &providers)
 {
     std::string text;
     for (const auto &provider : providers)
-        text += fmt::format("{}{}, whose key stays outside: {} ({})\n", text.empty() ? "providers: " : "           ", provider.name,
-                            provider.host.empty() ? "at its own host" : "at " + provider.host, to_string(provider.where));
+        text += fmt::format("{}{} at {}: its key stays outside ({})\n", text.empty() ? "provider: " : "          ", provider.name,
+                            provider.host, to_string(provider.where));
     return text;
 }
 

@@ -2,9 +2,8 @@
 #include "common/policy/policy_sections.hpp"
 
 #include "common/policy/policy_paths.hpp"
+#include "common/policy/provider_table.hpp"
 
-#include <algorithm>
-#include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -34,59 +33,46 @@ std::vector<HostRule> read_host_rules(const PolicyValue &list)
     return rules;
 }
 
-// A name of a host alone: the gate speaks HTTPS to it.
-std::optional<std::string> read_provider_host(const PolicyValue &value)
-{
-    const auto text = read_line(value);
-    if (!text) return std::nullopt;
-    auto parsed = parse_host_rule(*text);
-    if (const auto *problem = std::get_if<HostProblem>(&parsed)) {
-        value.refuse(*text, *problem);
-        return std::nullopt;
-    }
-    auto rule = std::get<HostRule>(std::move(parsed));
-    if (!is_wildcard(rule) && !is_address(rule) && rule.port == https_port) return rule.host;
-    value.report(quote(*text) + " is not one name without a port",
-                 "name the host alone: the key goes to it by HTTPS, whose certificate has that name");
-    return std::nullopt;
-}
-
-constexpr std::array<std::string_view, 6> brokered = {"anthropic",     "openai", "google", "openrouter", "azure-openai-responses",
-                                                      "amazon-bedrock"};
-// Each customer of these has a host of their own.
-constexpr std::string_view without_host = "azure-openai-responses amazon-bedrock";
-
 std::optional<ProviderRule> read_provider(const PolicyValue &section)
 {
     const std::string &name = section.yaml->key;
-    ProviderRule provider{name, {}, {}, section.yaml->where};
-    if (std::find(brokered.begin(), brokered.end(), name) == brokered.end()) {
-        section.at_its_name().report("the gate knows no provider " + quote(name),
+    const Provider *known = find_provider(name);
+    if (known == nullptr) {
+        std::vector<std::string_view> names;
+        for (const auto &one : providers_with_gate())
+            names.push_back(one.name);
+        section.at_its_name().report("the gate knows no provider " + quote(name) + did_you_mean(name, names),
                                      fmt::format("name one of {}; for another one, name its host in network.hosts, and put the key into "
                                                  "env_files, where sessions can read it",
-                                                 fmt::join(brokered, ", ")));
+                                                 fmt::join(names, ", ")));
         return std::nullopt;
     }
+    ProviderRule provider{name, {}, {}, section.yaml->where};
+    bool has_key_file = false;
+    bool has_problem = !section.is(YamlNode::Kind::mapping); // which is reported
     const auto read_key_file = [&](const PolicyValue &value) {
+        has_key_file = true;
         if (auto path = read_path(value, problem_of_managed_file)) provider.key_file = {std::move(*path), value.where};
     };
-    bool has_key_file = false;
-    bool has_host = false;
-    read_section(section, {{"key_file",
-                            [&](const PolicyValue &value) {
-                                has_key_file = true;
-                                read_key_file(value);
-                            }},
-                           {"host", [&](const PolicyValue &value) {
-                                has_host = true;
-                                provider.host = read_provider_host(value).value_or("");
-                            }}});
-    if (!section.is(YamlNode::Kind::mapping)) return std::nullopt;
+    const auto read_host = [&](const PolicyValue &value) {
+        const auto host = read_line(value);
+        const auto found = host ? host_of_provider(*known, *host) : ProviderHost{};
+        if (found.problem)
+            value.report(quote(*host) + " is no host of this provider: it " + *found.problem, "correct it, or remove the key");
+        has_problem = has_problem || !host || found.problem;
+        provider.host = found.host;
+    };
+    read_section(section, {{"key_file", read_key_file}, {"host", read_host}});
+    if (has_problem) return std::nullopt;
     if (!has_key_file)
-        section.at_its_name().report("has no key_file",
-                                     "name the file with its key, which only root can read: {key_file: /etc/pi-agent/" + name + ".key}");
-    if (!has_host && has_word(without_host, name))
-        section.at_its_name().report("has no host, and each customer of this provider has another", "name yours, as in {host: …}");
+        section.at_its_name().report(
+            "has no key_file",
+            fmt::format("name the file with its key, which only root can read: {{key_file: /etc/pi-agent/{}.key}}", name));
+    if (provider.host.empty()) {
+        auto found = host_of_provider(*known, "");
+        if (found.problem) section.at_its_name().report(*found.problem, "say it as {key_file: …, host: …}");
+        provider.host = std::move(found.host);
+    }
     return provider;
 }
 

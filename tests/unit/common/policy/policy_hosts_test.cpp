@@ -59,11 +59,11 @@ TEST_CASE("what is wrong with a host is told with its place in the list and a re
 TEST_CASE("a provider has a file with its key, and some need a host")
 {
     const auto policy = parse(head + "network: {hosts: []}\nproviders:\n  anthropic: {key_file: /etc/pi-agent/a.key}\n"
-                                     "  amazon-bedrock: {key_file: /etc/pi-agent/b.key, host: Bedrock-Runtime.eu-west-1.amazonaws.com}\n");
+                                     "  amazon-bedrock: {key_file: /etc/pi-agent/b.key, host: bedrock-runtime.eu-west-1.amazonaws.com}\n");
     REQUIRE(policy.providers.size() == 2);
     CHECK(policy.providers[0].name == "anthropic");
     CHECK(policy.providers[0].key_file.path == "/etc/pi-agent/a.key");
-    CHECK(policy.providers[0].host.empty());
+    CHECK(policy.providers[0].host == "api.anthropic.com");
     CHECK(to_string(policy.providers[0].where) == "p.yaml:5:3");
     CHECK(policy.providers[1].host == "bedrock-runtime.eu-west-1.amazonaws.com");
     const auto problem = [](const std::string &providers) {
@@ -71,12 +71,18 @@ TEST_CASE("a provider has a file with its key, and some need a host")
     };
     CHECK(contains(problem("{anthropic: {}}"), "p.yaml:4:13: providers.anthropic: has no key_file; name the file"));
     CHECK(contains(problem("{anthropic: {key_file: a.key}}"), "providers.anthropic.key_file: 'a.key' is not absolute"));
-    CHECK(contains(problem("{amazon-bedrock: {key_file: /etc/k}}"), "providers.amazon-bedrock: has no host"));
-    CHECK(contains(problem("{anthropic: {key_file: /etc/k, host: '*.example'}}"), "is not one name without a port"));
-    CHECK(contains(problem("{anthropic: {key_file: /etc/k, host: 'a.example:8443'}}"), "is not one name without a port"));
-    CHECK(contains(problem("{anthropic: {key_file: /etc/k, host: 10.0.0.1}}"), "is not one name without a port"));
+    CHECK(contains(problem("{azure-openai-responses: {key_file: /etc/k}}"),
+                   "providers.azure-openai-responses: has a host for each customer, and none is named"));
+    CHECK(problem("{azure-openai-responses: {key_file: /etc/k, host: ours.openai.azure.com}}").empty());
+    for (const std::string host :
+         {"'*.openai.azure.com'", "a.b.openai.azure.com", "openai.azure.com", "example.org", "ours.openai.azure.com:443"})
+        CHECK_MESSAGE(contains(problem("{azure-openai-responses: {key_file: /etc/k, host: " + host + "}}"),
+                               "providers.azure-openai-responses.host: "),
+                      host);
+    CHECK(contains(problem("{anthropic: {key_file: /etc/k, host: example.org}}"), "its key goes to no other host"));
     CHECK(
         contains(problem("{github-copilot: {key_file: /etc/k}}"), "providers.github-copilot: the gate knows no provider 'github-copilot'"));
+    CHECK(contains(problem("{antropic: {key_file: /etc/k}}"), "did you mean 'anthropic'?"));
     CHECK(contains(problem("{anthropic: /etc/k}"), "providers.anthropic: must be a mapping"));
     CHECK(contains(problem("[anthropic]"), "providers: must be a mapping"));
 }
