@@ -42,15 +42,24 @@ std::optional<Parts> parts_of(const std::string &text)
 
 std::optional<IpRange> address_of(const std::string &host)
 {
+    if (host.find('/') != std::string::npos) {
+        auto range = parse_ip_range(host);
+        return std::holds_alternative<IpRange>(range) ? std::optional(std::get<IpRange>(std::move(range))) : std::nullopt;
+    }
     std::vector<std::uint8_t> bytes(host.find(':') == std::string::npos ? 4 : 16);
     if (inet_pton(bytes.size() == 4 ? AF_INET : AF_INET6, host.c_str(), bytes.data()) != 1) return std::nullopt;
     const auto bits = static_cast<unsigned>(bytes.size() * 8);
     return IpRange{std::move(bytes), bits};
 }
 
+bool holds(const IpRange &range, const IpRange &other)
+{
+    return range.prefix <= other.prefix && overlap(range, other);
+}
+
 bool is_in(const IpRange &address, const char *range)
 {
-    return overlap(std::get<IpRange>(parse_ip_range(range)), address);
+    return holds(std::get<IpRange>(parse_ip_range(range)), address);
 }
 
 // Where no connection ever goes.
@@ -101,9 +110,6 @@ std::optional<HostProblem> problem_of_form(const std::string &text)
         const bool is_plain = text.starts_with("http://") && host.find(':') == std::string::npos;
         return HostProblem{"is a URL", fmt::format("name the host alone: {}{}", escape_for_display(host), is_plain ? ":80" : "")};
     }
-    if (std::holds_alternative<IpRange>(parse_ip_range(text)))
-        return HostProblem{"is a range of addresses", "name each host; a range stands in a list: network: [" + text + "]"};
-    if (text.find('/') != std::string::npos) return HostProblem{"has a path", "name the host alone"};
     if (text == "*" || text.starts_with("*:")) return HostProblem{"is every host", "say 'network: full' for no restriction"};
     return std::nullopt;
 }
@@ -136,8 +142,13 @@ std::variant<HostRule, HostProblem> parse_host_rule(const std::string &text)
     if (const auto address = address_of(rule.host)) {
         if (auto problem = problem_of_address(*address)) return *problem;
         const auto canonical = to_string(*address);
-        rule.host = canonical.substr(0, canonical.find('/'));
+        rule.host = address->prefix < address->address.size() * 8 ? canonical : canonical.substr(0, canonical.find('/'));
         return rule;
+    }
+    if (const auto slash = rule.host.find('/'); slash != std::string::npos) {
+        if (!address_of(rule.host.substr(0, slash))) return HostProblem{"has a path", "name the host alone"};
+        const auto problem = std::get<RangeProblem>(parse_ip_range(rule.host));
+        return HostProblem{problem.text, problem.remedy};
     }
     const bool has_wildcard = is_wildcard(rule);
     if (auto problem = problem_of_name(std::string_view(rule.host).substr(has_wildcard ? 2 : 0), has_wildcard)) return *problem;
@@ -154,7 +165,10 @@ std::string to_string(const HostRule &rule)
 bool covers(const HostRule &rule, const HostRule &other)
 {
     if (rule.port != other.port) return false;
-    if (!is_wildcard(rule) || is_address(other)) return rule.host == other.host;
+    const auto addresses = address_of(rule.host);
+    const auto asked = address_of(other.host);
+    if (addresses || asked) return addresses && asked && holds(*addresses, *asked);
+    if (!is_wildcard(rule)) return rule.host == other.host;
     // "*.npmjs.org" covers itself, "*.a.npmjs.org" and "a.npmjs.org", and not "npmjs.org".
     const auto ending = std::string_view(rule.host).substr(1);
     return rule.host == other.host || (other.host.size() > ending.size() && other.host.ends_with(ending));
@@ -181,7 +195,7 @@ bool is_loopback(const HostRule &rule)
     if (rule.host == "localhost") return true;
     const auto address = address_of(rule.host);
     const auto ranges = loopback_ranges();
-    return address && std::any_of(ranges.begin(), ranges.end(), [&](const IpRange &range) { return overlap(range, *address); });
+    return address && std::any_of(ranges.begin(), ranges.end(), [&](const IpRange &range) { return holds(range, *address); });
 }
 
 } // namespace pi_agent

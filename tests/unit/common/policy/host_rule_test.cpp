@@ -45,7 +45,6 @@ TEST_CASE("what is meant otherwise is told with what to write")
     CHECK(read("https://api.openai.com/v1") == "is a URL; name the host alone: api.openai.com");
     CHECK(read("http://deb.debian.org/debian") == "is a URL; name the host alone: deb.debian.org:80");
     CHECK(says("http://a.example:8080", "name the host alone: a.example:8080"));
-    CHECK(says("10.0.0.0/8", "is a range of addresses; name each host; a range stands in a list: network: [10.0.0.0/8]"));
     CHECK(says("github.com/owner", "has a path"));
     for (const char *text : {"*", "*:443"})
         CHECK_MESSAGE(says(text, "say 'network: full'"), text);
@@ -108,6 +107,25 @@ TEST_CASE("a rule covers itself and, with a '*', all names below its own, with t
     CHECK(rule_for(rules, rule("b.a.example")) == &rules[0]);
     CHECK(rule_for(rules, rule("c.a.example")) == &rules[1]);
     CHECK(rule_for(rules, rule("a.example")) == nullptr);
+}
+
+TEST_CASE("a range of addresses is one rule, for the servers that internal names lead to")
+{
+    for (const char *text : {"10.20.0.0/16", "10.20.0.0/16:8080", "fd00::/8", "[fd00::/8]:8080"})
+        CHECK(read(text) == text);
+    CHECK(read("10.20.0.5/32:80") == "10.20.0.5:80");
+    CHECK(says("10.20.0.5/16", "has bits beyond its prefix length"));
+    CHECK(says("10.20.0.0/33", "has a prefix length"));
+    CHECK(says("0.0.0.0/0", "is every address"));
+    CHECK(says("224.0.0.0/4", "is an address that nobody can be reached at"));
+    CHECK(covers(rule("10.20.0.0/16"), rule("10.20.3.4")));
+    CHECK(covers(rule("10.20.0.0/16"), rule("10.20.4.0/24")));
+    CHECK_FALSE(covers(rule("10.20.0.0/16"), rule("10.21.3.4")));
+    CHECK_FALSE(covers(rule("10.20.4.0/24"), rule("10.20.0.0/16")));
+    CHECK_FALSE(covers(rule("10.20.0.0/16"), rule("10.20.3.4:80")));
+    CHECK_FALSE(covers(rule("10.20.0.0/16"), rule("git.example")));
+    CHECK(is_loopback(rule("127.0.0.0/8")));
+    CHECK_FALSE(is_loopback(rule("126.0.0.0/7")));
 }
 
 TEST_CASE("what leads to the host's own loopback is known by its text")
