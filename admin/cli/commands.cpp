@@ -4,6 +4,7 @@
 
 #include "admin/apply/apply.hpp"
 #include "admin/diagnose/faults.hpp"
+#include "admin/sessions/denials.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"
 #include "admin/state/state_move.hpp"
@@ -97,6 +98,7 @@ void add_policy_commands(CLI::App &app, Action &chosen)
 struct SessionOptions {
     StopOrder stop;
     HistoryQuery history;
+    DenialQuery denials;
     std::optional<std::string> user, since, until, project;
     std::string id, whose, directory;
     bool all = false, json = false, yes = false, follow = false;
@@ -150,6 +152,22 @@ void add_history(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOpt
     history->add_flag("--failed", query.failed, "Only refusals, failures, and sessions that did not end with exit status 0");
     history->add_flag("--probes", query.probes, "With the sessions in which apply and doctor tried the sandbox");
     add_json(history, all->json);
+}
+
+void add_denials(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOptions> &all)
+{
+    auto &query = all->denials;
+    auto *denials =
+        add_command(app, chosen, "denials",
+                    "List connections that a network of hosts denied, and what would allow them; without root, your own", [all, &query] {
+                        if (all->since) query.since = parse_time(*all->since, now_microseconds());
+                        run_denials(query, all->json, std::cout, std::cerr);
+                    });
+    add_optional(denials, "SESSION", query.session, "Only of this session: its id, or the beginning of that");
+    add_user(denials, query.user, "Only of sessions of this user");
+    add_optional(denials, "--since", all->since, "'2026-03-01 12:00', today, yesterday, 2h (ago)")->type_name("TIME");
+    denials->add_flag("-f,--follow", query.follow, "Go on with what is denied from now on");
+    add_json(denials, all->json);
 }
 
 void add_state(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOptions> &all)
@@ -206,6 +224,7 @@ void add_session_commands(CLI::App &app, Action &chosen)
     logs->add_option("SESSION", all->id, "Its id, or the beginning of that")->required();
     logs->add_flag("-f,--follow", all->follow, "Go on with what is logged until the session ends");
     add_history(app, chosen, all);
+    add_denials(app, chosen, all);
     add_state(app, chosen, all);
 }
 

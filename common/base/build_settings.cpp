@@ -16,6 +16,7 @@ const char *const ctl_path = PI_AGENT_CTL_PATH;
 const char *const runner_path = PI_AGENT_RUNNER_PATH;
 const char *const exec_path = PI_AGENT_EXEC_PATH;
 const char *const cleanup_path = PI_AGENT_CLEANUP_PATH;
+const char *const gate_path = PI_AGENT_GATE_PATH;
 const char *const canary_path = PI_AGENT_CANARY_PATH;
 const char *const fetch_path = PI_AGENT_FETCH_PATH;
 const char *const docker_door_path = PI_AGENT_DOCKER_DOOR_PATH;

@@ -20,6 +20,7 @@ extern const char *const ctl_path;
 extern const char *const runner_path;
 extern const char *const exec_path;
 extern const char *const cleanup_path;
+extern const char *const gate_path;
 extern const char *const canary_path;
 extern const char *const fetch_path;
 extern const char *const docker_door_path;

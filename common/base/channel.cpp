@@ -214,6 +214,12 @@ Encoder &Encoder::texts(const std::vector<std::string> &values)
     return *this;
 }
 
+void Encoder::forget() noexcept
+{
+    explicit_bzero(bytes_.data(), bytes_.size());
+    bytes_.clear();
+}
+
 std::uint64_t Decoder::number()
 {
     if (rest_.size() < 8) throw ProtocolError("a message ends too early");

@@ -75,6 +75,9 @@ public:
     Encoder &text(std::string_view value);
     Encoder &texts(const std::vector<std::string> &values);
     [[nodiscard]] const std::string &bytes() const noexcept { return bytes_; }
+    // For bytes that are to leave no copy: room for all of them first, and zeros over them at last.
+    void reserve(std::size_t size) { bytes_.reserve(size); }
+    void forget() noexcept;
 
 private:
     std::string bytes_;

@@ -172,4 +172,10 @@ bool nests_deeper(std::string_view json, int levels) noexcept
     return false;
 }
 
+std::string host_and_port(const std::string &host, std::uint16_t port)
+{
+    const bool is_v6 = host.find(':') != std::string::npos;
+    return (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
 } // namespace pi_agent

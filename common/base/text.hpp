@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -113,5 +114,8 @@ constexpr std::string_view placeholder_commondir = "././.\n";
 // Whether objects and lists nest deeper than `levels`. Exact for valid JSON; the parser refuses the rest. The
 // parser's own callback takes the square of the number of objects in one list for the same answer: minutes for a MiB of "{},".
 bool nests_deeper(std::string_view json, int levels) noexcept;
+
+// "HOST:PORT", with brackets around an address of IPv6.
+std::string host_and_port(const std::string &host, std::uint16_t port);
 
 } // namespace pi_agent

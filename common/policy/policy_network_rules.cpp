@@ -83,7 +83,7 @@ private:
 
 bool has_gate(SandboxMethod method) noexcept
 {
-    return method != SandboxMethod::none;
+    return has_unit(method) && method != SandboxMethod::none; // systemd starts the gate, as an account that lives as long as it does
 }
 
 std::optional<Diagnostic> problem_of_providers(const NetworkPolicy &network, const std::vector<ProviderRule> &providers)

@@ -23,6 +23,7 @@ constexpr EventName started_name{"66c98c44df044d42bb1c1db95e628542", "started", 
 constexpr EventName ended_name{"1473189816fb46f78756d779503e642b", "ended", LOG_INFO};
 constexpr EventName passed_name{"17fc8ec4217144418246ed895f08a192", "preflight", LOG_INFO};
 constexpr EventName failed_name{passed_name.message_id, passed_name.name, LOG_ERR};
+constexpr EventName connection_name{"e13f445bcda001cb4f6ba8951f7ee7de", "connection-denied", LOG_NOTICE};
 constexpr EventName problem_name{"6b13904c28cc477ab38d0614f010c115", "problem", LOG_ERR};
 
 class Entry {
@@ -113,6 +114,21 @@ void add_event(Entry &entry, const RecordSubject &subject, const PreflightEvent 
     entry.add("PI_AGENT_REASON", event.problem);
 }
 
+void add_event(Entry &entry, const RecordSubject &subject, const ConnectionDeniedEvent &event)
+{
+    const std::string what = event.host.empty() ? "more connections" : shown(host_and_port(event.host, event.port)) + shown(event.path);
+    entry.begin(connection_name, "session " + subject.session + ": denied " + what +
+                                     (event.count > 1 ? " (" + std::to_string(event.count) + " times)" : "") + ": " + shown(event.reason));
+    entry.add("PI_AGENT_HOST", event.host);
+    if (event.port != 0) entry.add("PI_AGENT_PORT", std::uint64_t{event.port});
+    entry.add("PI_AGENT_PATH", event.path);
+    entry.add("PI_AGENT_CODE", event.code);
+    entry.add("PI_AGENT_REASON", event.reason);
+    entry.add("PI_AGENT_KEY", event.key);
+    entry.add("PI_AGENT_WHERE", event.where);
+    entry.add("PI_AGENT_COUNT", std::optional(event.count));
+}
+
 void add_event(Entry &entry, const RecordSubject &subject, const ProblemEvent &event)
 {
     const std::string where = subject.session.empty() ? "" : "session " + subject.session + ": ";
@@ -143,7 +159,7 @@ std::vector<JournalField> record_fields(const RecordSubject &subject, const Reco
 
 const char *message_id_of(const std::string &event)
 {
-    for (const auto &known : {denied_name, started_name, ended_name, passed_name, problem_name})
+    for (const auto &known : {denied_name, started_name, ended_name, passed_name, connection_name, problem_name})
         if (event == known.name) return known.message_id;
     throw Failure(ExitStatus::internal, "there is no event of that name");
 }

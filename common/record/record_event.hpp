@@ -47,15 +47,25 @@ struct PreflightEvent {  // a whole try of the sandbox, without an agent, as the
     std::string problem; // why it failed; empty when it passed
     std::uint64_t duration_usec = 0;
 };
+struct ConnectionDeniedEvent { // inside a session that runs
+    std::string host;          // as it was asked for; empty for the rest of those that are not recorded one by one
+    std::uint16_t port = 0;
+    std::string path;        // of a request to a provider
+    std::string code;        // a word for programs
+    std::string reason;      // the same for people
+    std::string key;         // of the policy, that would change it; empty where none would
+    std::string where;       // of the rule that almost fits, FILE:LINE
+    std::uint64_t count = 1; // since the last event of the same
+};
 struct ProblemEvent { // a part of pi-agent failed
     std::string text;
 };
-using RecordEvent = std::variant<DeniedEvent, StartedEvent, EndedEvent, PreflightEvent, ProblemEvent>;
+using RecordEvent = std::variant<DeniedEvent, StartedEvent, EndedEvent, PreflightEvent, ConnectionDeniedEvent, ProblemEvent>;
 
 // The entry of an event, every value made harmless and bounded. `identifier` names the program that says so.
 std::vector<JournalField> record_fields(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier);
 
-// The MESSAGE_ID of "denied", "started", "ended", "preflight" or "problem". Throws Failure(internal) for any other.
+// The MESSAGE_ID of "denied", "started", "ended", "preflight", "connection-denied" or "problem". Throws Failure(internal) for any other.
 const char *message_id_of(const std::string &event);
 
 } // namespace pi_agent

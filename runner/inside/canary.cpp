@@ -267,6 +267,7 @@ std::vector<CanaryFinding> look_around(const CanaryPlan &plan)
     look_at_identity(findings);
     look_at_namespaces(findings, plan);
     if (plan.confined) look_at_calls(findings, plan);
+    if (plan.has_gate) look_at_gate(findings);
     // A session goes without Landlock where this host lacks it (runner/inside/landlock.hpp): not a fault, but worth reporting.
     if (plan.confined) findings.push_back({"Landlock", landlock_is_there, landlock_here(), true});
     look_at_modes(findings, plan);

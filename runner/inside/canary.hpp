@@ -17,6 +17,8 @@ struct CanaryFinding {
 
 // Leaves nothing behind.
 std::vector<CanaryFinding> look_around(const CanaryPlan &plan);
+// The part about a network of hosts: adds what it finds.
+void look_at_gate(std::vector<CanaryFinding> &findings);
 
 // --- What a process may do with paths, for `pi-agentctl why`.
 

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::string_view namespace_prefix = "host-";
 constexpr const char *unconfined = "unconfined=";
+constexpr const char *with_gate = "gate=";
 constexpr std::string_view allowed_call = "allowed-call";
 
 } // namespace
@@ -18,6 +19,7 @@ std::vector<std::string> canary_arguments(const CanaryPlan &plan)
 {
     std::vector<std::string> arguments = {"project=" + plan.project, "home=" + plan.home, "user-home=" + plan.user_home};
     if (!plan.confined) arguments.emplace_back(unconfined);
+    if (plan.has_gate) arguments.emplace_back(with_gate);
     for (const auto &[kind, host] : plan.namespaces)
         arguments.push_back(std::string(namespace_prefix) + kind + "=" + host);
     for (const auto &name : plan.allowed_calls)
@@ -40,6 +42,8 @@ CanaryPlan parse_canary_arguments(const std::vector<std::string> &arguments)
             plan.user_home = value;
         else if (argument == unconfined)
             plan.confined = false;
+        else if (argument == with_gate)
+            plan.has_gate = true;
         else if (name == allowed_call)
             plan.allowed_calls.push_back(value);
         else if (name.compare(0, namespace_prefix.size(), namespace_prefix) == 0)

@@ -175,6 +175,7 @@ std::map<std::string, EnvironmentVariable> layer_environment(const EnvironmentIn
         variable = {inside, variable.from + ", a copy of " + variable.value};
     }
     add(layered, own_variables(input), "pi-agent");
+    add(layered, input.gate, "pi-agent, of the session's gate");
     layered["PATH"].from += ", with what a session shows of the user's own after the shims";
     return layered;
 }

@@ -31,6 +31,7 @@ struct EnvironmentInput {
     std::map<std::string, std::string> certificates_inside = {}; // variables that name files of certificates: their paths inside
     std::vector<PolicyPath> path = {};                           // policy `path`
     std::vector<std::string> user_path = {};                     // of the user's PATH, as seen inside (runner/plan/shell_places.hpp)
+    Environment gate = {};                                       // of a session whose connections go through one
     std::string tmpdir = {};                                     // the user's choice, as seen inside; empty: the session's own
 };
 

@@ -14,6 +14,7 @@ struct Bind {
     std::string source;
     std::string target;
     bool read_only;
+    bool may_be_missing = false;
 };
 
 // What the session must look like. A method that cannot honour a part of it says so when the policy is read

@@ -61,6 +61,11 @@ std::string cleanup_name(const std::string &id)
     return "pi-agent-cleanup-" + id + ".service";
 }
 
+std::string gate_name(const std::string &id)
+{
+    return "pi-agent-gate-" + id + ".service";
+}
+
 std::string service_name(const std::string &id)
 {
     return "pi-agent-" + id + ".service";

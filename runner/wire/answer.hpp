@@ -44,11 +44,12 @@ static_assert(asked_end_patience_seconds + killed_end_patience_seconds + forced_
 // the end, and then placeholders and temporary files.
 constexpr int cleanup_unit_seconds = 20;
 constexpr int cleanup_group_seconds = 4;
+constexpr int cleanup_gate_seconds = 1; // it has one process
 constexpr int cleanup_docker_seconds = 2;
 constexpr int cleanup_record_seconds = 3;
 constexpr int cleanup_placeholder_seconds = 2;
 constexpr int cleanup_removal_seconds = 7;
-static_assert(cleanup_group_seconds + cleanup_docker_seconds + cleanup_record_seconds + cleanup_placeholder_seconds +
+static_assert(cleanup_group_seconds + cleanup_gate_seconds + cleanup_docker_seconds + cleanup_record_seconds + cleanup_placeholder_seconds +
                   cleanup_removal_seconds <
               cleanup_unit_seconds);
 
@@ -68,5 +69,6 @@ std::string scope_name(const std::string &id);                        // pi-agen
 std::optional<std::string> session_of_scope(const std::string &unit); // its ID, when it is such a name
 std::string service_name(const std::string &id);                      // pi-agent-ID.service
 std::string cleanup_name(const std::string &id);                      // pi-agent-cleanup-ID.service
+std::string gate_name(const std::string &id);                         // pi-agent-gate-ID.service
 
 } // namespace pi_agent

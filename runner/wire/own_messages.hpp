@@ -16,23 +16,24 @@ namespace pi_agent {
 
 // --- The question: one packet, which is in the socket before sudo starts. It names no user: root knows who asks.
 
-enum class OwnSubject : std::uint64_t { sessions, history, state, stop };
+enum class OwnSubject : std::uint64_t { sessions, history, state, stop, denials };
 
 constexpr std::size_t question_limit = 4096; // bytes
 constexpr std::size_t stop_limit = 64;       // sessions in one question
 
 struct OwnQuestion {
     OwnSubject about{};
-    std::uint64_t since = 0;                // history: microseconds since 1970; what was recorded earlier is left out
+    std::uint64_t since = 0;                // history, denials: microseconds since 1970; what was recorded earlier is left out
     std::vector<std::string> sessions = {}; // stop: whole ids
     // No request of a start begins like this (common/base/channel.cpp).
     static constexpr std::uint64_t type = 0x70692d61736b0001; // "pi-ask", version 1
 
     static void fields(auto &archive, auto &self)
     {
-        archive.bounded(self.about, OwnSubject::stop, "a question is about something unknown");
+        archive.bounded(self.about, OwnSubject::denials, "a question is about something unknown");
         archive(self.since);
-        archive.require([&] { return self.since == 0 || self.about == OwnSubject::history; }, "only a question about the past has a time");
+        archive.require([&] { return self.since == 0 || self.about == OwnSubject::history || self.about == OwnSubject::denials; },
+                        "only a question about the past has a time");
         archive.bounded(self.sessions, stop_limit);
         archive.require([&] { return self.sessions.empty() == (self.about != OwnSubject::stop); },
                         "a question names sessions exactly when it is to stop them");
@@ -137,8 +138,8 @@ struct SizeOfState {
 
 struct OwnAnswer {
     std::vector<SessionView> sessions = {}; // those that live; of stop: those that were ended
-    std::vector<LogEntry> entries = {};     // history: in the order of their times
-    bool is_cut = false;                    // history: older entries are left out
+    std::vector<LogEntry> entries = {};     // history, denials: in the order of their times
+    bool is_cut = false;                    // of these: older entries are left out
     std::vector<SizeOfState> states = {};   // state
     std::vector<std::string> left = {};     // stop: those that do not end
     static constexpr std::uint64_t type = 20;

@@ -84,6 +84,8 @@ FLOORS = (
           "root touches nothing of others, and believes no answer that it has not checked", ROOT, powers=("new processes",)),),
     (Room("runner/root/session", "root", "make and lock the session's directories; write the record",
           "root alone can have written what later starts rely on", ROOT),),
+    (Room("runner/root/network", "root, with all capabilities", "make a session's own network lead to its gate: routes, listeners, a look-up",
+          "it enters the session's network before anything of the agent's runs there, and never the host's", ROOT, powers=("bpf(2)",)),),
     (Room("runner/root/mount", "root, with all capabilities", "mount; enter a namespace for one thread; clone for an id map",
           "a clone is made private and id-mapped before it is attached, and nobody attaches another way", ROOT,
           powers=("mounting", "mount(2)", "namespaces", "new processes")),),

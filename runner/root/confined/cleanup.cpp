@@ -17,11 +17,11 @@ namespace pi_agent {
 
 namespace {
 
-// The control group of the agent's unit. Empty when it is gone, as it should be.
-ControlGroup group_of_agent(const std::string &session_id)
+// The control group of one of the session's units. Empty when it is gone, as it should be.
+ControlGroup group_of(const std::string &session_id, const std::string &unit)
 {
     std::ifstream own("/proc/self/cgroup");
-    if (const auto group = find_sibling_group(own, cleanup_name(session_id), service_name(session_id))) return *group;
+    if (const auto group = find_sibling_group(own, cleanup_name(session_id), unit)) return *group;
     throw Failure(FailureKind::by_hand, "the unit " + cleanup_name(session_id) + " starts this program; do not run it by hand");
 }
 
@@ -37,8 +37,9 @@ void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
 {
     // The unit's KillSignal= has killed all; a process that is left now came too late for it.
     fault_point("cleaning-up");
-    const ControlGroup group = group_of_agent(session_id);
+    const ControlGroup group = group_of(session_id, service_name(session_id));
     empty_group(group, in_seconds(cleanup_group_seconds));
+    if (defence_is_on("gate-ends")) empty_group(group_of(session_id, gate_name(session_id)), in_seconds(cleanup_gate_seconds));
     // Nobody else removes a container whose client was killed before it started it.
     if (is_of_docker(session_id) && defence_is_on("docker:removed"))
         remove_container(root, container_name(session_id), in_seconds(cleanup_docker_seconds));

@@ -4,6 +4,7 @@
 #include "common/base/channel.hpp"
 #include "common/base/request.hpp"
 #include "common/host/identity.hpp"
+#include "runner/plan/gate_plan.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/errand/session_watch.hpp"
 #include "runner/root/method/sandbox.hpp"
@@ -22,6 +23,47 @@
 
 namespace pi_agent {
 
+// --- What the session's gate says while the agent runs. It reads what the agent sends, so it may be the agent by now: what it says is
+// bounded, and changes nothing but the record, a file of the session, and a notice.
+
+class GateWatch {
+public:
+    // Borrows channel and record. `file`: the session's file of denials, open for writing.
+    GateWatch(std::string session, FdRef channel, const SessionRecord &record, UniqueFd file)
+        : session_(std::move(session)), channel_(channel), record_(record), file_(std::move(file))
+    {
+    }
+    GateWatch(const GateWatch &) = delete;
+    GateWatch &operator=(const GateWatch &) = delete;
+    ~GateWatch() = default;
+
+    // To poll; of no file once the gate is gone.
+    [[nodiscard]] FdRef fd() const { return is_there_ ? channel_ : FdRef(-1); }
+    // Reads one message. Returns what the user should know when the gate has gone, and "" otherwise. Then every connection is refused:
+    // nothing else leads out of the session's network.
+    [[nodiscard]] std::string hear();
+    // Reads what the gate still says when it is told that the session is over, for a moment; then what was denied in all, for the user: one
+    // line, or "". Once.
+    std::string finish();
+
+private:
+    void take(const GateDenial &denial);
+    bool may_record();
+    void write_down(const std::string &line);
+
+    std::string session_;
+    FdRef channel_;
+    const SessionRecord &record_;
+    UniqueFd file_;
+    bool is_there_ = true;
+    DeniedPlaces denied_;
+    std::size_t written_ = 0; // bytes of the file
+    std::size_t recorded_ = 0;
+    std::size_t tokens_ = 0;
+    Deadline filled_{};
+    std::uint64_t unrecorded_ = 0;
+};
+
 // --- From the sandbox's start to its end: hands the launch record over, passes signals on, ends the sandbox when the wrapper is gone.
 
 struct Session {
@@ -39,6 +81,7 @@ struct Session {
     std::function<void()> agent_has_ended;
     // The answer was sent: the sandbox now ends by itself, and the runner waits for it.
     std::function<void()> while_it_ends;
+    GateWatch *gate = nullptr; // of a session that has one
 };
 
 // Ends a sandbox in which no agent has been started. False when it does not end in time.

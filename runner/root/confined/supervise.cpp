@@ -37,8 +37,7 @@ public:
             obey(message);
         for (;;) {
             sandbox_.process();
-            const SandboxResult result = sandbox_.result();
-            if (result.ended) return conclude(result);
+            if (const SandboxResult result = sandbox_.result(); result.ended) return conclude(result);
             if (wait()) continue;
             if (killing_) throw Failure(ExitStatus::system_failure, sandbox_.name() + " does not stop" + sandbox_.where_to_look());
             if (!stopping_)
@@ -57,17 +56,26 @@ private:
         const Deadline until = sandbox_.next_look(deadline_.value_or(Deadline::max()));
         const int timeout = until == Deadline::max() ? -1 : milliseconds_left(until);
         // The user can stop the receiver, so this also watches for the end of the wrapper's socket.
-        std::array<pollfd, 5> waits{pollfd{sandbox_.fd().get(), POLLIN, 0}, pollfd{control_open_ ? session_.control.get() : -1, POLLIN, 0},
+        std::array<pollfd, 6> waits{pollfd{sandbox_.fd().get(), POLLIN, 0},
+                                    pollfd{control_open_ ? session_.control.get() : -1, POLLIN, 0},
                                     pollfd{wrapper_open_ ? session_.receiver.channel().get() : -1, POLLIN, 0},
                                     pollfd{wrapper_open_ ? session_.wrapper.get() : -1, POLLRDHUP, 0},
-                                    pollfd{session_.termination.get(), POLLIN, 0}};
+                                    pollfd{session_.termination.get(), POLLIN, 0},
+                                    pollfd{session_.gate != nullptr ? session_.gate->fd().get() : -1, POLLIN, 0}};
         if (poll(waits.data(), waits.size(), memory_.patience(timeout)) < 0 && errno != EINTR) throw_errno("waiting for the session");
         memory_.look();
         if (waits[1].revents != 0) hear_launcher();
         if (waits[2].revents != 0) hear_receiver();
         if (waits[3].revents != 0) lose_wrapper();
         if (waits[4].revents != 0) hear_termination();
+        if (waits[5].revents != 0) hear_gate();
         return true;
+    }
+
+    void hear_gate()
+    {
+        const std::string notice = session_.gate->hear();
+        if (!notice.empty() && !stopping_) session_.to_wrapper.tell(Notice{notice});
     }
 
     void hear_launcher()

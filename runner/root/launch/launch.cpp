@@ -21,6 +21,7 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
     };
     const auto before_agent = [&] {
         sandbox.require_enforced(entered.policy);
+        if (launched.gate) open_gate(entered, *launched.gate);
         if (!view.tree.late.empty()) attach_late(entered.root, sandbox.mount_namespace(), view.tree.late);
         if (heard.guards.has_inner()) heard.guards.apply_inside(entered.root, sandbox.mount_namespace(), session.project_path);
         confine_root(entered.root);
@@ -30,11 +31,23 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
         entered.record.take_usage(sandbox.usage());
         reached = sandbox.limit_events();
     };
+    std::optional<GateWatch> gate;
+    if (launched.gate) gate.emplace(entered.id, launched.gate->gate.channel(), entered.record, std::move(launched.gate->denials));
     return session.ending.run_recorded([&] {
-        const Session watched{entered.wrapper, entered.to_wrapper,       heard.receiver, launched.control, entered.termination,
-                              hand_over,       session.early.messages(), before_agent,   after_agent,      [&] { placeholders.begin(); }};
+        const Session watched{entered.wrapper,
+                              entered.to_wrapper,
+                              heard.receiver,
+                              launched.control,
+                              entered.termination,
+                              hand_over,
+                              session.early.messages(),
+                              before_agent,
+                              after_agent,
+                              [&] { placeholders.begin(); },
+                              gate ? &*gate : nullptr};
         const AgentEnded seen = supervise(sandbox, watched, std::move(presented.terminal));
         session.ending.sandbox_has_ended();
+        if (const std::string denied = gate ? gate->finish() : ""; !denied.empty()) entered.tell({denied});
         release_scratch(view.scratch);
         return seen;
     });

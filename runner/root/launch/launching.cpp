@@ -173,7 +173,7 @@ Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, B
         measure_home(entered, heard, session); // without the lock, which is released by now
         show_accounts(session.directory, entered.admission.view, entered.caller, agent, session.state.home_path,
                       heard.project.shown.by_group);
-        entered.tell(host_files.show(session.directory, entered.sandbox->own_files()));
+        entered.tell(host_files.show(session.directory, files_of_others(entered)));
         show_certificates(entered, heard, session);
         const bool has_key = show_keys(entered, heard, session);
         hand_files_over(entered, heard, session, view.tree);
@@ -218,7 +218,7 @@ std::vector<std::string> arguments_of(const Entered &entered, Heard &heard, cons
     const Sandbox &sandbox = *entered.sandbox;
     return canary_arguments({join_path(session.project_path, heard.project.below), session.state.home_path, entered.caller.home,
                              host_namespaces(sandbox.own_namespaces(entered.policy.network)), sandbox.confines(),
-                             allowed_calls_of(entered.policy.calls)});
+                             entered.policy.network.mode == NetworkMode::hosts, allowed_calls_of(entered.policy.calls)});
 }
 
 // Takes over what the caller's shell sets, as far as it holds inside.
@@ -277,7 +277,7 @@ LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &sessio
 } // namespace
 
 Launched::Launched(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view)
-    : begun(Clock::now()), control(start_sandbox(entered, heard, session, view.tree)),
+    : begun(Clock::now()), control(start_sandbox(entered, heard, session, view.tree)), gate(start_gate(entered, session, view.tree)),
       leftovers(entered.root, entered.policy.agent.state_dir), synced(fetch_meanwhile(entered, heard, session, view, home))
 {
 }

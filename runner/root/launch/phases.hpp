@@ -9,6 +9,7 @@
 #include "runner/root/errand/disk_limit.hpp"
 #include "runner/root/errand/session_watch.hpp"
 #include "runner/root/method/sandbox.hpp"
+#include "runner/root/method/session_gate.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/state_directory.hpp"
@@ -121,12 +122,25 @@ struct BuiltView {
 
 // --- Fifth: the sandbox is being built, while the runner fetches what it needs. The launcher in it waits for the launch record.
 
+// Of a session with a network of hosts, and of no other.
+struct LaunchedGate {
+    SessionGate gate;
+    UniqueFd denials; // a file of the session's, for what the gate tells
+};
+// Starts the gate, and says in the session where it is.
+std::optional<LaunchedGate> start_gate(Entered &entered, const OpenedSession &session, RootTree &tree);
+// What of the view's /etc comes from elsewhere than the host.
+std::vector<std::string> files_of_others(const Entered &entered);
+// Once the launcher runs: from here on connections of the session arrive at the gate. Reads the keys of providers.
+void open_gate(const Entered &entered, LaunchedGate &launched);
+
 struct Launched {
     // A problem from here on ends the sandbox.
     Launched(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view);
 
     Clock::time_point begun;
     const UniqueFd control; // pi-agent-exec's socket
+    std::optional<LaunchedGate> gate;
     ScratchSweep leftovers; // of other sessions
     ShownHome home;         // the visible part of the caller's home
     const Synced synced;

@@ -56,14 +56,6 @@ Request hear_request(Receiver &receiver, SessionRecord &record)
     return request;
 }
 
-// Nothing starts the gate yet.
-void refuse_hosts(const NetworkPolicy &network)
-{
-    if (network.mode == NetworkMode::hosts)
-        throw Failure(FailureKind::network_not_enforced, "this pi-agent cannot hold a session to hosts yet, which the policy's network (" +
-                                                             to_string(network.where) + ") names; nothing was started");
-}
-
 // What the project's root says, and what the start gives up, is part of the policy from here on.
 OpenedProject hear_project(Receiver &receiver, Entered &entered, const Request &request)
 {
@@ -72,7 +64,6 @@ OpenedProject hear_project(Receiver &receiver, Entered &entered, const Request &
         if (defence_is_on("root-rules")) entered.policy = policy_in(std::move(entered.policy), root);
         entered.policy = granted(std::move(entered.policy), request.allow);
         if (defence_is_on("narrowed-starts")) entered.policy = narrowed(std::move(entered.policy), request.narrowing);
-        refuse_hosts(entered.policy.network);
         return entered.policy.projects;
     };
     OpenedProject project = open_allowed_project(receiver, entered.caller, admission.rules, admission.view, projects_in);

@@ -79,6 +79,18 @@ void Sandbox::require_enforced(const Policy &policy)
     require_limits(policy.limits);
 }
 
+UniqueFd Sandbox::network_namespace()
+{
+    throw Failure(ExitStatus::internal, std::string(to_string(method_)) + " has no network namespace to enter");
+}
+
+void Sandbox::start_gate(const std::string & /*root_directory*/, FdRef /*channel*/)
+{
+    throw Failure(FailureKind::network_not_enforced, std::string("sandbox.method ") + to_string(method_) +
+                                                         " starts no gate, which the policy's hosts need; use the method systemd, or "
+                                                         "another network");
+}
+
 void Sandbox::require_own_namespaces(const std::vector<pid_t> &inside, std::initializer_list<const char *> kinds) const
 {
     for (const char *kind : kinds) {

@@ -86,6 +86,11 @@ public:
 
     // Call it when the launcher runs, and before it has started anything. Throws Failure when it has no mount namespace of its own.
     virtual UniqueFd mount_namespace() = 0;
+    // The same of its network namespace, for a session that has one of its own.
+    virtual UniqueFd network_namespace();
+    // Begins to start the session's gate (gate/), beside the sandbox and as long-lived as this process; `channel` becomes its standard
+    // input (borrowed), and the empty directory `root_directory` its file system. Once. Throws Failure where the method cannot.
+    virtual void start_gate(const std::string &root_directory, FdRef channel);
     // What runs in the sandbox now; one that has just ended may be among them.
     virtual std::vector<pid_t> processes() = 0;
 
@@ -106,6 +111,7 @@ public:
 
     // --- Words and facts about the method.
 
+    [[nodiscard]] const std::string &session() const { return id_; }
     // What is being built ("the session's unit pi-agent-….service"), why it did not come about, and where to read more ("; see: journalctl
     // -u …", or nothing).
     [[nodiscard]] virtual std::string name() const = 0;

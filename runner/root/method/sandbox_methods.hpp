@@ -34,6 +34,8 @@ public:
     void process() override { bus_.process(); }
     UnitUsage usage() override;
     UniqueFd mount_namespace() override;
+    UniqueFd network_namespace() override;
+    void start_gate(const std::string &root_directory, FdRef channel) override;
     std::vector<pid_t> processes() override;
     bool is_there() override;
     bool may_live(const std::string &session_id) override;
@@ -49,6 +51,7 @@ protected:
 
 private:
     [[nodiscard]] std::vector<UnitProperty> properties(const SandboxPlan &plan) const;
+    UniqueFd namespace_of_launcher(const char *kind, const char *missing);
 
     std::string service_;
     SystemdBus bus_;

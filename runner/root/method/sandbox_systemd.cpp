@@ -3,6 +3,7 @@
 
 #include "common/base/error.hpp"
 #include "common/seams/seams.hpp"
+#include "runner/plan/gate_plan.hpp"
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/method/own_scope.hpp"
@@ -80,21 +81,43 @@ UnitUsage SystemdSandbox::usage()
 }
 
 // The namespace of the launcher, which is then alone in the unit, except for the process that started it and is about to end.
-UniqueFd SystemdSandbox::mount_namespace()
+// That one is in the network namespace already, and in no mount namespace of the session's.
+UniqueFd SystemdSandbox::namespace_of_launcher(const char *kind, const char *missing)
 {
     struct stat own {};
-    if (stat("/proc/self/ns/mnt", &own) != 0) throw_errno("reading the own mount namespace");
+    if (stat((std::string("/proc/self/ns/") + kind).c_str(), &own) != 0) throw_errno("reading an own namespace");
     UniqueFd found;
+    const bool is_shared = std::string(kind) == "net";
+    ino_t inode = 0;
     for (const pid_t pid : processes()) {
-        UniqueFd one = UniqueFd::adopt(open(("/proc/" + std::to_string(pid) + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
+        UniqueFd one = UniqueFd::adopt(open(("/proc/" + std::to_string(pid) + "/ns/" + kind).c_str(), O_RDONLY | O_CLOEXEC));
         struct stat facts {};
         if (!one || fstat(one.get(), &facts) != 0 || facts.st_ino == own.st_ino) continue;
+        if (found && is_shared && facts.st_ino == inode) continue;
         if (found) throw Failure(ExitStatus::internal, "the session has more processes than its launcher before its agent starts");
         const std::vector<pid_t> still = processes(); // so nobody else has its number by now
-        if (std::find(still.begin(), still.end(), pid) != still.end()) found = std::move(one);
+        if (std::find(still.begin(), still.end(), pid) != still.end()) {
+            found = std::move(one);
+            inode = facts.st_ino;
+        }
     }
-    if (!found) throw Failure(FailureKind::sandbox_method, "systemd made no mount namespace for the session");
+    if (!found) throw Failure(FailureKind::sandbox_method, missing);
     return found;
+}
+
+UniqueFd SystemdSandbox::mount_namespace()
+{
+    return namespace_of_launcher("mnt", "systemd made no mount namespace for the session");
+}
+
+UniqueFd SystemdSandbox::network_namespace()
+{
+    return namespace_of_launcher("net", "systemd made no network namespace for the session");
+}
+
+void SystemdSandbox::start_gate(const std::string &root_directory, FdRef channel)
+{
+    bus_.start_program(gate_name(id()), gate_properties(id(), user(), features_, root_directory), {channel, FdRef(-1), FdRef(-1)});
 }
 
 std::vector<pid_t> SystemdSandbox::processes()

@@ -78,7 +78,7 @@ struct ToVariant {
         constexpr std::uint64_t recursive = 1U << 14U; // MS_REC, as systemd.exec(5) "rbind"
         std::vector<sdbus::Struct<std::string, std::string, bool, std::uint64_t>> list;
         for (const auto &bind : value.binds)
-            list.emplace_back(safe(bind.source), safe(bind.target), false, recursive);
+            list.emplace_back(safe(bind.source), safe(bind.target), bind.may_be_missing, recursive);
         return sdbus::Variant(list);
     }
     sdbus::Variant operator()(const TemporaryFileSystems &value) const

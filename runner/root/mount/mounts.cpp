@@ -42,7 +42,7 @@ void in_thread(const std::function<void()> &task)
     try {
         done = std::async(std::launch::async, task);
     } catch (const std::system_error &failure) {
-        throw Failure(ExitStatus::system_failure, std::string("starting a thread for mounting: ") + failure.what());
+        throw Failure(ExitStatus::system_failure, std::string("starting a thread for another namespace: ") + failure.what());
     }
     done.get();
 }
@@ -122,6 +122,14 @@ void with_mounts_of(const AsRoot & /*root*/, FdRef mount_namespace, const std::f
     in_thread([&] {
         // Root and working directory become those of the namespace, so they must be this thread's own (setns(2)).
         if (unshare(CLONE_FS) != 0 || setns(mount_namespace.get(), CLONE_NEWNS) != 0) throw_errno("entering the session's mount table");
+        task();
+    });
+}
+
+void with_network_of(const AsRoot & /*root*/, FdRef network_namespace, const std::function<void()> &task)
+{
+    in_thread([&] {
+        if (setns(network_namespace.get(), CLONE_NEWNET) != 0) throw_errno("entering the session's network");
         task();
     });
 }

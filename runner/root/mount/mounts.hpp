@@ -56,6 +56,9 @@ void with_own_mounts(const AsRoot &root, const std::function<void()> &task);
 // The same with the mount table of other processes, a mount namespace: what it attaches is there, and in no other table.
 void with_mounts_of(const AsRoot &root, FdRef mount_namespace, const std::function<void()> &task);
 
+// The same with their network namespace: sockets that it makes stay there, whoever gets them.
+void with_network_of(const AsRoot &root, FdRef network_namespace, const std::function<void()> &task);
+
 // Makes the mount behind `path` shared, so that an unmount below it takes effect everywhere at once.
 void make_shared(const AsRoot &root, const std::string &path);
 

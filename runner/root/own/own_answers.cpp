@@ -34,8 +34,9 @@ OwnAnswer look(const AsRoot &root, const Account &caller, const Policy &policy, 
     }
     // Of a history first those that live: what ends in between has its end in the record.
     answer.sessions = look_at_sessions(root, whose(caller));
-    if (question.about != OwnSubject::history) return answer;
-    OwnRecord record = read_own_record(root, caller, question.since > 0 ? std::optional(question.since) : std::nullopt);
+    if (question.about == OwnSubject::sessions) return answer;
+    OwnRecord record = read_own_record(root, caller, question.since > 0 ? std::optional(question.since) : std::nullopt,
+                                       question.about == OwnSubject::history ? RecordPart::starts : RecordPart::connections);
     answer.entries = std::move(record.entries);
     answer.is_cut = record.is_cut;
     return answer;

@@ -152,21 +152,40 @@ std::vector<LogEntry> with_file(std::vector<LogEntry> entries, std::optional<std
     return entries;
 }
 
+// The events of starts, and those of connections: each command shows the one or the other.
+constexpr std::array start_events = {"denied", "started", "ended", "preflight"};
+constexpr const char *connection_event = "connection-denied";
+
+void match_events(Journal &journal, RecordPart part)
+{
+    if (part == RecordPart::connections) return journal.match("MESSAGE_ID", message_id_of(connection_event));
+    for (const auto *event : start_events)
+        journal.match("MESSAGE_ID", message_id_of(event));
+}
+
+// Only root's processes hear of them.
+bool is_of_connections(const LogEntry &entry)
+{
+    const auto event = entry.field("PI_AGENT_EVENT");
+    return (entry.is_roots() || !defence_is_on("record-sender")) && event == connection_event &&
+           entry.field("MESSAGE_ID") == message_id_of(event);
+}
+
 bool is_of_record(const LogEntry &entry)
 {
     const auto event = entry.field("PI_AGENT_EVENT");
     const auto uid = entry.field("_UID"); // anybody can send any other field; this one the journal adds itself
     const bool counts = entry.is_roots() || (event == "denied" && !uid.empty() && uid == entry.field("PI_AGENT_UID"));
-    return (counts || !defence_is_on("record-sender")) &&
-           (event == "denied" || event == "started" || event == "ended" || event == "preflight") &&
-           entry.field("MESSAGE_ID") == message_id_of(event);
+    const bool is_known = std::find(start_events.begin(), start_events.end(), event) != start_events.end();
+    return (counts || !defence_is_on("record-sender")) && is_known && entry.field("MESSAGE_ID") == message_id_of(event);
 }
 
-// What a history is made of (admin/sessions/history.cpp); a user is told nothing else.
+// What a history and a list of denials are made of (admin/sessions/); a user is told nothing else.
 constexpr std::array told_fields = {
     "PI_AGENT_EVENT",       "PI_AGENT_SESSION",     "PI_AGENT_USER",     "PI_AGENT_ACCOUNT", "PI_AGENT_PROJECT",       "PI_AGENT_DIRECTORY",
     "PI_AGENT_REPOSITORY",  "SANDBOX_SELECT",       "PI_AGENT_PROGRAM",  "PI_AGENT_REASON",  "PI_AGENT_DURATION_USEC", "PI_AGENT_EXIT_CODE",
-    "PI_AGENT_EXIT_SIGNAL", "PI_AGENT_MEMORY_PEAK", "PI_AGENT_CPU_USEC", "PI_AGENT_STATUS",  "PI_AGENT_CODE",          "_UID"};
+    "PI_AGENT_EXIT_SIGNAL", "PI_AGENT_MEMORY_PEAK", "PI_AGENT_CPU_USEC", "PI_AGENT_STATUS",  "PI_AGENT_CODE",          "PI_AGENT_HOST",
+    "PI_AGENT_PORT",        "PI_AGENT_PATH",        "PI_AGENT_KEY",      "PI_AGENT_WHERE",   "PI_AGENT_COUNT",         "_UID"};
 
 LogEntry told_of(const LogEntry &entry)
 {
@@ -212,28 +231,28 @@ bool can_read_record()
     return false;
 }
 
-std::vector<LogEntry> read_record(std::optional<std::uint64_t> since)
+std::vector<LogEntry> read_record(std::optional<std::uint64_t> since, RecordPart part)
 {
     require_readable();
     Journal journal;
-    for (const auto *event : {"denied", "started", "ended", "preflight"})
-        journal.match("MESSAGE_ID", message_id_of(event));
-    return with_file(journal.read(since, is_of_record), since, is_of_record);
+    match_events(journal, part);
+    const auto is_wanted = part == RecordPart::starts ? is_of_record : is_of_connections;
+    return with_file(journal.read(since, is_wanted), since, is_wanted);
 }
 
-OwnRecord read_own_record(const AsRoot & /*root*/, const Account &user, std::optional<std::uint64_t> since)
+OwnRecord read_own_record(const AsRoot & /*root*/, const Account &user, std::optional<std::uint64_t> since, RecordPart part)
 {
     const std::string uid = std::to_string(user.uid.value());
     const std::string name = escape_for_display(user.name);
     const bool own_alone = defence_is_on("own-record");
+    const auto is_wanted = part == RecordPart::starts ? is_of_record : is_of_connections;
     // Both: a number may have been somebody else's before, and so may a name.
     const auto is_own = [&](const LogEntry &entry) { return entry.field("PI_AGENT_UID") == uid && entry.field("PI_AGENT_USER") == name; };
     const auto is_told = [&](const LogEntry &entry) {
-        return is_of_record(entry) && (is_own(entry) || !own_alone) && (!since || entry.time_usec >= *since);
+        return is_wanted(entry) && (is_own(entry) || !own_alone) && (!since || entry.time_usec >= *since);
     };
     Journal journal;
-    for (const auto *event : {"denied", "started", "ended", "preflight"})
-        journal.match("MESSAGE_ID", message_id_of(event));
+    match_events(journal, part);
     if (own_alone) { // of others' entries this process reads nothing, not even to leave them out
         journal.match("PI_AGENT_UID", uid);
         journal.match("_UID", "0");

@@ -16,9 +16,14 @@ namespace pi_agent {
 // for everybody else.
 bool can_read_record();
 
-// The events `denied`, `started`, `ended` and `preflight`, in the order of their times. Of `denied` it also has what the wrapper said as
-// its own user. It leaves out every other entry that root did not write. `since` is in microseconds since 1970.
-std::vector<LogEntry> read_record(std::optional<std::uint64_t> since);
+enum class RecordPart {
+    starts,      // refused ones, sessions and their ends
+    connections, // that were denied in sessions
+};
+
+// Of starts: the events `denied`, `started`, `ended` and `preflight`, in the order of their times. Of `denied` it also has what the wrapper
+// said as its own user. It leaves out every other entry that root did not write. `since` is in microseconds since 1970.
+std::vector<LogEntry> read_record(std::optional<std::uint64_t> since, RecordPart part = RecordPart::starts);
 
 // Of these, what is about one user, by number and name: as many of the newest as fit into one answer, with the fields of a history and no
 // others.
@@ -26,7 +31,8 @@ struct OwnRecord {
     std::vector<LogEntry> entries;
     bool is_cut = false; // older ones are left out
 };
-OwnRecord read_own_record(const AsRoot &root, const Account &user, std::optional<std::uint64_t> since);
+OwnRecord read_own_record(const AsRoot &root, const Account &user, std::optional<std::uint64_t> since,
+                          RecordPart part = RecordPart::starts);
 
 // Everything about one session: its record, what its units wrote, and what systemd wrote about them.
 std::vector<LogEntry> read_session_log(const std::string &id);

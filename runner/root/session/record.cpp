@@ -21,11 +21,10 @@
 
 namespace pi_agent {
 
-void record_event(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier)
+void record_event(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier, int patience_milliseconds)
 {
-    constexpr int journal_patience_milliseconds = 1000;
     const std::vector<JournalField> fields = record_fields(subject, event, identifier);
-    if (send_to_journal(fields, journal_patience_milliseconds)) return;
+    if (send_to_journal(fields, patience_milliseconds)) return;
     try {
         append_to_record_file(fields);
     } catch (const Failure &failure) {

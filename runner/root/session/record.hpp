@@ -20,8 +20,11 @@ namespace pi_agent {
 // --- Where the runner's events go: the journal, or on a host without one a file that root owns. They hold no prompts and no values, and
 // every foreign byte is escaped.
 
+constexpr int journal_patience_milliseconds = 1000;
+
 // Throws Failure(system_failure) when neither takes it. `identifier` is the program that reports the event.
-void record_event(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier = "pi-agent-runner");
+void record_event(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier = "pi-agent-runner",
+                  int patience_milliseconds = journal_patience_milliseconds);
 
 // best_effort: a problem beside a session. `id` is the session's, or names what else it is about.
 void record_problem(const std::string &id, const std::string &text) noexcept;
@@ -87,6 +90,8 @@ public:
     // counts only where the end has followed at once.
     void take_usage(const UnitUsage &usage);
     [[nodiscard]] bool knows_usage() const { return usage_.cpu_usec && Clock::now() < usage_counts_until_; }
+    // What its gate tells while it runs. best_effort, and without waiting for a busy journal: it comes from what the agent does.
+    void denied_connection(const ConnectionDeniedEvent &event) const noexcept;
     // How the session ended. Throws Failure when no record takes it.
     void ended(const AgentEnded &how) { end({how, asked_, {}, {}, {}}); }
     // Why there was no session, or why the one that started is over; records the same reason once. Throws as above.

@@ -105,6 +105,15 @@ void SessionRecord::take_usage(const UnitUsage &usage)
     usage_counts_until_ = Clock::now() + usage_patience;
 }
 
+void SessionRecord::denied_connection(const ConnectionDeniedEvent &event) const noexcept
+{
+    constexpr int busy_journal_milliseconds = 20;
+    try {
+        record_event(subject_, event, "pi-agent-runner", busy_journal_milliseconds);
+    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): best_effort: the session's end is recorded with more patience
+    }
+}
+
 void SessionRecord::started(const SessionDirectory &session, const Account &agent, const std::string &project, Program program)
 {
     subject_.account = agent.name;

@@ -1,0 +1,141 @@
+// Shows denied connections from the record.
+#include "admin/sessions/denials.hpp"
+
+#include "admin/sessions/own_questions.hpp"
+#include "admin/text/terminal.hpp"
+#include "common/base/error.hpp"
+#include "common/base/text.hpp"
+#include "runner/root/own/record_reader.hpp"
+
+#include <chrono>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::chrono::milliseconds pause_of_readers(500);
+constexpr std::chrono::seconds pause_of_askers(5); // each question is a line in sudo's log
+
+DeniedConnection to_denial(const LogEntry &entry)
+{
+    return {entry.time_usec,
+            entry.field("PI_AGENT_SESSION"),
+            entry.field("PI_AGENT_USER"),
+            entry.field("PI_AGENT_PROJECT"),
+            entry.field("PI_AGENT_HOST"),
+            entry.number("PI_AGENT_PORT").value_or(0),
+            entry.field("PI_AGENT_PATH"),
+            entry.field("PI_AGENT_CODE"),
+            entry.field("PI_AGENT_REASON"),
+            entry.field("PI_AGENT_KEY"),
+            entry.field("PI_AGENT_WHERE"),
+            entry.number("PI_AGENT_COUNT").value_or(1)};
+}
+
+std::string place_of(const DeniedConnection &denial)
+{
+    if (denial.host.empty()) return "(more)";
+    return host_and_port(denial.host, static_cast<std::uint16_t>(denial.port)) + denial.path;
+}
+
+// What the administrator would change, and where the nearest rule is.
+std::string remedy_of(const DeniedConnection &denial)
+{
+    if (denial.key.empty()) return denial.where;
+    return denial.where.empty() ? denial.key : fmt::format("{} ({})", denial.key, denial.where);
+}
+
+nlohmann::json to_object(const DeniedConnection &denial)
+{
+    return {{"time", to_utc_time(denial.time_usec)}, {"session", text_or_null(denial.session)},
+            {"user", text_or_null(denial.user)},     {"project", text_or_null(denial.project)},
+            {"host", text_or_null(denial.host)},     {"port", number_or_null(denial.port == 0 ? std::nullopt : std::optional(denial.port))},
+            {"path", text_or_null(denial.path)},     {"code", text_or_null(denial.code)},
+            {"reason", text_or_null(denial.reason)}, {"key", text_or_null(denial.key)},
+            {"where", text_or_null(denial.where)},   {"count", denial.count}};
+}
+
+std::string to_line(const DeniedConnection &denial)
+{
+    return fmt::format("{} {} {} {}{}: {}{}\n", to_local_time(denial.time_usec), denial.user, short_id(denial.session), place_of(denial),
+                       denial.count > 1 ? fmt::format(" ({} times)", denial.count) : "", denial.reason,
+                       remedy_of(denial).empty() ? "" : "; " + remedy_of(denial));
+}
+
+std::vector<DeniedConnection> read_denials(const DenialQuery &query, std::ostream &notes)
+{
+    if (can_read_record()) return to_denials(read_record(query.since, RecordPart::connections), query);
+    require_own("denials", query.user, "reads what is recorded of other users");
+    const auto answer = ask_own({OwnSubject::denials, query.since.value_or(0)});
+    if (answer.is_cut) notes << "pi-agentctl: there are older entries about you than one answer holds; ask the administrator for them\n";
+    return to_denials(answer.entries, query);
+}
+
+void show(const std::vector<DeniedConnection> &denials, std::ostream &out)
+{
+    std::vector<Row> rows;
+    for (const auto &denial : denials)
+        rows.push_back({to_local_time(denial.time_usec), denial.user, short_id(denial.session), std::to_string(denial.count),
+                        place_of(denial), remedy_of(denial), denial.reason});
+    const Row header = {"TIME", "USER", "SESSION", "COUNT", "WHERE TO", "CHANGED BY", "WHY"};
+    const auto columns = columns_for(out);
+    out << (columns ? to_table(header, rows, *columns, Cut::end) : to_table(header, rows));
+}
+
+[[noreturn]] void refuse_to_follow_nothing()
+{
+    throw Failure(ExitStatus::system_failure, "the reader of these lines is gone");
+}
+
+// Shows each once: several can have the same time, and the next look begins at the last.
+void follow(DenialQuery query, bool json, std::ostream &out, std::ostream &notes)
+{
+    if (!query.since) query.since = now_microseconds();
+    std::size_t told = 0; // of those at the time where the look begins
+    for (;; std::this_thread::sleep_for(can_read_record() ? pause_of_readers : std::chrono::milliseconds(pause_of_askers))) {
+        const auto denials = read_denials(query, notes);
+        for (std::size_t index = told; index < denials.size(); ++index)
+            out << (json ? to_object(denials[index]).dump() + "\n" : to_line(denials[index]));
+        out.flush();
+        if (!out) refuse_to_follow_nothing();
+        if (denials.empty()) continue;
+        const std::uint64_t last = denials.back().time_usec;
+        told = 0;
+        for (const auto &denial : denials)
+            told += denial.time_usec == last ? 1 : 0;
+        query.since = last;
+    }
+}
+
+} // namespace
+
+std::vector<DeniedConnection> to_denials(const std::vector<LogEntry> &entries, const DenialQuery &query)
+{
+    std::vector<DeniedConnection> denials;
+    for (const auto &entry : entries) {
+        DeniedConnection denial = to_denial(entry);
+        if (query.session && !denial.session.starts_with(*query.session)) continue;
+        if (query.user && denial.user != escape_for_display(*query.user)) continue;
+        denials.push_back(std::move(denial));
+    }
+    return denials;
+}
+
+void run_denials(const DenialQuery &query, bool json, std::ostream &out, std::ostream &notes)
+{
+    if (query.follow) follow(query, json, out, notes);
+    const auto denials = read_denials(query, notes);
+    if (json) {
+        nlohmann::json list = nlohmann::json::array();
+        for (const auto &denial : denials)
+            list.push_back(to_object(denial));
+        return print_json({{"denials", list}}, out);
+    }
+    if (denials.empty()) throw Nothing("the record contains no denied connection");
+    show(denials, out);
+}
+
+} // namespace pi_agent

@@ -1,0 +1,199 @@
+// The gate of a session as data.
+#include "runner/plan/gate_plan.hpp"
+
+#include "common/base/build_settings.hpp"
+#include "common/base/text.hpp"
+#include "common/policy/provider_table.hpp"
+#include "runner/wire/answer.hpp"
+
+#include <algorithm>
+#include <csignal>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::uint64_t gate_memory = std::uint64_t{256} << 20U; // bytes; some hundred connections use a tenth
+constexpr std::uint64_t gate_tasks = 64;
+constexpr std::uint64_t gate_files = 4096; // two for each connection
+constexpr std::uint64_t second = 1'000'000;
+constexpr std::size_t places_in_notice = 4;
+
+// Programs and libraries, names and certificates. The directories of name services are shown whole: their files are replaced while a
+// session runs. Accounts of the host can read all of it.
+BindList parts_of_the_host()
+{
+    BindList shown;
+    for (const char *path : {"/usr", "/bin", "/lib", "/lib64", "/lib32", "/nix/store", "/etc", "/run/systemd/resolve",
+                             "/run/NetworkManager", "/run/resolvconf", "/run/nscd"})
+        shown.binds.push_back({path, path, true, true});
+    const std::string own = parent_of(build::gate_path);
+    if (!is_within(own, "/usr") && !is_within(own, "/nix/store")) shown.binds.push_back({own, own, true, false});
+    return shown;
+}
+
+std::string remedy_of(const DenialReason &reason, const std::string &where)
+{
+    std::string text;
+    if (*reason.key != '\0') text += std::string("; the administrator can change it by ") + reason.key;
+    if (!where.empty()) text += " (" + where + ")";
+    return text;
+}
+
+} // namespace
+
+std::string resolv_conf_inside()
+{
+    return std::string("# The session's gate answers for every name.\nnameserver ") + name_server_inside + "\noptions edns0\n";
+}
+
+Environment gate_environment()
+{
+    const std::string proxy = std::string("http://") + loopback_v4 + ":" + std::to_string(gate_proxy_port);
+    const std::string direct = std::string(loopback_v4) + ",localhost," + loopback_v6;
+    Environment variables = {{"NODE_USE_ENV_PROXY", "1"}}; // programs of node read the others only with it
+    for (const char *name : {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"})
+        variables[name] = proxy;
+    for (const char *name : {"NO_PROXY", "no_proxy"})
+        variables[name] = direct;
+    return variables;
+}
+
+std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid user, const SystemdFeatures &features,
+                                          const std::string &root_directory)
+{
+    const std::string scope = scope_name(session_id);
+    std::vector<UnitProperty> properties = {
+        // Lifetime: as the session's own unit has it (runner/plan/unit_properties.cpp). It also ends when its channel does.
+        {"Description", std::string("pi-agent-gate")},
+        {"Slice", slice_name(user)},
+        {"BindsTo", std::vector<std::string>{scope}},
+        {"After", std::vector<std::string>{scope}},
+        {"CollectMode", std::string("inactive-or-failed")},
+        {"Type", std::string("exec")},
+        {"KillMode", std::string("control-group")},
+        {"KillSignal", SignedNumber{SIGKILL}},
+        {"SendSIGKILL", true},
+        {"TimeoutStopUSec", 2 * second},
+        {"ExecStart", Command{{build::gate_path}}},
+        {"StandardOutput", std::string("null")},
+        {"StandardError", std::string("journal")},
+        // An account of its own that owns nothing, while it runs.
+        {"DynamicUser", true},
+        {"NoNewPrivileges", true},
+        {"CapabilityBoundingSet", std::uint64_t{0}},
+        {"AmbientCapabilities", std::uint64_t{0}},
+        {"UMask", std::uint32_t{0077}},
+        {"KeyringMode", std::string("private")},
+        {"LimitCORE", std::uint64_t{0}}, // it holds keys
+        {"LimitMEMLOCK", std::uint64_t{1} << 20U},
+        // No file system but programs and libraries.
+        {"RootDirectory", root_directory},
+        {"BindReadOnlyPaths", parts_of_the_host()},
+        {"ProtectSystem", std::string("strict")},
+        {"ProtectHome", std::string("yes")},
+        {"InaccessiblePaths", std::vector<std::string>{"-/etc/pi-agent"}},
+        {"PrivateTmp", true},
+        {"PrivateDevices", true},
+        {"PrivateIPC", true},
+        {"PrivateUsers", true},
+        {"ProtectProc", std::string("invisible")},
+        {"ProcSubset", std::string("pid")},
+        {"ProtectKernelModules", true},
+        {"ProtectKernelTunables", true},
+        {"ProtectKernelLogs", true},
+        {"ProtectControlGroups", true},
+        {"ProtectClock", true},
+        {"ProtectHostname", true},
+        // The host's network, and no other door of the kernel.
+        {"RestrictAddressFamilies", NameFilter{true, {"AF_UNIX", "AF_INET", "AF_INET6"}}},
+        {"RestrictNamespaces", std::uint64_t{0}},
+        {"RestrictRealtime", true},
+        {"RestrictSUIDSGID", true},
+        {"LockPersonality", true},
+        {"MemoryDenyWriteExecute", true},
+        {"SystemCallArchitectures", std::vector<std::string>{"native"}},
+        {"SystemCallFilter", NameFilter{true, {"@system-service"}}},
+        {"SystemCallFilter", NameFilter{false,
+                                        {"@privileged", "@chown", "@setuid", "@keyring", "@sync", "io_uring_setup", "io_uring_enter",
+                                         "io_uring_register", "userfaultfd", "pidfd_getfd", "name_to_handle_at", "open_by_handle_at"}}},
+        {"SystemCallErrorNumber", SignedNumber{EPERM}},
+        // What a session can make it use.
+        {"MemoryMax", gate_memory},
+        {"MemorySwapMax", std::uint64_t{0}}, // keys
+        {"TasksMax", gate_tasks},
+        {"LimitNOFILE", gate_files},
+        {"OOMScoreAdjust", SignedNumber{agent_oom_score}},
+    };
+    if (features.log_sockets) properties.push_back({"BindLogSockets", false});
+    return properties;
+}
+
+GateOrder plan_gate(const Policy &policy, const std::string &session_id)
+{
+    GateOrder order;
+    order.session = session_id;
+    for (const auto &rule : policy.network.hosts)
+        order.rules.push_back({rule.host, rule.port, to_string(rule.where)});
+    return order;
+}
+
+GateProvider to_gate_provider(const ProviderRule &rule, std::string key)
+{
+    const Provider *known = find_provider(rule.name);
+    if (known == nullptr) throw Failure(ExitStatus::configuration, to_string(rule.where) + ": no gate knows the provider " + rule.name);
+    const ProviderHost host = host_of_provider(*known, rule.host);
+    if (host.problem) throw Failure(ExitStatus::configuration, to_string(rule.where) + ": the provider " + rule.name + " " + *host.problem);
+    const KeyForm form = form_of_key(*known, key);
+    GateProvider provider{host.host, std::string(form.header), std::string(form.prefix), std::move(key), {}, {}, to_string(rule.where)};
+    const auto add = [](std::vector<std::string> &list, std::string_view text) {
+        if (std::find(list.begin(), list.end(), text) == list.end()) list.emplace_back(text);
+    };
+    for (const auto &request : known->requests) {
+        add(provider.methods, request.method);
+        add(provider.paths, request.path);
+    }
+    return provider;
+}
+
+std::vector<std::uint16_t> host_ports(const NetworkPolicy &network)
+{
+    std::vector<std::uint16_t> ports;
+    for (const auto &rule : network.hosts)
+        if (is_loopback(rule) && std::find(ports.begin(), ports.end(), rule.port) == ports.end()) ports.push_back(rule.port);
+    return ports;
+}
+
+std::string rules_text(const NetworkPolicy &network, const std::vector<ProviderRule> &providers)
+{
+    std::string text;
+    for (const auto &rule : network.hosts)
+        text += host_and_port(rule.host, rule.port) + " " + to_string(rule.where) + "\n";
+    for (const auto &provider : providers)
+        text += "provider:" + provider.name + " " + to_string(provider.where) + "\n";
+    return text;
+}
+
+std::string denial_line(const GateDenial &denial)
+{
+    const DenialReason *reason = find_denial_reason(denial.reason);
+    const std::string place = host_and_port(denial.host, denial.port);
+    return place + ": " + (denial.path.empty() ? "" : denial.path + ": ") + (reason == nullptr ? denial.reason : reason->meaning) +
+           (reason == nullptr ? "" : remedy_of(*reason, denial.where)) + "\n";
+}
+
+std::string denied_notice(const DeniedPlaces &denied)
+{
+    if (denied.connections == 0) return "";
+    std::vector<std::pair<std::string, std::uint64_t>> places(denied.places.begin(), denied.places.end());
+    std::stable_sort(places.begin(), places.end(), [](const auto &one, const auto &other) { return one.second > other.second; });
+    std::string names;
+    for (std::size_t index = 0; index < std::min(places.size(), places_in_notice); ++index)
+        names += (index == 0 ? "" : ", ") + places[index].first +
+                 (places[index].second > 1 ? " (" + std::to_string(places[index].second) + ")" : "");
+    if (places.size() > places_in_notice) names += " and others";
+    return "the policy's network denied " + std::to_string(denied.connections) +
+           (denied.connections == 1 ? " connection: " : " connections: ") + names + "; why: pi-agentctl denials";
+}
+
+} // namespace pi_agent

@@ -1,0 +1,64 @@
+// The gate of a session as data: its unit, its order without keys, and what its session is told of it.
+#pragma once
+
+#include "common/policy/policy.hpp"
+#include "runner/plan/unit_properties.hpp"
+#include "runner/wire/gate_messages.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// --- Where the gate is, seen from inside.
+
+constexpr const char *loopback_v4 = "127.0.0.1";
+constexpr const char *loopback_v6 = "::1";
+// Below 1024, so that no server of the session's can have them. The same in all sessions: those of one agent share a home, and what is
+// written there holds for all of them. None of the ports that browsers and node refuse (fetch.spec.whatwg.org, "bad port").
+constexpr std::uint16_t gate_proxy_port = 808;
+constexpr std::uint16_t gate_route_port = 809;
+constexpr const char *name_server_inside = "127.0.0.53";
+constexpr std::uint16_t name_server_port = 53;
+
+// /etc/resolv.conf of the session.
+std::string resolv_conf_inside();
+
+// What programs read that go through a proxy; the others arrive at the gate as well. No layer of the environment may set them otherwise:
+// nothing else leads out.
+Environment gate_environment();
+
+// --- Its unit.
+
+// `root_directory`: an empty directory, which becomes its file system with the host's programs and name service in it.
+std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid user, const SystemdFeatures &features,
+                                          const std::string &root_directory);
+
+// --- Its order.
+
+// The policy's rules. Providers follow with their keys: to_gate_provider.
+GateOrder plan_gate(const Policy &policy, const std::string &session_id);
+// Takes over the key. Throws Failure(configuration) for a provider that no gate can hold the key of.
+GateProvider to_gate_provider(const ProviderRule &rule, std::string key);
+// Ports of the host's loopback that the policy names.
+std::vector<std::uint16_t> host_ports(const NetworkPolicy &network);
+
+// --- What the agent reads in its view, and its user at the end.
+
+constexpr const char *network_file = "run/pi-agent/network"; // a rule a line
+constexpr const char *denials_file = "run/pi-agent/denials"; // a denial a line, oldest first
+constexpr std::size_t denials_file_limit = 64UL * 1024;      // bytes
+
+std::string rules_text(const NetworkPolicy &network, const std::vector<ProviderRule> &providers);
+// "HOST:PORT: what was denied, and what would change it" with a line feed.
+std::string denial_line(const GateDenial &denial);
+
+struct DeniedPlaces {
+    std::uint64_t connections = 0;
+    std::map<std::string, std::uint64_t> places; // "HOST:PORT", a bounded number of them
+};
+// One line; empty where nothing was denied.
+std::string denied_notice(const DeniedPlaces &denied);
+
+} // namespace pi_agent

@@ -1,0 +1,114 @@
+// Takes what the session's gate says: within bounds of number, size and time.
+#include "runner/root/confined/session_end.hpp"
+
+#include "common/base/error.hpp"
+#include "common/seams/seams.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t recorded_at_once = 20;
+constexpr std::size_t recorded_each_second = 10;
+constexpr std::size_t recorded_in_all = 1000;
+constexpr std::size_t counted_places = 200;
+constexpr auto last_words = std::chrono::milliseconds(200);
+constexpr const char *end_of_list = "(more is not listed here)\n";
+
+ConnectionDeniedEvent event_of(const GateDenial &denial)
+{
+    const DenialReason *reason = find_denial_reason(denial.reason); // the decoder has required one
+    return {denial.host,
+            denial.port,
+            denial.path,
+            denial.reason,
+            reason == nullptr ? "" : reason->meaning,
+            reason == nullptr ? "" : reason->key,
+            denial.where,
+            denial.count};
+}
+
+std::uint64_t sum_of(std::uint64_t one, std::uint64_t other)
+{
+    return one + std::min(other, UINT64_MAX - one);
+}
+
+} // namespace
+
+std::string GateWatch::hear()
+{
+    try {
+        const std::optional<Packet> packet = receive_plain_packet(channel_, in_seconds(0));
+        is_there_ = packet.has_value();
+        if (packet) {
+            const GateMessage message = decode_gate_message(packet->bytes);
+            if (const auto *denial = std::get_if<GateDenial>(&message)) take(*denial);
+        }
+    } catch (const Failure &) { // it breaks the protocol, so it is not ours any more; or its socket does not work
+        is_there_ = false;
+        shutdown(channel_.get(), SHUT_RDWR); // then it ends by itself
+    }
+    if (is_there_) return "";
+    return "the session's gate has ended, so the agent reaches nothing any more; start pi again. The administrator finds why with: "
+           "journalctl -u " +
+           gate_name(session_);
+}
+
+void GateWatch::take(const GateDenial &denial)
+{
+    denied_.connections = sum_of(denied_.connections, denial.count);
+    const std::string place = host_and_port(denial.host, denial.port);
+    if (denied_.places.size() < counted_places || denied_.places.contains(place))
+        denied_.places[place] = sum_of(denied_.places[place], denial.count);
+    write_down(denial_line(denial));
+    if (may_record())
+        record_.denied_connection(event_of(denial));
+    else
+        unrecorded_ = sum_of(unrecorded_, denial.count);
+}
+
+// An agent that asks for a new name each time would otherwise fill the record, and keep this process from everything else.
+bool GateWatch::may_record()
+{
+    if (!defence_is_on("bounded-denials")) return true;
+    const auto now = Clock::now();
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - filled_).count();
+    if (seconds > 0) {
+        const auto fresh = static_cast<std::size_t>(std::min<std::int64_t>(seconds, recorded_at_once)) * recorded_each_second;
+        tokens_ = std::min(recorded_at_once, tokens_ + fresh);
+        filled_ = now;
+    }
+    if (tokens_ == 0 || recorded_ == recorded_in_all) return false;
+    --tokens_;
+    ++recorded_;
+    return true;
+}
+
+// best_effort: the file is for the agent alone.
+void GateWatch::write_down(const std::string &line)
+{
+    if (!file_) return;
+    const std::string room_for = end_of_list;
+    const bool is_last = written_ + line.size() + room_for.size() > denials_file_limit;
+    const std::string &text = is_last ? room_for : line;
+    if (write(file_.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) || is_last) file_.reset();
+    written_ += text.size();
+}
+
+std::string GateWatch::finish()
+{
+    shutdown(channel_.get(), SHUT_WR);
+    const Deadline deadline = Clock::now() + last_words;
+    while (is_there_ && Clock::now() < deadline && wait_for_input(channel_, deadline))
+        if (!hear().empty()) break;
+    if (unrecorded_ > 0)
+        record_.denied_connection({"", 0, "", "not-recorded", "there were more than the record takes of one session", "", "", unrecorded_});
+    return denied_notice(denied_);
+}
+
+} // namespace pi_agent

@@ -1,0 +1,75 @@
+// The phase that only sessions with a network of hosts have: starts the gate, says inside where it is, and opens it.
+#include "runner/root/launch/phases.hpp"
+
+#include "common/base/files.hpp"
+#include "common/host/trusted_file.hpp"
+#include "runner/plan/gate_plan.hpp"
+#include "runner/root/errand/provider_keys.hpp"
+
+#include <fcntl.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *gate_directory = "gate"; // of the session: the gate's file system
+constexpr const char *resolv_conf = "resolv.conf";
+
+bool has_gate(const Entered &entered)
+{
+    return entered.policy.network.mode == NetworkMode::hosts;
+}
+
+// Of the host's view, /etc is the host's own: then the file is where that leads.
+void show_name_server(const Entered &entered, const OpenedSession &session, RootTree &tree)
+{
+    const std::string text = resolv_conf_inside();
+    const std::string path = std::string("/etc/") + resolv_conf;
+    if (entered.admission.view.view == View::minimal)
+        return write_whole(session.directory.make_late_file("root" + path), text, "the session's " + path);
+    const std::string end = resolve_trusted(path, "host's").canonical;
+    if (is_within(end, "/run")) {
+        session.directory.make_directory(parent_of(end).substr(1));
+        return session.directory.write_file(end.substr(1), text);
+    }
+    session.directory.write_file(resolv_conf, text);
+    const UniqueFd file = open_or_throw("opening the session's name server", session.directory.fd(), resolv_conf, O_PATH | O_NOFOLLOW);
+    tree.late.push_back({clone_mount(entered.root, file, Submounts::leave_out, MountAttributes{true, nullptr}), end});
+}
+
+// What the agent can read of its network; the second is empty, and root writes into it (runner/root/confined/gate_watch.cpp).
+UniqueFd show_lists(const Entered &entered, const OpenedSession &session)
+{
+    session.directory.make_directory(parent_of(network_file));
+    session.directory.write_file(network_file, rules_text(entered.policy.network, entered.policy.providers));
+    return session.directory.make_file(denials_file);
+}
+
+} // namespace
+
+std::vector<std::string> files_of_others(const Entered &entered)
+{
+    std::vector<std::string> names = entered.sandbox->own_files();
+    if (has_gate(entered)) names.emplace_back(resolv_conf);
+    return names;
+}
+
+std::optional<LaunchedGate> start_gate(Entered &entered, const OpenedSession &session, RootTree &tree)
+{
+    if (!has_gate(entered)) return std::nullopt;
+    session.directory.make_directory(gate_directory);
+    SessionGate gate(*entered.sandbox, session.directory.path() + "/" + gate_directory);
+    entered.environment.gate = gate_environment();
+    show_name_server(entered, session, tree);
+    return LaunchedGate{std::move(gate), show_lists(entered, session)};
+}
+
+void open_gate(const Entered &entered, LaunchedGate &launched)
+{
+    GateOrder order = plan_gate(entered.policy, entered.id);
+    for (const auto &rule : entered.policy.providers)
+        order.providers.push_back(to_gate_provider(rule, read_provider_key(rule)));
+    launched.gate.open(entered.root, *entered.sandbox, order, host_ports(entered.policy.network));
+}
+
+} // namespace pi_agent

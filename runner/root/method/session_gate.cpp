@@ -1,0 +1,69 @@
+// Starts the gate of a session and hands it what it needs.
+#include "runner/root/method/session_gate.hpp"
+
+#include "common/base/error.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/root/network/gate_sockets.hpp"
+
+#include <utility>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int gate_patience_seconds = 15; // systemd starts it while the session's own unit is made
+
+// Forgets the keys, whatever happens.
+class Forgetting {
+public:
+    explicit Forgetting(GateOrder &order) noexcept : order_(order) {}
+    Forgetting(const Forgetting &) = delete;
+    Forgetting &operator=(const Forgetting &) = delete;
+    ~Forgetting() { forget_keys(order_); }
+
+private:
+    GateOrder &order_;
+};
+
+UniqueFd start(Sandbox &sandbox, const std::string &root_directory)
+{
+    auto [ours, theirs] = make_channel();
+    sandbox.start_gate(root_directory, theirs);
+    fault_point("gate-asked-for");
+    return std::move(ours); // cppcheck-suppress returnStdMoveLocal ; it is a part of a pair
+}
+
+void require_ready(FdRef channel, Deadline deadline)
+{
+    const std::optional<Packet> packet = receive_plain_packet(channel, deadline);
+    if (!packet) throw Failure(ExitStatus::unavailable, "it ended");
+    if (!std::holds_alternative<GateReady>(decode_gate_message(packet->bytes))) throw ProtocolError("it says something else first");
+}
+
+} // namespace
+
+SessionGate::SessionGate(Sandbox &sandbox, const std::string &root_directory)
+    : session_(sandbox.session()), channel_(start(sandbox, root_directory))
+{
+}
+
+void SessionGate::open(const AsRoot &root, Sandbox &sandbox, GateOrder order, const std::vector<std::uint16_t> &host_ports)
+{
+    const Forgetting forgetting(order);
+    GateSockets sockets = open_gate_sockets(root, sandbox.network_namespace(), host_ports);
+    order.listeners = sockets.listeners.size();
+    const Deadline deadline = in_seconds(gate_patience_seconds);
+    try {
+        send_gate_order(channel_, order, deadline);
+        for (const auto &listener : sockets.listeners)
+            send_gate_listener(channel_, listener.about, listener.socket, deadline);
+        require_ready(channel_, deadline);
+    } catch (const Failure &failure) {
+        throw Failure(ExitStatus::unavailable, std::string("the session's gate does not serve: ") + failure.what() +
+                                                   "; the administrator finds more with: journalctl -u " + gate_name(session_));
+    }
+    lookup_ = std::move(sockets.lookup);
+    fault_point("gate-open");
+}
+
+} // namespace pi_agent

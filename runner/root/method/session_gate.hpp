@@ -1,0 +1,31 @@
+// The gate of one session: its unit, the channel to it, and what must stay open for it.
+#pragma once
+
+#include "common/base/fd.hpp"
+#include "common/host/identity.hpp"
+#include "runner/root/method/sandbox.hpp"
+#include "runner/wire/gate_messages.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+class SessionGate {
+public:
+    // Begins to start it. It waits for its order.
+    SessionGate(Sandbox &sandbox, const std::string &root_directory);
+    // Call it when the launcher runs, and before it has started anything. Opens the gate's listeners in the session's network, hands them
+    // over with the order, whose keys it forgets, and returns when the gate serves. Throws Failure(unavailable) when it does not.
+    void open(const AsRoot &root, Sandbox &sandbox, GateOrder order, const std::vector<std::uint16_t> &host_ports);
+    // What the gate says afterwards comes here, and its end. Closed, the gate ends.
+    [[nodiscard]] FdRef channel() const { return channel_; }
+
+private:
+    std::string session_;
+    UniqueFd channel_;
+    UniqueFd lookup_; // without it, connections to other addresses are refused
+};
+
+} // namespace pi_agent

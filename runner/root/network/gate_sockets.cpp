@@ -1,0 +1,171 @@
+// Enters the session's network namespace for one thread: brings the loopback up, makes every address local, and listens.
+#include "runner/root/network/gate_sockets.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/files.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/plan/gate_plan.hpp"
+#include "runner/root/mount/mounts.hpp"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cerrno>
+#include <cstring>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <string>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int waiting_connections = 1024;
+constexpr int route_patience_seconds = 2;
+constexpr const char *loopback = "lo";
+
+UniqueFd make_socket(int family, int type, int protocol = 0)
+{
+    UniqueFd made = UniqueFd::adopt(socket(family, type | SOCK_CLOEXEC, protocol));
+    if (!made && errno != EAFNOSUPPORT) throw_errno("making a socket for the gate");
+    return made;
+}
+
+// Connections that a listener takes for another port hold that port as it does (SO_REUSEADDR): a server of the session may have it as well.
+void set_on(FdRef socket, int level, int option)
+{
+    const int on = 1;
+    if (setsockopt(socket.get(), level, option, &on, sizeof on) != 0) throw_errno("setting an option of the gate's socket");
+}
+
+bool bind_to(FdRef socket, const char *address, std::uint16_t port)
+{
+    sockaddr_in v4{};
+    sockaddr_in6 v6{};
+    v4.sin_family = AF_INET;
+    v6.sin6_family = AF_INET6;
+    v4.sin_port = v6.sin6_port = htons(port);
+    const bool is_v4 = inet_pton(AF_INET, address, &v4.sin_addr) == 1;
+    if (!is_v4 && inet_pton(AF_INET6, address, &v6.sin6_addr) != 1) throw Failure(ExitStatus::internal, "the gate has no such address");
+    // NOLINTBEGIN(cppcoreguidelines-pro-type-reinterpret-cast): as bind(2) wants it
+    return is_v4 ? bind(socket.get(), reinterpret_cast<const sockaddr *>(&v4), sizeof v4) == 0
+                 : bind(socket.get(), reinterpret_cast<const sockaddr *>(&v6), sizeof v6) == 0;
+    // NOLINTEND(cppcoreguidelines-pro-type-reinterpret-cast)
+}
+
+[[noreturn]] void refuse_port(const char *address, std::uint16_t port)
+{
+    throw_errno(std::string("listening at ") + address + " port " + std::to_string(port) + " of the session");
+}
+
+// Empty where this kernel has no IPv6, or none there.
+UniqueFd listen_at(const char *address, std::uint16_t port, int type)
+{
+    const bool is_v6 = std::strchr(address, ':') != nullptr;
+    UniqueFd made = make_socket(is_v6 ? AF_INET6 : AF_INET, type);
+    if (!made && is_v6) return made;
+    if (!made) refuse_port(address, port);
+    if (type == SOCK_STREAM) set_on(made, SOL_SOCKET, SO_REUSEADDR);
+    if (is_v6) set_on(made, IPPROTO_IPV6, IPV6_V6ONLY);
+    if (!bind_to(made, address, port)) {
+        if (is_v6 && errno == EADDRNOTAVAIL) return {};
+        refuse_port(address, port);
+    }
+    if (type == SOCK_STREAM && listen(made.get(), waiting_connections) != 0) refuse_port(address, port);
+    return made;
+}
+
+void bring_loopback_up()
+{
+    const UniqueFd socket = make_socket(AF_INET, SOCK_DGRAM);
+    ifreq request{};
+    std::strncpy(request.ifr_name, loopback, sizeof request.ifr_name - 1);
+    if (ioctl(socket.get(), SIOCGIFFLAGS, &request) != 0) throw_errno("looking at the session's loopback");
+    if ((static_cast<unsigned>(request.ifr_flags) & IFF_UP) != 0) return; // systemd and podman do it
+    request.ifr_flags = static_cast<short>(static_cast<unsigned>(request.ifr_flags) | IFF_UP);
+    if (ioctl(socket.get(), SIOCSIFFLAGS, &request) != 0) throw_errno("bringing the session's loopback up");
+}
+
+// Makes all addresses of the family local (rtnetlink(7)).
+void make_all_local(unsigned char family)
+{
+    struct Order {
+        nlmsghdr header;
+        rtmsg route;
+        rtattr about;
+        int device;
+    } order{};
+    static_assert(sizeof(Order) == NLMSG_LENGTH(sizeof(rtmsg)) + RTA_LENGTH(sizeof(int)));
+    order.header = {sizeof order, RTM_NEWROUTE, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE, 1, 0};
+    order.route.rtm_family = family;
+    order.route.rtm_table = RT_TABLE_LOCAL;
+    order.route.rtm_protocol = RTPROT_STATIC;
+    order.route.rtm_scope = RT_SCOPE_HOST;
+    order.route.rtm_type = RTN_LOCAL;
+    order.about = {RTA_LENGTH(sizeof(int)), RTA_OIF};
+    order.device = static_cast<int>(if_nametoindex(loopback));
+    const UniqueFd netlink = make_socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+    if (!netlink || send(netlink.get(), &order, sizeof order, 0) != static_cast<ssize_t>(sizeof order))
+        throw_errno("asking for the session's routes");
+    struct Answer {
+        nlmsghdr header;
+        nlmsgerr result;
+    } answer{};
+    if (!wait_for_input(netlink, in_seconds(route_patience_seconds))) throw Failure(ExitStatus::system_failure, "no answer about routes");
+    const ssize_t length = recv(netlink.get(), &answer, sizeof answer, 0);
+    if (length < static_cast<ssize_t>(sizeof answer) || answer.header.nlmsg_type != NLMSG_ERROR)
+        throw Failure(ExitStatus::system_failure, "the kernel gave a strange answer about routes");
+    if (answer.result.error != 0) throw SystemFailure(-answer.result.error, "making the session's addresses local");
+}
+
+void require_own(FdRef network_namespace)
+{
+    const UniqueFd host = open_or_throw("opening the host's network namespace", "/proc/1/ns/net", O_RDONLY);
+    const UniqueFd own = open_or_throw("opening the own network namespace", "/proc/self/ns/net", O_RDONLY);
+    const auto theirs = examine(network_namespace, "examining the session's network namespace");
+    for (const UniqueFd *one : {&host, &own})
+        if (is_same_file(theirs, examine(*one, "examining a network namespace")))
+            throw Failure(FailureKind::network_not_enforced, "the session has no network namespace of its own, so no gate is opened in it");
+}
+
+void add(GateSockets &sockets, ListenerKind kind, std::uint16_t port, UniqueFd socket)
+{
+    if (socket) sockets.listeners.push_back({{kind, port}, std::move(socket)});
+}
+
+// In the session's namespace.
+void listen_in_session(GateSockets &sockets, UniqueFd &v4, UniqueFd &v6, const std::vector<std::uint16_t> &host_ports)
+{
+    bring_loopback_up();
+    v4 = listen_at(loopback_v4, 0, SOCK_STREAM);
+    v6 = listen_at(loopback_v6, 0, SOCK_STREAM);
+    make_all_local(AF_INET);
+    if (v6) make_all_local(AF_INET6);
+    add(sockets, ListenerKind::proxy, gate_proxy_port, listen_at(loopback_v4, gate_proxy_port, SOCK_STREAM));
+    add(sockets, ListenerKind::reverse, gate_route_port, listen_at(loopback_v4, gate_route_port, SOCK_STREAM));
+    add(sockets, ListenerKind::dns_udp, name_server_port, listen_at(name_server_inside, name_server_port, SOCK_DGRAM));
+    add(sockets, ListenerKind::dns_tcp, name_server_port, listen_at(name_server_inside, name_server_port, SOCK_STREAM));
+    for (const std::uint16_t port : host_ports)
+        for (const char *address : {loopback_v4, loopback_v6})
+            add(sockets, ListenerKind::transparent, port, listen_at(address, port, SOCK_STREAM));
+}
+
+} // namespace
+
+GateSockets open_gate_sockets(const AsRoot &root, FdRef network_namespace, const std::vector<std::uint16_t> &host_ports)
+{
+    require_own(network_namespace); // in the host's, every address of the world would become this host's
+    GateSockets sockets;
+    UniqueFd v4;
+    UniqueFd v6;
+    with_network_of(root, network_namespace, [&] { listen_in_session(sockets, v4, v6, host_ports); });
+    sockets.lookup = direct_to_gate(root, network_namespace, v4, v6);
+    add(sockets, ListenerKind::transparent, 0, std::move(v4));
+    add(sockets, ListenerKind::transparent, 0, std::move(v6));
+    fault_point("gate-listens");
+    return sockets;
+}
+
+} // namespace pi_agent

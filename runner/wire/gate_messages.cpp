@@ -1,0 +1,121 @@
+// What the runner tells the gate of a session, and what the gate says back.
+#include "runner/wire/gate_messages.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::string_view lower_and_digits = "abcdefghijklmnopqrstuvwxyz0123456789";
+constexpr std::string_view upper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+bool is_printable(std::string_view text) noexcept
+{
+    return std::all_of(text.begin(), text.end(), [](char one) { return one >= ' ' && one <= '~'; });
+}
+
+// Names, addresses and ranges: nothing that means something to a shell, a terminal or HTTP.
+bool is_host_alphabet(std::string_view text) noexcept
+{
+    return std::all_of(text.begin(), text.end(), [](char one) {
+        return lower_and_digits.find(one) != std::string_view::npos || std::strchr("-._:/", one) != nullptr;
+    });
+}
+
+// One buffer of this size holds all, so that nothing is moved and left behind.
+std::size_t size_of(const GateOrder &order)
+{
+    std::size_t size = 4096 + order.session.size() + order.authorities.size();
+    for (const auto &rule : order.rules)
+        size += 64 + rule.host.size() + rule.where.size();
+    for (const auto &provider : order.providers) {
+        size += 256 + provider.host.size() + provider.header.size() + provider.prefix.size() + provider.key.size() + provider.where.size();
+        for (const auto *list : {&provider.methods, &provider.paths})
+            for (const auto &text : *list)
+                size += 8 + text.size();
+    }
+    return size;
+}
+
+} // namespace
+
+bool GateRule::is_host_text(std::string_view host) noexcept
+{
+    if (host.starts_with("*.")) host.remove_prefix(2);
+    return !host.empty() && is_host_alphabet(host);
+}
+
+bool GateProvider::is_sound(const GateProvider &provider) noexcept
+{
+    const auto is_method = [](const std::string &text) { return !text.empty() && text.find_first_not_of(upper) == std::string::npos; };
+    const auto is_path = [](const std::string &text) { return text.starts_with('/') && text.size() <= 256 && is_printable(text); };
+    constexpr std::string_view headers[] = {"authorization", "x-api-key", "x-goog-api-key", "api-key"};
+    return !provider.host.empty() && is_host_alphabet(provider.host) &&
+           std::find(std::begin(headers), std::end(headers), provider.header) != std::end(headers) &&
+           (provider.prefix.empty() || provider.prefix == "Bearer ") && !provider.key.empty() && is_printable(provider.key) &&
+           provider.key.find(' ') == std::string::npos && std::all_of(provider.methods.begin(), provider.methods.end(), is_method) &&
+           std::all_of(provider.paths.begin(), provider.paths.end(), is_path);
+}
+
+void forget_keys(GateOrder &order) noexcept
+{
+    for (auto &provider : order.providers) {
+        explicit_bzero(provider.key.data(), provider.key.size());
+        provider.key.clear();
+    }
+}
+
+void send_gate_order(FdRef channel, const GateOrder &order, Deadline deadline)
+{
+    struct Forgetful {
+        Encoder encoder{};
+        ~Forgetful() { encoder.forget(); }
+    } order_bytes;
+    order_bytes.encoder.reserve(size_of(order));
+    FieldWriter{order_bytes.encoder}(GateOrder::type, order);
+    send_record(channel, order_bytes.encoder.bytes(), {}, deadline);
+}
+
+GateOrder receive_gate_order(FdRef channel, Deadline deadline)
+{
+    std::optional<Packet> record = receive_record(channel, deadline);
+    if (!record || !record->fds.empty()) throw ProtocolError("no order for the gate came");
+    GateOrder order = std::get<GateOrder>(decode_one_of<std::variant<GateOrder>>(record->bytes, "no order for the gate came"));
+    explicit_bzero(record->bytes.data(), record->bytes.size());
+    return order;
+}
+
+void send_gate_listener(FdRef channel, const GateListener &about, FdRef socket, Deadline deadline)
+{
+    send_packet(channel, encode(about), {socket.get()}, deadline);
+}
+
+ReceivedListener receive_gate_listener(FdRef channel, Deadline deadline)
+{
+    std::optional<Packet> packet = receive_packet(channel, deadline);
+    if (!packet || packet->fds.size() != 1) throw ProtocolError("a listener of the gate is missing");
+    return {std::get<GateListener>(decode_one_of<std::variant<GateListener>>(packet->bytes, "a listener of the gate is missing")),
+            std::move(packet->fds.front())};
+}
+
+const DenialReason *find_denial_reason(std::string_view word) noexcept
+{
+    const auto *found =
+        std::find_if(std::begin(denial_reasons), std::end(denial_reasons), [&](const DenialReason &reason) { return word == reason.word; });
+    return found == std::end(denial_reasons) ? nullptr : found;
+}
+
+bool GateDenial::is_harmless(const GateDenial &denial) noexcept
+{
+    return is_host_alphabet(denial.host) && is_printable(denial.path) && is_printable(denial.where) && denial.count != 0 &&
+           find_denial_reason(denial.reason) != nullptr;
+}
+
+GateMessage decode_gate_message(std::string_view bytes)
+{
+    return decode_one_of<GateMessage>(bytes, "the gate sent an unknown message");
+}
+
+} // namespace pi_agent

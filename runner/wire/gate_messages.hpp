@@ -1,0 +1,206 @@
+// What the runner tells the gate of a session (gate/) at its start, with its listeners, and what the gate says back.
+#pragma once
+
+#include "common/base/fields.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace pi_agent {
+
+constexpr std::size_t gate_rule_limit = 1000;
+constexpr std::size_t gate_provider_limit = 32;
+constexpr std::size_t gate_listener_limit = 512;
+constexpr std::size_t gate_key_bytes = 8UL * 1024;
+constexpr std::size_t gate_host_bytes = 253;              // of a name (RFC 1035); addresses are shorter
+constexpr std::size_t gate_path_bytes = 512;              // of a route's path, cut in a denial
+constexpr std::size_t gate_where_bytes = 512;             // "file:line"
+constexpr std::size_t gate_authorities = 1024UL * 1024;   // bytes of certificates
+constexpr std::uint64_t gate_idle_seconds_limit = 86'400; // a day
+
+// --- The order: one record (common/base/channel.hpp), before anything else. All of it comes from the policy, so the gate believes it.
+
+// What a session may connect to.
+struct GateRule {
+    std::string host; // in lower case: a name, "*.name" for what is below it, an address, a range "10.0.0.0/8", or "localhost"
+    std::uint16_t port = 443;
+    std::string where = {}; // "file:line" of the policy
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive.cut(self.host, gate_host_bytes, "a rule of the gate has a host that is too long");
+        archive.require([&] { return is_host_text(self.host); }, "a rule of the gate has a host that is none");
+        archive.bounded(self.port, UINT16_MAX, "a rule of the gate has an impossible port");
+        archive.require([&] { return self.port != 0; }, "a rule of the gate has an impossible port");
+        archive.cut(self.where, gate_where_bytes, "a rule of the gate is at a place that is too long");
+    }
+
+private:
+    static bool is_host_text(std::string_view host) noexcept;
+};
+
+// A service that the session asks by the reverse route: the gate adds the key.
+struct GateProvider {
+    std::string host;   // "api.openai.com"
+    std::string header; // "authorization", "x-api-key", "x-goog-api-key", "api-key"
+    std::string prefix; // "Bearer ", or nothing
+    std::string key;    // printable bytes; forget_keys() after use
+    std::vector<std::string> methods = {};
+    std::vector<std::string> paths = {}; // what a path begins with: "/v1/"
+    std::string where = {};
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive.cut(self.host, gate_host_bytes, "a provider of the gate has a host that is too long");
+        archive(self.header, self.prefix);
+        archive.cut(self.key, gate_key_bytes, "a provider of the gate has a key that is too long");
+        archive.bounded(self.methods, 16);
+        archive.bounded(self.paths, 64);
+        archive.cut(self.where, gate_where_bytes, "a provider of the gate is at a place that is too long");
+        archive.require([&] { return is_sound(self); }, "a provider of the gate is not as it has to be");
+    }
+
+private:
+    static bool is_sound(const GateProvider &provider) noexcept;
+};
+
+struct GateOrder {
+    std::vector<GateRule> rules = {};
+    std::vector<GateProvider> providers = {};
+    std::uint64_t idle_seconds = 600; // without a byte in either direction, a connection ends; pi itself waits for 300
+    std::string session = {};         // its id, for messages
+    std::uint64_t listeners = 0;      // how many packets with one follow
+    std::string authorities = {};     // certificates (PEM) that a provider's may be signed by, besides those that the host trusts
+    static constexpr std::uint64_t type = 40;
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive.bounded(self.rules, gate_rule_limit, "the gate's order has too many rules");
+        archive.bounded(self.providers, gate_provider_limit, "the gate's order has too many providers");
+        archive.bounded(self.idle_seconds, gate_idle_seconds_limit, "the gate's order has an impossible time");
+        archive.require([&] { return self.idle_seconds != 0; }, "the gate's order has an impossible time");
+        archive.cut(self.session, 64, "the gate's order has a name that is too long");
+        archive.bounded(self.listeners, gate_listener_limit, "the gate's order has too many listeners");
+        archive.cut(self.authorities, gate_authorities, "the gate's order has too many certificates");
+    }
+};
+static_assert(gate_rule_limit * (gate_host_bytes + gate_where_bytes + 32) + gate_provider_limit * (gate_key_bytes + 16'384) +
+                  gate_authorities <
+              record_limit);
+
+// Overwrites the keys.
+void forget_keys(GateOrder &order) noexcept;
+
+// Leaves no copy of a key in this process' memory but the order's own.
+void send_gate_order(FdRef channel, const GateOrder &order, Deadline deadline);
+GateOrder receive_gate_order(FdRef channel, Deadline deadline);
+
+// --- The listeners: sockets that the runner made in the session's network namespace, one a packet. Whoever reaches one is in the session.
+
+enum class ListenerKind : std::uint64_t {
+    proxy,       // TCP, for HTTP_PROXY: CONNECT, and requests with a whole address
+    reverse,     // TCP, for the route to providers
+    transparent, // TCP, for what connects by itself: the address it was bound to, or that of the connection, says to whom
+    dns_udp,
+    dns_tcp,
+};
+
+struct GateListener {
+    ListenerKind kind{};
+    std::uint16_t port = 0; // its own
+    static constexpr std::uint64_t type = 41;
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive.bounded(self.kind, ListenerKind::dns_tcp, "a listener of the gate is of an unknown kind");
+        archive.bounded(self.port, UINT16_MAX, "a listener of the gate has an impossible port");
+    }
+};
+
+struct ReceivedListener {
+    GateListener about;
+    UniqueFd socket;
+};
+
+void send_gate_listener(FdRef channel, const GateListener &about, FdRef socket, Deadline deadline);
+ReceivedListener receive_gate_listener(FdRef channel, Deadline deadline);
+
+// --- What the gate says: first `ready`, then denials. It reads what the session sends, so root reads it as a hostile peer's.
+
+struct GateReady {
+    static constexpr std::uint64_t type = 42;
+    static void fields(auto & /*archive*/, auto & /*self*/) {}
+};
+
+// By which way somebody came.
+enum class DenialKind : std::uint64_t {
+    tunnel,      // CONNECT at the proxy
+    plain,       // a request with a whole address at the proxy
+    transparent, // by itself, or by a name of the stub's
+    route,       // a request at the reverse route
+};
+
+// Why, in one word of the table below.
+struct DenialReason {
+    const char *word;
+    const char *meaning; // for people: what follows "HOST:PORT: "
+    const char *key;     // the key of the policy that would change it; empty where none would
+};
+
+// clang-format off
+constexpr DenialReason denial_reasons[] = {
+    {"no-rule", "no rule of the policy names this host", "network.hosts"},
+    {"other-port", "a rule of the policy names this host, but not this port", "network.hosts"},
+    {"private-address", "the name leads to an address of this host or its own networks, which no rule names", "network.hosts"},
+    {"no-address", "the name has no address", ""},
+    {"other-name", "the connection was opened to one name and asks for another one inside", "network.hosts"},
+    {"no-name", "the connection goes to an address that no rule names, or says no name", "network.hosts"},
+    {"encrypted-name", "the name inside the connection is encrypted (ECH), so nobody can compare it", ""},
+    {"not-tls", "the port is for TLS, and something else came", "network.hosts"},
+    {"not-http", "the port is for plain HTTP, and something else came", "network.hosts"},
+    {"plain-http", "plain HTTP passes only where a rule names its port, and never port 443", "network.hosts"},
+    {"malformed", "what came cannot be read, or can be read in two ways", ""},
+    {"too-slow", "the first bytes did not come in time", ""},
+    {"too-many", "the session has too many connections", ""},
+    {"no-provider", "no provider of the policy has this host", "providers"},
+    {"other-method", "the provider's route does not pass this method", "providers"},
+    {"other-path", "the provider's route does not pass this path", "providers"},
+    {"untrusted", "the provider's certificate is not one that this host trusts", ""},
+};
+// clang-format on
+
+// None for another word.
+const DenialReason *find_denial_reason(std::string_view word) noexcept;
+
+struct GateDenial {
+    DenialKind kind{};
+    std::string host;
+    std::uint16_t port = 0;
+    std::string path = {}; // of the route, escaped
+    std::string reason = {};
+    std::uint64_t count = 1; // since the last of the same
+    std::string where = {};  // of a rule or provider that almost fits; empty without one
+    static constexpr std::uint64_t type = 43;
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive.bounded(self.kind, DenialKind::route, "the gate told of a denial of an unknown kind");
+        archive.cut(self.host, gate_host_bytes, "the gate told of a host that is too long");
+        archive.bounded(self.port, UINT16_MAX, "the gate told of an impossible port");
+        archive.cut(self.path, gate_path_bytes, "the gate told of a path that is too long");
+        archive(self.reason, self.count);
+        archive.cut(self.where, gate_where_bytes, "the gate told of a place that is too long");
+        archive.require([&] { return is_harmless(self); }, "the gate told of a denial in bytes that are not for people");
+    }
+
+private:
+    static bool is_harmless(const GateDenial &denial) noexcept;
+};
+
+using GateMessage = std::variant<GateReady, GateDenial>;
+GateMessage decode_gate_message(std::string_view bytes);
+
+} // namespace pi_agent
