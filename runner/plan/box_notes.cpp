@@ -42,8 +42,9 @@ std::string network_line(const NetworkPolicy &network)
     case NetworkMode::hosts:
         return (network.hosts.empty() ? "the model's provider, and no other host"
                                       : "these hosts alone, each with its port: " + few<HostRule>(network.hosts, 12, to_string)) +
-               ". Every other host is refused at once. If you need one, say its name and port: the user or the administrator can add it. "
-               "Servers that you start reach each other on 127.0.0.1.";
+               ". HTTPS, ssh and anything else with a name works there as usual; every other host is refused at once. If you need one, say "
+               "its name and port: the user or the administrator can add it. `pi-agent-why HOST:PORT` says what decides, and "
+               "/run/pi-agent/denials has what was denied. Servers that you start reach each other on 127.0.0.1.";
     case NetworkMode::listed:
         return "these addresses alone, in both directions: " + few<IpRange>(network.allowed, 8, to_string) +
                ". Name servers and 127.0.0.1 are reached only if they are among them.";
@@ -87,7 +88,8 @@ std::string box_notes(const BoxFacts &facts)
         (facts.scratch == ScratchKind::tmpfs ? std::string("in memory, at most ") + scratch_memory_share + " of the host's, " : "") +
         "gone when the session ends).");
     add(std::string("Everything else is read-only or hidden: most of /etc, other homes") +
-        (facts.confined ? ", other users' processes, the host's services" : "") + ". What you miss may still be on the host.");
+        (facts.confined ? ", other users' processes, the host's services" : "") +
+        ". What you miss may still be on the host; `pi-agent-why PATH` says what keeps you from it.");
     add("There is no sandbox around your processes: nothing but the rights of your account keeps them from those of others and from "
         "devices.",
         !facts.confined);

@@ -14,8 +14,8 @@ struct CanaryPlan {
     std::string user_home;                         // of the caller: no part of it may be visible except what the policy names
     std::map<std::string, std::string> namespaces; // that must differ from the host's: kind, and the host's own (stat(2) st_ino)
     bool confined = true;                          // false: only what account and view must hold is asked
-    bool has_gate = false;                         // a network of hosts: nothing but the gate may answer
     std::vector<std::string> allowed_calls = {};   // that the policy does not refuse, as it does otherwise
+    bool has_gate = false;                         // a network of hosts: nothing but the gate may answer
 };
 
 std::vector<std::string> canary_arguments(const CanaryPlan &plan);

@@ -24,6 +24,7 @@ ATTACH_SECONDS = 10
 # Leaves something that only its account can remove.
 AGENT = ["sh", "-c", "mkdir $TMPDIR/left && echo x >$TMPDIR/left/file; echo ran"]
 NAMED = "/home/alice/.named/file"
+PROVIDERS_KEY = "/etc/pi-agent/provider.key"
 ARGUMENTS = {"reading-named": [f"@{NAMED}"]}  # of the agent, alike
 # Reached by a question of alice's in place of a start, by these commands of pi-agentctl.
 QUESTIONS = {"question-read": "sessions", "measuring": "state"}
@@ -31,12 +32,12 @@ OPTIONS = {"making-tmpdir": ["--pi-agent-tmpdir=made/tmp"]}  # of `pi`, without 
 BEFORE_THE_UNIT = ("authenticated", "in-its-scope", "half-made", "directory-made", "state-locked", "holding-id-map", "tree-built")
 RUNNER = (
     *BEFORE_THE_UNIT, "unit-asked-for", "syncing", "start-recorded", "late-mounted", "giving-up", "handed-over", "end-unrecorded", "releasing",
-    "removing", "unmounted",
+    "removing", "unmounted", "gate-asked-for with hosts", "gate-listens with hosts", "gate-open with hosts",
 )  # fmt: skip
 CHILDREN = (
     "request-read", "handing-stdio", "listed", "writing", "finding-paths", "reading-env", "reading-certs", "reading-named", "reading-ssh", "reading-git-id", "reading-etc",
     "migrating", "emptying", "unplacing", "making-mounts with a cache", "making-place with an alias", "making-tmpdir", "changing-modes",
-    "walking-home with a measured home", "question-read", "measuring",
+    "walking-home with a measured home", "question-read", "measuring", "reading-keys with a key",
 )  # fmt: skip
 LAUNCHER = ("launcher-ready", "restricted", "agent-started", "agent-over")
 WRAPPER = ("asking", "asked", "told")
@@ -62,6 +63,7 @@ UNDER = {
     " with a network": "network: loopback",
     " with a cache": "toolchains: {caches: [~/.cache/pip]}",
     " with an alias": "projects: {paths: alias}",
+    " with hosts": "network: {hosts: [provider.example]}",
     " with a measured home": "limits: {disk: 1T, disk_without_quota: measure}",
 }
 POLICIES = {"keeper-cleans": UNDER[" under bwrap"], **{point: f"sandbox: {named_method(method)}" for point, method in ENGINES.items()}}
@@ -135,6 +137,17 @@ def a_cache(target):
         target.machine.root("rm -rf /home/alice/.cache/pip; rmdir --ignore-fail-on-non-empty /home/alice/.cache", check=True)
 
 
+@contextlib.contextmanager
+def a_key(target):
+    """Of a provider, which stays outside of sessions."""
+    target.machine.write(PROVIDERS_KEY, "held-outside\n", mode=0o600)
+    try:
+        with target.policy_with(f"network: {{hosts: [provider.example]}}\nproviders: {{openai: {{key_file: {PROVIDERS_KEY}}}}}"):
+            yield
+    finally:
+        target.machine.root(["rm", PROVIDERS_KEY], check=True)
+
+
 def what_brings_somebody_to(target, point):
     """The policy and the files without which nobody comes there."""
     if point == "reading-certs":
@@ -149,6 +162,8 @@ def what_brings_somebody_to(target, point):
         return a_newer_version(target)
     if point.endswith(" with a cache"):
         return a_cache(target)
+    if point.endswith(" with a key"):
+        return a_key(target)
     if point.endswith(" with a sudo that waits"):
         return target.sudo_that_waits()
     policy = UNDER.get(point.removeprefix(name_of(point)), POLICIES.get(point))

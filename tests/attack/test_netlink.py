@@ -59,7 +59,7 @@ def answers(product, weak):
     return answers
 
 
-@pytest.mark.parametrize("network", ["full", "loopback", "none"])
+@pytest.mark.parametrize("network", ["full", "loopback", "none", "{hosts: [provider.example]}"])
 @pytest.mark.parametrize("message", NAMES)
 def test_nothing_is_changed_by_netlink(message, network, product, weak, answers, seen_to_work):
     assert answers(product, network)[message] == "EPERM"

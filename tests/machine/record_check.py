@@ -11,6 +11,7 @@ IDS = {
     "started": "66c98c44df044d42bb1c1db95e628542",
     "ended": "1473189816fb46f78756d779503e642b",
     "preflight": "17fc8ec4217144418246ed895f08a192",
+    "connection-denied": "e13f445bcda001cb4f6ba8951f7ee7de",
     "problem": "6b13904c28cc477ab38d0614f010c115",
 }
 TEXT, NUMBER, POSITIVE = r"[^\x00-\x1f\x7f]+", r"\d{1,20}", r"[1-9]\d{0,19}"
@@ -18,7 +19,7 @@ SESSION = r"[0-9a-f]{32}"
 # What each field may be; whatever else begins with PI_AGENT_ is a finding.
 FORMS = {
     "MESSAGE": TEXT,
-    "PRIORITY": r"[346]",
+    "PRIORITY": r"[3456]",
     "SYSLOG_IDENTIFIER": r"pi-agent-runner|pi|pi-agentctl",
     "PI_AGENT_EVENT": "|".join(IDS),
     "PI_AGENT_VERSION": r"\d+\.\d+\.\d+",
@@ -34,7 +35,13 @@ FORMS = {
     "PI_AGENT_PROGRAM": r"agent|shell|canary",
     "PI_AGENT_SIGNING": r"off",
     "PI_AGENT_STATUS": r"6[49]|7[01578]",
-    "PI_AGENT_CODE": r"E(6[49]|7[01578])(-[a-z0-9-]+)?",
+    "PI_AGENT_CODE": r"E(6[49]|7[01578])(-[a-z0-9-]+)?|[a-z]+(-[a-z]+)*",
+    "PI_AGENT_HOST": r"[a-z0-9._:*-]{1,253}",
+    "PI_AGENT_PORT": r"[1-9]\d{0,4}",
+    "PI_AGENT_PATH": TEXT,
+    "PI_AGENT_KEY": r"network\.hosts|providers",
+    "PI_AGENT_WHERE": TEXT,
+    "PI_AGENT_COUNT": POSITIVE,
     "PI_AGENT_REASON": TEXT,
     "PI_AGENT_RESULT": r"passed|failed",
     "PI_AGENT_EXIT_CODE": r"\d{1,3}",
@@ -58,6 +65,10 @@ FIELDS = {
     "preflight": (
         {"PI_AGENT_RESULT", "SANDBOX_SELECT", "PI_AGENT_USER", "PI_AGENT_UID", "PI_AGENT_DIRECTORY", "PI_AGENT_DURATION_USEC"},
         {"PI_AGENT_REASON"},
+    ),
+    "connection-denied": (
+        SUBJECT | {"PI_AGENT_CODE", "PI_AGENT_REASON", "PI_AGENT_COUNT"},
+        OPTIONAL_SUBJECT | {"PI_AGENT_HOST", "PI_AGENT_PORT", "PI_AGENT_PATH", "PI_AGENT_KEY", "PI_AGENT_WHERE"},
     ),
     "problem": ({"PI_AGENT_REASON"}, {"PI_AGENT_SESSION"}),
 }

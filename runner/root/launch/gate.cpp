@@ -3,6 +3,7 @@
 
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/plan/gate_plan.hpp"
 #include "runner/root/errand/provider_keys.hpp"
 
@@ -17,7 +18,7 @@ constexpr const char *resolv_conf = "resolv.conf";
 
 bool has_gate(const Entered &entered)
 {
-    return entered.policy.network.mode == NetworkMode::hosts;
+    return entered.policy.network.mode == NetworkMode::hosts && defence_is_on("gate");
 }
 
 // Of the host's view, /etc is the host's own: then the file is where that leads.

@@ -218,7 +218,7 @@ std::vector<std::string> arguments_of(const Entered &entered, Heard &heard, cons
     const Sandbox &sandbox = *entered.sandbox;
     return canary_arguments({join_path(session.project_path, heard.project.below), session.state.home_path, entered.caller.home,
                              host_namespaces(sandbox.own_namespaces(entered.policy.network)), sandbox.confines(),
-                             entered.policy.network.mode == NetworkMode::hosts, allowed_calls_of(entered.policy.calls)});
+                             allowed_calls_of(entered.policy.calls), entered.policy.network.mode == NetworkMode::hosts});
 }
 
 // Takes over what the caller's shell sets, as far as it holds inside.

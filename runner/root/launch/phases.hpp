@@ -96,6 +96,7 @@ struct OpenedSession {
     const std::string project_path; // where the agent sees the project
     const UniqueFd locked_settings; // empty without settings_lock
     const UniqueFd defaults;
+    const std::vector<std::string> placeholders; // for the keys of the policy's providers, which its gate holds
 };
 
 // The configuration is up to date in the home, as it must be before an agent sees it. Made only by bring_config_in.

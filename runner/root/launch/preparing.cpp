@@ -9,6 +9,7 @@
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/errand/config_sync.hpp"
 #include "runner/root/errand/migrations.hpp"
+#include "runner/root/errand/provider_keys.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
@@ -183,7 +184,7 @@ OpenedSession::OpenedSession(Entered &entered, Heard &heard)
       state(open_state(entered, heard, *this)), disk(hold_disk(entered, heard, *this)),
       project_path(place_of_project(heard.project.shown, entered.policy.projects.paths, state.home_path)),
       locked_settings(entered.policy.settings_lock ? directory.make_file("settings.json") : UniqueFd()),
-      defaults(open_defaults(entered.root))
+      defaults(open_defaults(entered.root)), placeholders(ask_placeholders(entered.root, entered.policy.providers))
 {
     entered.environment.home = state.home_path;
     entered.environment.path = entered.policy.path;

@@ -49,6 +49,18 @@ void check_fields(const RecordEvent &event, std::map<std::string, std::string> w
 
 TEST_CASE("each event has its id, its words and its fields")
 {
+    check_fields(ConnectionDeniedEvent{"2001:db8::1", 22, "", "no-rule", "no rule names it", "network.hosts", "p.yaml:3", 2},
+                 {{"MESSAGE", "session ID: denied [2001:db8::1]:22 (2 times): no rule names it"},
+                  {"MESSAGE_ID", "e13f445bcda001cb4f6ba8951f7ee7de"},
+                  {"PRIORITY", "5"},
+                  {"PI_AGENT_EVENT", "connection-denied"},
+                  {"PI_AGENT_HOST", "2001:db8::1"},
+                  {"PI_AGENT_PORT", "22"},
+                  {"PI_AGENT_CODE", "no-rule"},
+                  {"PI_AGENT_REASON", "no rule names it"},
+                  {"PI_AGENT_KEY", "network.hosts"},
+                  {"PI_AGENT_WHERE", "p.yaml:3"},
+                  {"PI_AGENT_COUNT", "2"}});
     check_fields(StartedEvent{}, {{"MESSAGE", "session ID started: user alice, agent account pi-agent, project /srv/a"},
                                   {"MESSAGE_ID", "66c98c44df044d42bb1c1db95e628542"},
                                   {"PRIORITY", "6"},

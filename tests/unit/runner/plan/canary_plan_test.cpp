@@ -12,15 +12,20 @@ namespace canary_plan_test {
 
 TEST_CASE("the plan comes through as arguments, whatever bytes its paths have")
 {
-    const CanaryPlan plan{
-        "/srv/a=b\n\xff",          "/var/lib/pi-agent/users/alice/home", "/home/alice", {{"ipc", "4026531839"}, {"net", "1"}}, true,
-        {"mincore", "personality"}};
+    const CanaryPlan plan{"/srv/a=b\n\xff",
+                          "/var/lib/pi-agent/users/alice/home",
+                          "/home/alice",
+                          {{"ipc", "4026531839"}, {"net", "1"}},
+                          true,
+                          {"mincore", "personality"},
+                          true};
     const CanaryPlan read = parse_canary_arguments(canary_arguments(plan));
     CHECK(read.project == plan.project);
     CHECK(read.home == plan.home);
     CHECK(read.user_home == plan.user_home);
     CHECK(read.namespaces == plan.namespaces);
     CHECK(read.allowed_calls == plan.allowed_calls);
+    CHECK(read.has_gate);
 }
 
 TEST_CASE("a canary that nobody sent asks nothing")

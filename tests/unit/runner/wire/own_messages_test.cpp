@@ -19,8 +19,10 @@ const std::string other_id = "fedcba9876543210fedcba9876543210";
 
 std::vector<OwnQuestion> questions()
 {
-    return {{OwnSubject::sessions}, {OwnSubject::history},           {OwnSubject::history, most},
-            {OwnSubject::state},    {OwnSubject::stop, 0, {one_id}}, {OwnSubject::stop, 0, std::vector<std::string>(stop_limit, other_id)}};
+    return {{OwnSubject::denials},           {OwnSubject::denials, most},
+            {OwnSubject::sessions},          {OwnSubject::history},
+            {OwnSubject::history, most},     {OwnSubject::state},
+            {OwnSubject::stop, 0, {one_id}}, {OwnSubject::stop, 0, std::vector<std::string>(stop_limit, other_id)}};
 }
 
 // A question as somebody may write it who does not keep to the form.
@@ -84,9 +86,9 @@ TEST_CASE("a question begins like nothing else that a caller sends")
 TEST_CASE("a question about what root does not answer is refused")
 {
     CHECK_NOTHROW(decode_question(bytes_of(0, 0, {})));
-    for (const auto &bytes : {bytes_of(4, 0, {}), bytes_of(most, 0, {}), bytes_of(0, 1, {}), bytes_of(2, 1, {}), bytes_of(3, 1, {one_id}),
-                              bytes_of(0, 0, {one_id}), bytes_of(1, 0, {one_id}), bytes_of(2, 0, {one_id}), bytes_of(3, 0, {}),
-                              bytes_of(3, 0, std::vector<std::string>(stop_limit + 1, one_id))})
+    for (const auto &bytes : {bytes_of(5, 0, {}), bytes_of(4, 0, {one_id}), bytes_of(most, 0, {}), bytes_of(0, 1, {}), bytes_of(2, 1, {}),
+                              bytes_of(3, 1, {one_id}), bytes_of(0, 0, {one_id}), bytes_of(1, 0, {one_id}), bytes_of(2, 0, {one_id}),
+                              bytes_of(3, 0, {}), bytes_of(3, 0, std::vector<std::string>(stop_limit + 1, one_id))})
         CHECK_THROWS_AS(decode_question(bytes), ProtocolError);
 }
 

@@ -1,0 +1,167 @@
+// The gate's unit, its order, and what is said of it: runner/plan/gate_plan.hpp
+#include "runner/plan/gate_plan.hpp"
+
+#include "common/base/text.hpp"
+#include "runner/wire/answer.hpp"
+#include "support/failure.hpp"
+
+#include <algorithm>
+#include <doctest/doctest.h>
+#include <set>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace gate_plan_test {
+
+namespace {
+
+const std::string id = "0123456789abcdef0123456789abcdef";
+
+std::vector<UnitProperty> properties(const std::string &version = "252.39-1~deb12u1")
+{
+    return gate_properties(id, Uid(1000), systemd_features(version), "/run/pi-agent/sessions/" + id + "/gate");
+}
+
+const PropertyValue *find(const std::vector<UnitProperty> &all, const std::string &name)
+{
+    const auto found = std::find_if(all.begin(), all.end(), [&](const UnitProperty &one) { return one.name == name; });
+    return found == all.end() ? nullptr : &found->value;
+}
+
+template <typename Value>
+Value value_of(const std::string &name)
+{
+    const auto all = properties();
+    const PropertyValue *value = find(all, name);
+    REQUIRE_MESSAGE(value != nullptr, name);
+    REQUIRE_MESSAGE(std::holds_alternative<Value>(*value), name);
+    return std::get<Value>(*value);
+}
+
+Policy policy_with(std::vector<HostRule> hosts)
+{
+    Policy policy;
+    policy.network.mode = NetworkMode::hosts;
+    policy.network.hosts = std::move(hosts);
+    return policy;
+}
+
+GateDenial denial(const std::string &host, std::uint16_t port, const std::string &reason)
+{
+    GateDenial made;
+    made.host = host;
+    made.port = port;
+    made.reason = reason;
+    return made;
+}
+
+} // namespace
+
+TEST_CASE("the gate's unit ends with the runner's scope and has no right")
+{
+    CHECK(value_of<std::vector<std::string>>("BindsTo") == std::vector<std::string>{scope_name(id)});
+    CHECK(value_of<std::vector<std::string>>("After") == std::vector<std::string>{scope_name(id)});
+    CHECK(value_of<SignedNumber>("KillSignal").value == 9);
+    CHECK(value_of<std::string>("Slice") == "pi-agent-u1000.slice");
+    for (const char *name :
+         {"DynamicUser", "NoNewPrivileges", "PrivateUsers", "PrivateDevices", "PrivateIPC", "PrivateTmp", "RestrictSUIDSGID",
+          "LockPersonality", "MemoryDenyWriteExecute", "ProtectKernelModules", "ProtectKernelTunables"})
+        CHECK_MESSAGE(value_of<bool>(name), name);
+    for (const char *name : {"CapabilityBoundingSet", "AmbientCapabilities", "RestrictNamespaces", "LimitCORE", "MemorySwapMax"})
+        CHECK_MESSAGE(value_of<std::uint64_t>(name) == 0, name);
+    CHECK(find(properties(), "PrivateNetwork") == nullptr); // it connects for the session
+    CHECK(value_of<Command>("ExecStart").arguments.size() == 1);
+    CHECK(find(properties(), "Environment") == nullptr);
+    CHECK(find(properties(), "BindLogSockets") == nullptr);
+    const auto newer = properties("257.9-1~deb13u1");
+    CHECK(find(newer, "BindLogSockets") != nullptr);
+}
+
+TEST_CASE("the gate sees programs, libraries and name services of the host, and nothing else")
+{
+    std::set<std::string> shown;
+    for (const auto &bind : value_of<BindList>("BindReadOnlyPaths").binds) {
+        CHECK(bind.read_only);
+        CHECK(bind.source == bind.target);
+        shown.insert(bind.target);
+    }
+    for (const char *hidden : {"/", "/home", "/root", "/run", "/var", "/var/lib", "/srv", "/tmp", "/run/dbus", "/run/systemd"})
+        CHECK_MESSAGE(!shown.contains(hidden), hidden);
+    CHECK(shown.contains("/usr"));
+    CHECK(shown.contains("/etc"));
+    CHECK(value_of<std::vector<std::string>>("InaccessiblePaths") == std::vector<std::string>{"-/etc/pi-agent"});
+    CHECK(value_of<std::string>("RootDirectory") == "/run/pi-agent/sessions/" + id + "/gate");
+}
+
+TEST_CASE("the order has the policy's rules, each with its place, and no key")
+{
+    const GateOrder order =
+        plan_gate(policy_with({{"api.example.org", 443, {"p.yaml", 3, 5}}, {"*.example.net", 22, {"p.yaml", 4, 5}}}), id);
+    REQUIRE(order.rules.size() == 2);
+    CHECK(order.rules[0].host == "api.example.org");
+    CHECK(order.rules[1].host == "*.example.net");
+    CHECK(order.rules[1].port == 22);
+    CHECK(order.rules[1].where == "p.yaml:4:5");
+    CHECK(order.providers.empty());
+    CHECK(order.session == id);
+}
+
+TEST_CASE("ports of the host's loopback are found inside at the same place")
+{
+    const NetworkPolicy network =
+        policy_with({{"localhost", 5432}, {"127.0.0.1", 5432}, {"::1", 9}, {"db.example.org", 7}, {"10.0.0.1", 8}}).network;
+    CHECK(host_ports(network) == std::vector<std::uint16_t>{5432, 9});
+}
+
+TEST_CASE("a provider's key goes to its own host, in its own header")
+{
+    const GateProvider openai = to_gate_provider({"openai", {}, "", {}}, "sk-1");
+    CHECK(openai.host == "api.openai.com");
+    CHECK(openai.header == "authorization");
+    CHECK(openai.prefix == "Bearer ");
+    CHECK(openai.key == "sk-1");
+    CHECK(std::set<std::string>(openai.paths.begin(), openai.paths.end()).size() == openai.paths.size());
+    const Caught unknown = failure_of([] { return to_gate_provider({"nobody", {}, "", {}}, "k").host.size(); });
+    CHECK(unknown.status == 78);
+}
+
+TEST_CASE("the environment leads to the gate, and what is of the session stays there")
+{
+    const Environment variables = gate_environment();
+    for (const char *name : {"HTTP_PROXY", "https_proxy", "ALL_PROXY"})
+        CHECK(variables.at(name) == "http://127.0.0.1:808");
+    CHECK(variables.at("NO_PROXY") == variables.at("no_proxy"));
+    CHECK(has(variables.at("no_proxy"), "localhost"));
+    CHECK(variables.at("NODE_USE_ENV_PROXY") == "1");
+    CHECK(has(resolv_conf_inside(), "nameserver 127.0.0.53\n"));
+}
+
+TEST_CASE("a denial is told with its place, its reason and what would change it")
+{
+    GateDenial near = denial("db.example.org", 5432, "other-port");
+    near.where = "p.yaml:7:9";
+    CHECK(denial_line(near) ==
+          "db.example.org:5432: a rule of the policy names this host, but not this port; the administrator can change it "
+          "by network.hosts (p.yaml:7:9)\n");
+    CHECK(has(denial_line(denial("2001:db8::1", 443, "no-name")), "[2001:db8::1]:443: "));
+    CHECK(!has(denial_line(denial("a.example", 443, "too-slow")), "administrator"));
+}
+
+TEST_CASE("the notice at the end is one line, with the places that were asked for most")
+{
+    CHECK(denied_notice({}).empty());
+    CHECK(denied_notice({1, {{"a.example:443", 1}}}) ==
+          "the policy's network denied 1 connection: a.example:443; why: pi-agentctl denials");
+    const std::string many = denied_notice({40, {{"a:1", 1}, {"b:1", 9}, {"c:1", 2}, {"d:1", 3}, {"e:1", 25}}});
+    CHECK(many == "the policy's network denied 40 connections: e:1 (25), b:1 (9), d:1 (3), c:1 (2) and others; why: pi-agentctl denials");
+    CHECK(!has(many, "\n"));
+}
+
+TEST_CASE("rules are written for the agent one a line")
+{
+    const NetworkPolicy network = policy_with({{"::1", 9, {"p.yaml", 2, 1}}, {"*.example.org", 443, {"p.yaml", 3, 1}}}).network;
+    CHECK(rules_text(network, {}) == "[::1]:9 p.yaml:2:1\n*.example.org:443 p.yaml:3:1\n");
+}
+
+} // namespace gate_plan_test
