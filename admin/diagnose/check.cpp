@@ -107,7 +107,7 @@ CheckReport check_policy(const std::optional<std::string> &draft, CheckScope sco
     if (scope == CheckScope::policy_only) {
         report.warnings = warnings_of_text(reading.policy);
         report.unverified = {"this host: --policy-only says not to look at it"};
-        check_public_suffixes(reading.policy, problems);
+        check_host_rules(reading.policy, problems);
     } else if (!reading.complete) { // that file may hold what is missing
         report.warnings = warnings_of_text(reading.policy);
         report.unverified = {"what the rest means together, and this host: a file of the policy cannot be read yet"};

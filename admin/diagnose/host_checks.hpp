@@ -64,8 +64,9 @@ std::vector<Diagnostic> find_overlaps(std::vector<FoundRoot> roots);
 
 // --- Rules by name.
 
-// "*.github.io" and the like, which would let a session reach whatever anybody puts there. By the host's list of public suffixes.
-void check_public_suffixes(const Policy &policy, Problems &problems);
+// "*.github.io" and the like, which would let a session reach whatever anybody puts there, by the host's list of public suffixes; and
+// ports that a session has for its gate.
+void check_host_rules(const Policy &policy, Problems &problems);
 
 // Not mistakes, but hardly what was meant: a name without its own '*', rules that add nothing, what no session reaches.
 std::vector<Diagnostic> find_odd_host_rules(const Policy &policy);

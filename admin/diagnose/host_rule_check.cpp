@@ -2,6 +2,7 @@
 #include "admin/diagnose/host_checks.hpp"
 
 #include "common/base/text.hpp"
+#include "runner/plan/gate_plan.hpp"
 #include "runner/root/errand/provider_keys.hpp"
 
 #include <fmt/format.h>
@@ -112,11 +113,14 @@ private:
 
 } // namespace
 
-void check_public_suffixes(const Policy &policy, Problems &problems)
+void check_host_rules(const Policy &policy, Problems &problems)
 {
     std::optional<PublicSuffixes> suffixes; // read where there is something to ask
     each_list(policy, [&](const std::vector<HostRule> &rules, const std::string &key) {
         for (const auto &rule : rules) {
+            if (is_loopback(rule) && (rule.port == gate_proxy_port || rule.port == gate_route_port))
+                problems.add(rule.where, key, quote(to_string(rule)) + ": the gate itself listens there in each session",
+                             "give that service another port");
             if (!is_wildcard(rule)) continue;
             if (!suffixes) suffixes = find_public_suffixes();
             const auto name = rule.host.substr(2);

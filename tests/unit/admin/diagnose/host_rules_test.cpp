@@ -28,7 +28,7 @@ std::string joined(const std::vector<Diagnostic> &found)
 std::string suffixes_of(const std::string &hosts)
 {
     Problems problems;
-    check_public_suffixes(parse(head + "network: {hosts: " + hosts + "}\n"), problems);
+    check_host_rules(parse(head + "network: {hosts: " + hosts + "}\n"), problems);
     return joined(problems.all());
 }
 
@@ -55,11 +55,12 @@ TEST_CASE("names below which anybody can have one are refused, and no others")
     for (const std::string name : {"example.com", "npmjs.org", "corp", "internal.example", "anthropic.com"})
         CHECK_MESSAGE(suffixes_of("['*." + name + "']").empty(), name);
     CHECK(suffixes_of("[github.io, com]").empty()); // one host
+    CHECK(contains(suffixes_of("['localhost:808']"), "'localhost:808': the gate itself listens there"));
+    CHECK(suffixes_of("['localhost:8080', 'a.example:808']").empty());
     Problems problems;
-    check_public_suffixes(
-        parse("version: 1\nagent: {accounts: shared}\nusers: {alice: {roots: [{path: /srv/a, network: {hosts: ['*.com']}}], "
-              "network: {hosts: [], may_grant: ['*.org']}}}\n"),
-        problems);
+    check_host_rules(parse("version: 1\nagent: {accounts: shared}\nusers: {alice: {roots: [{path: /srv/a, network: {hosts: ['*.com']}}], "
+                           "network: {hosts: [], may_grant: ['*.org']}}}\n"),
+                     problems);
     CHECK(contains(joined(problems.all()), "users.alice.roots[0].network.hosts: '*.com'"));
     CHECK(contains(joined(problems.all()), "users.alice.network.may_grant: '*.org'"));
 }

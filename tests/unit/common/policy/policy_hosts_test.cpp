@@ -118,18 +118,20 @@ TEST_CASE("the levels of each session count for that, not the levels alone")
     CHECK(twice.find("its key stays outside") == twice.rfind("its key stays outside"));
 }
 
-TEST_CASE("a method without a network of the session's own has neither hosts nor keys outside")
+TEST_CASE("a method without a gate has neither hosts nor keys outside")
 {
-    const std::string none = "version: 1\nsandbox: {method: none}\nusers: {alice: {roots: [/srv/a]";
-    CHECK(contains(problems_of(none + "}}\nnetwork: {hosts: [a.example]}\n"), "network: sandbox.method none (p.yaml:2:19) has no network"));
-    CHECK(contains(problems_of(none + ", network: {hosts: [a.example]}}}\n"), "users.alice.network: sandbox.method none"));
-    CHECK(contains(problems_of(none + "}}\nnetwork: none\nproviders: {openai: {key_file: /etc/k}}\n"), "providers: sandbox.method none"));
-    for (const std::string method : {"systemd", "bwrap", "podman"})
-        CHECK_MESSAGE(problems_of("version: 1\nsandbox: {method: " + method +
-                                  "}\nnetwork: {hosts: [a.example]}\n"
-                                  "users: {alice: {roots: [/srv/a]}}\n")
-                          .empty(),
-                      method);
+    for (const std::string method : {"none", "bwrap"}) {
+        const std::string text = "version: 1\nsandbox: {method: " + method + "}\nusers: {alice: {roots: [/srv/a]";
+        const std::string refused = "sandbox.method " + method + " (p.yaml:2:19) has no gate";
+        CHECK(contains(problems_of(text + "}}\nnetwork: {hosts: [a.example]}\n"), "p.yaml:4:10: network: " + refused));
+        CHECK(contains(problems_of(text + ", network: {hosts: [a.example]}}}\n"), "users.alice.network: " + refused));
+        CHECK(contains(problems_of(text + "}}\nnetwork: none\nproviders: {openai: {key_file: /etc/k}}\n"), "providers: " + refused));
+    }
+    for (const std::string method : {"systemd", "podman"})
+        CHECK_MESSAGE(
+            problems_of("version: 1\nsandbox: {method: " + method + "}\nnetwork: {hosts: [a.example]}\nusers: {alice: {roots: [/srv/a]}}\n")
+                .empty(),
+            method);
 }
 
 TEST_CASE("groups give the hosts and the providers of both, and of one provider one key")
