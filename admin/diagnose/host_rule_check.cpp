@@ -29,6 +29,10 @@ bool is_public_suffix(const PublicSuffixes &suffixes, const std::string &name)
     return psl_is_public_suffix2(suffixes.get(), name.c_str(), PSL_TYPE_ANY | PSL_TYPE_NO_STAR_RULE) == 1;
 }
 
+// The usual ones. A range never opens these (gate/addresses.hpp).
+constexpr std::string_view metadata_addresses =
+    "169.254.169.254 169.254.169.253 169.254.170.2 169.254.170.23 100.100.100.200 168.63.129.16 192.0.0.192 fd00:ec2::254 fd20:ce::254";
+
 using Each = std::function<void(const Rules &rules, const std::string &whose)>;
 
 void each_level(const Policy &policy, const Each &visit)
@@ -59,7 +63,7 @@ public:
         for (const auto &rule : rules) {
             look_for_other(rule, rules, key);
             look_for_apex(rule, rules, key);
-            if (rule.host == "169.254.169.254" || rule.host == "fd00:ec2::254")
+            if (has_word(metadata_addresses, rule.host))
                 add(rule, key, "is where clouds hand out the host's own credentials", "take it out, unless sessions shall have them");
         }
     }

@@ -165,6 +165,7 @@ std::string to_string(const HostRule &rule)
 bool covers(const HostRule &rule, const HostRule &other)
 {
     if (rule.port != other.port) return false;
+    if (rule.host == "localhost") return is_loopback(other); // as the gate has it
     const auto addresses = address_of(rule.host);
     const auto asked = address_of(other.host);
     if (addresses || asked) return addresses && asked && holds(*addresses, *asked);

@@ -103,6 +103,10 @@ TEST_CASE("a rule covers itself and, with a '*', all names below its own, with t
         CHECK_MESSAGE(covers(below, rule(text)), text);
     for (const char *text : {"a.example", "ba.example", "b.a.example:80", "*.example", "a.example.b", "10.0.0.1"})
         CHECK_FALSE_MESSAGE(covers(below, rule(text)), text);
+    for (const char *text : {"localhost:80", "127.0.0.1:80", "[::1]:80"})
+        CHECK_MESSAGE(covers(rule("localhost:80"), rule(text)), text);
+    CHECK_FALSE(covers(rule("localhost:80"), rule("127.0.0.1:81")));
+    CHECK_FALSE(covers(rule("127.0.0.1"), rule("localhost")));
     const std::vector<HostRule> rules = {rule("b.a.example"), below};
     CHECK(rule_for(rules, rule("b.a.example")) == &rules[0]);
     CHECK(rule_for(rules, rule("c.a.example")) == &rules[1]);
