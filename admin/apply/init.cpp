@@ -74,8 +74,8 @@ constexpr std::array providers_hosts = {"api.anthropic.com", "platform.claude.co
 
 std::string hosts_text(const std::vector<std::string> &hosts)
 {
-    std::string text =
-        "network:\n  # More, for example: github.com, github.com:22, \"*.npmjs.org\", npmjs.org. Each with its port, unless it is 443.\n";
+    std::string text = "network:\n  # More, for example: github.com, github.com:22, \"*.example.org\", example.org. Each with its port, "
+                       "unless it is 443.\n";
     if (hosts.empty()) return text + "  hosts: []\n";
     text += "  hosts:\n";
     for (const auto &host : hosts)

@@ -173,7 +173,7 @@ struct WhyOptions {
 };
 
 // The host that a question is about; none if it is about a path. A name without a port may be either: then it is a host where the directory
-// has nothing of that name.
+// has no entry of that name.
 std::optional<HostRule> host_of_question(const std::string &text, const std::string &directory);
 
 // The answer, by the policy alone: no session is asked.

@@ -64,7 +64,7 @@ std::vector<Diagnostic> find_overlaps(std::vector<FoundRoot> roots);
 
 // --- Rules by name.
 
-// "*.github.io" and the like, which would let a session reach whatever anybody puts there, by the host's list of public suffixes; and
+// "*.github.io" and similar, which would let a session reach whatever anybody puts there, by the host's list of public suffixes; and
 // ports that a session has for its gate.
 void check_host_rules(const Policy &policy, Problems &problems);
 

@@ -70,7 +70,7 @@ HostAccess host_access(const Policy &policy, const HostRule &asked)
     case NetworkMode::hosts:
         return among_hosts(policy, asked);
     }
-    return {Reach::yes, "the network is the host's, without restriction", "network", network.where};
+    return {Reach::yes, "the session has the host's network, without restriction", "network", network.where};
 }
 
 } // namespace pi_agent

@@ -15,7 +15,7 @@ enum class Reach {
 
 struct HostAccess {
     Reach reach;
-    std::string rule;          // as a sentence's end: "a rule names it (*.npmjs.org)"
+    std::string rule;          // as a sentence's end: "a rule names it (*.example.org)"
     std::string key;           // of the policy, that would change it: "network.hosts"
     Position where;            // of what says so; of no file where it is the default
     bool may_be_added = false; // by the user, for one session

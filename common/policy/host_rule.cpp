@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t name_limit = 253; // of the domain name system
 constexpr std::size_t label_limit = 63;
-const char *const rule_form = "write a name or an address, with a port unless it is 443: github.com, \"*.npmjs.org\", localhost:5432";
+const char *const rule_form = "write a name or an address, with a port unless it is 443: github.com, \"*.example.org\", localhost:5432";
 
 struct Parts {
     std::string host;
@@ -68,7 +68,7 @@ std::optional<HostProblem> problem_of_address(const IpRange &address)
     constexpr std::array<std::uint8_t, 12> mapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
     if (address.is_v6() && std::equal(mapped.begin(), mapped.end(), address.address.begin()))
         return HostProblem{"is IPv4 in the form of IPv6", "write it as IPv4"};
-    const std::string never = "is an address that nobody can be reached at";
+    const std::string never = "is an address that leads to no host";
     if (is_in(address, "0.0.0.0/8") || is_in(address, "::/128")) return HostProblem{never, "name the host itself, e.g. localhost"};
     if (is_in(address, "224.0.0.0/3") || is_in(address, "ff00::/8")) return HostProblem{never, "name a host, not a group of them"};
     if (is_in(address, "198.18.0.0/15"))
@@ -170,7 +170,7 @@ bool covers(const HostRule &rule, const HostRule &other)
     const auto asked = address_of(other.host);
     if (addresses || asked) return addresses && asked && holds(*addresses, *asked);
     if (!is_wildcard(rule)) return rule.host == other.host;
-    // "*.npmjs.org" covers itself, "*.a.npmjs.org" and "a.npmjs.org", and not "npmjs.org".
+    // "*.example.org" covers itself, "*.a.example.org" and "a.example.org", and not "example.org".
     const auto ending = std::string_view(rule.host).substr(1);
     return rule.host == other.host || (other.host.size() > ending.size() && other.host.ends_with(ending));
 }

@@ -1,4 +1,4 @@
-// A rule by name: a host and a port that sessions may reach, written as "api.anthropic.com", "*.npmjs.org" or "localhost:5432".
+// A rule by name: a host and a port that sessions may reach, written as "api.anthropic.com", "*.example.org" or "localhost:5432".
 #pragma once
 
 #include "common/base/error.hpp"
@@ -23,7 +23,7 @@ struct HostProblem {
     std::string remedy;
 };
 
-// Strict. Refuses what no connection could ever match: URLs, odd names, port 0, addresses that nobody can be reached at.
+// Strict. Refuses what no connection could ever match: URLs, odd names, port 0, addresses that lead to no host.
 std::variant<HostRule, HostProblem> parse_host_rule(const std::string &text);
 
 // As a policy writes it: without the port 443, and with brackets around IPv6 where a port follows.

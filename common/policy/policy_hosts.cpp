@@ -18,7 +18,7 @@ std::vector<HostRule> read_host_rules(const PolicyValue &list)
     if (!items) return rules;
     if (items->size() > most_host_rules)
         list.report(fmt::format("has {} rules, and a session has {} at most", items->size(), most_host_rules),
-                    "name all hosts below a name at once, as in \"*.npmjs.org\"");
+                    "name all hosts below a name at once, as in \"*.example.org\"");
     for (const auto &item : *items) {
         const auto text = read_line(item);
         if (!text) continue;
@@ -58,7 +58,7 @@ std::optional<ProviderRule> read_provider(const PolicyValue &section)
         const auto host = read_line(value);
         const auto found = host ? host_of_provider(*known, *host) : ProviderHost{};
         if (found.problem)
-            value.report(quote(*host) + " is no host of this provider: it " + *found.problem, "correct it, or remove the key");
+            value.report(quote(*host) + " is not a host of this provider, which " + *found.problem, "correct it, or remove the key");
         has_problem = has_problem || !host || found.problem;
         provider.host = found.host;
     };
@@ -84,7 +84,7 @@ std::optional<NetworkPolicy> read_hosts(const PolicyValue &section)
     read_section(section, {{"hosts", [&](const PolicyValue &value) { network.hosts = read_host_rules(value); }},
                            {"may_grant", [&](const PolicyValue &value) { network.may_grant = read_host_rules(value); }}});
     if (section.node.entries.empty())
-        section.report("is an empty mapping", "say 'network: none', or name hosts: {hosts: [github.com, \"*.npmjs.org\"]}");
+        section.report("is an empty mapping", "say 'network: none', or name hosts: {hosts: [github.com, \"*.example.org\"]}");
     return network;
 }
 

@@ -133,12 +133,12 @@ const auto &table()
          "What a session reaches. `full`: all that the host reaches. `loopback`: the host's loopback alone. `none`: nothing but a loopback "
          "of its own. A list: exactly these ranges of addresses. A mapping: the hosts that it names.",
          "full loopback none", "concepts/network.md", false, 1},
-        {"network.hosts", Form::list, "", "[github.com, '*.npmjs.org', github.com:22]",
+        {"network.hosts", Form::list, "", "[github.com, '*.example.org', github.com:22]",
          "The hosts that a session reaches, and nothing else: names, `*.` with a name for all below it, or addresses. Each with its port, "
          "unless it is 443.",
          "", "concepts/network.md"},
         {"network.may_grant", Form::list, "", "['*.debian.org:80']",
-         "The hosts that a user may add for one session (`pi --pi-agent-allow HOST`). Without the key there are none.", "",
+         "The hosts that a user may add for one session (`pi --pi-agent-allow HOST`). Without the key, users can add no host.", "",
          "concepts/network.md"},
         {"providers", Form::names, "", "{anthropic: {key_file: /etc/pi-agent/anthropic.key}}",
          "Providers of models whose keys no session has: a process outside puts them into the agent's requests. Only with hosts in "

@@ -5,7 +5,7 @@
     key = "network";
     type = { oneOf = [ "full" "loopback" "none" ]; orList = true; orHosts = true; };
     default = "full";
-    example = { hosts = [ "github.com" "*.npmjs.org" "github.com:22" ]; };
+    example = { hosts = [ "github.com" "*.example.org" "github.com:22" ]; };
     description = ''
       What a session reaches. `full`: all that the host reaches. `loopback`: the host's loopback alone. `none`: nothing but a loopback of
       its own. A list: exactly these ranges of addresses. A set: the `hosts` that it names, and those that a user may add for one session

@@ -45,7 +45,7 @@ in
     accounts = "per-user";
     hostUsers = {
       alice = { projectRoots = [ "~/projects" { path = "~/untrusted"; network.hosts = [ ]; } ]; };
-      bob = { projectRoots = [ "~/work" ]; network = { hosts = [ "*.npmjs.org" ]; may_grant = [ "*.debian.org:80" ]; }; providers = { }; };
+      bob = { projectRoots = [ "~/work" ]; network = { hosts = [ "*.example.org" ]; may_grant = [ "*.debian.org:80" ]; }; providers = { }; };
     };
     network.hosts = [ "github.com" "github.com:22" "localhost:5432" ];
     providers.anthropic.key_file = "/run/secrets/anthropic.key";

@@ -107,7 +107,7 @@ def test_a_key_stays_outside_of_sessions_where_they_reach_hosts_alone(fresh):
     with asking(fresh, "--user alice --root /home/alice/projects") as shell:
         shell.expect(QUESTIONS[2])
         shell.expect(rb"\[hosts\] $")
-        shell.type("github.com, *.npmjs.org\n")
+        shell.type("github.com, *.example.org\n")
         shell.expect(QUESTIONS[3])
         shell.expect(rb"\[none\] $")
         shell.type("anthropic\n")

@@ -71,9 +71,9 @@ TEST_CASE("answers become keys of the policy, and what was not asked stays a com
 TEST_CASE("names of hosts are an answer, and the key of a provider stays outside where there are hosts")
 {
     const std::vector<Candidate> alice = {{"alice", {"~/src"}}};
-    const auto named = parse(init_text(alice, {"github.com, *.npmjs.org localhost:5432", {}})).network;
+    const auto named = parse(init_text(alice, {"github.com, *.example.org localhost:5432", {}})).network;
     REQUIRE((named.mode == NetworkMode::hosts && named.hosts.size() == 3));
-    CHECK(to_string(named.hosts[1]) == "*.npmjs.org");
+    CHECK(to_string(named.hosts[1]) == "*.example.org");
     CHECK(parse(init_text(alice, {"abc.de", {}})).network.hosts.size() == 1); // whose letters are digits, too
     const auto outside = parse(init_text(alice, {{}, {}, "anthropic"}));
     CHECK((outside.network.mode == NetworkMode::hosts && outside.network.hosts.empty()));

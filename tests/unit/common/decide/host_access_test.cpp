@@ -30,8 +30,9 @@ std::string answer(const std::string &rules, const std::string &host)
 
 TEST_CASE("an open network reaches everything, and a closed one nothing")
 {
-    CHECK(answer("", "a.example") == "yes: the network is the host's, without restriction; network");
-    CHECK(answer("network: full\n", "10.0.0.1:80") == "yes: the network is the host's, without restriction (p.yaml:3:10); network");
+    CHECK(answer("", "a.example") == "yes: the session has the host's network, without restriction; network");
+    CHECK(answer("network: full\n", "10.0.0.1:80") ==
+          "yes: the session has the host's network, without restriction (p.yaml:3:10); network");
     CHECK(answer("network: none\n", "localhost:5432").starts_with("no: the session has a network of its own"));
     CHECK(ask("network: loopback\n", "localhost:5432").reach == Reach::yes);
     CHECK(ask("network: loopback\n", "a.example").reach == Reach::no);
@@ -50,12 +51,12 @@ TEST_CASE("a list of addresses decides about addresses")
 
 TEST_CASE("of hosts the rule that names one is told, with its line, and what is close to one")
 {
-    const std::string hosts = "network:\n  hosts: ['*.npmjs.org', github.com, 'github.com:22']\n  may_grant: ['*.debian.org:80']\n"
+    const std::string hosts = "network:\n  hosts: ['*.example.org', github.com, 'github.com:22']\n  may_grant: ['*.debian.org:80']\n"
                               "providers: {anthropic: {key_file: /etc/k}}\n";
-    CHECK(answer(hosts, "registry.npmjs.org") == "yes: a rule names it (*.npmjs.org) (p.yaml:4:11); network.hosts");
-    CHECK(answer(hosts, "github.com:22") == "yes: a rule names it (github.com:22) (p.yaml:4:38); network.hosts");
-    CHECK(answer(hosts, "npmjs.org") == "no: no rule names it (p.yaml:4:3); network.hosts");
-    CHECK(answer(hosts, "github.com:80") == "no: a rule names this host, but not this port (github.com) (p.yaml:4:26); network.hosts");
+    CHECK(answer(hosts, "packages.example.org") == "yes: a rule names it (*.example.org) (p.yaml:4:11); network.hosts");
+    CHECK(answer(hosts, "github.com:22") == "yes: a rule names it (github.com:22) (p.yaml:4:40); network.hosts");
+    CHECK(answer(hosts, "example.org") == "no: no rule names it (p.yaml:4:3); network.hosts");
+    CHECK(answer(hosts, "github.com:80") == "no: a rule names this host, but not this port (github.com) (p.yaml:4:28); network.hosts");
     CHECK(answer(hosts, "deb.debian.org:80")
               .starts_with("no: no rule names it, but its user may add it: pi --pi-agent-allow deb.debian.org:80"));
     CHECK(ask(hosts, "deb.debian.org:80").may_be_added);

@@ -27,9 +27,9 @@ std::string texts_of(const std::vector<HostRule> &rules)
 
 TEST_CASE("hosts are a closed network with exactly these, and nothing is granted unless the policy says it")
 {
-    const auto network = parse(head + "network: {hosts: [GitHub.com, '*.npmjs.org', 'github.com:22', '10.20.0.5:8080']}\n").network;
+    const auto network = parse(head + "network: {hosts: [GitHub.com, '*.example.org', 'github.com:22', '10.20.0.5:8080']}\n").network;
     CHECK(network.mode == NetworkMode::hosts);
-    CHECK(texts_of(network.hosts) == "github.com *.npmjs.org github.com:22 10.20.0.5:8080");
+    CHECK(texts_of(network.hosts) == "github.com *.example.org github.com:22 10.20.0.5:8080");
     CHECK(network.may_grant.empty());
     CHECK(network.allowed.empty());
     CHECK(to_string(network.hosts[1].where) == "p.yaml:3:31");
