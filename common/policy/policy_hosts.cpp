@@ -33,47 +33,52 @@ std::vector<HostRule> read_host_rules(const PolicyValue &list)
     return rules;
 }
 
+void report_unknown(const PolicyValue &section)
+{
+    std::vector<std::string_view> names;
+    for (const auto &one : providers_with_gate())
+        names.push_back(one.name);
+    section.at_its_name().report("the gate does not know the provider " + quote(section.yaml->key) + did_you_mean(section.yaml->key, names),
+                                 fmt::format("name one of {}; for another one, name its host in network.hosts, and put the key into "
+                                             "env_files, where sessions can read it",
+                                             fmt::join(names, ", ")));
+}
+
+// The host that its key goes to: what the policy says, or what the table has.
+std::optional<std::string> find_host(const Provider &known, const std::optional<std::string> &said, const PolicyValue &at)
+{
+    auto found = host_of_provider(known, said.value_or(""));
+    if (!found.problem) return std::move(found.host);
+    if (said)
+        at.report(quote(*said) + " is not a host of this provider, which " + *found.problem, "correct it, or remove the key");
+    else
+        at.at_its_name().report(*found.problem, "say it as {key_file: ..., host: ...}");
+    return std::nullopt;
+}
+
 std::optional<ProviderRule> read_provider(const PolicyValue &section)
 {
     const std::string &name = section.yaml->key;
     const Provider *known = find_provider(name);
-    if (known == nullptr) {
-        std::vector<std::string_view> names;
-        for (const auto &one : providers_with_gate())
-            names.push_back(one.name);
-        section.at_its_name().report("the gate knows no provider " + quote(name) + did_you_mean(name, names),
-                                     fmt::format("name one of {}; for another one, name its host in network.hosts, and put the key into "
-                                                 "env_files, where sessions can read it",
-                                                 fmt::join(names, ", ")));
-        return std::nullopt;
-    }
     ProviderRule provider{name, {}, {}, section.yaml->where};
-    bool has_key_file = false;
-    bool has_problem = !section.is(YamlNode::Kind::mapping); // which is reported
+    bool has_key_file = !section.is(YamlNode::Kind::mapping); // then the wrong type is what to report
+    bool has_host = has_key_file;
     const auto read_key_file = [&](const PolicyValue &value) {
         has_key_file = true;
         if (auto path = read_path(value, problem_of_managed_file)) provider.key_file = {std::move(*path), value.where};
     };
     const auto read_host = [&](const PolicyValue &value) {
-        const auto host = read_line(value);
-        const auto found = host ? host_of_provider(*known, *host) : ProviderHost{};
-        if (found.problem)
-            value.report(quote(*host) + " is not a host of this provider, which " + *found.problem, "correct it, or remove the key");
-        has_problem = has_problem || !host || found.problem;
-        provider.host = found.host;
+        has_host = true;
+        if (const auto said = read_line(value); said && known != nullptr) provider.host = find_host(*known, said, value).value_or("");
     };
     read_section(section, {{"key_file", read_key_file}, {"host", read_host}});
-    if (has_problem) return std::nullopt;
     if (!has_key_file)
         section.at_its_name().report(
             "has no key_file",
             fmt::format("name the file with its key, which only root can read: {{key_file: /etc/pi-agent/{}.key}}", name));
-    if (provider.host.empty()) {
-        auto found = host_of_provider(*known, "");
-        if (found.problem) section.at_its_name().report(*found.problem, "say it as {key_file: …, host: …}");
-        provider.host = std::move(found.host);
-    }
-    return provider;
+    if (known == nullptr) report_unknown(section);
+    if (known != nullptr && !has_host) provider.host = find_host(*known, std::nullopt, section).value_or("");
+    return provider.host.empty() || provider.key_file.path.empty() ? std::nullopt : std::optional(provider);
 }
 
 } // namespace

@@ -80,8 +80,9 @@ TEST_CASE("a provider has a file with its key, and some need a host")
                                "providers.azure-openai-responses.host: "),
                       host);
     CHECK(contains(problem("{anthropic: {key_file: /etc/k, host: example.org}}"), "its key goes to no other host"));
-    CHECK(
-        contains(problem("{github-copilot: {key_file: /etc/k}}"), "providers.github-copilot: the gate knows no provider 'github-copilot'"));
+    CHECK(contains(problem("{github-copilot: {key_file: /etc/k}}"),
+                   "providers.github-copilot: the gate does not know the provider 'github-copilot'"));
+    CHECK(contains(problem("{word: word}"), "providers.word: must be a mapping"));
     CHECK(contains(problem("{antropic: {key_file: /etc/k}}"), "did you mean 'anthropic'?"));
     CHECK(contains(problem("{anthropic: /etc/k}"), "providers.anthropic: must be a mapping"));
     CHECK(contains(problem("[anthropic]"), "providers: must be a mapping"));
