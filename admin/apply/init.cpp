@@ -72,7 +72,7 @@ constexpr std::array providers_hosts = {"api.anthropic.com", "platform.claude.co
                                         "auth.openai.com",   "chatgpt.com",         "generativelanguage.googleapis.com",
                                         "openrouter.ai"};
 
-std::string hosts_text(const std::vector<std::string> &hosts)
+std::string lines_of_hosts(const std::vector<std::string> &hosts)
 {
     std::string text = "network:\n  # More, for example: github.com, github.com:22, \"*.example.org\", example.org. Each with its port, "
                        "unless it is 443.\n";
@@ -101,12 +101,12 @@ void require_host(const std::string &word)
                       "; answer hosts, full, loopback, none, names of hosts such as github.com, or addresses such as 10.20.0.0/16");
 }
 
-std::string network_text(const std::vector<std::string> &words)
+std::string line_of_network(const std::vector<std::string> &words)
 {
     if (words.empty()) throw Failure(ExitStatus::usage, "name a network: hosts, full, loopback, none, names of hosts, or addresses");
     if (!std::all_of(words.begin(), words.end(), is_address_or_range)) {
         std::for_each(words.begin(), words.end(), require_host);
-        return hosts_text(words);
+        return lines_of_hosts(words);
     }
     std::string list;
     for (const auto &address : words)
@@ -120,10 +120,11 @@ std::string network_of(const PolicyAnswers &answers)
     const auto answer = answers.network.value_or(suggested_network);
     if (has_word("full loopback none", answer)) return "network: " + answer + "\n";
     if (answer == suggested_network) {
-        if (answers.provider) return hosts_text({});
-        return hosts_text(answers.hosts.empty() ? std::vector<std::string>(providers_hosts.begin(), providers_hosts.end()) : answers.hosts);
+        if (answers.provider) return lines_of_hosts({});
+        return lines_of_hosts(answers.hosts.empty() ? std::vector<std::string>(providers_hosts.begin(), providers_hosts.end())
+                                                    : answers.hosts);
     }
-    auto text = network_text(words_of_answer(answer));
+    auto text = line_of_network(words_of_answer(answer));
     const auto reading = read_policy_as_far_as_possible({{"the answer", "version: 1\nusers: {}\n" + text}});
     for (const auto &problem : reading.problems)
         if (problem.key.starts_with("network")) throw Failure(ExitStatus::usage, "network: " + problem.problem);

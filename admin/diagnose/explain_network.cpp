@@ -20,7 +20,7 @@ std::vector<std::string> as_texts(const std::vector<Item> &items)
 }
 
 template <typename Item>
-std::string listed(const std::vector<Item> &items)
+std::string joined_rules(const std::vector<Item> &items)
 {
     std::string text;
     for (const auto &item : items)
@@ -31,10 +31,12 @@ std::string listed(const std::vector<Item> &items)
 std::string hosts_text(const NetworkPolicy &network)
 {
     const std::string may_add =
-        network.may_grant.empty() ? "" : fmt::format("          its user may add (pi --pi-agent-allow): {}\n", listed(network.may_grant));
+        network.may_grant.empty() ? ""
+                                  : fmt::format("          its user may add (pi --pi-agent-allow): {}\n", joined_rules(network.may_grant));
     return fmt::format("network:  {} ({}), and a loopback of its own;\n"
                        "          every other host is refused at once\n{}",
-                       network.hosts.empty() ? "no host" : "these hosts: " + listed(network.hosts), to_string(network.where), may_add);
+                       network.hosts.empty() ? "no host" : "these hosts: " + joined_rules(network.hosts), to_string(network.where),
+                       may_add);
 }
 
 std::string providers_text(const std::vector<ProviderRule> &providers)
@@ -59,11 +61,11 @@ std::string mode_text(const NetworkPolicy &network)
     case NetworkMode::loopback:
         return fmt::format("network:  loopback ({}): {} of this host, in both directions;\n"
                            "          a proxy, a name server or a model that listens there is reached\n",
-                           where, listed(network.allowed));
+                           where, joined_rules(network.allowed));
     case NetworkMode::listed:
         return fmt::format("network:  only {} ({}), in both directions;\n"
                            "          name servers, loopback and the model's host only as far as they are among them\n",
-                           listed(network.allowed), where);
+                           joined_rules(network.allowed), where);
     case NetworkMode::hosts:
         return hosts_text(network);
     }

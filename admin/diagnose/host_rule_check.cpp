@@ -33,9 +33,9 @@ bool is_public_suffix(const PublicSuffixes &suffixes, const std::string &name)
 constexpr std::string_view metadata_addresses =
     "169.254.169.254 169.254.169.253 169.254.170.2 169.254.170.23 100.100.100.200 168.63.129.16 192.0.0.192 fd00:ec2::254 fd20:ce::254";
 
-using Each = std::function<void(const Rules &rules, const std::string &whose)>;
+using VisitLevel = std::function<void(const Rules &rules, const std::string &whose)>;
 
-void each_level(const Policy &policy, const Each &visit)
+void each_level(const Policy &policy, const VisitLevel &visit)
 {
     visit(policy.rules, "");
     for (const auto &entry : policy.users) {
@@ -86,7 +86,7 @@ public:
     }
 
 private:
-    // Each rule is compared with those before it, and with wider ones after it.
+    // VisitLevel rule is compared with those before it, and with wider ones after it.
     void look_for_other(const HostRule &rule, const std::vector<HostRule> &rules, const std::string &key)
     {
         for (const auto &other : rules) {

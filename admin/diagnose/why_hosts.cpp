@@ -23,7 +23,7 @@ std::string without_url(const std::string &text)
     return text.starts_with("http://") && host.find(':') == std::string::npos ? host + ":80" : host;
 }
 
-const char *verdict(Reach reach)
+const char *verdict_on_host(Reach reach)
 {
     switch (reach) {
     case Reach::yes:
@@ -36,13 +36,13 @@ const char *verdict(Reach reach)
     return "cannot be decided by its name";
 }
 
-std::string place_of(const HostAccess &access)
+std::string place_in_answer(const HostAccess &access)
 {
     return access.where.line > 0 ? to_string(access.where) : "";
 }
 
 // A user, a group or a root may say it instead of the whole policy.
-std::string key_of(const HostAccess &access, const Policy &policy)
+std::string key_in_answer(const HostAccess &access, const Policy &policy)
 {
     const std::string first = access.key.substr(0, access.key.find('.'));
     const auto &places = policy.rules.places;
@@ -74,10 +74,10 @@ std::optional<HostRule> host_of_question(const std::string &text, const std::str
 std::string host_text(const HostRule &asked, const Policy &policy)
 {
     const auto access = host_access(policy, asked);
-    const std::string where = place_of(access);
+    const std::string where = place_in_answer(access);
     return fmt::format("{}:{}: {}\n  rule:      {}{}\n  to change: {}\n",
-                       asked.host.find(':') == std::string::npos ? asked.host : "[" + asked.host + "]", asked.port, verdict(access.reach),
-                       access.rule, where.empty() ? "" : " (" + where + ")", key_of(access, policy));
+                       asked.host.find(':') == std::string::npos ? asked.host : "[" + asked.host + "]", asked.port,
+                       verdict_on_host(access.reach), access.rule, where.empty() ? "" : " (" + where + ")", key_in_answer(access, policy));
 }
 
 nlohmann::json host_json(const HostRule &asked, const Policy &policy)
@@ -87,8 +87,8 @@ nlohmann::json host_json(const HostRule &asked, const Policy &policy)
             {"port", asked.port},
             {"reach", access.reach == Reach::unknown ? nlohmann::json() : nlohmann::json(access.reach == Reach::yes)},
             {"rule", access.rule},
-            {"key", key_of(access, policy)},
-            {"where", place_of(access)},
+            {"key", key_in_answer(access, policy)},
+            {"where", place_in_answer(access)},
             {"may_be_added", access.may_be_added}};
 }
 

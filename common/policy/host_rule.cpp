@@ -78,7 +78,7 @@ std::optional<HostProblem> problem_of_address(const IpRange &address)
     return std::nullopt;
 }
 
-bool is_label(std::string_view label)
+bool is_host_label(std::string_view label)
 {
     const auto is_edge = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
     return !label.empty() && label.size() <= label_limit && is_made_of(label, "_-") && is_edge(label.front()) && is_edge(label.back());
@@ -92,7 +92,7 @@ std::optional<HostProblem> problem_of_name(std::string_view name, bool has_wildc
     if (name.find('*') != std::string_view::npos)
         return HostProblem{"has a '*' that is not its whole first part", "write \"*.example.org\" for all names below example.org"};
     const auto labels = split(name, '.');
-    if (name.size() > name_limit || !std::all_of(labels.begin(), labels.end(), is_label))
+    if (labels.empty() || name.size() > name_limit || !std::all_of(labels.begin(), labels.end(), is_host_label))
         return HostProblem{"is not the name of a host", rule_form};
     const auto last = labels.back();
     if (std::all_of(last.begin(), last.end(), [](char c) { return c >= '0' && c <= '9'; }))

@@ -33,7 +33,7 @@ std::vector<HostRule> read_host_rules(const PolicyValue &list)
     return rules;
 }
 
-void report_unknown(const PolicyValue &section)
+void report_unknown_provider(const PolicyValue &section)
 {
     std::vector<std::string_view> names;
     for (const auto &one : providers_with_gate())
@@ -76,7 +76,7 @@ std::optional<ProviderRule> read_provider(const PolicyValue &section)
         section.at_its_name().report(
             "has no key_file",
             fmt::format("name the file with its key, which only root can read: {{key_file: /etc/pi-agent/{}.key}}", name));
-    if (known == nullptr) report_unknown(section);
+    if (known == nullptr) report_unknown_provider(section);
     if (known != nullptr && !has_host) provider.host = find_host(*known, std::nullopt, section).value_or("");
     return provider.host.empty() || provider.key_file.path.empty() ? std::nullopt : std::optional(provider);
 }

@@ -307,7 +307,7 @@ TEST_CASE("a host that the policy does not let its user add is refused with the 
     CHECK(contains(of("full", "a.example"), "has no meaning here"));
     CHECK(contains(of("none", "a.example"), "has no meaning here"));
     CHECK(contains(of("{hosts: []}", "https://a.example/x"), "is a URL; name the host alone: a.example"));
-    CHECK(contains(of("{hosts: []}", "a\n.example"), "\\x0A"));
+    CHECK(contains(of("{hosts: []}", "a\n.example"), "\\x0a"));
 }
 
 } // namespace effective_test

@@ -60,8 +60,8 @@ TEST_CASE("a port that no connection has, and what is no name, are refused")
     for (const char *text : {"a.example:0", "a.example:", "a.example:65536", "a.example:080", "a.example:+80", "a.example:-1",
                              "a.example:https", "a.example: 80", "[::1]:", "[::1]:0", "10.0.0.1:0"})
         CHECK_MESSAGE(says(text, "has a port that is not a number from 1 to 65535"), text);
-    for (const char *text : {"", ".", ".example", "a..example", "-a.example", "a-.example", "a b.example", "a.example\n", "a@b.example",
-                             "a,b", "*.", "$a.example", "a!.example", "::1::", "fe80::1%eth0"})
+    for (const char *text : {"", ".example", "a..example", "-a.example", "a-.example", "a b.example", "a.example\n", "a@b.example", "a,b",
+                             "*.", "$a.example", "a!.example", "::1::", "fe80::1%eth0"})
         CHECK_MESSAGE(says(text, "is not the name of a host"), text);
     for (const char *text : {"[::1", "[::1]80", "[a.example]:80", "[10.0.0.1]:80"})
         CHECK_MESSAGE(says(text, "is not a host with a port"), text);
