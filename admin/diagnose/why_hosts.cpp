@@ -63,8 +63,8 @@ std::optional<HostRule> host_of_question(const std::string &text, const std::str
     }
     auto rule = std::get<HostRule>(std::move(parsed));
     if (is_wildcard(rule)) throw Failure(ExitStatus::usage, quote(text) + " is many hosts; name one of them");
-    const bool is_plainly_one = is_url || is_address(rule) || rule.host == "localhost" || without_url(text) != rule.host;
-    if (is_plainly_one) return rule;
+    const bool has_port = text.find(':') != std::string::npos;
+    if (is_url || has_port || is_address(rule) || rule.host == "localhost") return rule;
     std::error_code unknown;
     const bool is_file = std::filesystem::exists(std::filesystem::symlink_status(std::filesystem::path(directory) / text, unknown));
     if (is_file || rule.host.find('.') == std::string::npos) return std::nullopt;

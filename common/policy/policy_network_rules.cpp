@@ -100,13 +100,14 @@ std::optional<Diagnostic> problem_of_providers(const NetworkPolicy &network, con
 void check_network_rules(const Policy &policy, Problems &problems)
 {
     refuse_what_method_cannot(policy.sandbox, policy.rules, problems);
+    const bool are_read = !problems.has("network") && !problems.has("providers"); // else their consequences are not another mistake
     KeyRules keys(policy, problems);
-    if (policy.users.empty()) keys.check_whole();
+    if (policy.users.empty() && are_read) keys.check_whole();
     for (const auto &entry : policy.users) {
         if (entry.rules) refuse_what_method_cannot(policy.sandbox, *entry.rules, problems);
         for (const auto &root : entry.roots)
             if (root.rules) refuse_what_method_cannot(policy.sandbox, *root.rules, problems);
-        if (!problems.has("network") && !problems.has("providers")) keys.check_entry(entry);
+        if (are_read) keys.check_entry(entry);
     }
 }
 

@@ -106,9 +106,9 @@ def test_shared_host_gives_everybody_their_directories_and_an_account_of_their_o
 
 @named("shared-host")
 def test_shared_host_reaches_hosts_by_name_and_its_users_may_add_one(example):
-    why = json.loads(example.root(["pi-agentctl", "why", "--user=alice", f"--cwd={DEMO}", "--json", "packages.example.org:443", "example.org:443"], check=True).stdout)
+    why = json.loads(example.root(["pi-agentctl", "why", "--user=alice", f"--cwd={DEMO}", "--json", "packages.example.org:443", "elsewhere.example:443"], check=True).stdout)
     assert [host["reach"] for host in why["hosts"]] == [True, False] and why["paths"] == [], why
-    assert_refused(pi(example, "--pi-agent-allow", "example.org", "sh", "true"), DENIED)
+    assert_refused(pi(example, "--pi-agent-allow", "elsewhere.example", "sh", "true"), DENIED)
     assert pi(example, "--pi-agent-allow", "deb.debian.org:80", "sh", "true").returncode == 0
 
 

@@ -50,7 +50,7 @@ TEST_CASE("names below which anybody can have one are refused, and no others")
 {
     for (const std::string name : {"com", "co.uk", "github.io", "s3.amazonaws.com"})
         CHECK_MESSAGE(contains(suffixes_of("['*." + name + "']"),
-                               "p.yaml:3:18: network.hosts: '*." + name + "': anybody can have a name below " + name),
+                               "p.yaml:3:19: network.hosts: '*." + name + "': anybody can have a name below " + name),
                       name);
     for (const std::string name : {"example.com", "example.org", "corp", "internal.example", "anthropic.com"})
         CHECK_MESSAGE(suffixes_of("['*." + name + "']").empty(), name);
@@ -70,12 +70,12 @@ TEST_CASE("a '*' that leaves out its own name, and rules that add nothing, are t
     CHECK(odd("network: {hosts: [a.example, github.com, 'github.com:22', '10.0.0.1']}\n").empty());
     CHECK(
         contains(odd("network: {hosts: ['*.example.org']}\n"),
-                 "p.yaml:3:18: network.hosts: '*.example.org' names hosts below example.org, and not example.org itself; add example.org"));
+                 "p.yaml:3:19: network.hosts: '*.example.org' names hosts below example.org, and not example.org itself; add example.org"));
     CHECK(odd("network: {hosts: ['*.example.org', example.org]}\n").empty());
     CHECK(contains(odd("network: {hosts: ['*.example.org:80', example.org]}\n"), "add example.org:80"));
     const auto twice = odd("network: {hosts: [a.example, A.example]}\n");
-    CHECK(contains(twice, "p.yaml:3:29: network.hosts: 'a.example' adds nothing: 'a.example' (p.yaml:3:18) names all of it"));
-    CHECK_FALSE(contains(twice, "p.yaml:3:18: network.hosts"));
+    CHECK(contains(twice, "p.yaml:3:30: network.hosts: 'a.example' adds nothing: 'a.example' (p.yaml:3:19) names all of it"));
+    CHECK_FALSE(contains(twice, "p.yaml:3:19: network.hosts"));
     CHECK(contains(odd("network: {hosts: [b.a.example, '*.a.example', a.example]}\n"), "'b.a.example' adds nothing: '*.a.example'"));
     CHECK(contains(odd("network: {hosts: [10.0.0.0/8, 10.1.2.3]}\n"), "'10.1.2.3' adds nothing: '10.0.0.0/8'"));
     CHECK(contains(odd("network: {hosts: [a.example], may_grant: [a.example]}\n"), "network.may_grant: 'a.example' is in hosts already"));
@@ -115,7 +115,7 @@ TEST_CASE("the answer names rule, line and the key of the level that says it")
 {
     const auto policy = parse(head + "network: {hosts: [github.com], may_grant: ['*.debian.org:80']}\n");
     CHECK(host_text(*host_of_question("github.com", "/nowhere"), policy) ==
-          "github.com:443: may be reached\n  rule:      a rule names it (github.com) (p.yaml:3:18)\n  to change: network.hosts\n");
+          "github.com:443: may be reached\n  rule:      a rule names it (github.com) (p.yaml:3:19)\n  to change: network.hosts\n");
     CHECK(contains(host_text(*host_of_question("[::1]:80", "/nowhere"), policy), "[::1]:80: cannot be reached\n"));
     auto of_alice = policy;
     of_alice.rules.places["network"] = {{"p.yaml", 9, 1}, "users.alice.network"};

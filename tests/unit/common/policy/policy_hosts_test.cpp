@@ -48,7 +48,7 @@ TEST_CASE("what is wrong with a host is told with its place in the list and a re
     CHECK(contains(problems_of(head + "network: {hosts: a.example}\n"), "network.hosts: must be a list"));
     CHECK(contains(problems_of(head + "network: {hosts: [5]}\n"), "network.hosts[0]: must be text"));
     CHECK(contains(problems_of(head + "network: {}\n"), "network: is an empty mapping; say 'network: none'"));
-    CHECK(contains(problems_of(head + "network: {host: [a.example]}\n"), "network.host: unknown key; did you mean 'hosts'?"));
+    CHECK(contains(problems_of(head + "network: {host: [a.example]}\n"), "network.host: unknown key"));
     std::string many;
     for (int number = 0; number <= 1000; ++number)
         many += "h" + std::to_string(number) + ".example, ";
