@@ -152,7 +152,7 @@ Candidates values_of(const CLI::App &command, const CLI::Option &option)
     const auto &name = command.get_name();
     if (kind == "NAME") return name == "init" || name == "add" ? people() : policy_users();
     if (kind == "KEY") return keys_of_policy();
-    if (kind == "SESSION") return name == "logs" ? known_sessions() : living_sessions();
+    if (kind == "SESSION") return name == "logs" || name == "denials" ? known_sessions() : living_sessions();
     if (kind == "DIRECTORY") return {{directory_path, ""}};
     if (kind == "FILE" && name == "edit") return policy_files();
     if (kind == "FILE" || kind == "PATH") return {{any_path, ""}};

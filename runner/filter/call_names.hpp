@@ -62,6 +62,17 @@ constexpr const char *mode_calls[] = {
     "brk", "mmap", "munmap", "mremap", "madvise", "futex", "rt_sigreturn", "restart_syscall",
 };
 
+// What the gate of a session needs (gate/) once it has its order and its threads: connections, and what the C library does for the
+// resolver, which reads files of /etc and may load modules. It starts nothing, writes no file, and reaches no other process.
+constexpr const char *gate_calls[] = {
+    "accept4", "bind", "brk", "clock_gettime", "clock_nanosleep", "close", "connect", "dup", "epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_wait",
+    "eventfd2", "exit", "exit_group", "faccessat", "faccessat2", "fcntl", "fstat", "futex", "getdents64", "getegid", "geteuid", "getgid", "getpeername",
+    "getpid", "getrandom", "getsockname", "getsockopt", "gettid", "gettimeofday", "getuid", "lseek", "madvise", "mmap", "mprotect", "mremap", "munmap",
+    "nanosleep", "newfstatat", "poll", "ppoll", "pread64", "prlimit64", "read", "readlink", "readv", "recvfrom", "recvmmsg", "recvmsg",
+    "restart_syscall", "rseq", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sched_yield", "sendmmsg", "sendmsg", "sendto", "set_robust_list",
+    "setsockopt", "shutdown", "stat", "statx", "statfs", "sysinfo", "tgkill", "timerfd_create", "timerfd_settime", "uname", "write", "writev",
+};
+
 // What no session calls, whatever the policy says; name_to_handle_at(2) is in common/policy/session_calls.hpp. These go around other
 // restrictions (io_uring, io_uring-made sockets and files), into other processes, keyrings and file handles, or out of the view.
 constexpr const char *denied_calls[] = {

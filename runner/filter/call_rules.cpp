@@ -190,4 +190,16 @@ std::vector<CallAllowance> root_call_allowances()
     return allowances;
 }
 
+std::vector<CallAllowance> gate_call_allowances()
+{
+    std::vector<CallAllowance> allowances;
+    for (const int family : {AF_UNIX, AF_INET, AF_INET6}) // the resolver may be a service of the host's
+        allowances.push_back({"socket", {0, low_half, static_cast<std::uint64_t>(family)}});
+    for (const std::uint64_t request : {std::uint64_t{FIONREAD}, std::uint64_t{FIONBIO}})
+        allowances.push_back({"ioctl", {1, low_half, request}});
+    for (const auto &call : {ModeCall{"open", 1}, ModeCall{"openat", 2}}) // to read
+        allowances.push_back({call.name, {call.argument, O_ACCMODE | O_CREAT | O_TRUNC, 0}});
+    return allowances;
+}
+
 } // namespace pi_agent

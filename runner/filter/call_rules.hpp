@@ -63,5 +63,7 @@ std::vector<CallDenial> tuning_denials();
 std::vector<CallAllowance> call_allowances();
 // Besides root_calls and the part of allowed_calls that root keeps.
 std::vector<CallAllowance> root_call_allowances();
+// Besides gate_calls.
+std::vector<CallAllowance> gate_call_allowances();
 
 } // namespace pi_agent

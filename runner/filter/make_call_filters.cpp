@@ -138,6 +138,15 @@ Filter mode_calls_alone()
     return filter;
 }
 
+Filter gate_calls_alone()
+{
+    Filter filter = make_filter(SCMP_ACT_ERRNO(EPERM));
+    for (const char *name : gate_calls)
+        allow(filter, name);
+    allow(filter, gate_call_allowances());
+    return filter;
+}
+
 Filter all_but_denied_calls(SetGidCalls set_gid, const std::vector<CallDenial> &more)
 {
     Filter filter = make_filter(SCMP_ACT_ALLOW);
@@ -197,6 +206,7 @@ int main(int count, char **arguments)
         write("no_tracing_program", all_but_trace_calls());
         write("no_attributes_program", all_but_attribute_calls());
         write("mode_call_program", mode_calls_alone());
+        write("gate_call_program", gate_calls_alone());
         write("agent_call_program", all_but_denied_calls(SetGidCalls::refused, tuning_denials()));
         write("asking_call_program", all_but_denied_calls(SetGidCalls::asked, tuning_denials()));
         write("agent_call_program_without_tuning", all_but_denied_calls(SetGidCalls::refused, {})); // for a build with test seams

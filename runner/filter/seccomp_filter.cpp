@@ -105,4 +105,11 @@ void install_mode_call_filter()
     load(mode_call_program, 0, "installing the list of calls that change modes");
 }
 
+void install_gate_call_filter()
+{
+    if (!defence_is_on("gate-call-filter")) return;
+    give_up_new_privileges();
+    load(gate_call_program, SECCOMP_FILTER_FLAG_TSYNC, "installing the list of the gate's calls");
+}
+
 } // namespace pi_agent

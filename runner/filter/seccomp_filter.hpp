@@ -25,6 +25,9 @@ UniqueFd install_agent_call_filter(SetGidCalls set_gid = SetGidCalls::refused);
 // Lets only mode_calls through. For this process. Throws Failure.
 void install_mode_call_filter();
 
+// Lets only gate_calls through, and only sockets that the gate and the resolver need. For all threads of this process. Throws Failure.
+void install_gate_call_filter();
+
 // Besides these, where only the agent's account would keep a debugger inside its session: refuses what debuggers do (trace_calls of
 // call_names.hpp). Throws Failure.
 void refuse_tracing();

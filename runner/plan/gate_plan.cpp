@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t gate_memory = std::uint64_t{256} << 20U; // bytes; some hundred connections use a tenth
 constexpr std::uint64_t gate_tasks = 64;
 constexpr std::uint64_t gate_files = 4096; // two for each connection
-constexpr std::uint64_t second = 1'000'000;
+constexpr std::uint64_t stop_microseconds = 2'000'000;
 constexpr std::size_t places_in_notice = 4;
 
 // Programs and libraries, names and certificates. The directories of name services are shown whole: their files are replaced while a
@@ -74,7 +74,7 @@ std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid use
         {"KillMode", std::string("control-group")},
         {"KillSignal", SignedNumber{SIGKILL}},
         {"SendSIGKILL", true},
-        {"TimeoutStopUSec", 2 * second},
+        {"TimeoutStopUSec", stop_microseconds},
         {"ExecStart", Command{{build::gate_path}}},
         {"StandardOutput", std::string("null")},
         {"StandardError", std::string("journal")},
@@ -113,7 +113,7 @@ std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid use
         {"LockPersonality", true},
         {"MemoryDenyWriteExecute", true},
         {"SystemCallArchitectures", std::vector<std::string>{"native"}},
-        {"SystemCallFilter", NameFilter{true, {"@system-service"}}},
+        {"SystemCallFilter", NameFilter{true, {"@system-service", "seccomp"}}},
         {"SystemCallFilter", NameFilter{false,
                                         {"@privileged", "@chown", "@setuid", "@keyring", "@sync", "io_uring_setup", "io_uring_enter",
                                          "io_uring_register", "userfaultfd", "pidfd_getfd", "name_to_handle_at", "open_by_handle_at"}}},

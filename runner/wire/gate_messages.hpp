@@ -32,7 +32,7 @@ struct GateRule {
     static void fields(auto &archive, auto &self)
     {
         archive.cut(self.host, gate_host_bytes, "a rule of the gate has a host that is too long");
-        archive.require([&] { return is_host_text(self.host); }, "a rule of the gate has a host that is none");
+        archive.require([&] { return is_host_text(self.host); }, "a rule of the gate has a host that cannot be one");
         archive.bounded(self.port, UINT16_MAX, "a rule of the gate has an impossible port");
         archive.require([&] { return self.port != 0; }, "a rule of the gate has an impossible port");
         archive.cut(self.where, gate_where_bytes, "a rule of the gate is at a place that is too long");
@@ -103,7 +103,7 @@ GateOrder receive_gate_order(FdRef channel, Deadline deadline);
 enum class ListenerKind : std::uint64_t {
     proxy,       // TCP, for HTTP_PROXY: CONNECT, and requests with a whole address
     reverse,     // TCP, for the route to providers
-    transparent, // TCP, for what connects by itself: the address it was bound to, or that of the connection, says to whom
+    transparent, // TCP, for what connects by itself: the connection's address inside says to whom
     dns_udp,
     dns_tcp,
 };

@@ -181,7 +181,7 @@ TOUCH = """
 import ctypes, json, os, signal, sys
 pid, answers = int(sys.argv[1]), {}
 def attempt(name, call):
-    try: answers[name] = "done" if call() not in (-1, False) else "refused"
+    try: result = call(); answers[name] = "refused" if result == -1 or result is False else "done"
     except OSError as failure: answers[name] = "refused"
 attempt("kill", lambda: os.kill(pid, signal.SIGCONT) is None)
 attempt("memory", lambda: bool(open(f"/proc/{pid}/mem", "rb")))
@@ -379,7 +379,7 @@ def test_root_does_not_believe_the_gate(mode, product, control_seen):
     with stand_in(product, mode):
         done = product.pi("sh", "-c", "sleep 2; echo ran", timeout=60)
     assert (done.returncode, done.stdout) == (0, b"ran\n"), done
-    assert len(denials_of(product, since)) < 100
+    assert len(denials_of(product, since)) < 300
     assert len(done.stderr) < 4000 and b"host\n" not in done.stderr, done.stderr
     with stand_in(product, "denying"):
         denied = product.pi("python3", "-c", REACH.format("socket.AF_INET, socket.SOCK_STREAM, ('192.0.2.9', 443)"))
@@ -422,7 +422,7 @@ def test_a_users_own_word_is_no_denial(product, control_seen):
     entry = f"MESSAGE_ID={IDS['connection-denied']}\nMESSAGE=x\nPI_AGENT_EVENT=connection-denied\nPI_AGENT_HOST=forged.example\nPI_AGENT_USER=alice\nPI_AGENT_UID=1000\n"
     product.machine.run(forged, input=entry.encode(), check=True)
     with product.policy_with(HOSTS):
-        product.pi("python3", "-c", REACH.format("socket.AF_INET, socket.SOCK_STREAM, ('192.0.2.7', 443)"))
+        product.pi("python3", "-c", REACH.format("socket.AF_INET, socket.SOCK_STREAM, ('192.0.2.7', 8443)"))
     product.machine.root(["journalctl", "--sync"], check=True)
     for ask in (product.machine.root, product.machine.run):
         shown = json.loads(ask(["pi-agentctl", "denials", "--json"], check=True).stdout)["denials"]
@@ -434,7 +434,7 @@ def test_a_users_own_word_is_no_denial(product, control_seen):
 @pytest.mark.position("user")
 def test_a_user_sees_their_own_denials_alone(prove):
     def attack(target):
-        ask = ("python3", "-c", REACH.format("socket.AF_INET, socket.SOCK_STREAM, ('192.0.2.8', 443)"))
+        ask = ("python3", "-c", REACH.format("socket.AF_INET, socket.SOCK_STREAM, ('192.0.2.8', 8443)"))
         with target.policy_with(HOSTS):
             target.pi(*ask)
             target.pi(*ask, **BOB)

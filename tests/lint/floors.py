@@ -58,7 +58,7 @@ def may_include(path, here, there):
     """Whether this file is one of those that the table lets in."""
     if there.included_by == rooms.ROOT:
         return rooms.is_root(path)
-    tops = {rooms.NOBODY: (), rooms.ADMIN: ("admin",), rooms.RUNNER: ("runner", "admin"), rooms.CALLERS: ("wrapper", "admin"), rooms.ALL: rules.PRODUCT_DIRECTORIES}[there.included_by]
+    tops = {rooms.NOBODY: (), rooms.ADMIN: ("admin",), rooms.RUNNER: ("runner", "admin"), rooms.WIRED: ("runner", "gate", "admin"), rooms.CALLERS: ("wrapper", "admin"), rooms.ALL: rules.PRODUCT_DIRECTORIES}[there.included_by]
     return here.path.split("/")[0] in tops
 
 

@@ -8,6 +8,7 @@ NOBODY = "nobody"
 ADMIN = "`admin/` above"
 ROOT = "root's rooms above"
 RUNNER = "`runner/` and `admin/` above"
+WIRED = "`runner/`, `gate/` and `admin/` above"
 CALLERS = "`wrapper/` and `admin/` above"
 ALL = "all above"
 
@@ -37,6 +38,8 @@ FLOORS = (
              "whatever it does the caller could do without it, so nothing may depend on it", NOBODY, powers=("new processes", "other programs")),
         Room("fetch", "an account that exists for one fetch, without any right", "download from the registry; start tar and npm",
              "what comes from outside is parsed and unpacked by who can harm nobody", NOBODY, powers=("new processes", "libcurl", "libcrypto")),
+        Room("gate", "an account that exists for one session, without any right, in the host's network", "look names up; connect where a rule says; answer at the session's own listeners",
+             "what a session says is read, and judged, by who can reach nothing of the host but its network", NOBODY),
         Room("admin", "root, or the caller", "read the command line",
              "a program is read from top to bottom, and its parts have rooms of their own", NOBODY),
     ),
@@ -99,9 +102,9 @@ FLOORS = (
     (Room("runner/plan", "nobody", "decide; no system call",
           "a decision follows from what it is given, so a unit test shows all of it", RUNNER, silent=True),),
     (Room("runner/wire", "nobody", "write and read what processes say to each other; no system call",
-          "both ends hold the same bytes for the same thing, whoever they are", RUNNER, silent=True),),
+          "both ends hold the same bytes for the same thing, whoever they are", WIRED, silent=True),),
     (Room("runner/filter", "nobody; who installs a filter, for that", "make and install system-call filters; no other system call",
-          "a filter is one list that can be read in one place", RUNNER, powers=("libseccomp",), silent=True),),
+          "a filter is one list that can be read in one place", WIRED, powers=("libseccomp",), silent=True),),
     (Room("common/ask", "the caller", "start sudo with the runner; ask it, and read its answer",
           "what starts a session and what asks about one reach root by the same door", CALLERS, powers=("new processes", "other programs")),),
     (Room("common/record", "whoever calls it", "write to the journal",

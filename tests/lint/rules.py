@@ -6,7 +6,7 @@ import re
 # another room is a change of both tables.
 # Only the product's own directories are held to it; tests may do what an attacker does.
 # A home that does not exist, or does not use what it is listed for, is a finding too: a permission nobody needs is a hole.
-PRODUCT_DIRECTORIES = ("common", "wrapper", "runner", "fetch", "admin")
+PRODUCT_DIRECTORIES = ("common", "wrapper", "runner", "fetch", "gate", "admin")
 
 
 def _include(header):

@@ -56,10 +56,11 @@ void end_confined(FdRef session, const std::string &id, Deadline deadline)
 {
     const auto user = session_user(session);
     const auto unit = user ? group_of_unit(read_systemd_tops(), place_in_slice(*user, service_name(id))) : std::nullopt;
+    const auto gate = user ? group_of_unit(read_systemd_tops(), place_in_slice(*user, gate_name(id))) : std::nullopt;
     const auto own = find_own_group(id);
-    for (const auto *group : {&unit, &own})
+    for (const auto *group : {&unit, &gate, &own})
         if (*group) kill_group(**group);
-    for (const auto *group : {&unit, &own})
+    for (const auto *group : {&unit, &gate, &own})
         if (*group) empty_group(**group, deadline);
 }
 

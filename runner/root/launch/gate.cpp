@@ -68,9 +68,10 @@ std::optional<LaunchedGate> start_gate(Entered &entered, const OpenedSession &se
 void open_gate(const Entered &entered, LaunchedGate &launched)
 {
     GateOrder order = plan_gate(entered.policy, entered.id);
+    order.providers.reserve(entered.policy.providers.size()); // a longer list would leave copies of keys behind
     for (const auto &rule : entered.policy.providers)
         order.providers.push_back(to_gate_provider(rule, read_provider_key(rule)));
-    launched.gate.open(entered.root, *entered.sandbox, order, host_ports(entered.policy.network));
+    launched.gate.open(entered.root, *entered.sandbox, std::move(order), host_ports(entered.policy.network));
 }
 
 } // namespace pi_agent

@@ -11,7 +11,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int gate_patience_seconds = 15; // systemd starts it while the session's own unit is made
+constexpr int gate_patience_seconds = 10; // systemd starts it while the session's own unit is made
 
 // Forgets the keys, whatever happens.
 class Forgetting {
@@ -25,7 +25,7 @@ private:
     GateOrder &order_;
 };
 
-UniqueFd start(Sandbox &sandbox, const std::string &root_directory)
+UniqueFd start_gate_of(Sandbox &sandbox, const std::string &root_directory)
 {
     auto [ours, theirs] = make_channel();
     sandbox.start_gate(root_directory, theirs);
@@ -43,7 +43,7 @@ void require_ready(FdRef channel, Deadline deadline)
 } // namespace
 
 SessionGate::SessionGate(Sandbox &sandbox, const std::string &root_directory)
-    : session_(sandbox.session()), channel_(start(sandbox, root_directory))
+    : session_(sandbox.session()), channel_(start_gate_of(sandbox, root_directory))
 {
 }
 

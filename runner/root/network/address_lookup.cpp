@@ -18,6 +18,8 @@ namespace pi_agent {
 
 namespace {
 
+namespace look_up {
+
 // Where a step stands that others jump to.
 enum class Label { none, v4, gate, drop, pass };
 
@@ -146,6 +148,8 @@ std::vector<bpf_insn> assemble(const std::vector<Step> &program)
     return instructions;
 }
 
+} // namespace look_up
+
 // --- What the kernel is asked.
 
 UniqueFd ask_kernel(bpf_cmd command, bpf_attr &attribute, const char *action)
@@ -189,7 +193,7 @@ UniqueFd make_table(const std::array<FdRef, 2> &listeners)
 UniqueFd direct_to_gate(const AsRoot & /*root*/, FdRef network_namespace, FdRef v4, FdRef v6)
 {
     const UniqueFd table = make_table({v4, v6});
-    const std::vector<bpf_insn> instructions = assemble(steps(table));
+    const std::vector<bpf_insn> instructions = look_up::assemble(look_up::steps(table));
     bpf_attr program{};
     program.prog_type = BPF_PROG_TYPE_SK_LOOKUP;
     program.expected_attach_type = BPF_SK_LOOKUP;

@@ -273,7 +273,7 @@ std::vector<LogEntry> read_session_log(const std::string &id)
     Journal journal;
     journal.match("PI_AGENT_SESSION", id);
     journal.match("_UID", "0");
-    for (const auto &unit : {service_name(id), scope_name(id), cleanup_name(id)}) {
+    for (const auto &unit : {service_name(id), scope_name(id), cleanup_name(id), gate_name(id)}) {
         journal.begin_alternative();
         journal.match("_SYSTEMD_UNIT", unit);
         journal.begin_alternative();

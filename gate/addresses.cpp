@@ -1,0 +1,103 @@
+// Ranges of addresses that are not of the Internet (the IANA registries of special-purpose addresses, RFC 6890).
+#include "gate/addresses.hpp"
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/ip/network_v4.hpp>
+#include <boost/asio/ip/network_v6.hpp>
+
+namespace pi_agent {
+
+namespace ip = boost::asio::ip;
+
+namespace {
+
+constexpr std::array reserved_v4 = {
+    "0.0.0.0/8",        // this network; the kernel takes 0.0.0.0 for loopback
+    "10.0.0.0/8",       // private
+    "100.64.0.0/10",    // shared: behind a provider's NAT, and the metadata of one cloud
+    "127.0.0.0/8",      // loopback
+    "169.254.0.0/16",   // link-local, and the metadata of most clouds
+    "172.16.0.0/12",    // private
+    "192.0.0.0/24",     // protocols
+    "192.0.2.0/24",     // documentation
+    "192.88.99.0/24",   // 6to4 relays
+    "192.168.0.0/16",   // private
+    "198.18.0.0/15",    // benchmarks, and what the gate itself hands out
+    "198.51.100.0/24",  // documentation
+    "203.0.113.0/24",   // documentation
+    "224.0.0.0/4",      // multicast
+    "240.0.0.0/4",      // reserved, and broadcast
+    "168.63.129.16/32", // what a cloud serves its machines at a public address
+};
+
+constexpr std::array reserved_v6 = {
+    "2001::/23",     // protocols: Teredo, benchmarks and others
+    "2001:db8::/32", // documentation
+    "2002::/16",     // 6to4: any IPv4 inside
+    "3fff::/20",     // documentation
+};
+
+constexpr std::array metadata = {"169.254.169.254", "169.254.169.253", "169.254.170.2", "169.254.170.23", "169.254.0.23",
+                                 "100.100.100.200", "168.63.129.16",   "192.0.0.192",   "fd00:ec2::254",  "fd20:ce::254"};
+
+bool is_in(const ip::address_v4 &address, const ip::network_v4 &range)
+{
+    return ip::network_v4(address, range.prefix_length()).network() == range.network();
+}
+
+bool is_in(const ip::address_v6 &address, const ip::network_v6 &range)
+{
+    return ip::network_v6(address, range.prefix_length()).network() == range.network();
+}
+
+const std::vector<ip::network_v4> &ranges_v4()
+{
+    static const std::vector<ip::network_v4> ranges = [] {
+        std::vector<ip::network_v4> made;
+        for (const char *text : reserved_v4)
+            made.push_back(ip::make_network_v4(text));
+        return made;
+    }();
+    return ranges;
+}
+
+const std::vector<ip::network_v6> &ranges_v6()
+{
+    static const std::vector<ip::network_v6> ranges = [] {
+        std::vector<ip::network_v6> made;
+        for (const char *text : reserved_v6)
+            made.push_back(ip::make_network_v6(text));
+        return made;
+    }();
+    return ranges;
+}
+
+} // namespace
+
+Address within(const Address &address)
+{
+    if (!address.is_v6()) return address;
+    const auto bytes = address.to_v6().to_bytes();
+    static const ip::network_v6 translated = ip::make_network_v6("64:ff9b::/96");
+    if (!address.to_v6().is_v4_mapped() && !is_in(address.to_v6(), translated)) return address;
+    return ip::address_v4({bytes[12], bytes[13], bytes[14], bytes[15]});
+}
+
+bool is_of_internet(const Address &address)
+{
+    const Address one = within(address);
+    if (one.is_v4())
+        return std::none_of(ranges_v4().begin(), ranges_v4().end(), [&](const auto &range) { return is_in(one.to_v4(), range); });
+    static const ip::network_v6 assigned = ip::make_network_v6("2000::/3");
+    return one.to_v6().scope_id() == 0 && is_in(one.to_v6(), assigned) &&
+           std::none_of(ranges_v6().begin(), ranges_v6().end(), [&](const auto &range) { return is_in(one.to_v6(), range); });
+}
+
+bool is_of_metadata(const Address &address)
+{
+    const Address one = within(address);
+    return std::any_of(metadata.begin(), metadata.end(), [&](const char *text) { return one == ip::make_address(text); });
+}
+
+} // namespace pi_agent

@@ -1,0 +1,43 @@
+// What the first bytes of a connection say, compared with the host that it was opened to.
+#pragma once
+
+#include "gate/client_hello.hpp"
+#include "gate/host_text.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace pi_agent {
+
+// What has to be said at a port before anything passes.
+enum class Speech {
+    tls,  // 443: a ClientHello with the name
+    http, // 80: one request with the name, written anew; the next one needs a connection of its own
+    any,  // other ports: anything; where it is a ClientHello with a name, the right one
+};
+Speech speech_of_port(std::uint16_t port) noexcept;
+
+constexpr std::uint64_t without_end = std::numeric_limits<std::uint64_t>::max();
+
+struct FirstBytes {
+    enum class State { incomplete, passes, refused };
+    State state = State::incomplete;
+    std::optional<Host> said = {};       // the name in them
+    std::string forward = {};            // passes: what the server gets for all the bytes
+    std::uint64_t further = without_end; // passes: how many bytes after these it may get
+    const char *reason = "";             // refused: a word of denial_reasons
+};
+
+// `named`: the host that the connection was opened to, where that is known; without it, the bytes have to say one. All bytes so far.
+FirstBytes judge_first_bytes(Speech speech, const std::optional<Host> &named, std::uint16_t port, std::string_view bytes);
+
+// What the session is told in the language of its connection; empty where nobody could read it.
+std::string refusal_in(Speech speech, std::string_view reason, const std::string &text);
+
+// An answer of HTTP that ends the connection. `reason`: a word of denial_reasons, or empty where nothing was denied.
+std::string write_http_refusal(std::string_view reason, const std::string &text);
+
+} // namespace pi_agent

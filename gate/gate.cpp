@@ -1,0 +1,92 @@
+// Reaching the outside by the rules.
+#include "gate/gate.hpp"
+
+#include "gate/addresses.hpp"
+
+#include <algorithm>
+
+namespace pi_agent {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+namespace {
+
+Reached not_reached(const char *reason, const std::string &where)
+{
+    return {std::nullopt, reason, where};
+}
+
+// Of the host itself, by its own address on one of its networks: what listens there trusts who comes from the host.
+bool is_this_host(const tcp::socket &socket)
+{
+    boost::system::error_code problem;
+    const tcp::endpoint ours = socket.local_endpoint(problem);
+    const tcp::endpoint theirs = socket.remote_endpoint(problem);
+    return problem || ours.address() == theirs.address();
+}
+
+void dial_good(Gate &gate, const Target &target, const std::string &where, const std::vector<Address> &good, WhenReached when_reached)
+{
+    const bool is_named = is_loopback(target.host) || target.host.address;
+    dial(gate.loop, good, target.port,
+         [&gate, where, is_named, when = std::move(when_reached)](const boost::system::error_code &problem, tcp::socket socket) {
+             if (problem) return when(not_reached("", where));
+             boost::system::error_code gone;
+             const tcp::endpoint there = socket.remote_endpoint(gone);
+             const bool may_be_here = is_named || (!gone && gate.rules.find(to_host(there.address()), there.port()).rule != nullptr);
+             if (!may_be_here && is_this_host(socket)) return when(not_reached("private-address", where));
+             when({std::move(socket), "", where});
+         });
+}
+
+void reach_by_name(Gate &gate, const Target &target, const std::string &where, WhenReached when_reached)
+{
+    gate.lookup.find(target.host.text, [&gate, where, target, when = std::move(when_reached)](const std::vector<Address> &found) {
+        if (found.empty()) return when(not_reached("no-address", where));
+        std::vector<Address> good;
+        std::copy_if(found.begin(), found.end(), std::back_inserter(good),
+                     [&](const Address &address) { return gate.rules.may_lead_to(address, target.port); });
+        if (good.empty()) return when(not_reached("private-address", where));
+        dial_good(gate, target, where, good, when);
+    });
+}
+
+} // namespace
+
+Gate::Gate(asio::io_context &the_loop, FdRef channel, const GateOrder &order)
+    : loop(the_loop), idle(order.idle_seconds), rules(order.rules), denials(the_loop, channel), lookup(the_loop)
+{
+}
+
+std::shared_ptr<void> Gate::count_connection()
+{
+    if (connections >= connection_limit) return {};
+    ++connections;
+    return {this, [](Gate *gate) { --gate->connections; }};
+}
+
+std::optional<Reached> why_not(const Gate &gate, const Target &target)
+{
+    const RuleAnswer answer = gate.rules.find(target.host, target.port);
+    if (answer.rule != nullptr) return std::nullopt;
+    return answer.almost == nullptr ? not_reached("no-rule", "") : not_reached("other-port", answer.almost->where);
+}
+
+void reach_name(Gate &gate, const Target &target, WhenReached when_reached)
+{
+    reach_by_name(gate, target, {}, std::move(when_reached));
+}
+
+void reach(Gate &gate, const Target &target, WhenReached when_reached)
+{
+    if (auto refused = why_not(gate, target)) return when_reached(std::move(*refused));
+    const std::string &where = gate.rules.find(target.host, target.port).rule->where;
+    if (is_loopback(target.host))
+        return dial_good(gate, target, where, {asio::ip::address_v4::loopback(), asio::ip::address_v6::loopback()},
+                         std::move(when_reached));
+    if (target.host.address) return dial_good(gate, target, where, {*target.host.address}, std::move(when_reached));
+    reach_by_name(gate, target, where, std::move(when_reached));
+}
+
+} // namespace pi_agent

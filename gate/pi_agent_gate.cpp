@@ -1,0 +1,78 @@
+// pi-agent-gate: stands between one session and the outside. It lives in the host's network, with listeners in the session's, and passes on
+// what the policy allows. Its standard input is a channel to the runner: the order comes by it, denials go by it, and its end is the
+// gate's.
+#include "gate/listeners.hpp"
+#include "runner/filter/seccomp_filter.hpp"
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <malloc.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
+
+namespace {
+
+constexpr int order_patience_seconds = 30;
+
+// Nothing of it is found in a core, in /proc, or by a process of the same account.
+void become_opaque()
+{
+    const rlimit none{0, 0};
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || setrlimit(RLIMIT_CORE, &none) != 0) throw_errno("keeping the gate's memory to itself");
+}
+
+// The resolver asks for names as they are, without the host's search list, and gives up before programs do.
+void set_up_resolver()
+{
+    if (clearenv() != 0 || setenv("LOCALDOMAIN", ".", 1) != 0 || setenv("RES_OPTIONS", "timeout:2 attempts:2", 1) != 0)
+        throw_errno("setting up the resolver");
+    mallopt(M_ARENA_MAX, 1); // its threads keep no memory of their own
+}
+
+std::vector<ReceivedListener> receive_listeners(FdRef channel, std::uint64_t count)
+{
+    std::vector<ReceivedListener> listeners;
+    while (listeners.size() < count)
+        listeners.push_back(receive_gate_listener(channel, in_seconds(order_patience_seconds)));
+    return listeners;
+}
+
+// Nothing more comes by the channel but its end.
+void end_with_channel(boost::asio::posix::stream_descriptor &channel)
+{
+    channel.async_wait(boost::asio::posix::stream_descriptor::wait_read, [](const boost::system::error_code &) {
+        std::_Exit(0); // threads may wait for the resolver, and nothing has to be put away
+    });
+}
+
+} // namespace
+
+int main()
+{
+    try {
+        become_opaque();
+        set_up_resolver();
+        const UniqueFd channel = UniqueFd::adopt(0);
+        const GateOrder order = receive_gate_order(channel, in_seconds(order_patience_seconds));
+        std::vector<ReceivedListener> listeners = receive_listeners(channel, order.listeners);
+        boost::asio::io_context loop(1);
+        Gate gate(loop, channel, order);
+        install_gate_call_filter();
+        // --- confined from here: it opens no file but those of the resolver, starts nothing, and reads what the session sends ---
+        serve(gate, std::move(listeners));
+        boost::asio::posix::stream_descriptor waiting(loop, duplicate(channel).release());
+        end_with_channel(waiting);
+        send_packet(channel, encode(GateReady{}), {}, in_seconds(order_patience_seconds));
+        loop.run();
+        return 0;
+    } catch (const std::exception &failure) {
+        std::fprintf(stderr, "pi-agent-gate: %s\n", failure.what());
+        const auto *known = dynamic_cast<const Failure *>(&failure);
+        std::_Exit(static_cast<int>(known == nullptr ? ExitStatus::internal : known->status()));
+    }
+}

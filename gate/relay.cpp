@@ -1,0 +1,254 @@
+// Copying bytes between two sockets.
+#include "gate/relay.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/write.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace pi_agent {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+namespace {
+
+constexpr auto to_speak_first = std::chrono::seconds(10);
+constexpr auto for_farewell = std::chrono::seconds(3);
+constexpr std::size_t farewell_reads = 64UL * 1024; // bytes that are thrown away, so that the kernel does not cut the farewell off
+constexpr int rounds_at_once = 4;                   // then others have their turn
+
+// One for all: what a side does not take at once is kept by its relay.
+std::array<char, 64UL * 1024> &shared_buffer()
+{
+    static std::array<char, 64UL * 1024> buffer;
+    return buffer;
+}
+
+void break_off(tcp::socket &socket)
+{
+    error_code ignored;
+    socket.set_option(asio::socket_base::linger(true, 0), ignored);
+    socket.close(ignored);
+}
+
+class Relay : public std::enable_shared_from_this<Relay> {
+public:
+    explicit Relay(RelaySetup setup)
+        : setup_(std::move(setup)), outwards_{setup_.session, setup_.outside}, inwards_{setup_.outside, setup_.session},
+          timer_(setup_.session.get_executor())
+    {
+    }
+
+    void start()
+    {
+        error_code ignored;
+        for (auto *socket : {&setup_.session, &setup_.outside}) {
+            socket->non_blocking(true, ignored);
+            socket->set_option(tcp::no_delay(true), ignored);
+        }
+        outwards_.further = setup_.judge ? without_end : setup_.further;
+        last_ = begun_ = std::chrono::steady_clock::now();
+        watch();
+        const std::string first = std::move(setup_.first);
+        if (!first.empty() && !take(outwards_, first)) return;
+        flush(outwards_);
+        wait_for_input(inwards_);
+    }
+
+private:
+    struct Direction {
+        tcp::socket &from;
+        tcp::socket &to;
+        std::string held = {};               // came, and is not written yet
+        std::uint64_t further = without_end; // bytes that may still come
+        bool has_ended = false, is_closed = false;
+    };
+
+    // What came, through the judge or straight on. False when the relay ended.
+    bool take(Direction &way, std::string_view bytes)
+    {
+        if (&way == &outwards_ && setup_.judge) {
+            if (way.held.empty()) begun_ = std::chrono::steady_clock::now();
+            way.held.append(bytes);
+            Judgement judgement = setup_.judge(way.held);
+            if (judgement.first.state == FirstBytes::State::refused) return refuse(std::move(judgement.farewell));
+            if (judgement.first.state == FirstBytes::State::incomplete) return true;
+            setup_.judge = nullptr;
+            way.held = std::move(judgement.first.forward);
+            way.further = judgement.first.further;
+            return true;
+        }
+        bytes = bytes.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), way.further)));
+        if (way.further != without_end) way.further -= bytes.size();
+        if (way.held.empty()) bytes.remove_prefix(write_some(way, bytes));
+        way.held.append(bytes);
+        return is_open_;
+    }
+
+    std::size_t write_some(Direction &way, std::string_view bytes)
+    {
+        std::size_t written = 0;
+        while (written < bytes.size() && is_open_) {
+            error_code problem;
+            written += way.to.write_some(asio::buffer(bytes.data() + written, bytes.size() - written), problem);
+            if (problem == asio::error::would_block) break;
+            if (problem) end();
+        }
+        return written;
+    }
+
+    void wait_for_input(Direction &way)
+    {
+        way.from.async_wait(tcp::socket::wait_read, [self = shared_from_this(), &way](const error_code &problem) {
+            if (problem) return self->end();
+            self->read(way);
+        });
+    }
+
+    void read(Direction &way)
+    {
+        for (int round = 0; round < rounds_at_once && is_open_; ++round) {
+            error_code problem;
+            const std::size_t count = way.from.read_some(asio::buffer(shared_buffer()), problem);
+            if (problem == asio::error::would_block) break;
+            if (problem && problem != asio::error::eof) return end();
+            last_ = std::chrono::steady_clock::now();
+            way.has_ended = problem == asio::error::eof;
+            if (way.has_ended || !take(way, {shared_buffer().data(), count}) || !way.held.empty()) break;
+        }
+        if (is_open_) flush(way);
+    }
+
+    // Writes what is held, and reads on when all is written.
+    void flush(Direction &way)
+    {
+        const bool is_judged = &way == &outwards_ && setup_.judge;
+        if (is_judged && way.has_ended) return end(); // it ended in the middle of what it had to say
+        if (is_judged) return wait_for_input(way);
+        way.held.erase(0, write_some(way, way.held));
+        if (!is_open_) return;
+        if (!way.held.empty()) {
+            way.to.async_wait(tcp::socket::wait_write, [self = shared_from_this(), &way](const error_code &problem) {
+                if (problem) return self->end();
+                self->last_ = std::chrono::steady_clock::now();
+                self->flush(way);
+            });
+            return;
+        }
+        if (way.held.capacity() > 0) std::string().swap(way.held);
+        if (!way.has_ended) return wait_for_input(way);
+        error_code ignored;
+        way.to.shutdown(tcp::socket::shutdown_send, ignored);
+        way.is_closed = true;
+        if (outwards_.is_closed && inwards_.is_closed) end_well();
+    }
+
+    bool refuse(std::string farewell)
+    {
+        is_open_ = false;
+        timer_.cancel();
+        break_off(setup_.outside);
+        error_code ignored;
+        setup_.session.cancel(ignored);
+        say_farewell(std::move(setup_.session), std::move(farewell), std::move(setup_.counted));
+        return false;
+    }
+
+    void end_well()
+    {
+        is_open_ = false;
+        timer_.cancel();
+        error_code ignored;
+        setup_.session.close(ignored);
+        setup_.outside.close(ignored);
+    }
+
+    void end()
+    {
+        if (!is_open_) return;
+        is_open_ = false;
+        timer_.cancel();
+        break_off(setup_.session);
+        break_off(setup_.outside);
+    }
+
+    // Ends what says nothing: at once for as long as the session has to speak first, and after the idle time.
+    void watch()
+    {
+        const auto now = std::chrono::steady_clock::now();
+        const bool must_speak = setup_.judge && (!setup_.is_patient || !outwards_.held.empty());
+        const auto due = must_speak ? begun_ + to_speak_first : last_ + setup_.idle;
+        if (due <= now) return end();
+        timer_.expires_after(std::min<std::chrono::steady_clock::duration>(due - now, to_speak_first));
+        timer_.async_wait([self = shared_from_this()](const error_code &problem) {
+            if (!problem && self->is_open_) self->watch();
+        });
+    }
+
+    RelaySetup setup_;
+    Direction outwards_, inwards_;
+    asio::steady_timer timer_;
+    std::chrono::steady_clock::time_point last_, begun_;
+    bool is_open_ = true;
+};
+
+class Farewell : public std::enable_shared_from_this<Farewell> {
+public:
+    Farewell(tcp::socket socket, std::string text, std::shared_ptr<void> counted)
+        : socket_(std::move(socket)), text_(std::move(text)), counted_(std::move(counted)), timer_(socket_.get_executor())
+    {
+    }
+
+    void start()
+    {
+        timer_.expires_after(for_farewell);
+        timer_.async_wait([self = shared_from_this()](const error_code &) { self->close(); });
+        asio::async_write(socket_, asio::buffer(text_), [self = shared_from_this()](const error_code &problem, std::size_t) {
+            error_code ignored;
+            self->socket_.shutdown(tcp::socket::shutdown_send, ignored);
+            if (problem) return self->close();
+            self->read_away();
+        });
+    }
+
+private:
+    void read_away()
+    {
+        socket_.async_read_some(asio::buffer(unread_), [self = shared_from_this()](const error_code &problem, std::size_t count) {
+            self->read_ += count;
+            if (problem || self->read_ > farewell_reads) return self->close();
+            self->read_away();
+        });
+    }
+
+    void close()
+    {
+        timer_.cancel();
+        error_code ignored;
+        socket_.close(ignored);
+    }
+
+    tcp::socket socket_;
+    std::string text_;
+    std::shared_ptr<void> counted_;
+    asio::steady_timer timer_;
+    std::array<char, 1024> unread_{};
+    std::size_t read_ = 0;
+};
+
+} // namespace
+
+void start_relay(RelaySetup setup)
+{
+    std::make_shared<Relay>(std::move(setup))->start();
+}
+
+void say_farewell(tcp::socket socket, std::string text, std::shared_ptr<void> counted)
+{
+    std::make_shared<Farewell>(std::move(socket), std::move(text), std::move(counted))->start();
+}
+
+} // namespace pi_agent

@@ -1,0 +1,247 @@
+// From a connection of the session's to a relay, or to a refusal that says why.
+#include "gate/visit.hpp"
+
+#include "gate/first_bytes.hpp"
+#include "gate/relay.hpp"
+#include "gate/request_head.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+
+#include <array>
+
+namespace pi_agent {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+namespace {
+
+constexpr auto for_first_bytes = std::chrono::seconds(10);
+
+class Visit : public std::enable_shared_from_this<Visit> {
+public:
+    Visit(Gate &gate, tcp::socket socket, std::shared_ptr<void> counted, DenialKind kind)
+        : gate_(gate), socket_(std::move(socket)), counted_(std::move(counted)), kind_(kind), timer_(gate.loop)
+    {
+    }
+
+    void start_at_proxy()
+    {
+        limit_time();
+        speech_ = Speech::http;
+        read_more([](Visit &visit) { visit.read_proxy_head(); });
+    }
+
+    void start_directly()
+    {
+        error_code problem;
+        const tcp::endpoint asked = socket_.local_endpoint(problem);
+        if (problem) return;
+        target_ = {to_host(asked.address()), asked.port()};
+        const bool is_synthetic = NameTable::is_synthetic(asked.address());
+        const std::string name = gate_.names.name_of(asked.address());
+        const bool is_open_address = !is_synthetic && !why_not(gate_, target_);
+        speech_ = speech_of_port(asked.port());
+        if (is_open_address) return reach_target(false); // a rule names the address itself, or the host's loopback
+        if (is_synthetic && name.empty()) return refuse("no-name");
+        if (is_synthetic) target_.host = *read_host(name);
+        named_ = is_synthetic;
+        if (!named_ && (speech_ == Speech::any || is_loopback(target_.host))) return refuse_by_rules();
+        if (named_ && why_not(gate_, target_)) return refuse_by_rules();
+        if (speech_ == Speech::any) return reach_target(true);
+        limit_time();
+        read_more([](Visit &visit) { visit.read_first_bytes(); });
+    }
+
+private:
+    using Step = void (*)(Visit &);
+
+    void limit_time()
+    {
+        timer_.expires_after(for_first_bytes);
+        timer_.async_wait([self = shared_from_this()](const error_code &problem) {
+            if (problem || self->is_over_) return;
+            error_code ignored;
+            self->socket_.cancel(ignored);
+            self->refuse("too-slow");
+        });
+    }
+
+    void read_more(Step step)
+    {
+        socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this(), step](const error_code &waiting) {
+            if (waiting || self->is_over_) return;
+            std::array<char, 4096> bytes{};
+            error_code problem;
+            const std::size_t count = self->socket_.read_some(asio::buffer(bytes), problem);
+            if (problem) return self->finish();
+            self->first_.append(bytes.data(), count);
+            step(*self);
+        });
+    }
+
+    // --- At the proxy.
+
+    void read_proxy_head()
+    {
+        try {
+            const std::size_t size = find_request_head(first_);
+            if (size == 0) return read_more([](Visit &visit) { visit.read_proxy_head(); });
+            const RequestHead head = read_request_head(std::string_view(first_).substr(0, size));
+            first_.erase(0, size);
+            timer_.cancel();
+            if (head.method == "CONNECT")
+                open_tunnel(head);
+            else
+                pass_request(head);
+        } catch (const MalformedHead &problem) {
+            refuse("malformed", problem.what());
+        }
+    }
+
+    void open_tunnel(const RequestHead &head)
+    {
+        const auto target = connect_target(head);
+        if (!target) return refuse("malformed", "CONNECT needs HOST:PORT");
+        target_ = *target;
+        reach(gate_, target_, [self = shared_from_this()](Reached reached) {
+            if (self->is_over_) return;
+            if (!reached.socket) return self->refuse_reached(reached);
+            self->outside_.emplace(std::move(*reached.socket));
+            self->answer_tunnel();
+        });
+    }
+
+    void answer_tunnel()
+    {
+        static constexpr std::string_view opened = "HTTP/1.1 200 Connection established\r\n\r\n";
+        asio::async_write(socket_, asio::buffer(opened.data(), opened.size()),
+                          [self = shared_from_this()](const error_code &problem, std::size_t) {
+                              if (self->is_over_) return;
+                              if (problem) return self->finish();
+                              self->speech_ = speech_of_port(self->target_.port);
+                              self->hand_over(!self->target_.host.address && !is_loopback(self->target_.host));
+                          });
+    }
+
+    void pass_request(const RequestHead &head)
+    {
+        kind_ = DenialKind::plain;
+        const PlainRequest request = read_plain_request(head, true, 80);
+        target_ = request.target;
+        if (request.is_encrypted || target_.port == 443) return refuse("plain-http");
+        const std::size_t body = static_cast<std::size_t>(std::min<std::uint64_t>(first_.size(), request.body));
+        first_ = write_plain_request(head, request) + first_.substr(0, body);
+        further_ = request.body - body;
+        reach_target(false);
+    }
+
+    // --- By itself.
+
+    void read_first_bytes()
+    {
+        FirstBytes first = judge_first_bytes(speech_, named_ ? std::optional(target_.host) : std::nullopt, target_.port, first_);
+        if (first.state == FirstBytes::State::incomplete) return read_more([](Visit &visit) { visit.read_first_bytes(); });
+        if (first.state == FirstBytes::State::refused) return refuse(first.reason);
+        timer_.cancel();
+        if (first.said) target_.host = *first.said;
+        first_ = std::move(first.forward);
+        further_ = first.further;
+        reach_target(false);
+    }
+
+    // --- Outwards.
+
+    void reach_target(bool is_judged)
+    {
+        reach(gate_, target_, [self = shared_from_this(), is_judged](Reached reached) {
+            if (self->is_over_) return;
+            if (!reached.socket) return self->refuse_reached(reached);
+            self->outside_.emplace(std::move(*reached.socket));
+            self->hand_over(is_judged);
+        });
+    }
+
+    void hand_over(bool is_judged)
+    {
+        Judge judge;
+        if (is_judged)
+            judge = [&gate = gate_, kind = kind_, target = target_, speech = speech_](std::string_view bytes) {
+                Judgement judgement{judge_first_bytes(speech, target.host, target.port, bytes), {}};
+                if (judgement.first.state != FirstBytes::State::refused) return judgement;
+                GateDenial denial{kind, target.host.text, target.port, {}, judgement.first.reason, 1, {}};
+                judgement.farewell = refusal_in(speech, denial.reason, text_of_denial(denial));
+                gate.denials.report(std::move(denial));
+                return judgement;
+            };
+        is_over_ = true;
+        timer_.cancel();
+        start_relay({std::move(socket_), std::move(*outside_), std::move(first_), std::move(judge), further_, speech_ == Speech::any,
+                     gate_.idle, std::move(counted_)});
+    }
+
+    // --- Refusals.
+
+    void refuse_by_rules() { refuse_reached(why_not(gate_, target_).value_or(Reached{})); }
+
+    void refuse_reached(const Reached &reached)
+    {
+        if (*reached.reason != '\0') return refuse(reached.reason, {}, reached.where);
+        say("", target_.host.text + ":" + std::to_string(target_.port) + " does not answer.");
+    }
+
+    void refuse(const char *reason, const std::string &more = {}, const std::string &where = {})
+    {
+        GateDenial denial{kind_, target_.host.text, target_.port, {}, reason, 1, where};
+        std::string text = text_of_denial(denial);
+        if (!more.empty()) text += " (" + more + ")";
+        gate_.denials.report(std::move(denial));
+        say(reason, text);
+    }
+
+    void say(const char *reason, const std::string &text)
+    {
+        if (is_over_) return;
+        is_over_ = true;
+        timer_.cancel();
+        say_farewell(std::move(socket_), refusal_in(speech_, reason, text), std::move(counted_));
+    }
+
+    void finish()
+    {
+        is_over_ = true;
+        timer_.cancel();
+        error_code ignored;
+        socket_.close(ignored);
+    }
+
+    Gate &gate_;
+    tcp::socket socket_;
+    std::shared_ptr<void> counted_;
+    DenialKind kind_;
+    asio::steady_timer timer_;
+    std::optional<tcp::socket> outside_ = {};
+    Target target_ = {};
+    Speech speech_ = Speech::any;
+    bool named_ = false;   // the target's host is a name that the gate's name server was asked for
+    bool is_over_ = false; // somebody else has the socket, or nobody
+    std::string first_ = {};
+    std::uint64_t further_ = without_end;
+};
+
+} // namespace
+
+void visit_proxy(Gate &gate, tcp::socket socket, std::shared_ptr<void> counted)
+{
+    std::make_shared<Visit>(gate, std::move(socket), std::move(counted), DenialKind::tunnel)->start_at_proxy();
+}
+
+void visit_directly(Gate &gate, tcp::socket socket, std::shared_ptr<void> counted)
+{
+    std::make_shared<Visit>(gate, std::move(socket), std::move(counted), DenialKind::transparent)->start_directly();
+}
+
+} // namespace pi_agent

@@ -1,0 +1,306 @@
+"""Runs as root on the test machine and stands for the runner: networks of its own, services outside, a session's listeners, and one gate.
+
+    gate_driver.py GATE USER DIRECTORY
+
+Reads one JSON object a line and answers with one. Nothing of it is seen outside: it has a network and mounts of its own, in which it is "the host",
+and two more networks, "inside" and "outside".
+"""
+
+import array
+import ctypes
+import json
+import os
+import select
+import socket
+import ssl
+import struct
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+NEW_NETWORK, NEW_MOUNTS = 0x40000000, 0x00020000
+OUTSIDE, PRIVATE, OWN = "45.155.0.2", "10.77.0.2", "45.155.0.1"
+NAMES = {
+    "allowed.example": [OUTSIDE], "other.example": [OUTSIDE], "a.wild.example": [OUTSIDE], "private.example": [PRIVATE], "named.example": [PRIVATE],
+    "both.example": [PRIVATE, OUTSIDE], "loop.example": ["127.0.0.1"], "meta.example": ["169.254.169.254"], "own.example": [OWN], "dead.example": ["45.155.0.9"],
+}  # fmt: skip
+KINDS = {"proxy": 0, "reverse": 1, "transparent": 2, "dns_udp": 3, "dns_tcp": 4}
+LISTENERS = [
+    ("proxy", socket.AF_INET, "127.0.0.1", 0), ("dns_udp", socket.AF_INET, "127.0.0.53", 53), ("dns_tcp", socket.AF_INET, "127.0.0.53", 53),
+    ("transparent", socket.AF_INET, "127.0.0.1", 5432),
+    *((kind, family, address, port) for kind in ("transparent",) for family, address in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::"))
+      for port in (443, 80, 22, 8443)),
+]  # fmt: skip
+
+
+def call(number):
+    if number != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def ip(*arguments):
+    subprocess.run(["ip", *arguments], check=True)
+
+
+def new_network():
+    """A process that holds a network of its own, with its loopback up."""
+    holder = subprocess.Popen(["unshare", "-n", "sh", "-c", "ip link set lo up && echo ready && exec sleep infinity"], stdout=subprocess.PIPE)
+    assert holder.stdout.readline() == b"ready\n"
+    return holder
+
+
+def in_network(holder, function, *arguments):
+    """Calls it in a thread that has entered the network; its sockets stay there."""
+    result = []
+
+    def enter():
+        with open(f"/proc/{holder.pid}/ns/net") as network:
+            call(LIBC.setns(network.fileno(), NEW_NETWORK))
+        result.append(function(*arguments))
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    return result[0]
+
+
+def listen(family, address, port, kind=socket.SOCK_STREAM):
+    server = socket.socket(family, kind)
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if family == socket.AF_INET6:
+        server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    server.bind((address, port))
+    if kind == socket.SOCK_STREAM:
+        server.listen(512)
+    return server
+
+
+# --- Services, outside and on the host.
+
+
+def read_head(channel):
+    data = b""
+    while b"\r\n\r\n" not in data and (more := channel.recv(65536)):
+        data += more
+    return data
+
+
+def answer_http(channel, said):
+    """The name that was said, and the request; `/long/N` gets N bytes, `/slow` a piece a second."""
+    head = read_head(channel)
+    target = head.split(b" ")[1].decode() if head else ""
+    if target.startswith("/long/"):
+        count = int(target.rpartition("/")[2])
+        channel.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % count)
+        piece = b"x" * 65536
+        while count > 0:
+            channel.sendall(piece[:count])
+            count -= len(piece)
+        return
+    body = json.dumps({"said": said, "head": head.decode()}).encode()
+    channel.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(body), body))
+
+
+def answer_tls(channel, context):
+    with context.wrap_socket(channel, server_side=True) as safe:
+        answer_http(safe, safe.said)
+
+
+def answer_first(channel, _):
+    """Speaks first, gives back what comes, and has a last word when the other side has ended."""
+    channel.sendall(b"hello\n")
+    while more := channel.recv(65536):
+        channel.sendall(more)
+    channel.sendall(b"bye\n")
+
+
+def serve(server, answer, argument):
+    def one(channel):
+        try:
+            with channel:
+                answer(channel, argument)
+                channel.shutdown(socket.SHUT_WR)
+                while channel.recv(65536):
+                    pass
+        except OSError:
+            pass  # the client has gone
+
+    def forever():
+        while True:
+            channel, _ = server.accept()
+            threading.Thread(target=one, args=(channel,), daemon=True).start()
+
+    threading.Thread(target=forever, daemon=True).start()
+
+
+def make_context(directory):
+    names = ",".join(f"DNS:{name}" for name in NAMES)
+    key, certificate = directory / "key.pem", directory / "certificate.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30", "-keyout", key, "-out", certificate,
+         "-subj", "/CN=pi-agent tests", "-addext", f"subjectAltName={names}"], check=True, capture_output=True)  # fmt: skip
+    certificate.chmod(0o644)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    context.sni_callback = lambda channel, name, _: setattr(channel, "said", name)
+    return context
+
+
+def start_services(outside, context):
+    for address in (OUTSIDE, PRIVATE):
+        for port, answer, argument in ((443, answer_tls, context), (8443, answer_tls, context), (80, answer_http, None), (22, answer_first, None), (9000, answer_first, None)):
+            serve(in_network(outside, listen, socket.AF_INET, address, port), answer, argument)
+    for address, port in (("127.0.0.1", 5432), (OWN, 22), ("127.0.0.1", 22)):
+        serve(listen(socket.AF_INET, address, port), answer_first, None)
+
+
+def bind_file(path, text, directory):
+    source = directory / ("host-" + Path(path).name)
+    source.write_text(text)
+    source.chmod(0o644)
+    subprocess.run(["mount", "--bind", source, path], check=True)
+
+
+# --- What runner and gate say to each other (runner/wire/gate_messages.hpp).
+
+
+def number(value):
+    return struct.pack("<Q", value)
+
+
+def text(value):
+    data = value.encode() if isinstance(value, str) else value
+    return number(len(data)) + data
+
+
+def encode_order(order, listeners):
+    rules = order.get("rules", [])
+    data = number(40) + number(len(rules)) + b"".join(text(host) + number(port) + text(where) for host, port, where in rules)
+    return data + number(0) + number(order.get("idle", 600)) + text("0" * 32) + number(listeners) + text("")
+
+
+def send_record(channel, data):
+    channel.send(number(0x70692D7265630001) + number(len(data)))
+    for start in range(0, len(data), 32768):
+        channel.send(data[start : start + 32768])
+
+
+def decode_message(data):
+    numbers = lambda at: struct.unpack_from("<Q", data, at)[0]  # noqa: E731
+    if numbers(0) == 42:
+        return {"ready": True}
+    at, fields = 8, {}
+    for name, is_text in (("kind", 0), ("host", 1), ("port", 0), ("path", 1), ("reason", 1), ("count", 0), ("where", 1)):
+        value, at = numbers(at), at + 8
+        if is_text:
+            value, at = data[at : at + value].decode(), at + value
+        fields[name] = value
+    return fields
+
+
+class Driver:
+    def __init__(self, gate, user, directory):
+        self.gate, self.user, self.directory = gate, user, Path(directory)
+        self.process, self.channel, self.messages = None, None, []
+        call(LIBC.unshare(NEW_NETWORK | NEW_MOUNTS))
+        subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+        ip("link", "set", "lo", "up")
+        self.inside, self.outside = new_network(), new_network()
+        ip("link", "add", "host0", "type", "veth", "peer", "name", "out0", "netns", str(self.outside.pid))
+        for address in (f"{OWN}/24", "10.77.0.1/24"):
+            ip("address", "add", address, "dev", "host0")
+        ip("link", "set", "host0", "up")
+        outside = ["nsenter", "-t", str(self.outside.pid), "-n", "ip"]
+        for arguments in (["address", "add", f"{OUTSIDE}/24", "dev", "out0"], ["address", "add", f"{PRIVATE}/24", "dev", "out0"], ["link", "set", "out0", "up"]):
+            subprocess.run([*outside, *arguments], check=True)
+        for arguments in (["route", "add", "local", "0.0.0.0/0", "dev", "lo"], ["-6", "route", "add", "local", "::/0", "dev", "lo"]):
+            subprocess.run(["nsenter", "-t", str(self.inside.pid), "-n", "ip", *arguments], check=True)
+        hosts = "127.0.0.1 localhost\n" + "".join(f"{address} {name}\n" for name, addresses in NAMES.items() for address in addresses)
+        bind_file("/etc/hosts", hosts, self.directory)
+        bind_file("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n", self.directory)
+        for name, content in (("inside-hosts", "127.0.0.1 localhost\n"), ("inside-resolv", "nameserver 127.0.0.53\n"), ("inside-switch", "passwd: files\nhosts: files dns\n")):
+            (self.directory / name).write_text(content)
+            (self.directory / name).chmod(0o644)
+        start_services(self.outside, make_context(self.directory))
+
+    def start(self, order):
+        """Another gate, in the place of the last."""
+        self.stop()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        account = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"]
+        self.process = subprocess.Popen([*account, "--reset-env", self.gate], stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        theirs.close()
+        self.channel, self.messages = ours, []
+        send_record(ours, encode_order(order, len(LISTENERS)))
+        for kind, family, address, port in LISTENERS:
+            server = in_network(self.inside, listen, family, address, port, socket.SOCK_DGRAM if kind == "dns_udp" else socket.SOCK_STREAM)
+            port = server.getsockname()[1]
+            if kind == "proxy":
+                proxy = port
+            ours.sendmsg([number(41) + number(KINDS[kind]) + number(port)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [server.fileno()]))])
+            server.close()
+        began = time.monotonic()
+        while not self.messages and time.monotonic() < began + 30:
+            if not self.receive(1) and self.process.poll() is not None:
+                return {"failed": self.process.stderr.read().decode()}
+        return {"pid": self.process.pid, "proxy": proxy, "first": self.messages[:1]}
+
+    def receive(self, seconds):
+        if not select.select([self.channel], [], [], seconds)[0]:
+            return False
+        data = self.channel.recv(65536)
+        if data:
+            self.messages.append(decode_message(data))
+        return bool(data)
+
+    def denials(self, seconds=1.5):
+        """What the gate has told so far, with what comes in so many seconds."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and self.receive(left):
+            pass
+        told, self.messages = [one for one in self.messages if "ready" not in one], []
+        return told
+
+    def run(self, argv, timeout=20, input=""):
+        """As the user, inside: with the name server of the gate."""
+        binds = "".join(f"mount --bind {self.directory}/{source} {target} && " for source, target in
+                        (("inside-hosts", "/etc/hosts"), ("inside-resolv", "/etc/resolv.conf"), ("inside-switch", "/etc/nsswitch.conf")))  # fmt: skip
+        account = f"exec setpriv --reuid={self.user} --regid={self.user} --clear-groups"
+        line = ["nsenter", "-t", str(self.inside.pid), "-n", "unshare", "-m", "sh", "-c", f'{binds} {account} "$@"', "sh", *argv]
+        began = time.monotonic()
+        try:
+            done = subprocess.run(line, input=input.encode(), capture_output=True, timeout=timeout)
+        except subprocess.TimeoutExpired as late:
+            return {"status": None, "out": (late.stdout or b"").decode(errors="replace"), "err": (late.stderr or b"").decode(errors="replace")}
+        return {"status": done.returncode, "out": done.stdout.decode(errors="replace"), "err": done.stderr.decode(errors="replace"), "took": time.monotonic() - began}
+
+    def stop(self):
+        """The channel's end ends the gate."""
+        if self.process is None:
+            return {}
+        self.channel.close()
+        began = time.monotonic()
+        status = self.process.wait(10)
+        said, self.process = self.process.stderr.read().decode(), None
+        return {"status": status, "took": time.monotonic() - began, "err": said}
+
+
+def main(gate, user, directory):
+    if not os.path.exists("/etc/resolv.conf"):
+        Path("/etc/resolv.conf").touch()
+    driver = Driver(gate, user, directory)
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        question = json.loads(line)
+        answer = getattr(driver, question.pop("do"))(**question)
+        print(json.dumps(answer), flush=True)
+    driver.stop()
+    for holder in (driver.inside, driver.outside):
+        holder.kill()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

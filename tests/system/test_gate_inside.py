@@ -1,0 +1,119 @@
+"""A network of hosts as its users meet it: names and addresses that no policy names are denied at once, and everybody is told what would change it."""
+
+import json
+import time
+
+import pytest
+from launching import PLAYING_POLICY, pi
+
+SECTION = "network: {hosts: [provider.example, \"*.example.org:22\", \"localhost:7801\"]}\n"
+INSIDE = """
+import json, os, socket, time
+def ask(address):
+    begin = time.monotonic()
+    try:
+        with socket.create_connection(address, 10) as one: seen = one.recv(10).decode()
+    except OSError as failure: seen = type(failure).__name__
+    return [seen, time.monotonic() - begin < 2]
+print(json.dumps({
+    "variables": {name: os.environ.get(name) for name in ("HTTP_PROXY", "https_proxy", "NO_PROXY", "NODE_USE_ENV_PROXY")},
+    "names": open("/etc/resolv.conf").read(),
+    "rules": open("/run/pi-agent/network").read().splitlines(),
+    "address": ask(("192.0.2.1", 8443)),
+    "own": ask(("localhost", 7801)),
+    "denials": (time.sleep(0.5), open("/run/pi-agent/denials").read())[1],
+}))
+"""
+SERVER = "import socket\nserver = socket.create_server(('127.0.0.1', 7801)); print('ready', flush=True)\nwhile True: server.accept()[0].sendall(b'outside')"
+
+
+def python(machine, script):
+    return pi(machine, "sh", 'exec python3 -c "$1"', script)
+
+
+@pytest.fixture(scope="module")
+def hosts(playing):
+    playing.install_policy(PLAYING_POLICY + SECTION)
+    yield playing
+    playing.install_policy(PLAYING_POLICY)
+
+
+@pytest.fixture
+def inside(hosts):
+    """What a session sees, and what its user was told."""
+    with hosts.popen(["python3", "-c", SERVER], user="root") as server:
+        assert server.stdout.readline() == b"ready\n"
+        done = python(hosts, INSIDE)
+        server.kill_all()
+    assert done.returncode == 0, done
+    return json.loads(done.stdout), done.stderr.decode()
+
+
+def line_of(word):
+    text = PLAYING_POLICY + SECTION
+    return next(number for number, line in enumerate(text.splitlines(), 1) if word in line)
+
+
+def test_a_session_finds_its_gate_and_its_rules(inside):
+    seen, _ = inside
+    assert seen["variables"] == {
+        "HTTP_PROXY": "http://127.0.0.1:808",
+        "https_proxy": "http://127.0.0.1:808",
+        "NO_PROXY": "127.0.0.1,localhost,::1",
+        "NODE_USE_ENV_PROXY": "1",
+    }
+    assert "nameserver 127.0.0.53\n" in seen["names"]
+    assert [rule.split()[0] for rule in seen["rules"]] == ["provider.example:443", "*.example.org:22", "localhost:7801"]
+    assert all(f"/etc/pi-agent/policy.yaml:{line_of('network:')}:" in rule for rule in seen["rules"]), seen
+
+
+def test_a_service_of_the_host_that_the_policy_names_is_where_it_is_outside(inside):
+    seen, _ = inside
+    assert seen["own"] == ["outside", True]
+
+
+def test_what_is_denied_is_denied_at_once_and_told_to_agent_and_user(inside, hosts):
+    seen, told = inside
+    assert seen["address"][0] != "outside" and seen["address"][1], seen
+    assert "192.0.2.1:8443: " in seen["denials"] and "network.hosts" in seen["denials"], seen
+    (notice,) = [line for line in told.splitlines() if "denied" in line]
+    assert notice == "pi: the policy's network denied 1 connection: 192.0.2.1:8443; why: pi-agentctl denials"
+    hosts.root(["journalctl", "--sync"], check=True)
+    for ask in (hosts.root, hosts.run):
+        denials = json.loads(ask(["pi-agentctl", "denials", "--json", "--since", "5m"], check=True).stdout)["denials"]
+        assert {"192.0.2.1"} == {denial["host"] for denial in denials}, denials
+        assert {(denial["user"], denial["port"], denial["key"]) for denial in denials} == {("alice", 8443, "network.hosts")}
+    shown = hosts.run(["pi-agentctl", "denials"], check=True).stdout.decode()
+    assert "192.0.2.1:8443" in shown and "network.hosts" in shown, shown
+    assert hosts.run(["pi-agentctl", "denials"], user="bob").returncode == 1
+
+
+def test_who_follows_sees_what_is_denied_from_then_on(hosts):
+    with hosts.popen(["pi-agentctl", "denials", "--follow", "--json"], user="root") as following:
+        time.sleep(1)  # nothing says that it looks
+        python(hosts, "import socket; socket.create_connection(('192.0.2.2', 8443), 5).recv(1)")
+        seen = json.loads(following.stdout.readline())
+        following.kill_all()
+    assert (seen["host"], seen["port"], seen["user"]) == ("192.0.2.2", 8443, "alice"), seen
+
+
+@pytest.mark.parametrize(("asked", "status", "said"), [
+    ("provider.example", 0, "allowed by the rule provider.example:443"),
+    ("https://provider.example/v1", 0, "allowed by the rule provider.example:443"),
+    ("a.example.org:22", 0, "allowed by the rule *.example.org:22"),
+    ("a.example.org", 1, "with another port: *.example.org:22"),
+    ("example.org:22", 1, "no rule of the policy names it"),
+    ("other.example", 1, "pi --pi-agent-allow other.example"),
+    ("/etc/shadow", 1, "not here"),
+    ("/usr/bin/env", 1, "mounted read-only"),
+    (".", 0, "can be read and changed"),
+])  # fmt: skip
+def test_the_agent_asks_why(asked, status, said, hosts):
+    done = pi(hosts, "sh", 'pi-agent-why "$1"', asked)
+    assert done.returncode == status and said in done.stdout.decode(), done
+
+
+def test_sessions_without_hosts_have_nothing_of_a_gate(playing):
+    done = pi(playing, "sh", "echo $HTTP_PROXY; ls /run/pi-agent; pi-agent-why provider.example")
+    assert b"network" not in done.stdout.splitlines() and b"808" not in done.stdout, done
+    assert b"has no list of hosts" in done.stdout, done

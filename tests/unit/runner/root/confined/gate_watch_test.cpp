@@ -1,0 +1,103 @@
+// What root makes of a gate's words: runner/root/confined/session_end.hpp
+#include "runner/root/confined/session_end.hpp"
+
+#include "common/base/files.hpp"
+#include "support/failure.hpp"
+
+#include <doctest/doctest.h>
+#include <sys/mman.h>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace gate_watch_test {
+
+namespace {
+
+struct Gate {
+    Gate() : file(UniqueFd::adopt(memfd_create("denials", MFD_CLOEXEC)))
+    {
+        auto ends = make_channel();
+        roots = std::move(ends.first);
+        own = std::move(ends.second);
+        watch.emplace("ID", roots, record, duplicate(file));
+    }
+    void says(const std::string &bytes, const std::vector<int> &fds = {}) const { send_packet(own, bytes, fds, in_seconds(1)); }
+    void denies(const std::string &host, std::uint64_t count = 1) const
+    {
+        GateDenial denial;
+        denial.host = host;
+        denial.port = 443;
+        denial.reason = "no-rule";
+        denial.count = count;
+        says(encode(GateMessage(denial)));
+    }
+    [[nodiscard]] std::string written() const { return read_whole(file, 2 * denials_file_limit, "denials"); }
+
+    UniqueFd file;
+    UniqueFd roots;
+    UniqueFd own;
+    SessionRecord record;
+    std::optional<GateWatch> watch;
+};
+
+} // namespace
+
+TEST_CASE("a denial is written down for the agent and counted for the user")
+{
+    Gate gate;
+    gate.denies("a.example", 2);
+    gate.denies("a.example");
+    CHECK(gate.watch->hear().empty());
+    CHECK(gate.watch->hear().empty());
+    CHECK(has(gate.written(), "a.example:443: no rule of the policy names this host"));
+    gate.own.reset();
+    CHECK(gate.watch->finish() == "the policy's network denied 3 connections: a.example:443 (3); why: pi-agentctl denials");
+}
+
+TEST_CASE("a gate that ends is told once, and then nobody listens")
+{
+    Gate gate;
+    gate.own.reset();
+    CHECK(has(gate.watch->hear(), "journalctl -u pi-agent-gate-ID.service"));
+    CHECK(gate.watch->fd().get() < 0);
+    CHECK(gate.watch->finish().empty());
+}
+
+TEST_CASE("a gate that breaks the protocol has ended")
+{
+    GateDenial odd;
+    odd.host = "a\nb";
+    odd.port = 1;
+    odd.reason = "no-rule";
+    GateDenial unknown;
+    unknown.host = "a.example";
+    unknown.reason = "because";
+    for (const auto &bytes : {std::string("x"), std::string(100, '\xff'), encode(GateMessage(odd)), encode(GateMessage(unknown))}) {
+        Gate gate;
+        gate.says(bytes);
+        CHECK(!gate.watch->hear().empty());
+        CHECK(gate.watch->fd().get() < 0);
+        CHECK(gate.written().empty());
+    }
+    Gate gate;
+    gate.says(encode(GateMessage(GateReady{})), {0});
+    CHECK(!gate.watch->hear().empty());
+}
+
+TEST_CASE("the file of denials has an end, and counts have one too")
+{
+    Gate gate;
+    for (int index = 0; index < 1500; ++index) {
+        gate.denies("host-" + std::to_string(index) + ".example", UINT64_MAX);
+        CHECK(gate.watch->hear().empty());
+    }
+    CHECK(gate.written().size() <= denials_file_limit);
+    CHECK(gate.written().ends_with("(more is not listed here)\n"));
+    gate.own.reset();
+    const std::string notice = gate.watch->finish();
+    CHECK(has(notice, "denied 18446744073709551615 connections: "));
+    CHECK(notice.size() < 400);
+}
+
+} // namespace gate_watch_test
