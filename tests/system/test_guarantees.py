@@ -9,14 +9,16 @@ from guarantees import COLUMNS, generalised, read_table, write_table
 from launching import DEMO, STANDARD_POLICY, STATE, pi
 from recipes import MACHINES
 
-# What a session without a network is asked besides.
+# What a session without a network is asked besides, and one with hosts, where the method has a gate.
 NETWORKS = ("", "network: none\n")
+HOSTS = "network: {hosts: [provider.example]}\n"
+WITH_GATE = ("systemd", "podman", "docker")
 
 
 def answers_of(machine, method):
     """{question: "held"} of a session of this method."""
     answers = {}
-    for network in NETWORKS:
+    for network in (*NETWORKS, *([HOSTS] if method in WITH_GATE else [])):
         machine.install_policy(STANDARD_POLICY + f"sandbox: {named_method(method)}\n" + network)
         done = pi(machine, "--pi-agent-canary")
         report = json.loads(done.stdout.splitlines()[-1])
