@@ -158,19 +158,19 @@ void RouteConnection::read_answer()
 
 void RouteConnection::take_answer()
 {
-    std::optional<AnswerBody> body;
-    std::size_t size = 0;
-    try {
-        size = head_of(from_upstream_);
-        if (size > 0)
-            body = read_answer_head(first_of(from_upstream_, size), answer_parser_.emplace(), request_.method == websocket_method);
-    } catch (const RouteRefusal &refusal) {
-        fail_upstream("the answer of " + provider_->host + " cannot be read: " + refusal.what());
+    for (std::optional<AnswerBody> body; !body;) { // one in between says nothing to the session
+        std::size_t size = 0;
+        try {
+            size = head_of(from_upstream_);
+            if (size > 0)
+                body = read_answer_head(first_of(from_upstream_, size), answer_parser_.emplace(), request_.method == websocket_method);
+        } catch (const RouteRefusal &refusal) {
+            fail_upstream("the answer of " + provider_->host + " cannot be read: " + refusal.what());
+        }
+        if (size == 0) return read_answer();
+        from_upstream_.consume(size);
+        answer_body_ = body.value_or(AnswerBody::none);
     }
-    from_upstream_.consume(size);
-    if (size == 0) return read_answer();
-    if (!body) return take_answer(); // one in between
-    answer_body_ = *body;
     send_answer();
 }
 
