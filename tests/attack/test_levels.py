@@ -99,12 +99,30 @@ def test_a_root_with_rules_is_closed_to_sessions_that_start_around_it(paths, pro
     prove(attack, "closed-roots")
 
 
-# What a wrapper of the attacker's own may say: the first three are no request, the last asks for more than the policy gives.
+def test_a_start_adds_no_host_that_the_policy_does_not_let_it_add(prove):
+    """By whatever wrapper: the one of the product asks the policy, too, and the runner alone counts."""
+
+    def attack(target):
+        before = ATTACK_POLICY.read_text()
+        target.machine.write(POLICY_FILE, before + "network: {hosts: [provider.example], may_grant: ['localhost:8099']}\n")
+        try:
+            done = target.pi("--pi-agent-allow=localhost:22", "python3", "-c", GREETING)
+        finally:
+            target.machine.write(POLICY_FILE, before)
+        return Outcome(b"SSH-" in done.stdout, done)
+
+    prove(attack, "granted-hosts")
+
+
+# What a wrapper of the attacker's own may say: some are no request, the others ask for more than the policy gives.
 REQUESTS = {
     "a network beyond none": ("network=3", "impossible choice of a network"),
     "a read-only flag of two": ("read_only=2", "impossible read-only flag"),
     "a scope flag of two": ("project_only=2", "impossible scope flag"),
     "loopback where the policy gives nothing": ("network=1", "asks for more than the policy gives"),
+    "a host with NUL": (r"allow=['a\0b']", "an impossible host"),
+    "hosts without number": ("allow=['a.example'] * 65", "more entries than it holds"),
+    "a host where the policy gives nothing": ("allow=['a.example']", "has no meaning here"),
 }
 
 
