@@ -21,6 +21,13 @@ namespace {
 
 constexpr auto for_first_bytes = std::chrono::seconds(10);
 
+// Of the rule that allows it, for what is refused all the same; empty without one.
+std::string where_of(const Gate &gate, const Target &target)
+{
+    const GateRule *rule = gate.rules.find(target.host, target.port).rule;
+    return rule == nullptr ? "" : rule->where;
+}
+
 class Visit : public std::enable_shared_from_this<Visit> {
 public:
     Visit(Gate &gate, tcp::socket socket, std::shared_ptr<void> counted, DenialKind kind)
@@ -175,7 +182,7 @@ private:
             judge = [&gate = gate_, kind = kind_, target = target_, speech = speech_](std::string_view bytes) {
                 Judgement judgement{judge_first_bytes(speech, target.host, target.port, bytes), {}};
                 if (judgement.first.state != FirstBytes::State::refused) return judgement;
-                GateDenial denial{kind, target.host.text, target.port, {}, judgement.first.reason, 1, {}};
+                GateDenial denial{kind, target.host.text, target.port, {}, judgement.first.reason, 1, where_of(gate, target)};
                 judgement.farewell = refusal_in(speech, denial.reason, text_of_denial(denial));
                 gate.denials.report(std::move(denial));
                 return judgement;
@@ -198,7 +205,7 @@ private:
 
     void refuse(const char *reason, const std::string &more = {}, const std::string &where = {})
     {
-        GateDenial denial{kind_, target_.host.text, target_.port, {}, reason, 1, where};
+        GateDenial denial{kind_, target_.host.text, target_.port, {}, reason, 1, where.empty() ? where_of(gate_, target_) : where};
         std::string text = text_of_denial(denial);
         if (!more.empty()) text += " (" + more + ")";
         gate_.denials.report(std::move(denial));
