@@ -21,6 +21,13 @@ namespace {
 
 constexpr auto for_first_bytes = std::chrono::seconds(10);
 
+// An address that stands for a name inside stands for it at the proxy as well: some programs look a name up before they ask.
+Host meant_by(const Gate &gate, const Host &host)
+{
+    const std::string name = host.address ? gate.names.name_of(*host.address) : "";
+    return name.empty() ? host : *read_host(name);
+}
+
 // Of the rule that allows it, for what is refused all the same; empty without one.
 std::string where_of(const Gate &gate, const Target &target)
 {
@@ -116,7 +123,7 @@ private:
     {
         const auto target = connect_target(head);
         if (!target) return refuse("malformed", "CONNECT needs HOST:PORT");
-        target_ = *target;
+        target_ = {meant_by(gate_, target->host), target->port};
         reach(gate_, target_, [self = shared_from_this()](Reached reached) {
             if (self->is_over_) return;
             if (!reached.socket) return self->refuse_reached(reached);
@@ -140,7 +147,8 @@ private:
     void pass_request(const RequestHead &head)
     {
         kind_ = DenialKind::plain;
-        const PlainRequest request = read_plain_request(head, true, 80);
+        PlainRequest request = read_plain_request(head, true, 80);
+        request.target.host = meant_by(gate_, request.target.host);
         target_ = request.target;
         if (request.is_encrypted || target_.port == 443) return refuse("plain-http");
         const std::size_t body = static_cast<std::size_t>(std::min<std::uint64_t>(first_.size(), request.body));

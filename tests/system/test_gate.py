@@ -220,6 +220,13 @@ def test_the_proxy_tunnels_to_other_ports(gate):
     assert said == "HTTP/1.1 200 Connection established\r\n\r\nhello\nwordsbye\n"
 
 
+def test_a_names_address_inside_stands_for_it_at_the_proxy_too(gate):
+    address = gate.run("python3", "-c", "import socket; print(socket.gethostbyname('allowed.example'))")["out"].strip()
+    assert json.loads(gate.tls(address, "allowed.example")["out"])["said"] == "allowed.example"
+    assert gate.tls(address, "other.example")["status"] != 0
+    assert reasons(gate.denials(0.5)) == [("allowed.example", 443, "other-name")]
+
+
 @pytest.mark.parametrize("proxy", [True, False])
 def test_plain_http_passes_where_a_rule_says_so(gate, proxy):
     target = ("127.0.0.1", int(gate.proxy), "http://allowed.example/x") if proxy else ("allowed.example", 80, "/x")
