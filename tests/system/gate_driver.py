@@ -268,8 +268,10 @@ class Driver:
     def denials(self, seconds=1.5):
         """What the gate has told so far, with what comes in so many seconds."""
         until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0 and self.receive(left):
-            pass
+        while True:
+            left = max(until - time.monotonic(), 0)
+            if not self.receive(left) and left == 0:
+                break
         told, self.messages = [one for one in self.messages if "ready" not in one], []
         return told
 
