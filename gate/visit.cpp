@@ -165,7 +165,7 @@ private:
         if (first.state == FirstBytes::State::incomplete) return read_more([](Visit &visit) { visit.read_first_bytes(); });
         if (first.state == FirstBytes::State::refused) return refuse(first.reason);
         timer_.cancel();
-        if (first.said) target_.host = *first.said;
+        if (first.said && !named_) target_.host = *first.said;
         first_ = std::move(first.forward);
         further_ = first.further;
         reach_target(false);
