@@ -2,6 +2,7 @@
 // what the policy allows. Its standard input is a channel to the runner: the order comes by it, denials go by it, and its end is the
 // gate's.
 #include "gate/listeners.hpp"
+#include "gate/route.hpp"
 #include "runner/filter/seccomp_filter.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -50,6 +51,23 @@ void end_with_channel(boost::asio::posix::stream_descriptor &channel)
     });
 }
 
+// Without unwinding: what waits in the loop holds on to the gate.
+[[noreturn]] void give_up(const std::exception &failure)
+{
+    std::fprintf(stderr, "pi-agent-gate: %s\n", failure.what());
+    const auto *known = dynamic_cast<const Failure *>(&failure);
+    std::_Exit(static_cast<int>(known == nullptr ? ExitStatus::internal : known->status()));
+}
+
+void run(boost::asio::io_context &loop)
+{
+    try {
+        loop.run();
+    } catch (const std::exception &failure) {
+        give_up(failure);
+    }
+}
+
 } // namespace
 
 int main()
@@ -62,17 +80,16 @@ int main()
         std::vector<ReceivedListener> listeners = receive_listeners(channel, order.listeners);
         boost::asio::io_context loop(1);
         Gate gate(loop, channel, order);
+        gate.serve_route = open_route(gate, order);
         install_gate_call_filter();
         // --- confined from here: it opens no file but those of the resolver, starts nothing, and reads what the session sends ---
         serve(gate, std::move(listeners));
         boost::asio::posix::stream_descriptor waiting(loop, duplicate(channel).release());
         end_with_channel(waiting);
         send_packet(channel, encode(GateReady{}), {}, in_seconds(order_patience_seconds));
-        loop.run();
+        run(loop);
         return 0;
     } catch (const std::exception &failure) {
-        std::fprintf(stderr, "pi-agent-gate: %s\n", failure.what());
-        const auto *known = dynamic_cast<const Failure *>(&failure);
-        std::_Exit(static_cast<int>(known == nullptr ? ExitStatus::internal : known->status()));
+        give_up(failure);
     }
 }

@@ -34,6 +34,25 @@ let
         "${entry "%${group}"}.members lacks ${concatStringsSep ", " forgotten}: with accounts = \"per-user\" each member of the group needs an account for the agent; add them, or give them entries of their own.")
     ];
 
+  hasRootWithNetwork = name: any (root: builtins.isAttrs root && root ? network) cfg.hostUsers.${name}.projectRoots;
+  # The hosts and keys of one level; what it does not say is null. Levels together are for the product's own check.
+  ofNetwork = level:
+    let
+      network = level.options.network;
+      providers = if level.options.providers == null then { } else level.options.providers;
+      names = filter (name: !(elem name [ "hosts" "may_grant" ])) (if builtins.isAttrs network then attrNames network else [ ]);
+      closed = network == null || builtins.isAttrs network || network == "none" || level.isSaidBelow;
+    in
+    [
+      (must (names == [ ]) "${level.at "network"} has ${concatStringsSep ", " names}: it may have hosts and may_grant.")
+      (must (providers == { } || closed)
+        "${level.at "providers"} keeps keys out of sessions whose ${level.at "network"} has no gate that could put them into requests: say network = { hosts = [ … ]; }.")
+    ]
+    ++ map
+      (name: must (!(lib.hasPrefix builtins.storeDir (providers.${name}.key_file or "")))
+        "${level.at "providers"}.${name}.key_file is in the store, which everybody can read: name a file that only root can read, such as one of agenix or sops-nix below /run.")
+      (attrNames providers);
+
   account = agent: must (users ? ${agent.name})
     "${at "createUser"} is false, and there is no users.users.${agent.name} for the agent${if agent.user == null then "" else " of ${agent.user}"}: declare it, in the group ${cfg.group}, or say createUser = true.";
 
@@ -69,6 +88,10 @@ in
   (must (onPathOf == [ ])
     "users.users.<name>.packages of ${concatStringsSep ", " onPathOf} holds the agent itself (${at "agent.package"}), which is found before the wrapper: take it out, or say wrapper.hideDirectBinary = false.")
 ])
+++ concatMap ofNetwork (
+  [ { inherit at; options = cfg; isSaidBelow = any (name: cfg.hostUsers.${name}.network != null || hasRootWithNetwork name) (attrNames cfg.hostUsers); } ]
+  ++ map (name: { at = option: "${entry name}.${option}"; options = cfg.hostUsers.${name}; isSaidBelow = hasRootWithNetwork name; }) (attrNames cfg.hostUsers)
+)
 ++ map
   (file: must (!(lib.hasPrefix builtins.storeDir file)) "${at "environmentFiles"} holds ${file}: everybody can read the store; name a file that only root can read, such as one of agenix or sops-nix below /run.")
   (cfg.environmentFiles ++ concatMap (name: let own = cfg.hostUsers.${name}.environmentFiles; in if own == null then [ ] else own) (attrNames cfg.hostUsers))

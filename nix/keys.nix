@@ -2,7 +2,7 @@
 #
 #   option       the option, below m3ta.pi-agent (for `users`: below hostUsers.NAME)
 #   key          the key of the policy, as in docs/reference/policy.md (for `users`: below users.NAME)
-#   type         a word of `typeOf` in options.nix, or { oneOf = [ … ]; }, with `orList = true` where a list may stand in its place
+#   type         a word of `typeOf` in options.nix, or { oneOf = [ … ]; }, with `orList` where a list may stand in its place, `orHosts` where a set of lists may
 #   default      as in the policy; null where nothing holds unless it is said. What equals its default is left out of the policy.
 #
 # tests/nix holds all of this against `pi-agentctl schema`, so that a key that the policy gets is missed here.
@@ -11,7 +11,7 @@ let
 
   # What users and groups may say for their own sessions, as common/policy/policy_key_levels.cpp has it: options of the same names.
   ofUsers = [
-    "network" "limits" "projects" "settings" "models" "keybindings" "mcp" "settings_lock" "env_files" "toolchains" "view_paths" "path"
+    "network" "providers" "limits" "projects" "settings" "models" "keybindings" "mcp" "settings_lock" "env_files" "toolchains" "view_paths" "path"
     "devices" "scratch"
   ];
   section = key: builtins.head (builtins.split "\\." key);

@@ -12,10 +12,12 @@ let
     roots = types.listOf (types.either types.str (types.attrsOf types.anything));
     variables = types.attrsOf types.str;
     document = types.attrsOf types.anything;
+    providers = types.attrsOf (types.attrsOf types.str);
   };
   typeOf = type:
     if builtins.isString type then simple.${type}
     else if type ? valuesOf then types.attrsOf (types.enum type.valuesOf)
+    else if type.orHosts or false then types.either (types.either (types.enum type.oneOf) simple.list) (types.attrsOf simple.list)
     else if type.orList or false then types.either (types.enum type.oneOf) simple.list
     else types.enum type.oneOf;
 

@@ -10,6 +10,7 @@
   curl,
   doctest,
   fmt,
+  libpsl,
   libseccomp,
   meson,
   ninja,
@@ -36,7 +37,7 @@ stdenv.mkDerivation {
   # cmake only finds what has no pkg-config file (CLI11, doctest).
   nativeBuildInputs = [ cmake meson ninja pkg-config python3 scdoc ];
   dontUseCmakeConfigure = true;
-  buildInputs = [ boost cli11 curl doctest fmt libseccomp nlohmann_json openssl sdbus-cpp_2 spdlog systemd yaml-cpp ];
+  buildInputs = [ boost cli11 curl doctest fmt libpsl libseccomp nlohmann_json openssl sdbus-cpp_2 spdlog systemd yaml-cpp ];
 
   mesonBuildType = "release";
   mesonFlags = [

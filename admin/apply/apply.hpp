@@ -77,13 +77,19 @@ struct InitOrder {
     bool yes = false;                    // --yes: ask nothing
 };
 
-// Where init keeps a key that everybody uses, root 0600; the policy names the file and never holds the key.
+// Where init keeps a key that everybody uses, root 0600; the policy names the file and never holds the key. As a variable, which sessions
+// have; and of a provider whose key stays outside of them.
 std::string key_file();
+std::string key_file_of(const std::string &provider);
+
+constexpr const char *suggested_network = "hosts"; // of the providers, as an answer
 
 // What a first policy says besides its users; an empty value leaves the default, in a comment.
 struct PolicyAnswers {
-    std::optional<std::string> network;  // full, loopback, none, or addresses
-    std::optional<std::string> env_file; // an absolute path
+    std::optional<std::string> network;       // hosts, full, loopback, none, names of hosts, or addresses
+    std::optional<std::string> env_file;      // an absolute path
+    std::optional<std::string> provider = {}; // whose key stays outside, in key_file_of()
+    std::vector<std::string> hosts = {};      // what `hosts` means here; empty: those of all providers
 };
 
 // One user of the new policy; without roots, only a comment names it.

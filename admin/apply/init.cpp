@@ -8,7 +8,7 @@
 #include "common/policy/policy_load.hpp"
 
 #include <algorithm>
-#include <cctype>
+#include <array>
 #include <fmt/format.h>
 #include <fstream>
 #include <iterator>
@@ -67,25 +67,68 @@ std::string entry_of(const Candidate &candidate)
     return fmt::format("  {}:\n    roots: [{}]\n{}", candidate.name, roots, run_as);
 }
 
-// As the policy writes it. Throws Failure(usage) for a text that is not a network.
-std::string network_value(const std::string &answer)
+// Of the providers that pi knows best, with what their logins ask. Not what a login opens in the user's browser.
+constexpr std::array providers_hosts = {"api.anthropic.com", "platform.claude.com", "api.openai.com",
+                                        "auth.openai.com",   "chatgpt.com",         "generativelanguage.googleapis.com",
+                                        "openrouter.ai"};
+
+std::string lines_of_hosts(const std::vector<std::string> &hosts)
 {
-    if (has_word("full loopback none", answer)) return answer;
-    std::string list;
-    for (const auto &address : words_of_answer(answer)) {
-        if (!std::all_of(address.begin(), address.end(), [](char byte) {
-                return std::isxdigit(static_cast<unsigned char>(byte)) != 0 || byte == '.' || byte == ':' || byte == '/';
-            }))
-            throw Failure(ExitStatus::usage, escape_for_display(address) +
-                                                 " is not a network; answer full, loopback, none, or addresses such as 10.20.0.0/16");
-        list += (list.empty() ? "\"" : ", \"") + address + "\"";
+    std::string text = "network:\n  # More, for example: github.com, github.com:22, \"*.example.org\", example.org. Each with its port, "
+                       "unless it is 443.\n";
+    if (hosts.empty()) return text + "  hosts: []\n";
+    text += "  hosts:\n";
+    for (const auto &host : hosts)
+        text += "    - " + yaml_word(host) + "\n";
+    return text;
+}
+
+bool is_address_or_range(const std::string &word)
+{
+    const auto parsed = parse_host_rule(word);
+    const auto *rule = std::get_if<HostRule>(&parsed);
+    return word.find('/') != std::string::npos || (rule != nullptr && is_address(*rule) && rule->port == https_port);
+}
+
+// A word without a dot and a port is rather a mistake.
+void require_host(const std::string &word)
+{
+    const auto parsed = parse_host_rule(word);
+    const auto *problem = std::get_if<HostProblem>(&parsed);
+    if (problem == nullptr && (word == "localhost" || word.find_first_of(".:") != std::string::npos)) return;
+    throw Failure(ExitStatus::usage,
+                  escape_for_display(word) + (problem == nullptr ? " is not a network" : " " + problem->text) +
+                      "; answer hosts, full, loopback, none, names of hosts such as github.com, or addresses such as 10.20.0.0/16");
+}
+
+std::string line_of_network(const std::vector<std::string> &words)
+{
+    if (words.empty()) throw Failure(ExitStatus::usage, "name a network: hosts, full, loopback, none, names of hosts, or addresses");
+    if (!std::all_of(words.begin(), words.end(), is_address_or_range)) {
+        std::for_each(words.begin(), words.end(), require_host);
+        return lines_of_hosts(words);
     }
-    if (list.empty()) throw Failure(ExitStatus::usage, "name a network: full, loopback, none, or addresses");
-    auto value = "[" + list + "]";
-    const auto reading = read_policy_as_far_as_possible({{"the answer", "version: 1\nusers: {}\nnetwork: " + value + "\n"}});
+    std::string list;
+    for (const auto &address : words)
+        list += (list.empty() ? "\"" : ", \"") + address + "\"";
+    return "network: [" + list + "]\n";
+}
+
+// As the policy writes it. Throws Failure(usage) for an answer that is not a network.
+std::string network_of(const PolicyAnswers &answers)
+{
+    const auto answer = answers.network.value_or(suggested_network);
+    if (has_word("full loopback none", answer)) return "network: " + answer + "\n";
+    if (answer == suggested_network) {
+        if (answers.provider) return lines_of_hosts({});
+        return lines_of_hosts(answers.hosts.empty() ? std::vector<std::string>(providers_hosts.begin(), providers_hosts.end())
+                                                    : answers.hosts);
+    }
+    auto text = line_of_network(words_of_answer(answer));
+    const auto reading = read_policy_as_far_as_possible({{"the answer", "version: 1\nusers: {}\n" + text}});
     for (const auto &problem : reading.problems)
         if (problem.key.starts_with("network")) throw Failure(ExitStatus::usage, "network: " + problem.problem);
-    return value;
+    return text;
 }
 
 } // namespace
@@ -93,6 +136,11 @@ std::string network_value(const std::string &answer)
 std::string key_file()
 {
     return parent_of(policy_path) + "/keys.env";
+}
+
+std::string key_file_of(const std::string &provider)
+{
+    return parent_of(policy_path) + "/" + provider + ".key";
 }
 
 std::vector<Account> find_people()
@@ -185,18 +233,22 @@ std::string init_text(const std::vector<Candidate> &candidates, const PolicyAnsw
                     "  # roots: the agent can be started in these, at any depth, and can write to them. ~ is the user's home.\n");
     for (const auto &candidate : candidates)
         text += entry_of(candidate);
-    text += "# What sessions reach: full (everything that this host reaches), loopback (services of this host), none,\n"
-            "# or a list of addresses. The agent must reach its model.\n";
-    text += answers.network ? "network: " + network_value(*answers.network) + "\n" : "# network: full             # the default\n";
-    if (answers.env_file)
+    text += "# What sessions reach: these hosts, and no others. Or full (everything that this host reaches), loopback (services of this\n"
+            "# host), none, or a list of addresses. 'pi-agentctl denials' lists what was refused.\n" +
+            network_of(answers);
+    if (answers.provider)
+        text += fmt::format(
+            "# The key of everybody's model. Only root can read the file, and no session has the key: a process outside puts it into\n"
+            "# requests to the provider.\nproviders:\n  {}: {{key_file: {}}}\n",
+            *answers.provider, key_file_of(*answers.provider));
+    else if (answers.env_file)
         text += "# The keys of model providers. Only root can read the file. Every agent gets its variables and can read them.\n"
                 "env_files: [" +
                 quoted(*answers.env_file) + "]\n";
     else
-        text += "# Users log in themselves, or keep their keys in ~/.pi/agent/env. For a key that everybody uses, name a file that\n"
-                "# only root can read, with lines NAME=VALUE:\n"
-                "# env_files: [" +
-                key_file() + "]\n";
+        text += "# Users log in themselves, or keep their keys in ~/.pi/agent/env. For a key that everybody uses and no session has:\n"
+                "# providers: {anthropic: {key_file: " +
+                key_file_of("anthropic") + "}}\n";
     return text + "# What one session may take: for example\n"
                   "# limits: {memory: 8G, runtime: 12h}\n"
                   "# A session sees one repository, and not the whole directory above:\n"

@@ -66,25 +66,25 @@ void write_policy(const std::string &path, const std::string &text)
     }
 }
 
-bool key_file_exists()
+bool key_file_exists(const std::string &file)
 {
-    return if_there([] { return std::optional(open_trusted(key_file(), O_PATH, "file of keys")); }).has_value();
+    return if_there([&] { return std::optional(open_trusted(file, O_PATH, "file of keys")); }).has_value();
 }
 
 // Only root can read it, from the first moment on.
 void write_key(const ProviderKey &key)
 {
-    const auto [directory, name] = split_last(key_file());
+    const auto [directory, name] = split_last(key.file);
     const auto holder = open_holder(directory, true);
-    if (has_name(holder, name, "examining " + key_file())) throw Failure(ExitStatus::usage, existing_key_file());
-    replace_root_file(holder, name, key.variable + "=" + key.value + "\n", key_mode, key_file());
+    if (has_name(holder, name, "examining " + key.file)) throw Failure(ExitStatus::usage, existing_key_file(key.file));
+    replace_root_file(holder, name, key.text, key_mode, key.file);
 }
 
-void forget_key() noexcept
+void forget_key(const ProviderKey &key) noexcept
 {
     try {
-        const auto [directory, name] = split_last(key_file());
-        remove_root_file(open_holder(directory, true), name, key_file());
+        const auto [directory, name] = split_last(key.file);
+        remove_root_file(open_holder(directory, true), name, key.file);
     } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): best_effort, what failed before is said
     }
 }
@@ -148,24 +148,29 @@ void require_writable(const InitOrder &order)
 {
     if (order.key && order.env_file)
         throw Failure(ExitStatus::usage, "--key writes a file of keys and --env-file names one; give one of them");
+    const bool writes_key = order.key && *order.key != no_key;
     if (order.output) {
-        if (order.key && *order.key != no_key)
-            throw Failure(ExitStatus::usage,
-                          "--key writes " + key_file() + ", for the policy of this host alone; with --output give --env-file FILE");
+        if (writes_key)
+            throw Failure(ExitStatus::usage, "--key writes " + file_of_key(*order.key, order.network) +
+                                                 ", for the policy of this host alone; with --output give --env-file FILE");
         return;
     }
     require_own_policy("init");
     require_free_place(policy_path);
     if (::geteuid() != 0)
         throw Failure(ExitStatus::denied, std::string("only root can write ") + policy_path + "; try sudo, or --output -");
-    if (order.key && *order.key != no_key && key_file_exists()) throw Failure(ExitStatus::usage, existing_key_file());
+    if (!writes_key) return;
+    const auto file = file_of_key(*order.key, order.network);
+    if (key_file_exists(file)) throw Failure(ExitStatus::usage, existing_key_file(file));
 }
 
 } // namespace
 
-std::string existing_key_file()
+std::string existing_key_file(const std::string &file)
 {
-    return key_file() + " exists already and is not overwritten; add the key there as root, and name the file with --env-file";
+    return file + " exists already and is not overwritten; " +
+           (file == key_file() ? "add the key there as root, and name the file with --env-file"
+                               : "write the key there as root, and name the file in the policy: providers");
 }
 
 void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes)
@@ -173,7 +178,7 @@ void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes)
     require_writable(order);
     const auto observer = Observer::self();
     const bool asks = can_ask(order);
-    const auto answers = asks ? ask_for_policy(order, observer, key_file_exists(), notes) : answers_of(order, observer);
+    const auto answers = asks ? ask_for_policy(order, observer, key_file_exists(key_file()), notes) : answers_of(order, observer);
     const auto text = init_text(answers.candidates, answers.policy);
     const auto policy = parse_policy({{policy_path, text}});
     if (order.output == "-") {
@@ -188,10 +193,10 @@ void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes)
     try {
         write_policy(path, text);
     } catch (const Failure &) {
-        if (answers.key) forget_key();
+        if (answers.key) forget_key(*answers.key);
         throw;
     }
-    if (answers.key) out << "wrote " << key_file() << ", which only root can read\n";
+    if (answers.key) out << "wrote " << answers.key->file << ", which only root can read\n";
     out << "wrote " << escape_for_display(path) << (asks ? "\n" : "; look at it, then run 'pi-agentctl apply'\n");
     if (asks) show_next(answers.candidates, policy, out);
 }

@@ -3,10 +3,15 @@
 
 #include "admin/text/terminal.hpp"
 #include "common/base/text.hpp"
+#include "common/host/trusted_file.hpp"
+#include "common/policy/env_file.hpp"
+#include "common/policy/ip_range.hpp"
 #include "common/policy/policy_env.hpp"
+#include "common/policy/provider_table.hpp"
 
 #include <algorithm>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 namespace pi_agent {
 
@@ -116,9 +121,11 @@ void ask_network(const InitOrder &order, InitAnswers &answers, std::ostream &que
     answers.policy.network = order.network;
     if (order.network) return;
     questions << "3. Which network may sessions reach? The agent must reach its model.\n"
+                 "   hosts: the model's provider and nothing else, until you name more in the policy\n"
+                 "   or names of hosts, such as github.com, *.example.org, localhost:5432\n"
                  "   full: everything that this host reaches   loopback: services of this host alone   none\n"
                  "   or a list of addresses, such as 127.0.0.0/8, 10.20.0.0/16\n";
-    ask_until_taken("  ", "full", questions, [&](const std::string &answer) {
+    ask_until_taken("  ", suggested_network, questions, [&](const std::string &answer) {
         init_text(answers.candidates, {answer, {}}); // throws for a text that is not a network
         answers.policy.network = answer;
     });
@@ -132,6 +139,16 @@ std::string ask_value(const std::string &variable)
     return *value;
 }
 
+void take_key(const std::string &key, InitAnswers &answers)
+{
+    const auto variable = variable_of_key(key);
+    const auto provider = provider_outside(key, answers.policy.network);
+    const auto value = ask_value(variable);
+    answers.key = ProviderKey{file_of_key(key, answers.policy.network), provider ? value + "\n" : variable + "=" + value + "\n"};
+    answers.policy.provider = provider;
+    if (!provider) answers.policy.env_file = key_file();
+}
+
 void ask_key(const InitOrder &order, bool has_key_file, InitAnswers &answers, std::ostream &questions)
 {
     answers.policy.env_file = order.env_file;
@@ -142,15 +159,18 @@ void ask_key(const InitOrder &order, bool has_key_file, InitAnswers &answers, st
             answers.policy.env_file = answer;
             return;
         }
-        const auto variable = variable_of_key(answer);
-        if (has_key_file) throw Failure(ExitStatus::usage, existing_key_file());
-        answers.key = ProviderKey{variable, ask_value(variable)};
-        answers.policy.env_file = key_file();
+        variable_of_key(answer);
+        const auto file = file_of_key(answer, answers.policy.network);
+        const bool exists = file == key_file() ? has_key_file : ::access(file.c_str(), F_OK) == 0;
+        if (exists) throw Failure(ExitStatus::usage, existing_key_file(file));
+        take_key(answer, answers);
     };
     if (order.key) return take(*order.key);
-    questions << "4. Which key does the agent use for its model?\n"
-                 "   none: users log in themselves, or keep their own keys in ~/.pi/agent/env\n"
-                 "   or a provider, such as anthropic, openai or google: one key for everybody, which every agent can read\n";
+    questions
+        << "4. Which key does the agent use for its model?\n"
+           "   none: users log in themselves, or keep their own keys in ~/.pi/agent/env\n"
+           "   or a provider, such as anthropic, openai or google: one key for everybody. Where sessions reach hosts alone, it stays\n"
+           "   outside of them; otherwise every agent can read it\n";
     if (has_key_file) questions << "   or " << key_file() << ", which exists\n";
     ask_until_taken("  ", has_key_file ? key_file() : no_key, questions, take);
 }
@@ -164,6 +184,38 @@ std::string variable_of_key(const std::string &provider)
     throw Failure(ExitStatus::usage, escape_for_display(provider) +
                                          " is not a provider that pi-agent knows; answer none, and put the variable "
                                          "into a file that only root can read (env_files in 'man pi-agent-policy')");
+}
+
+std::optional<std::string> provider_outside(const std::string &key, const std::optional<std::string> &network)
+{
+    const auto answer = network.value_or(suggested_network);
+    const auto words = words_of_answer(answer);
+    const auto is_range = [](const std::string &word) { return std::holds_alternative<IpRange>(parse_ip_range(word)); };
+    if (has_word("full loopback none", answer) || std::all_of(words.begin(), words.end(), is_range)) return std::nullopt;
+    for (const auto &provider : providers_with_gate()) {
+        const bool is_variable = std::find(provider.variables.begin(), provider.variables.end(), key) != provider.variables.end();
+        if ((provider.name == key || is_variable) && !provider.host.empty()) return std::string(provider.name);
+    }
+    return std::nullopt;
+}
+
+std::string file_of_key(const std::string &key, const std::optional<std::string> &network)
+{
+    const auto provider = provider_outside(key, network);
+    return provider ? key_file_of(*provider) : key_file();
+}
+
+std::vector<std::string> hosts_of_keys(const std::string &file)
+{
+    std::vector<std::string> hosts;
+    try {
+        for (const auto &assignment : parse_env_file(read_trusted_file(file, env_file_limit, "file of keys"), file))
+            for (const auto &name : providers_of_key(assignment.name))
+                if (const auto *provider = find_provider(name); provider != nullptr && !provider->host.empty())
+                    hosts.emplace_back(provider->host);
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): check says what is wrong with it
+    }
+    return hosts;
 }
 
 void require_plain_key(const std::string &value)
@@ -185,6 +237,7 @@ InitAnswers ask_for_policy(const InitOrder &order, const Observer &observer, boo
     ask_where(order, users, observer, answers, questions);
     ask_network(order, answers, questions);
     ask_key(order, has_key_file, answers, questions);
+    if (answers.policy.env_file) answers.policy.hosts = hosts_of_keys(*answers.policy.env_file);
     return answers;
 }
 
@@ -193,11 +246,11 @@ InitAnswers answers_of(const InitOrder &order, const Observer &observer)
     InitAnswers answers;
     answers.candidates = find_candidates(order, observer);
     answers.policy = {order.network, order.env_file};
+    if (order.env_file) answers.policy.hosts = hosts_of_keys(*order.env_file);
     if (!order.key || *order.key == no_key) return answers;
-    const auto variable = variable_of_key(*order.key);
+    variable_of_key(*order.key);
     init_text(answers.candidates, answers.policy); // reports a mistake before it asks for the key
-    answers.key = ProviderKey{variable, ask_value(variable)};
-    answers.policy.env_file = key_file();
+    take_key(*order.key, answers);
     return answers;
 }
 

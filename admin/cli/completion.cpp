@@ -156,7 +156,7 @@ Candidates values_of(const CLI::App &command, const CLI::Option &option)
     if (kind == "DIRECTORY") return {{directory_path, ""}};
     if (kind == "FILE" && name == "edit") return policy_files();
     if (kind == "FILE" || kind == "PATH") return {{any_path, ""}};
-    if (kind == "NETWORK") return named({"full", "loopback", "none"}, "network");
+    if (kind == "NETWORK") return named({"hosts", "full", "loopback", "none"}, "network");
     if (kind == "PROVIDER") return named({"none", "anthropic", "google", "openai", "openrouter"}, "provider");
     if (kind == "AGENT") return named(known_agents(), "agent");
     if (kind == "WORD") return words_to_explain();

@@ -119,9 +119,10 @@ void add_diagnosis_commands(CLI::App &app, Action &chosen)
     add_optional(show, "--directory", all->directory, "As they hold in this directory: a root may say its own")->type_name("DIRECTORY");
     add_json(show, all->json);
 
-    auto *why = add_command(app, chosen, "why", "Say whether the agent may read or write paths, by which rule, and which key changes it",
+    auto *why = add_command(app, chosen, "why",
+                            "Say whether the agent may read or write paths, or reach hosts, by which rule, and which key changes it",
                             [all] { run_why(all->why, std::cout); });
-    why->add_option("PATH", all->why.paths, "What to ask about; relative paths count from the directory")->required();
+    why->add_option("PATH", all->why.paths, "What to ask about: paths, which count from the directory, or HOST[:PORT]")->required();
     add_user(why, all->why.user, "Whose agent; without it your own");
     add_cwd(why, all->why.directory, "Where pi would be started; without it here");
     add_json(why, all->why.json);

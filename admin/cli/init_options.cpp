@@ -20,7 +20,8 @@ void add_init_options(CLI::App &init, InitOrder &order)
 {
     init.add_option("--user", order.users, "Who may run the agent; without it everybody who keeps projects here")->type_name("NAME");
     init.add_option("--root", order.roots, "Where, for these users; without it ~/projects, ~/src and similar")->type_name("DIRECTORY");
-    add_answer(init, "--network", order.network, "What sessions reach: full, loopback, none, or addresses separated by commas")
+    add_answer(init, "--network", order.network,
+               "What sessions reach: hosts (the provider's), names of hosts, full, loopback, none, or addresses; separated by commas")
         ->type_name("NETWORK");
     add_answer(init, "--key", order.key,
                "A provider whose key everybody uses, or none. The key is asked for, or is the first line of standard input")

@@ -157,9 +157,10 @@ const std::vector<Advice> &advice_on_failures()
          "Name another directory, or leave the option out: each session has a temporary directory of its own.", ""},
         {"E77-start", "denied: --pi-agent-… asks for more than the policy gives",
          "The options `--pi-agent-network`, `--pi-agent-read-only` and `--pi-agent-scope` take something away from one session. They never "
-         "give it more than the policy does.",
-         "Leave the option out, or ask for less.",
-         "Change `network` of the policy, of the user or of the root, if the user shall have more."},
+         "give it more than the policy does. `--pi-agent-allow` adds a host, of those in `may_grant` of the policy's `network`.",
+         "Leave the option out, or ask for less. `pi-agentctl explain` lists the hosts that you may add.",
+         "Change `network` of the policy, of the user or of the root, if the user shall have more. `may_grant` names hosts that users may "
+         "add."},
         {"E77-admin", "… only root can run it\nonly root can …",
          "The command changes the host, or reads what only root may read. `sessions`, `stop`, `history` and `state` work without root for "
          "your own sessions, if the policy names you.",

@@ -2,6 +2,7 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/diagnose/explain.hpp"
+#include "admin/diagnose/host_checks.hpp"
 #include "admin/host/unfinished_apply.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/text.hpp"
@@ -27,6 +28,8 @@ bool is_installed_policy(const std::string &path)
 std::vector<Diagnostic> warnings_of_text(const Policy &policy)
 {
     auto warnings = find_exposed_secrets(policy);
+    for (auto &odd : find_odd_host_rules(policy))
+        warnings.push_back(std::move(odd));
     if (policy.sandbox.method == SandboxMethod::none)
         warnings.push_back({policy.sandbox.where, "sandbox.method",
                             "is 'none', so sessions are not sandboxed: an agent reaches this host's processes, devices and services as its "
@@ -104,6 +107,7 @@ CheckReport check_policy(const std::optional<std::string> &draft, CheckScope sco
     if (scope == CheckScope::policy_only) {
         report.warnings = warnings_of_text(reading.policy);
         report.unverified = {"this host: --policy-only says not to look at it"};
+        check_host_rules(reading.policy, problems);
     } else if (!reading.complete) { // that file may hold what is missing
         report.warnings = warnings_of_text(reading.policy);
         report.unverified = {"what the rest means together, and this host: a file of the policy cannot be read yet"};

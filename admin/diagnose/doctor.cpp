@@ -12,7 +12,9 @@
 #include "common/host/remedy.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -110,6 +112,26 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
     return faults;
 }
 
+// A key that nobody wrote is easily overlooked.
+std::string open_network_note(const Policy &of_all, const AgentsOfUsers &agents)
+{
+    constexpr std::size_t most = 5;
+    std::vector<std::string> open;
+    std::string where;
+    for (const auto &[user, agent, rules] : agents) {
+        const auto network = policy_for(of_all, rules).network;
+        if (network.mode != NetworkMode::full) continue;
+        open.push_back(user.name);
+        if (where.empty()) where = network.where.file.empty() ? "the default" : to_string(network.where);
+    }
+    if (open.empty()) return "";
+    const std::string more = open.size() > most ? fmt::format(" and {} more", open.size() - most) : "";
+    open.resize(std::min(open.size(), most));
+    return fmt::format("network: full ({}): the agents of {}{} can send what they read to anybody, with every key that they have; "
+                       "'network: {{hosts: [...]}}' names whom they reach (docs/concepts/network.md)",
+                       where, fmt::join(open, ", "), more);
+}
+
 // What their starts leave out, and report once; and that they are refused for now: not a fault of this host.
 std::vector<std::string> find_notes(const Policy &policy, const Observer &observer, const AgentsOfUsers &agents)
 {
@@ -118,6 +140,7 @@ std::vector<std::string> find_notes(const Policy &policy, const Observer &observ
         notes.push_back(std::move(drained) + "; to end that: sudo pi-agentctl drain --off");
     Policy of_all = policy;
     of_all.users.clear(); // a hundred thousand are not copied for each of them
+    if (auto open = open_network_note(of_all, agents); !open.empty()) notes.push_back(std::move(open));
     for (const auto &[user, agent, rules] : agents) {
         const std::string home = agents_home(policy.agent.state_dir, short_name(user));
         const Policy own = policy_for(of_all, rules);

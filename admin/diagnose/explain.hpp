@@ -141,6 +141,10 @@ Account account_to_explain(const std::optional<std::string> &name, const Observe
 Explanation explain(const Policy &policy, const std::string &policy_file, const Observer &observer, const Account &user,
                     const std::optional<std::string> &directory);
 
+// Its lines of `network` and `providers`; and their values.
+std::string network_text(const Policy &policy);
+void add_network(const Policy &policy, nlohmann::json &json);
+
 std::string systemd_text(const Explanation &explanation);
 nlohmann::json systemd_json(const Explanation &explanation);
 std::string said_text(const Policy &policy); // which level says which value
@@ -163,12 +167,20 @@ void run_show(const std::optional<std::string> &user_name, const std::optional<s
 // --- pi-agentctl why: may the agent read or write a path, by which rule, and which key would change it. A session is asked.
 
 struct WhyOptions {
-    std::vector<std::string> paths; // relative ones to the directory of the session
+    std::vector<std::string> paths; // or hosts; relative ones to the directory of the session
     std::optional<std::string> user, directory;
     bool json = false;
 };
 
-// Starts one session as the user, in which a shell looks at the paths. Throws Failure.
+// The host that a question is about; none if it is about a path. A name without a port may be either: then it is a host where the directory
+// has no entry of that name.
+std::optional<HostRule> host_of_question(const std::string &text, const std::string &directory);
+
+// The answer, by the policy alone: no session is asked.
+std::string host_text(const HostRule &asked, const Policy &policy);
+nlohmann::json host_json(const HostRule &asked, const Policy &policy);
+
+// Starts one session as the user, in which a shell looks at the paths, if there are any. Throws Failure.
 void run_why(const WhyOptions &options, std::ostream &out);
 
 } // namespace pi_agent

@@ -98,40 +98,6 @@ std::string joined_safely(const std::vector<std::string> &texts)
     return text;
 }
 
-std::vector<std::string> texts_of(const std::vector<IpRange> &ranges)
-{
-    std::vector<std::string> texts;
-    for (const auto &range : ranges)
-        texts.push_back(to_string(range));
-    return texts;
-}
-
-std::vector<std::string> texts_of(const std::vector<HostRule> &rules)
-{
-    std::vector<std::string> texts;
-    for (const auto &rule : rules)
-        texts.push_back(to_string(rule));
-    return texts;
-}
-
-std::string providers_text(const std::vector<ProviderRule> &providers)
-{
-    std::string text;
-    for (const auto &provider : providers)
-        text += fmt::format("{}{}, whose key stays outside: {} ({})\n", text.empty() ? "providers: " : "           ", provider.name,
-                            provider.host.empty() ? "at its own host" : "at " + provider.host, to_string(provider.where));
-    return text;
-}
-
-nlohmann::json providers_json(const std::vector<ProviderRule> &providers)
-{
-    auto json = nlohmann::json::array();
-    for (const auto &provider : providers)
-        json.push_back(
-            {{"name", provider.name}, {"host", provider.host}, {"key_file", provider.key_file.path}, {"where", to_string(provider.where)}});
-    return json;
-}
-
 // What the policy names or, if the host could be asked, what these names lead to.
 std::vector<std::string> shown_besides(const Explanation &explanation)
 {
@@ -157,35 +123,6 @@ nlohmann::json view_json(const Explanation &explanation)
                            {"devices", texts_of(explanation.policy.devices)}};
     if (const auto *failure = std::get_if<Failure>(&explanation.shown)) json["reason"] = failure->what();
     return json;
-}
-
-std::string network_text(const NetworkPolicy &network)
-{
-    const std::string where = to_string(network.where);
-    switch (network.mode) {
-    case NetworkMode::full:
-        break;
-    case NetworkMode::none:
-        return fmt::format("network:  none ({}): a loopback of its own, which nobody else reaches;\n"
-                           "          its model, too, is out of reach unless it runs in the session\n",
-                           where);
-    case NetworkMode::loopback:
-        return fmt::format("network:  loopback ({}): {} of this host, in both directions;\n"
-                           "          a proxy, a name server or a model that listens there is reached\n",
-                           where, joined_safely(texts_of(network.allowed)));
-    case NetworkMode::hosts:
-        return fmt::format("network:  {} ({}), and no other host;\n"
-                           "          {}a loopback of its own\n",
-                           network.hosts.empty() ? "no hosts" : joined_safely(texts_of(network.hosts)), where,
-                           network.may_grant.empty() ? ""
-                                                     : fmt::format("its user may add {} (pi --pi-agent-allow);\n          ",
-                                                                   joined_safely(texts_of(network.may_grant))));
-    case NetworkMode::listed:
-        return fmt::format("network:  only {} ({}), in both directions;\n"
-                           "          name servers, loopback and the model's host only as far as they are among them\n",
-                           joined_safely(texts_of(network.allowed)), where);
-    }
-    return "network:  full: the host's, without restriction (network)\n";
 }
 
 std::string projects_text(const ProjectsPolicy &projects)
@@ -220,8 +157,7 @@ std::string box_text(const Explanation &explanation)
 {
     const auto &policy = explanation.policy;
     auto text = scratch_text(policy.scratch) + view_text(explanation) + projects_text(policy.projects) + to_text(explanation.toolchains) +
-                network_text(policy.network) + providers_text(policy.providers) + calls_text(policy) + to_text(explanation.limits) +
-                told_text(policy);
+                network_text(policy) + calls_text(policy) + to_text(explanation.limits) + told_text(policy);
     for (const auto &missing : explanation.missing_tools)
         text += fmt::format("tools:    {}\n", name_package(missing));
     return text;
@@ -284,12 +220,7 @@ nlohmann::json to_json(const Explanation &explanation)
     json["box_notes"] = explanation.policy.box_notes;
     json["projects"] = projects_json(explanation.policy.projects);
     json["toolchains"] = to_json(explanation.toolchains);
-    constexpr const char *modes[] = {"full", "loopback", "none", "list", "hosts"};
-    const auto &network = explanation.policy.network;
-    json["network"] = {{"mode", modes[static_cast<int>(network.mode)]}, {"allowed", texts_of(network.allowed)}};
-    if (network.mode == NetworkMode::hosts)
-        json["network"].update({{"hosts", texts_of(network.hosts)}, {"may_grant", texts_of(network.may_grant)}});
-    json["providers"] = providers_json(explanation.policy.providers);
+    add_network(explanation.policy, json);
     json["hardening"] = calls_json(explanation.policy);
     json["limits"] = to_json(explanation.limits);
     json["said"] = said_json(explanation.policy);

@@ -232,6 +232,8 @@ HostFindings check_host(const Policy &policy, const Observer &observer, Means me
     check_accounts(policy, means, problems, unverified);
     if (means != Means::later) check_method(policy, observer, means, problems, unverified);
     check_env_files(policy, observer, problems, unverified);
+    check_key_files(policy, observer, problems, unverified);
+    check_host_rules(policy, problems);
     check_view(policy, observer, problems, unverified);
     check_limits(policy.limits, "", problems);
     check_disk_limits(policy, problems);

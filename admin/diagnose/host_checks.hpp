@@ -62,6 +62,18 @@ struct FoundRoot {
 // One warning for each root that is another one too, or is in one: the nearest that holds it. Pure.
 std::vector<Diagnostic> find_overlaps(std::vector<FoundRoot> roots);
 
+// --- Rules by name.
+
+// "*.github.io" and similar, which would let a session reach whatever anybody puts there, by the host's list of public suffixes; and
+// ports that a session has for its gate.
+void check_host_rules(const Policy &policy, Problems &problems);
+
+// Not mistakes, but hardly what was meant: a name without its own '*', rules that add nothing, what no session reaches.
+std::vector<Diagnostic> find_odd_host_rules(const Policy &policy);
+
+// The files with the keys of providers, as a start reads them.
+void check_key_files(const Policy &policy, const Observer &observer, Problems &problems, Unverified &unverified);
+
 // --- What each start looks at first for its method, without a start.
 
 void check_method(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified);

@@ -1,4 +1,4 @@
-// Says which rule lets a path be seen or written, and which hides it: `pi-agentctl why`.
+// Says which rule lets a path be seen or written, and which hides it: `pi-agentctl why PATH`.
 #include "admin/diagnose/explain.hpp"
 
 #include "admin/programs/program.hpp"
@@ -261,9 +261,14 @@ void run_why(const WhyOptions &options, std::ostream &out)
     // Where the session begins, by its own names (projects.paths: alias).
     const std::string inside = shown_root(explanation) + directory.path.substr(std::min(directory.text.size(), directory.path.size()));
     std::vector<std::string> paths;
-    for (const auto &path : options.paths)
-        paths.push_back(normal_path(path, inside));
-    const auto answers = ask(observer, user, directory.path, paths);
+    auto hosts = nlohmann::json::array();
+    for (const auto &path : options.paths) {
+        const auto host = host_of_question(path, directory.path);
+        if (host) hosts.push_back(host_json(*host, explanation.policy));
+        if (host && !options.json) out << host_text(*host, explanation.policy);
+        if (!host) paths.push_back(normal_path(path, inside));
+    }
+    const auto answers = paths.empty() ? std::vector<PathAccess>() : ask(observer, user, directory.path, paths);
     auto json = nlohmann::json::array();
     for (std::size_t index = 0; index < paths.size(); ++index) {
         const auto &access = answers[index];
@@ -286,7 +291,7 @@ void run_why(const WhyOptions &options, std::ostream &out)
         out << fmt::format("{}: {}\n  rule:      {}{}\n  to change: {}\n", escape_for_display(paths[index]), verdict(access), reason.rule,
                            where.empty() ? "" : " (" + where + ")", reason.key.empty() ? "no key of the policy does" : reason.key);
     }
-    if (options.json) print_json({{"user", user.name}, {"directory", directory.path}, {"paths", json}}, out);
+    if (options.json) print_json({{"user", user.name}, {"directory", directory.path}, {"paths", json}, {"hosts", hosts}}, out);
 }
 
 } // namespace pi_agent

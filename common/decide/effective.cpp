@@ -7,6 +7,7 @@
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <iterator>
 #include <utility>
 
@@ -110,6 +111,11 @@ Policy granted(Policy policy, const std::vector<std::string> &hosts)
         rule.where = {"--pi-agent-allow"};
         network.hosts.push_back(std::move(rule));
     }
+    if (network.hosts.size() > most_host_rules)
+        throw Failure(FailureKind::start_asks,
+                      fmt::format("denied: this session would have {} rules with hosts, and the most is {}; say fewer "
+                                  "times --pi-agent-allow, or ask the administrator",
+                                  network.hosts.size(), most_host_rules));
     return policy;
 }
 

@@ -4,6 +4,7 @@
 #include "common/base/text.hpp"
 #include "common/policy/policy_keys.hpp"
 #include "common/policy/policy_levels.hpp"
+#include "common/policy/provider_table.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -68,12 +69,19 @@ std::string to_yaml(const NetworkPolicy &network, const PolicyKey &key)
     return list_of(texts);
 }
 
+// Whether it differs from what the table of providers has.
+bool has_host(const ProviderRule &provider)
+{
+    const auto *known = find_provider(provider.name);
+    return known == nullptr || known->host != provider.host;
+}
+
 std::string to_yaml(const std::vector<ProviderRule> &providers, const PolicyKey & /*key*/)
 {
     std::vector<std::string> texts;
     for (const auto &provider : providers)
         texts.push_back(fmt::format("{}: {{key_file: {}{}{}}}", provider.name, escape_for_display(provider.key_file.path),
-                                    provider.host.empty() ? "" : ", host: ", provider.host));
+                                    has_host(provider) ? ", host: " : "", has_host(provider) ? provider.host : ""));
     return fmt::format("{{{}}}", fmt::join(texts, ", "));
 }
 

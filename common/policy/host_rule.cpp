@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t name_limit = 253; // of the domain name system
 constexpr std::size_t label_limit = 63;
-const char *const rule_form = "write a name or an address, with a port unless it is 443: github.com, \"*.npmjs.org\", localhost:5432";
+const char *const rule_form = "write a name or an address, with a port unless it is 443: github.com, \"*.example.org\", localhost:5432";
 
 struct Parts {
     std::string host;
@@ -42,15 +42,24 @@ std::optional<Parts> parts_of(const std::string &text)
 
 std::optional<IpRange> address_of(const std::string &host)
 {
+    if (host.find('/') != std::string::npos) {
+        auto range = parse_ip_range(host);
+        return std::holds_alternative<IpRange>(range) ? std::optional(std::get<IpRange>(std::move(range))) : std::nullopt;
+    }
     std::vector<std::uint8_t> bytes(host.find(':') == std::string::npos ? 4 : 16);
     if (inet_pton(bytes.size() == 4 ? AF_INET : AF_INET6, host.c_str(), bytes.data()) != 1) return std::nullopt;
     const auto bits = static_cast<unsigned>(bytes.size() * 8);
     return IpRange{std::move(bytes), bits};
 }
 
+bool holds(const IpRange &range, const IpRange &other)
+{
+    return range.prefix <= other.prefix && overlap(range, other);
+}
+
 bool is_in(const IpRange &address, const char *range)
 {
-    return overlap(std::get<IpRange>(parse_ip_range(range)), address);
+    return holds(std::get<IpRange>(parse_ip_range(range)), address);
 }
 
 // Where no connection ever goes.
@@ -59,7 +68,7 @@ std::optional<HostProblem> problem_of_address(const IpRange &address)
     constexpr std::array<std::uint8_t, 12> mapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
     if (address.is_v6() && std::equal(mapped.begin(), mapped.end(), address.address.begin()))
         return HostProblem{"is IPv4 in the form of IPv6", "write it as IPv4"};
-    const std::string never = "is an address that nobody can be reached at";
+    const std::string never = "is an address that leads to no host";
     if (is_in(address, "0.0.0.0/8") || is_in(address, "::/128")) return HostProblem{never, "name the host itself, e.g. localhost"};
     if (is_in(address, "224.0.0.0/3") || is_in(address, "ff00::/8")) return HostProblem{never, "name a host, not a group of them"};
     if (is_in(address, "198.18.0.0/15"))
@@ -69,7 +78,7 @@ std::optional<HostProblem> problem_of_address(const IpRange &address)
     return std::nullopt;
 }
 
-bool is_label(std::string_view label)
+bool is_host_label(std::string_view label)
 {
     const auto is_edge = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
     return !label.empty() && label.size() <= label_limit && is_made_of(label, "_-") && is_edge(label.front()) && is_edge(label.back());
@@ -83,7 +92,7 @@ std::optional<HostProblem> problem_of_name(std::string_view name, bool has_wildc
     if (name.find('*') != std::string_view::npos)
         return HostProblem{"has a '*' that is not its whole first part", "write \"*.example.org\" for all names below example.org"};
     const auto labels = split(name, '.');
-    if (name.size() > name_limit || !std::all_of(labels.begin(), labels.end(), is_label))
+    if (labels.empty() || name.size() > name_limit || !std::all_of(labels.begin(), labels.end(), is_host_label))
         return HostProblem{"is not the name of a host", rule_form};
     const auto last = labels.back();
     if (std::all_of(last.begin(), last.end(), [](char c) { return c >= '0' && c <= '9'; }))
@@ -101,9 +110,6 @@ std::optional<HostProblem> problem_of_form(const std::string &text)
         const bool is_plain = text.starts_with("http://") && host.find(':') == std::string::npos;
         return HostProblem{"is a URL", fmt::format("name the host alone: {}{}", escape_for_display(host), is_plain ? ":80" : "")};
     }
-    if (std::holds_alternative<IpRange>(parse_ip_range(text)))
-        return HostProblem{"is a range of addresses", "name each host; a range stands in a list: network: [" + text + "]"};
-    if (text.find('/') != std::string::npos) return HostProblem{"has a path", "name the host alone"};
     if (text == "*" || text.starts_with("*:")) return HostProblem{"is every host", "say 'network: full' for no restriction"};
     return std::nullopt;
 }
@@ -136,8 +142,13 @@ std::variant<HostRule, HostProblem> parse_host_rule(const std::string &text)
     if (const auto address = address_of(rule.host)) {
         if (auto problem = problem_of_address(*address)) return *problem;
         const auto canonical = to_string(*address);
-        rule.host = canonical.substr(0, canonical.find('/'));
+        rule.host = address->prefix < address->address.size() * 8 ? canonical : canonical.substr(0, canonical.find('/'));
         return rule;
+    }
+    if (const auto slash = rule.host.find('/'); slash != std::string::npos) {
+        if (!address_of(rule.host.substr(0, slash))) return HostProblem{"has a path", "name the host alone"};
+        const auto problem = std::get<RangeProblem>(parse_ip_range(rule.host));
+        return HostProblem{problem.text, problem.remedy};
     }
     const bool has_wildcard = is_wildcard(rule);
     if (auto problem = problem_of_name(std::string_view(rule.host).substr(has_wildcard ? 2 : 0), has_wildcard)) return *problem;
@@ -154,8 +165,12 @@ std::string to_string(const HostRule &rule)
 bool covers(const HostRule &rule, const HostRule &other)
 {
     if (rule.port != other.port) return false;
-    if (!is_wildcard(rule) || is_address(other)) return rule.host == other.host;
-    // "*.npmjs.org" covers itself, "*.a.npmjs.org" and "a.npmjs.org", and not "npmjs.org".
+    if (rule.host == "localhost") return is_loopback(other); // as the gate has it
+    const auto addresses = address_of(rule.host);
+    const auto asked = address_of(other.host);
+    if (addresses || asked) return addresses && asked && holds(*addresses, *asked);
+    if (!is_wildcard(rule)) return rule.host == other.host;
+    // "*.example.org" covers itself, "*.a.example.org" and "a.example.org", and not "example.org".
     const auto ending = std::string_view(rule.host).substr(1);
     return rule.host == other.host || (other.host.size() > ending.size() && other.host.ends_with(ending));
 }
@@ -181,7 +196,7 @@ bool is_loopback(const HostRule &rule)
     if (rule.host == "localhost") return true;
     const auto address = address_of(rule.host);
     const auto ranges = loopback_ranges();
-    return address && std::any_of(ranges.begin(), ranges.end(), [&](const IpRange &range) { return overlap(range, *address); });
+    return address && std::any_of(ranges.begin(), ranges.end(), [&](const IpRange &range) { return holds(range, *address); });
 }
 
 } // namespace pi_agent

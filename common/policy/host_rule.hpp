@@ -1,4 +1,4 @@
-// A rule by name: a host and a port that sessions may reach, written as "api.anthropic.com", "*.npmjs.org" or "localhost:5432".
+// A rule by name: a host and a port that sessions may reach, written as "api.anthropic.com", "*.example.org" or "localhost:5432".
 #pragma once
 
 #include "common/base/error.hpp"
@@ -13,7 +13,7 @@ namespace pi_agent {
 constexpr std::uint16_t https_port = 443; // of a rule that names no port
 
 struct HostRule {
-    std::string host; // in lower case: a name, "*." and a name for all below it, or an address as inet_ntop(3) writes it
+    std::string host; // in lower case: a name, "*." and a name for all below it, or an address or range as inet_ntop(3) writes it
     std::uint16_t port = https_port;
     Position where = {};
 };
@@ -23,7 +23,7 @@ struct HostProblem {
     std::string remedy;
 };
 
-// Strict. Refuses what no connection could ever match: URLs, ranges, odd names, port 0, addresses that nobody can be reached at.
+// Strict. Refuses what no connection could ever match: URLs, odd names, port 0, addresses that lead to no host.
 std::variant<HostRule, HostProblem> parse_host_rule(const std::string &text);
 
 // As a policy writes it: without the port 443, and with brackets around IPv6 where a port follows.
@@ -37,10 +37,10 @@ const HostRule *rule_for(const std::vector<HostRule> &rules, const HostRule &oth
 
 bool is_wildcard(const HostRule &rule) noexcept;
 
-// Whether its host is an address, and not a name.
+// Whether its host is an address or a range of them, and not a name.
 bool is_address(const HostRule &rule);
 
-// Whether it leads to the host's own loopback, whatever a name server says: "localhost", an address of 127.0.0.0/8, or ::1.
+// Whether it leads to the host's own loopback alone, whatever a name server says: "localhost", addresses of 127.0.0.0/8, or ::1.
 bool is_loopback(const HostRule &rule);
 
 } // namespace pi_agent

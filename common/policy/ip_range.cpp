@@ -13,7 +13,7 @@ namespace pi_agent {
 
 namespace {
 
-const char *const as_written = "write it like 10.0.0.0/8 or \"fd00::/8\"; names are not looked up";
+const char *const as_written = "write it like 10.0.0.0/8 or \"fd00::/8\"; names stand in {hosts: [...]}";
 
 std::optional<std::vector<std::uint8_t>> parse_address(const std::string &text)
 {

@@ -135,7 +135,7 @@ const char *to_string(SandboxMethod method);
 // Whether a session is a systemd unit, which has a control group and so limits.
 bool has_unit(SandboxMethod method) noexcept;
 
-// Whether a session can have a network of its own, out of which only a gate leads.
+// Whether a session can have a network of its own out of which a gate leads.
 bool has_gate(SandboxMethod method) noexcept;
 
 // The name of the agent account for `user` under this policy, from names alone. Where each user has one, no two users share it.

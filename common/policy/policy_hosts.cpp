@@ -2,9 +2,8 @@
 #include "common/policy/policy_sections.hpp"
 
 #include "common/policy/policy_paths.hpp"
+#include "common/policy/provider_table.hpp"
 
-#include <algorithm>
-#include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -19,7 +18,7 @@ std::vector<HostRule> read_host_rules(const PolicyValue &list)
     if (!items) return rules;
     if (items->size() > most_host_rules)
         list.report(fmt::format("has {} rules, and a session has {} at most", items->size(), most_host_rules),
-                    "name all hosts below a name at once, as in \"*.npmjs.org\"");
+                    "name all hosts below a name at once, as in \"*.example.org\"");
     for (const auto &item : *items) {
         const auto text = read_line(item);
         if (!text) continue;
@@ -34,60 +33,52 @@ std::vector<HostRule> read_host_rules(const PolicyValue &list)
     return rules;
 }
 
-// A name of a host alone: the gate speaks HTTPS to it.
-std::optional<std::string> read_provider_host(const PolicyValue &value)
+void report_unknown_provider(const PolicyValue &section)
 {
-    const auto text = read_line(value);
-    if (!text) return std::nullopt;
-    auto parsed = parse_host_rule(*text);
-    if (const auto *problem = std::get_if<HostProblem>(&parsed)) {
-        value.refuse(*text, *problem);
-        return std::nullopt;
-    }
-    auto rule = std::get<HostRule>(std::move(parsed));
-    if (!is_wildcard(rule) && !is_address(rule) && rule.port == https_port) return rule.host;
-    value.report(quote(*text) + " is not one name without a port",
-                 "name the host alone: the key goes to it by HTTPS, whose certificate has that name");
-    return std::nullopt;
+    std::vector<std::string_view> names;
+    for (const auto &one : providers_with_gate())
+        names.push_back(one.name);
+    section.at_its_name().report("the gate does not know the provider " + quote(section.yaml->key) + did_you_mean(section.yaml->key, names),
+                                 fmt::format("name one of {}; for another one, name its host in network.hosts, and put the key into "
+                                             "env_files, where sessions can read it",
+                                             fmt::join(names, ", ")));
 }
 
-constexpr std::array<std::string_view, 6> brokered = {"anthropic",     "openai", "google", "openrouter", "azure-openai-responses",
-                                                      "amazon-bedrock"};
-// Each customer of these has a host of their own.
-constexpr std::string_view without_host = "azure-openai-responses amazon-bedrock";
+// The host that its key goes to: what the policy says, or what the table has.
+std::optional<std::string> find_host(const Provider &known, const std::optional<std::string> &said, const PolicyValue &at)
+{
+    auto found = host_of_provider(known, said.value_or(""));
+    if (!found.problem) return std::move(found.host);
+    if (said)
+        at.report(quote(*said) + " is not a host of this provider, which " + *found.problem, "correct it, or remove the key");
+    else
+        at.at_its_name().report(*found.problem, "say it as {key_file: ..., host: ...}");
+    return std::nullopt;
+}
 
 std::optional<ProviderRule> read_provider(const PolicyValue &section)
 {
     const std::string &name = section.yaml->key;
+    const Provider *known = find_provider(name);
     ProviderRule provider{name, {}, {}, section.yaml->where};
-    if (std::find(brokered.begin(), brokered.end(), name) == brokered.end()) {
-        section.at_its_name().report("the gate knows no provider " + quote(name),
-                                     fmt::format("name one of {}; for another one, name its host in network.hosts, and put the key into "
-                                                 "env_files, where sessions can read it",
-                                                 fmt::join(brokered, ", ")));
-        return std::nullopt;
-    }
+    bool has_key_file = !section.is(YamlNode::Kind::mapping); // then the wrong type is what to report
+    bool has_host = has_key_file;
     const auto read_key_file = [&](const PolicyValue &value) {
+        has_key_file = true;
         if (auto path = read_path(value, problem_of_managed_file)) provider.key_file = {std::move(*path), value.where};
     };
-    bool has_key_file = false;
-    bool has_host = false;
-    read_section(section, {{"key_file",
-                            [&](const PolicyValue &value) {
-                                has_key_file = true;
-                                read_key_file(value);
-                            }},
-                           {"host", [&](const PolicyValue &value) {
-                                has_host = true;
-                                provider.host = read_provider_host(value).value_or("");
-                            }}});
-    if (!section.is(YamlNode::Kind::mapping)) return std::nullopt;
+    const auto read_host = [&](const PolicyValue &value) {
+        has_host = true;
+        if (const auto said = read_line(value); said && known != nullptr) provider.host = find_host(*known, said, value).value_or("");
+    };
+    read_section(section, {{"key_file", read_key_file}, {"host", read_host}});
     if (!has_key_file)
-        section.at_its_name().report("has no key_file",
-                                     "name the file with its key, which only root can read: {key_file: /etc/pi-agent/" + name + ".key}");
-    if (!has_host && has_word(without_host, name))
-        section.at_its_name().report("has no host, and each customer of this provider has another", "name yours, as in {host: …}");
-    return provider;
+        section.at_its_name().report(
+            "has no key_file",
+            fmt::format("name the file with its key, which only root can read: {{key_file: /etc/pi-agent/{}.key}}", name));
+    if (known == nullptr) report_unknown_provider(section);
+    if (known != nullptr && !has_host) provider.host = find_host(*known, std::nullopt, section).value_or("");
+    return provider.host.empty() || provider.key_file.path.empty() ? std::nullopt : std::optional(provider);
 }
 
 } // namespace
@@ -98,7 +89,7 @@ std::optional<NetworkPolicy> read_hosts(const PolicyValue &section)
     read_section(section, {{"hosts", [&](const PolicyValue &value) { network.hosts = read_host_rules(value); }},
                            {"may_grant", [&](const PolicyValue &value) { network.may_grant = read_host_rules(value); }}});
     if (section.node.entries.empty())
-        section.report("is an empty mapping", "say 'network: none', or name hosts: {hosts: [github.com, \"*.npmjs.org\"]}");
+        section.report("is an empty mapping", "say 'network: none', or name hosts: {hosts: [github.com, \"*.example.org\"]}");
     return network;
 }
 

@@ -15,7 +15,7 @@ constexpr std::string_view of_users =
     "network providers limits projects settings models keybindings mcp settings_lock env_files toolchains view_paths path devices scratch";
 constexpr std::string_view never_below = "projects.ownership";
 
-// At the level of a root, where `projects` is what it is about.
+// At the level of a root, where `projects` is what it is about; each with all keys below it.
 struct OfRoot {
     std::string_view name;
     std::string_view repeats;
@@ -59,7 +59,9 @@ std::vector<PolicyKey> with_levels(std::span<const PolicyKey> keys)
         if (is_of_users(key.path)) all.push_back(at_level(key, fmt::format("users.*.{}", key.path), "the sessions of this user or group"));
     for (const auto &[name, repeats] : of_roots)
         for (const auto &key : keys)
-            if (key.path == repeats) all.push_back(at_level(key, fmt::format("users.*.roots.*.{}", name), "sessions in this directory"));
+            if (key.path == repeats || key.path.starts_with(fmt::format("{}.", repeats)))
+                all.push_back(at_level(key, fmt::format("users.*.roots.*.{}{}", name, key.path.substr(repeats.size())),
+                                       "sessions in this directory"));
     return all;
 }
 

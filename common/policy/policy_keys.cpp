@@ -133,12 +133,12 @@ const auto &table()
          "What a session reaches. `full`: all that the host reaches. `loopback`: the host's loopback alone. `none`: nothing but a loopback "
          "of its own. A list: exactly these ranges of addresses. A mapping: the hosts that it names.",
          "full loopback none", "concepts/network.md", false, 1},
-        {"network.hosts", Form::list, "", "[github.com, '*.npmjs.org', github.com:22]",
+        {"network.hosts", Form::list, "", "[github.com, '*.example.org', github.com:22]",
          "The hosts that a session reaches, and nothing else: names, `*.` with a name for all below it, or addresses. Each with its port, "
          "unless it is 443.",
          "", "concepts/network.md"},
         {"network.may_grant", Form::list, "", "['*.debian.org:80']",
-         "The hosts that a user may add for one session (`pi --pi-agent-allow HOST`). Without the key there are none.", "",
+         "The hosts that a user may add for one session (`pi --pi-agent-allow HOST`). Without the key, users can add no host.", "",
          "concepts/network.md"},
         {"providers", Form::names, "", "{anthropic: {key_file: /etc/pi-agent/anthropic.key}}",
          "Providers of models whose keys no session has: a process outside puts them into the agent's requests. Only with hosts in "
@@ -148,8 +148,8 @@ const auto &table()
          "One provider, as pi calls it: `anthropic`, `openai`, `google`, `openrouter`, `azure-openai-responses` or `amazon-bedrock`."},
         {"providers.*.key_file", Form::line, "", "/etc/pi-agent/anthropic.key",
          "Absolute path of a file that has the key alone, and that only root can read.", "", "", true},
-        {"providers.*.host", Form::line, "", "llm.example.org",
-         "The host to which the key goes, instead of the provider's own. Required for `azure-openai-responses` and `amazon-bedrock`."},
+        {"providers.*.host", Form::line, "", "bedrock-runtime.eu-central-1.amazonaws.com",
+         "The host to which the key goes, where the provider has several. Required for `azure-openai-responses`: `NAME.openai.azure.com`."},
         {"toolchains", Form::section, "", "{caches: []}", "What else of the users' homes a session sees.", "", "concepts/toolchains.md"},
         {"toolchains.readable", Form::choice_or_list, "default", "[default, ~/.sdkman]",
          "Directories with programs, read-only in a session. `best_effort`, alone or in the list, leaves out what cannot be shown.",

@@ -27,13 +27,13 @@ void refuse_what_method_cannot(const SandboxPolicy &sandbox, const Rules &rules,
                      method + " cannot filter addresses: it has the host's network, or one of the session's own with nothing in it",
                      "use 'full' or 'none', or the method systemd");
     if (has_gate(sandbox.method)) return;
-    const std::string remedy = "use 'full', or the method systemd";
     if (mode == NetworkMode::hosts)
-        problems.add(rules.network->where, place_of_key(rules, "network"),
-                     method + " has no network of the session's own, so nothing holds it to hosts", remedy);
+        problems.add(rules.network->where, place_of_key(rules, "network"), method + " has no gate that could hold a session to hosts",
+                     sandbox.method == SandboxMethod::bwrap ? "use 'full' or 'none', or the method systemd"
+                                                            : "use 'full', or the method systemd");
     if (rules.providers && !rules.providers->empty())
         problems.add(rules.providers->front().where, place_of_key(rules, "providers"),
-                     method + " has no network of the session's own, so no process outside can hold its keys",
+                     method + " has no gate that could keep their keys outside of sessions",
                      "put the keys into env_files, where sessions can read them, or use the method systemd");
 }
 
@@ -100,13 +100,14 @@ std::optional<Diagnostic> problem_of_providers(const NetworkPolicy &network, con
 void check_network_rules(const Policy &policy, Problems &problems)
 {
     refuse_what_method_cannot(policy.sandbox, policy.rules, problems);
+    const bool are_read = !problems.has("network") && !problems.has("providers"); // else their consequences are not another mistake
     KeyRules keys(policy, problems);
-    if (policy.users.empty()) keys.check_whole();
+    if (policy.users.empty() && are_read) keys.check_whole();
     for (const auto &entry : policy.users) {
         if (entry.rules) refuse_what_method_cannot(policy.sandbox, *entry.rules, problems);
         for (const auto &root : entry.roots)
             if (root.rules) refuse_what_method_cannot(policy.sandbox, *root.rules, problems);
-        if (!problems.has("network") && !problems.has("providers")) keys.check_entry(entry);
+        if (are_read) keys.check_entry(entry);
     }
 }
 

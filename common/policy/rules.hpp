@@ -50,7 +50,7 @@ struct NetworkPolicy {
 struct ProviderRule {
     std::string name;    // as pi calls it: "anthropic"
     PolicyPath key_file; // absolute; only root can read it
-    std::string host;    // of a provider that has one for each customer; otherwise empty
+    std::string host;    // to which the key goes (common/policy/provider_table.hpp)
     Position where;      // of its name
 };
 

@@ -3,12 +3,24 @@
   {
     option = "network";
     key = "network";
-    type = { oneOf = [ "full" "loopback" "none" ]; orList = true; };
+    type = { oneOf = [ "full" "loopback" "none" ]; orList = true; orHosts = true; };
     default = "full";
-    example = [ "127.0.0.0/8" "10.20.0.0/16" ];
+    example = { hosts = [ "github.com" "*.example.org" "github.com:22" ]; };
     description = ''
       What a session reaches. `full`: all that the host reaches. `loopback`: the host's loopback alone. `none`: nothing but a loopback of
-      its own. A list: exactly these ranges of addresses (docs/concepts/network.md).
+      its own. A list: exactly these ranges of addresses. A set: the `hosts` that it names, and those that a user may add for one session
+      (`may_grant`), as in the policy (docs/concepts/network.md).
+    '';
+  }
+  {
+    option = "providers";
+    key = "providers";
+    type = "providers";
+    default = { };
+    example = { anthropic.key_file = "/run/secrets/anthropic.key"; };
+    description = ''
+      Providers of models whose keys no session has: a process outside puts them into the agent's requests. Each has a `key_file` that only
+      root can read and, where the provider has several, a `host` (docs/concepts/keys.md). Only with hosts in `network`.
     '';
   }
   {

@@ -40,7 +40,8 @@ std::string network_line(const NetworkPolicy &network)
         return "the host's loopback alone (127.0.0.0/8, ::1). The user's browser on this host reaches a server of yours on 127.0.0.1; "
                "downloads work only through a proxy that listens there.";
     case NetworkMode::hosts:
-        return "these hosts alone, each with its port: " + few<HostRule>(network.hosts, 12, to_string) +
+        return (network.hosts.empty() ? "the model's provider, and no other host"
+                                      : "these hosts alone, each with its port: " + few<HostRule>(network.hosts, 12, to_string)) +
                ". HTTPS, ssh and anything else with a name works there as usual; every other host is refused at once. If you need one, say "
                "its name and port: the user or the administrator can add it. `pi-agent-why HOST:PORT` says what decides, and "
                "/run/pi-agent/denials has what was denied. Servers that you start reach each other on 127.0.0.1.";

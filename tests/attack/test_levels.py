@@ -99,14 +99,33 @@ def test_a_root_with_rules_is_closed_to_sessions_that_start_around_it(paths, pro
     prove(attack, "closed-roots")
 
 
+def test_a_start_adds_no_host_that_the_policy_does_not_let_it_add(prove):
+    """By whatever wrapper: the one of the product asks the policy, too, and the runner alone counts."""
+
+    def attack(target):
+        before = ATTACK_POLICY.read_text()
+        target.machine.write(POLICY_FILE, before + "network: {hosts: [provider.example], may_grant: ['localhost:8099']}\n")
+        try:
+            done = target.pi("--pi-agent-allow=localhost:22", "python3", "-c", GREETING)
+        finally:
+            target.machine.write(POLICY_FILE, before)
+        return Outcome(b"SSH-" in done.stdout, done)
+
+    prove(attack, "granted-hosts")
+
+
 # What a wrapper of the attacker's own may say: the first three are no request, the last asks for more than the policy gives. Then what it
 # may ask instead, and under which policy.
 NOTHING, LOOPBACK = "network: none", "network: loopback"
+GRANTING = "network: {hosts: [], may_grant: [a.example]}"
 REQUESTS = {
     "a network beyond none": ("network=3", "impossible choice of a network", "network=2", NOTHING),
     "a read-only flag of two": ("read_only=2", "impossible read-only flag", "read_only=1", NOTHING),
     "a scope flag of two": ("project_only=2", "impossible scope flag", "project_only=1", NOTHING),
     "loopback where the policy gives nothing": ("network=1", "asks for more than the policy gives", "network=1", LOOPBACK),
+    "a host with NUL": (r"allow=['a\0b']", "an impossible host", "allow=['a.example']", GRANTING),
+    "hosts without number": ("allow=['a.example'] * 65", "more entries than it holds", "allow=['a.example']", GRANTING),
+    "a host where the policy gives nothing": ("allow=['a.example']", "has no meaning here", "allow=['a.example']", GRANTING),
 }
 
 

@@ -21,6 +21,8 @@ void require_request(const Request &request)
                 "a variable that is never passed on");
     require(request.umask <= 0777 && request.program <= Program::canary && request.tmpdir.size() < PATH_MAX, "beyond a bound");
     require(request.tmpdir.find('\0') == std::string::npos, "a path with a NUL byte");
+    for (const auto &host : request.allow)
+        require(!host.empty() && host.size() <= 300 && host.find('\0') == std::string::npos, "a host to add that cannot be one");
     for (const auto &name : request.kept_out)
         require(!name.empty() && name.find('\n') == std::string::npos && name.find('=') == std::string::npos,
                 "a kept variable that is none");

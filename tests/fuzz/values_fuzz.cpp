@@ -3,6 +3,7 @@
 #include "common/base/version.hpp"
 #include "common/host/account.hpp"
 #include "common/policy/config_classes.hpp"
+#include "common/policy/host_rule.hpp"
 #include "common/policy/ip_range.hpp"
 #include "runner/inside/canary.hpp"
 #include "runner/plan/limits.hpp"
@@ -30,6 +31,20 @@ void try_numbers(const std::string &text)
     }
     const auto features = unless_refused([&] { return systemd_features(text); });
     if (features) require(features->version >= oldest_systemd, "a systemd that is too old");
+}
+
+void try_host(const std::string &text)
+{
+    const auto parsed = parse_host_rule(text);
+    const auto *rule = std::get_if<HostRule>(&parsed);
+    if (rule == nullptr) return;
+    const auto again = parse_host_rule(to_string(*rule));
+    const auto *same = std::get_if<HostRule>(&again);
+    require(same != nullptr && same->host == rule->host && same->port == rule->port, "a rule that is another one when written");
+    require(covers(*rule, *rule), "a rule that does not cover itself");
+    require(rule->port != 0 && rule->host.size() <= 256 && rule->host.find_first_of("ABCXYZ \n@%[]") == std::string::npos,
+            "a host that cannot be one");
+    require(rule->host.find('*', 1) == std::string::npos && rule->host != "*" && rule->host != "*.", "a '*' that is more than one part");
 }
 
 void try_time(const std::string &text)
@@ -75,6 +90,7 @@ void pi_agent::fuzz::try_input(std::string_view input)
     const std::string text(input);
     try_numbers(text);
     try_time(text);
+    try_host(text);
     try_name(text);
     if (const auto file_class = parse_file_class(text)) require(to_string(*file_class) == text, "a class that is written otherwise");
     const auto arguments = parts_of(input, 1 + static_cast<std::size_t>(std::count(input.begin(), input.end(), '\0')), '\0');

@@ -66,7 +66,7 @@ def prepare(machine):
     say("booting the machine")
     machine.boot()
     as_root(machine, "apt-get", "install", "-y", f"/root/{package.name}")
-    print(as_root(machine, "pi-agentctl", "init"), end="", flush=True)
+    print(as_root(machine, "pi-agentctl", "init", "--network", "loopback"), end="", flush=True)  # where its model is
     print(as_root(machine, "pi-agentctl", "apply"), end="", flush=True)
 
 

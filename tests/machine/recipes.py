@@ -36,8 +36,8 @@ COMMON = (
     " openssh-server procps python3 python3-pip python3-venv socat strace sudo systemd systemd-sysv tmux util-linux zsh"
 ).split()
 COMMON_BUILD = (
-    "ccache cmake debhelper doctest-dev g++ git libboost-dev libcli11-dev libcurl4-gnutls-dev libfmt-dev libsdbus-c++-dev libseccomp-dev libspdlog-dev"
-    " libssl-dev libsystemd-dev libyaml-cpp-dev lintian meson ninja-build nlohmann-json3-dev pkg-config python3 scdoc"
+    "ccache cmake debhelper doctest-dev g++ git libboost-dev libcli11-dev libcurl4-gnutls-dev libfmt-dev libpsl-dev libsdbus-c++-dev libseccomp-dev"
+    " libspdlog-dev libssl-dev libsystemd-dev libyaml-cpp-dev lintian meson ninja-build nlohmann-json3-dev pkg-config python3 scdoc"
 ).split()
 JUDGING = ("git", "lintian")  # what only a judged package needs
 TOOLS = "clang clang-format clang-tidy clang-tools cppcheck shellcheck".split()

@@ -41,6 +41,15 @@ in
     hostEnvironmentFiles = [ ".config/pi/env" "/srv/env/common" ];
   };
   network = with' { hostUsers = alice; network = [ "127.0.0.0/8" "10.20.0.0/16" ]; };
+  hosts = with' {
+    accounts = "per-user";
+    hostUsers = {
+      alice = { projectRoots = [ "~/projects" { path = "~/untrusted"; network.hosts = [ ]; } ]; };
+      bob = { projectRoots = [ "~/work" ]; network = { hosts = [ "*.example.org" ]; may_grant = [ "*.debian.org:80" ]; }; providers = { }; };
+    };
+    network.hosts = [ "github.com" "github.com:22" "localhost:5432" ];
+    providers.anthropic.key_file = "/run/secrets/anthropic.key";
+  };
   confined = with' {
     hostUsers = alice;
     network = "none";

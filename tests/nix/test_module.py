@@ -32,6 +32,9 @@ WRONG = {
     "wheel_only": ("keeps sudo from everybody outside of wheel, and so from users of m3ta.pi-agent.hostUsers (bob)", "take it back"),
     "agent_on_path": ("environment.systemPackages holds the agent itself", "take it out, or say wrapper.hideDirectBinary = false"),
     "agent_on_path_of_a_user": ("users.users.<name>.packages of alice holds the agent itself", "take it out"),
+    "unknown_network": ("m3ta.pi-agent.network has ports", "it may have hosts and may_grant"),
+    "key_without_gate": ("m3ta.pi-agent.providers keeps keys out of sessions whose m3ta.pi-agent.network has no gate", "say network = { hosts = [ … ]; }"),
+    "key_in_the_store": ("m3ta.pi-agent.providers.anthropic.key_file is in the store", "name a file that only root can read"),
     "secrets_in_the_store": ("environmentFiles holds /nix/store/pi.env: everybody can read the store", "name a file that only root can read"),
 }
 

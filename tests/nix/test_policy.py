@@ -43,8 +43,10 @@ def type_in(schema):
     if "anyOf" in schema.get("items", {}):
         return "roots"
     if "anyOf" in schema:
-        return {"oneOf": schema["anyOf"][0]["enum"], "orList": True}
+        return {"oneOf": schema["anyOf"][0]["enum"], "orList": True} | ({"orHosts": True} if len(schema["anyOf"]) == 3 else {})
     values = schema.get("additionalProperties")
+    if values and "properties" in values:
+        return "providers"
     if values:
         return {"valuesOf": values["enum"]} if "enum" in values else "variables"
     return {"boolean": "bool", "integer": "count", "array": "list", "object": "document", "string": "text", None: "text"}[schema.get("type")]
@@ -64,7 +66,7 @@ def test_every_key_of_the_policy_is_an_option_and_no_option_is_anything_else(sch
 def test_types_and_defaults_of_the_options_are_those_of_the_keys(schema, keys):
     known = dict(leaves(schema))
     for key, entry in table(keys).items():
-        empties = {"list": [], "roots": [], "variables": {}, "document": {}}
+        empties = {"list": [], "roots": [], "variables": {}, "document": {}, "providers": {}}
         nothing = empties.get(entry["type"]) if isinstance(entry["type"], str) else {} if "valuesOf" in entry["type"] else None
         assert entry["type"] == type_in(known[key]), key
         if key == "users.*.config":  # said once for all of them, by wrapper.hostConfigPath
@@ -85,6 +87,8 @@ def test_the_product_takes_the_example_of_every_option(product, keys):
         for part in parts[:-1]:
             at = at.setdefault(part, {})
         at[parts[-1]] = entry["example"]
+        if key.endswith("providers"):  # they need a network with a gate
+            policy["network"] = {"hosts": []}
         if key.startswith("sandbox."):  # each says that the other is needed
             policy["sandbox"].update({"method": "docker"} if key == "sandbox.image" else {"image": "debian:12"} if entry["example"] == "docker" else {})
         policies[f"{number}_{key.replace('*', 'NAME')}"] = json.dumps(policy)
@@ -111,7 +115,8 @@ def test_what_only_the_product_knows_to_be_wrong_fails_where_the_policy_is_built
     assert all(seen["failed"] == [] for seen in wrong.values())
     errors = product.check({name: as_built(seen["draft"]) for name, seen in wrong.items()})
     words = {"two_users": "agent.accounts: missing, and more than one user is possible", "state_among_homes": "agent.state_dir: '/home/agents' lies where",
-             "agent_is_a_user": "agent.user: the agent's account 'alice' is a user of this policy", "no_amount": "limits.memory: "}  # fmt: skip
+             "agent_is_a_user": "agent.user: the agent's account 'alice' is a user of this policy", "no_amount": "limits.memory: ",
+             "public_suffix": "network.hosts: '*.github.io': anybody can have a name below github.io"}  # fmt: skip
     assert set(errors) == set(words)
     for name, expected in words.items():
         assert len(errors[name]) == 1 and errors[name][0].startswith(expected), errors[name]

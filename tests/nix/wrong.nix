@@ -22,5 +22,8 @@ in
   wheel_only = (with' { hostUsers.bob.projectRoots = [ "~/work" ]; }) // { security.sudo.execWheelOnly = true; };
   agent_on_path = (with' { }) // { environment.systemPackages = [ agent ]; };
   agent_on_path_of_a_user = (with' { }) // { users.users.alice.packages = [ agent ]; };
+  unknown_network = with' { network = { hosts = [ "github.com" ]; ports = [ "443" ]; }; };
+  key_without_gate = with' { network = "loopback"; providers.anthropic.key_file = "/run/secrets/anthropic.key"; };
+  key_in_the_store = with' { network.hosts = [ ]; providers.anthropic.key_file = "${builtins.storeDir}/anthropic.key"; };
   secrets_in_the_store = with' { environmentFiles = [ "${builtins.storeDir}/pi.env" ]; };
 }

@@ -9,6 +9,7 @@ from launching import DENIED, POLICY_FILE, STANDARD_POLICY, owner_and_mode
 from shells import Shell
 
 KEYS = "/etc/pi-agent/keys.env"
+OUTSIDE = "/etc/pi-agent/anthropic.key"
 KEY = "sk-ant-a-key-of-the-test_0123456789"
 QUESTIONS = (rb"1\. Who may run the agent\?", rb"2\. Where may they start the agent\?", rb"3\. Which network may sessions reach\?", rb"4\. Which key does the agent use")
 
@@ -16,9 +17,9 @@ QUESTIONS = (rb"1\. Who may run the agent\?", rb"2\. Where may they start the ag
 @pytest.fixture
 def fresh(machine):
     """A host without a policy and without a key."""
-    machine.root(["rm", "-f", POLICY_FILE, KEYS], check=True)
+    machine.root(["rm", "-f", POLICY_FILE, KEYS, OUTSIDE], check=True)
     yield machine
-    machine.root(["rm", "-f", POLICY_FILE, KEYS], check=True)
+    machine.root(["rm", "-f", POLICY_FILE, KEYS, OUTSIDE], check=True)
     machine.install_policy(STANDARD_POLICY)
 
 
@@ -29,7 +30,7 @@ def asking(machine, arguments=""):
 
 
 def policy_and_key(machine):
-    return [file for file in (POLICY_FILE, KEYS) if machine.root(["test", "-e", file]).returncode == 0]
+    return [file for file in (POLICY_FILE, KEYS, OUTSIDE) if machine.root(["test", "-e", file]).returncode == 0]
 
 
 def test_enter_four_times_makes_a_policy_that_check_takes(fresh):
@@ -41,7 +42,8 @@ def test_enter_four_times_makes_a_policy_that_check_takes(fresh):
         shell.expect(rb"wrote /etc/pi-agent/policy.yaml\r\n.*pi-agentctl check says:\r\n.*  policy is valid: .*Next:\r\n.*sudo pi-agentctl apply.*types 'pi' in a directory below")
         shell.expect("status=0=")
     text = fresh.read(POLICY_FILE).decode()
-    assert "  alice:\n    roots: [~/projects]\n" in text and "  bob:\n    roots: [~/work]\n" in text and "\nnetwork: full\n" in text, text
+    assert "  alice:\n    roots: [~/projects]\n" in text and "  bob:\n    roots: [~/work]\n" in text and "    - api.anthropic.com\n" in text, text
+    assert "full" not in [line.split("#")[0].split(":")[-1].strip() for line in text.splitlines()]  # a new host is not open unless somebody says so
     assert "\nenv_files:" not in text and owner_and_mode(fresh, POLICY_FILE) == "root:root 644"
     assert policy_and_key(fresh) == [POLICY_FILE]
     assert "policy is valid: " in said(fresh, "check")
@@ -52,7 +54,7 @@ def test_a_wrong_answer_is_said_and_asked_again(fresh):
         for question, wrong, why, right in (
             (QUESTIONS[0], "nobody-here", "this host has no user nobody-here", "eve"),
             (QUESTIONS[1], "/no-such-place", "a root of eve cannot be one: .*does not exist", "/srv/devs"),
-            (QUESTIONS[2], "al1", "al1 is not a network; answer full", "127.0.0.0/8, ::1/128"),
+            (QUESTIONS[2], "al1", "al1 is not a network; answer hosts, full", "127.0.0.0/8, ::1/128"),
             (QUESTIONS[3], "anthropi", "anthropi is not a provider", "none"),
         ):
             shell.expect(question)
@@ -99,6 +101,34 @@ def test_a_key_is_not_shown_and_only_root_can_read_it(fresh):
     assert f"\nenv_files: [{KEYS}]\n" in fresh.read(POLICY_FILE).decode() and KEY.encode() not in fresh.read(POLICY_FILE)
     assert fresh.run(["cat", KEYS], user="alice").returncode != 0
     assert "policy is valid: " in said(fresh, "check")
+
+
+def test_a_key_stays_outside_of_sessions_where_they_reach_hosts_alone(fresh):
+    with asking(fresh, "--user alice --root /home/alice/projects") as shell:
+        shell.expect(QUESTIONS[2])
+        shell.expect(rb"\[hosts\] $")
+        shell.type("github.com, *.example.org\n")
+        shell.expect(QUESTIONS[3])
+        shell.expect(rb"\[none\] $")
+        shell.type("anthropic\n")
+        shell.expect(rb"The value of ANTHROPIC_API_KEY \(it is not shown\): $")
+        shell.settle()
+        shell.type(KEY + "\n")
+        shell.expect(rb"wrote /etc/pi-agent/anthropic.key, which only root can read\r\nwrote /etc/pi-agent/policy.yaml")
+        shell.expect("status=0=")
+        assert KEY.encode() not in shell.seen
+    assert fresh.read(OUTSIDE).decode() == f"{KEY}\n" and owner_and_mode(fresh, OUTSIDE) == "root:root 600"
+    text = fresh.read(POLICY_FILE).decode()
+    assert f"providers:\n  anthropic: {{key_file: {OUTSIDE}}}\n" in text and "\nenv_files:" not in text and KEY not in text, text
+    assert policy_and_key(fresh) == [POLICY_FILE, OUTSIDE]
+    assert "policy is valid: " in said(fresh, "check")
+
+
+def test_a_file_of_keys_says_which_hosts_a_session_needs(fresh):
+    fresh.write(KEYS, "OPENAI_API_KEY=x\n", mode=0o600)
+    said(fresh, "init", "--user", "alice", "--env-file", KEYS)
+    text = fresh.read(POLICY_FILE).decode()
+    assert "  hosts:\n    - api.openai.com\n" in text and "anthropic" not in text and f"\nenv_files: [{KEYS}]\n" in text, text
 
 
 def test_an_empty_key_goes_back_to_the_question(fresh):
@@ -191,7 +221,7 @@ def test_flags_answer_every_question_and_yes_asks_none(fresh):
     text = fresh.read(POLICY_FILE).decode()
     assert "\nnetwork: loopback\n" in text and f"\nenv_files: [{KEYS}]\n" in text, text
     fresh.root(["rm", POLICY_FILE], check=True)
-    assert f"{KEYS} exists already and is not overwritten" in said(fresh, "init", "--key", "openai", status=USAGE)
+    assert f"{KEYS} exists already and is not overwritten" in said(fresh, "init", "--network", "full", "--key", "openai", status=USAGE)
     assert policy_and_key(fresh) == [KEYS]
     said(fresh, "init", "--user", "alice", "--env-file", KEYS)
     assert f"\nenv_files: [{KEYS}]\n" in fresh.read(POLICY_FILE).decode()
@@ -214,6 +244,7 @@ def test_what_stands_in_the_way_is_said_before_the_first_question(fresh):
         (["--key", "anthropic", "--env-file", KEYS], "give one of them"),
         (["--key", "anthropic", "--output", "-"], "with --output give --env-file FILE"),
         (["--user", "alice", "--network", "fll"], "fll is not a network"),
+        (["--user", "alice", "--network", "https://a.example"], "is a URL"),
         (["--user", "alice", "--network", ","], "name a network"),
         (["--user", "alice", "--key", "nobodys"], "nobodys is not a provider"),
     ):

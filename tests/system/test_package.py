@@ -43,7 +43,7 @@ def test_a_user_types_pi_after_three_commands_of_the_administrator(absent):
     told = absent.install().stdout.decode()
     assert "sudo pi-agentctl init, then sudo pi-agentctl apply" in told, told
     assert pi(machine, "-p", "hello").returncode != 0
-    machine.root(["pi-agentctl", "init"], check=True)
+    machine.root(["pi-agentctl", "init", "--network", "loopback"], check=True)  # where the model is
     machine.root(["pi-agentctl", "apply"], check=True)
     done = pi(machine, "-p", "Leave a file here.", env={"PI_OFFLINE": "1"})
     assert done.returncode == 0, done

@@ -100,8 +100,16 @@ def test_minimal_lets_alice_start_the_agent_in_her_projects_and_nowhere_else(exa
 @named("shared-host")
 @pytest.mark.parametrize(("user", "directory"), [("alice", DEMO), ("alice", "/srv/shared/app"), ("bob", "/home/bob/work"), ("carol", "/srv/devs")])
 def test_shared_host_gives_everybody_their_directories_and_an_account_of_their_own(example, user, directory):
-    said = agent_says(example, "sh", "id -un; pwd; echo $PI_OFFLINE $HTTP_PROXY", user=user, cwd=directory).decode().splitlines()
-    assert said == [f"pi-agent-{user}", directory, "1 http://127.0.0.1:3128" if user == "alice" else "1"]
+    said = agent_says(example, "sh", "id -un; pwd; echo $PI_OFFLINE $EDITOR", user=user, cwd=directory).decode().splitlines()
+    assert said == [f"pi-agent-{user}", directory, "1 nano" if user == "alice" else "1"]
+
+
+@named("shared-host")
+def test_shared_host_reaches_hosts_by_name_and_its_users_may_add_one(example):
+    why = json.loads(example.root(["pi-agentctl", "why", "--user=alice", f"--cwd={DEMO}", "--json", "packages.example.org:443", "elsewhere.example:443"], check=True).stdout)
+    assert [host["reach"] for host in why["hosts"]] == [True, False] and why["paths"] == [], why
+    assert_refused(pi(example, "--pi-agent-allow", "elsewhere.example", "sh", "true"), DENIED)
+    assert pi(example, "--pi-agent-allow", "deb.debian.org:80", "sh", "true").returncode == 0
 
 
 @named("strict")

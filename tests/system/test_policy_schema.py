@@ -14,12 +14,12 @@ from cache import SOURCE, node_modules
 
 # What a JSON Schema can say too: kinds of values, keys, choices, what is required, names. docs/reference/policy-files.md lists what it cannot.
 SHAPE = re.compile(
-    r"must be |unknown (?:key|value)|missing$|another value than |has no (?:roots|path)$"
+    r"must be |unknown (?:key|value)|missing$|another value than |has no (?:roots|path|key_file)$"
     r"|is empty$|is nothing, |is an empty list$|.* is not a plain name$|is \d+, which is newer"
 )
 KNOWN_OF_USERS = (
     "known here: roots, readable, config, run_as, ssh, signing, env, projects, settings, models, keybindings, mcp, settings_lock, env_files, "
-    "network, toolchains, view_paths, path, devices, scratch, limits"
+    "network, providers, toolchains, view_paths, path, devices, scratch, limits"
 )
 VALUES = [None, True, 5, 1.5, "word", "", [], ["word"], [5], {}, {"word": "word"}]
 
@@ -73,7 +73,7 @@ def policy_with(path, value):
 
 
 def put(policy, path, value):
-    names = ["alice" if part == "*" and path[0] == "users" and index == 1 else "A" if part == "*" else part for index, part in enumerate(path)]
+    names = ["alice" if part == "*" and path[0] == "users" and index == 1 else ("anthropic" if "providers" in path else "A") if part == "*" else part for index, part in enumerate(path)]
     at = policy
     for name in names[:-1]:
         if name == "roots":

@@ -24,7 +24,12 @@ inline std::string policy_with(const PolicyKey &key, const std::string &value)
     if (path == "users.*.roots") return "version: 1\nusers: {alice: {roots: " + value + "}}\n";
     if (path == "users.*.roots.*") return "version: 1\nusers: {alice: {roots: [" + value + "]}}\n";
     if (path.starts_with("users.*.roots.*.")) {
-        const std::string name(path.substr(16));
+        const auto below = path.substr(16);
+        const auto dot = below.find('.');
+        if (dot != std::string_view::npos) // a key below one of a root's
+            return "version: 1\nusers: {alice: {roots: [{path: /srv/a, " + std::string(below.substr(0, dot)) + ": {" +
+                   std::string(below.substr(dot + 1)) + ": " + value + "}}]}}\n";
+        const std::string name(below);
         return "version: 1\nusers: {alice: {roots: [{" + (name == "path" ? "" : std::string("path: /srv/a, ")) + name + ": " + value +
                "}]}}\n";
     }

@@ -31,6 +31,12 @@ inline std::string shown(const Policy &policy)
     std::string text = fmt::format("network {}", static_cast<int>(policy.network.mode));
     for (const auto &range : policy.network.allowed)
         text += " " + to_string(range);
+    for (const auto &rule : policy.network.hosts)
+        text += " " + to_string(rule);
+    for (const auto &rule : policy.network.may_grant)
+        text += " +" + to_string(rule);
+    for (const auto &provider : policy.providers)
+        text += "\nprovider " + provider.name + " " + provider.key_file.path;
     const auto &limits = policy.limits;
     text += fmt::format("\nlimits {} {} {} {} {} {}", shown(limits.memory), shown(limits.memory_share), shown(limits.tasks),
                         shown(limits.cpu), shown(limits.runtime), shown(limits.sessions));

@@ -22,7 +22,7 @@ NetworkPolicy closed(NetworkMode mode)
 
 TEST_CASE("an agent that failed is told of with the key that closed its network")
 {
-    for (const NetworkMode mode : {NetworkMode::none, NetworkMode::loopback, NetworkMode::listed})
+    for (const NetworkMode mode : {NetworkMode::none, NetworkMode::loopback, NetworkMode::listed, NetworkMode::hosts})
         for (const AgentEnded ended : {AgentEnded{false, 1}, AgentEnded{true, SIGINT}}) {
             const std::string notice = closed_network_notice(closed(mode), ended);
             CHECK(notice.find("the policy's network (/etc/pi-agent/policy.yaml:9:10)") != std::string::npos);

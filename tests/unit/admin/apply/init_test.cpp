@@ -54,8 +54,11 @@ TEST_CASE("a directory whose name holds a line break is refused")
 TEST_CASE("answers become keys of the policy, and what was not asked stays a comment")
 {
     const std::vector<Candidate> alice = {{"alice", {"~/src"}}};
-    CHECK(parse(init_text(alice)).network.mode == NetworkMode::full);
-    CHECK(parse(init_text(alice)).env_files.empty());
+    const auto unasked = parse(init_text(alice));
+    CHECK(unasked.network.mode == NetworkMode::hosts); // a new host is not open unless somebody says so
+    CHECK(rule_for(unasked.network.hosts, HostRule{"api.anthropic.com"}) != nullptr);
+    CHECK(rule_for(unasked.network.hosts, HostRule{"github.com"}) == nullptr);
+    CHECK((unasked.env_files.empty() && unasked.providers.empty()));
     CHECK(parse(init_text(alice, {"full", {}})).network.mode == NetworkMode::full);
     CHECK(parse(init_text(alice, {"loopback", {}})).network.mode == NetworkMode::loopback);
     CHECK(parse(init_text(alice, {"none", {}})).network.mode == NetworkMode::none);
@@ -65,9 +68,40 @@ TEST_CASE("answers become keys of the policy, and what was not asked stays a com
     CHECK(listed.env_files[0].path == "/etc/pi-agent/keys.env");
 }
 
-TEST_CASE("a network that is none of the words and no address is refused, whatever it would mean in YAML")
+TEST_CASE("names of hosts are an answer, and the key of a provider stays outside where there are hosts")
 {
-    for (const auto *answer : {"fll", "10.20.0.0/99", "[none]", "none\nusers: {}", "\"", "a.b", "full none"})
+    const std::vector<Candidate> alice = {{"alice", {"~/src"}}};
+    const auto named = parse(init_text(alice, {"github.com, *.example.org localhost:5432", {}})).network;
+    REQUIRE((named.mode == NetworkMode::hosts && named.hosts.size() == 3));
+    CHECK(to_string(named.hosts[1]) == "*.example.org");
+    CHECK(parse(init_text(alice, {"abc.de", {}})).network.hosts.size() == 1); // whose letters are digits, too
+    const auto outside = parse(init_text(alice, {{}, {}, "anthropic"}));
+    CHECK((outside.network.mode == NetworkMode::hosts && outside.network.hosts.empty()));
+    REQUIRE(outside.providers.size() == 1);
+    CHECK(outside.providers[0].key_file.path == "/etc/pi-agent/anthropic.key");
+    const auto found = parse(init_text(alice, {"hosts", "/etc/pi-agent/keys.env", {}, {"api.openai.com"}}));
+    REQUIRE(found.network.hosts.size() == 1);
+    CHECK((found.network.hosts[0].host == "api.openai.com" && found.env_files.size() == 1));
+}
+
+TEST_CASE("a key stays outside where the network has a gate, and the provider a host of its own")
+{
+    CHECK(provider_outside("anthropic", {}) == "anthropic");
+    CHECK(provider_outside("ANTHROPIC_API_KEY", "hosts") == "anthropic");
+    CHECK(provider_outside("google", "github.com, localhost:5432") == "google");
+    for (const auto *network : {"full", "loopback", "none", "10.0.0.0/8, ::1/128"})
+        CHECK_FALSE_MESSAGE(provider_outside("anthropic", network).has_value(), network);
+    CHECK_FALSE(provider_outside("mistral", {}).has_value());
+    CHECK_FALSE(provider_outside("azure-openai-responses", {}).has_value());
+    CHECK(file_of_key("anthropic", {}) == "/etc/pi-agent/anthropic.key");
+    CHECK(file_of_key("anthropic", "full") == "/etc/pi-agent/keys.env");
+    CHECK(hosts_of_keys("/no/such/file").empty());
+}
+
+TEST_CASE("a network that is none of the words, no host and no address is refused, whatever it would mean in YAML")
+{
+    for (const auto *answer :
+         {"fll", "10.20.0.0/99", "[none]", "none\nusers: {}", "\"", "*", "full none", "https://a.example/", "a.example:0"})
         CHECK_THROWS_AS(static_cast<void>(init_text({{"alice", {"~/src"}}}, {answer, {}})), Failure);
 }
 

@@ -147,6 +147,8 @@ TEST_CASE("what an engine cannot honour is an error that names the key and its p
         {"network: [10.0.0.0/8, 127.0.0.0/8]\n", "p.yaml:3:10: network: ", {T::systemd, T::slurm}},
         {"network: [126.0.0.0/7]\n", "p.yaml:3:10: network: ", {T::systemd, T::slurm}},
         {"network: ['::/1']\n", "p.yaml:3:10: network: ", {T::systemd, T::slurm}},
+        {"network: {hosts: [a.example]}\n", "p.yaml:3:10: network: ", {T::slurm}},
+        {"network: {hosts: []}\nproviders: {openai: {key_file: /etc/k}}\n", "p.yaml:4:13: providers: ", {T::slurm}},
         {"network: none\n", "network: ", {T::systemd, T::kubernetes, T::slurm, T::podman, T::quadlet}},
         {"projects: {mask: [.env]}\n", "p.yaml:3:19: projects.mask: ", {T::slurm}},
         {"view: host\n", "p.yaml: view: ", {T::systemd, T::slurm}},

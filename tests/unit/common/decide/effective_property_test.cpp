@@ -45,9 +45,23 @@ constexpr const char *ranges[] = {"127.0.0.0/8", "127.0.0.1/32", "127.0.1.0/24",
 constexpr const char *addresses[] = {"127.0.0.1/32", "127.0.1.7/32", "127.9.9.9/32", "::1/128",     "10.1.2.3/32",
                                      "10.1.9.9/32",  "10.9.9.9/32",  "8.8.8.8/32",   "fd00::1/128", "2001:db8::1/128"};
 
+constexpr const char *rules[] = {"a.example",        "'*.a.example'", "'*.b.a.example'", "'a.example:80'", "localhost",
+                                 "'localhost:5432'", "127.0.0.1",     "'[::1]:80'",      "10.1.2.3",       "10.1.0.0/16"};
+constexpr const char *hosts[] = {"a.example", "b.a.example", "c.b.a.example", "a.example:80", "localhost",    "localhost:5432",
+                                 "127.0.0.1", "[::1]:80",    "10.1.2.3",      "10.1.9.9",     "other.example"};
+
+std::string rules_of(Draw &draw, std::size_t most)
+{
+    std::string list;
+    for (auto count = draw.below(most + 1); count > 0; --count)
+        list += (list.empty() ? "" : ", ") + std::string(draw.one_of(rules));
+    return "[" + list + "]";
+}
+
 std::string network_of(Draw &draw)
 {
     constexpr const char *modes[] = {"full", "loopback", "none"};
+    if (draw.coin()) return fmt::format("{{hosts: {}, may_grant: {}}}", rules_of(draw, 4), rules_of(draw, 2));
     if (draw.coin()) return draw.one_of(modes);
     std::string list;
     for (auto count = draw.below(4) + 1; count > 0; --count)
@@ -78,6 +92,11 @@ std::string policy_text(Draw &draw)
                        top, level_of(draw, false), level_of(draw, true), level_of(draw, false));
 }
 
+HostRule rule(const std::string &text)
+{
+    return std::get<HostRule>(parse_host_rule(text));
+}
+
 // Everything that a session can do, by name.
 std::set<std::string> reach_of(const Policy &policy)
 {
@@ -91,6 +110,9 @@ std::set<std::string> reach_of(const Policy &policy)
         const auto &network = policy.network;
         if (network.mode == NetworkMode::full || std::any_of(network.allowed.begin(), network.allowed.end(), holds)) reach.insert(address);
     }
+    for (const char *host : hosts)
+        if (policy.network.mode == NetworkMode::full || rule_for(policy.network.hosts, rule(host)) != nullptr)
+            reach.insert("host " + std::string(host));
     return reach;
 }
 
@@ -124,17 +146,58 @@ TEST_CASE("what a start reaches is a part of what it would reach without asking,
             CHECK_MESSAGE((!start.project_only || !after.contains("read the rest of the root")), text);
             CHECK_MESSAGE((start.network != LeftNetwork::none || asked.network.mode == NetworkMode::none), text);
             CHECK_MESSAGE((start.network == LeftNetwork::policys || !after.contains("8.8.8.8/32")), text);
+            CHECK_MESSAGE((start.network == LeftNetwork::policys || !after.contains("host a.example")), text);
+            CHECK_MESSAGE((start.network == LeftNetwork::policys || !after.contains("host 10.1.2.3")), text);
             CHECK_MESSAGE(reach_of(narrowed(asked, start)) == after, text); // asking twice changes nothing
             narrower += after.size() < before.size() ? 1 : 0;
         } catch (const Failure &failure) {
             CHECK_MESSAGE(failure.kind() == FailureKind::start_asks, text << failure.what());
             CHECK_MESSAGE(start.network == LeftNetwork::loopback, text);
             CHECK_MESSAGE((!before.contains("127.0.0.1/32") && !before.contains("127.0.1.7/32") && !before.contains("::1/128")), text);
+            for (const char *host : {"localhost", "localhost:5432", "127.0.0.1", "[::1]:80"})
+                CHECK_MESSAGE(!before.contains("host " + std::string(host)), text);
             ++refused;
         }
     }
     CHECK(refused > count / 100);
     CHECK(narrower > count / 4);
+}
+
+TEST_CASE("what a start adds is a part of what the policy lets its user add, or it is refused")
+{
+    const auto seed = seed_of_run();
+    std::cout << "policies and additions drawn with PI_AGENT_SEED=" << seed << '\n';
+    Draw draw(seed);
+    int refused = 0;
+    int wider = 0;
+    for (int number = 0; number < 10000; ++number) {
+        const auto text = policy_text(draw);
+        const auto policy = policy_of_alice(parse(text), draw);
+        std::vector<std::string> asked;
+        for (auto count = draw.below(3); count > 0; --count)
+            asked.emplace_back(draw.one_of(hosts));
+        Policy most = policy; // with all that may be added
+        if (policy.network.mode == NetworkMode::hosts)
+            most.network.hosts.insert(most.network.hosts.end(), policy.network.may_grant.begin(), policy.network.may_grant.end());
+        const auto before = reach_of(policy);
+        const auto possible = reach_of(most);
+        try {
+            const auto after = reach_of(granted(policy, asked));
+            CHECK_MESSAGE(std::includes(after.begin(), after.end(), before.begin(), before.end()), "seed " << seed << ": " << text);
+            CHECK_MESSAGE(std::includes(possible.begin(), possible.end(), after.begin(), after.end()), "seed " << seed << ": " << text);
+            for (const auto &host : asked)
+                CHECK_MESSAGE(after.contains("host " + host), text);
+            wider += after.size() > before.size() ? 1 : 0;
+        } catch (const Failure &failure) {
+            CHECK_MESSAGE(failure.kind() == FailureKind::start_asks, text << failure.what());
+            const bool has_all =
+                std::all_of(asked.begin(), asked.end(), [&](const auto &host) { return possible.contains("host " + host); });
+            CHECK_MESSAGE((!has_all || policy.network.mode != NetworkMode::hosts), text);
+            ++refused;
+        }
+    }
+    CHECK(refused > 1000);
+    CHECK(wider > 100);
 }
 
 TEST_CASE("a method that cannot filter addresses refuses a start that asks for it")

@@ -33,6 +33,7 @@ struct Row {
 
 const Row rows[] = {
     {"network", {"none", "loopback", "full", "[10.0.0.0/8]"}, "network"},
+    {"network", {"{hosts: [a.example]}", "full", "{hosts: ['*.b.example'], may_grant: [c.example]}", "{hosts: []}"}, "network"},
     {"limits.memory", {"1G", "50%", "3G", "4G"}},
     {"limits.tasks", {"101", "102", "103", "104"}},
     {"limits.cpu", {"100%", "200%", "300%", "400%"}},
@@ -249,6 +250,64 @@ TEST_CASE("under an alias of one user alone, only that user's roots may have any
     const auto policy = parse(head + "users: {alice: {roots: [" + odd + "], projects: {paths: alias}}, bob: {roots: [/srv/b]}}\n");
     CHECK_FALSE(granted(policy, account("alice")).roots[0].spec.at_own_path);
     CHECK(granted(policy, account("bob")).roots[0].spec.at_own_path);
+}
+
+TEST_CASE("a root whose network would give away the keys of providers refuses its starts, and one without a network has none")
+{
+    const auto policy = parse(head + "network: {hosts: []}\nproviders: {anthropic: {key_file: /etc/k}}\n"
+                                     "users: {alice: {roots: [/srv/a, {path: /srv/b, network: none}]}, "
+                                     "'%daemon': {roots: [/srv/d], network: {hosts: [a.example]}}}\n");
+    CHECK(in_root(policy, account("alice")).providers.size() == 1);
+    CHECK(in_root(policy, account("alice"), 1).providers.empty());
+    // What a group says of the network, below an own entry that says something of keys: only a start knows of both.
+    const auto joined = parse(head + "users: {alice: {roots: [/srv/a], providers: {openai: {key_file: /etc/k}}}, "
+                                     "'%daemon': {roots: [/srv/d], network: {hosts: [a.example]}}}\n");
+    CHECK(in_root(joined, account("alice", {daemon_group})).providers.size() == 1);
+    CHECK_THROWS_WITH_AS(in_root(joined, account("alice")),
+                         doctest::Contains("its key stays outside, but the network of these sessions is full"), PolicyError);
+}
+
+TEST_CASE("the providers of an inner level replace those of the outer one")
+{
+    const auto policy = parse(head + "network: {hosts: []}\nproviders: {anthropic: {key_file: /etc/k}}\n"
+                                     "users: {alice: {roots: [/srv/a], providers: {}}, bob: {roots: [/srv/b]}}\n");
+    CHECK(in_root(policy, account("alice")).providers.empty());
+    CHECK(in_root(policy, account("bob")).providers.size() == 1);
+}
+
+TEST_CASE("a start that closes the network leaves the keys of providers out, too")
+{
+    const auto policy = parse(head + "network: {hosts: [localhost:5432, a.example]}\nproviders: {anthropic: {key_file: /etc/k}}\n"
+                                     "users: {alice: {roots: [/srv/a]}}\n");
+    const auto none = narrowed(policy, {LeftNetwork::none, false, false});
+    CHECK((none.network.mode == NetworkMode::none && none.network.hosts.empty() && none.providers.empty()));
+    const auto loopback = narrowed(policy, {LeftNetwork::loopback, false, false});
+    CHECK((loopback.network.mode == NetworkMode::hosts && loopback.network.hosts.size() == 1 && loopback.providers.empty()));
+    CHECK(narrowed(policy, {LeftNetwork::policys, true, true}).providers.size() == 1);
+}
+
+TEST_CASE("a host that the policy does not let its user add is refused with the place that says so")
+{
+    const auto of = [](const std::string &network, const std::string &host) {
+        try {
+            static_cast<void>(pi_agent::granted(parse(head + "network: " + network + "\nusers: {alice: {roots: [/srv/a]}}\n"),
+                                                std::vector<std::string>{host}));
+        } catch (const Failure &failure) {
+            CHECK(failure.kind() == FailureKind::start_asks);
+            return std::string(failure.what());
+        }
+        return std::string();
+    };
+    CHECK(of("{hosts: [], may_grant: ['*.debian.org:80']}", "deb.debian.org:80").empty());
+    CHECK(of("{hosts: [a.example]}", "a.example").empty()); // there already
+    CHECK(of("{hosts: [], may_grant: ['*.debian.org:80']}", "debian.org:80") ==
+          "denied: --pi-agent-allow debian.org:80 is not among what the policy lets you add (p.yaml:3:10, may_grant: *.debian.org:80); "
+          "ask the administrator");
+    CHECK(contains(of("{hosts: []}", "a.example"), "may_grant: nothing"));
+    CHECK(contains(of("full", "a.example"), "has no meaning here"));
+    CHECK(contains(of("none", "a.example"), "has no meaning here"));
+    CHECK(contains(of("{hosts: []}", "https://a.example/x"), "is a URL; name the host alone: a.example"));
+    CHECK(contains(of("{hosts: []}", "a\n.example"), "\\x0a"));
 }
 
 } // namespace effective_test

@@ -48,6 +48,7 @@ TEST_CASE("the minimal example authorises alice below her home")
     const auto policy = load_example("minimal.yaml");
     REQUIRE(policy.users.size() == 1);
     CHECK(policy.users[0].roots.at(0).text == "~/projects");
+    CHECK(policy.network.mode == NetworkMode::full); // the default, which doctor names
 }
 
 TEST_CASE("the example of a shared host gives each user an account of their own")
@@ -56,6 +57,9 @@ TEST_CASE("the example of a shared host gives each user an account of their own"
     CHECK(policy.agent.accounts == Accounts::per_user);
     CHECK(policy.users.size() == 3);
     CHECK(policy.env.at("PI_OFFLINE") == "1");
+    CHECK(policy.network.mode == NetworkMode::hosts);
+    CHECK(rule_for(policy.network.hosts, HostRule{"packages.example.org"}) != nullptr);
+    CHECK(policy.network.may_grant.size() == 1);
 }
 
 TEST_CASE("the strict example shows one repository under an alias, masks secrets and lists the network")
@@ -76,6 +80,7 @@ TEST_CASE("the example of a team grants by groups, and the one of a build host n
     const auto team = load_example("team-with-groups.yaml");
     CHECK((team.users.at(0).is_group && team.users.at(1).is_group && !team.users.at(2).is_group));
     CHECK(team.agent.accounts == Accounts::per_user);
+    CHECK((team.network.mode == NetworkMode::hosts && team.network.may_grant.empty()));
     const auto host = load_example("ci-runner.yaml");
     CHECK((host.toolchains.readable.paths.empty() && host.toolchains.caches.paths.empty() && host.host_env_files.empty()));
     CHECK(host.limits.runtime->amount == 7200);

@@ -27,9 +27,9 @@ std::string texts_of(const std::vector<HostRule> &rules)
 
 TEST_CASE("hosts are a closed network with exactly these, and nothing is granted unless the policy says it")
 {
-    const auto network = parse(head + "network: {hosts: [GitHub.com, '*.npmjs.org', 'github.com:22', '10.20.0.5:8080']}\n").network;
+    const auto network = parse(head + "network: {hosts: [GitHub.com, '*.example.org', 'github.com:22', '10.20.0.5:8080']}\n").network;
     CHECK(network.mode == NetworkMode::hosts);
-    CHECK(texts_of(network.hosts) == "github.com *.npmjs.org github.com:22 10.20.0.5:8080");
+    CHECK(texts_of(network.hosts) == "github.com *.example.org github.com:22 10.20.0.5:8080");
     CHECK(network.may_grant.empty());
     CHECK(network.allowed.empty());
     CHECK(to_string(network.hosts[1].where) == "p.yaml:3:31");
@@ -48,7 +48,7 @@ TEST_CASE("what is wrong with a host is told with its place in the list and a re
     CHECK(contains(problems_of(head + "network: {hosts: a.example}\n"), "network.hosts: must be a list"));
     CHECK(contains(problems_of(head + "network: {hosts: [5]}\n"), "network.hosts[0]: must be text"));
     CHECK(contains(problems_of(head + "network: {}\n"), "network: is an empty mapping; say 'network: none'"));
-    CHECK(contains(problems_of(head + "network: {host: [a.example]}\n"), "network.host: unknown key; did you mean 'hosts'?"));
+    CHECK(contains(problems_of(head + "network: {host: [a.example]}\n"), "network.host: unknown key"));
     std::string many;
     for (int number = 0; number <= 1000; ++number)
         many += "h" + std::to_string(number) + ".example, ";
@@ -59,11 +59,11 @@ TEST_CASE("what is wrong with a host is told with its place in the list and a re
 TEST_CASE("a provider has a file with its key, and some need a host")
 {
     const auto policy = parse(head + "network: {hosts: []}\nproviders:\n  anthropic: {key_file: /etc/pi-agent/a.key}\n"
-                                     "  amazon-bedrock: {key_file: /etc/pi-agent/b.key, host: Bedrock-Runtime.eu-west-1.amazonaws.com}\n");
+                                     "  amazon-bedrock: {key_file: /etc/pi-agent/b.key, host: bedrock-runtime.eu-west-1.amazonaws.com}\n");
     REQUIRE(policy.providers.size() == 2);
     CHECK(policy.providers[0].name == "anthropic");
     CHECK(policy.providers[0].key_file.path == "/etc/pi-agent/a.key");
-    CHECK(policy.providers[0].host.empty());
+    CHECK(policy.providers[0].host == "api.anthropic.com");
     CHECK(to_string(policy.providers[0].where) == "p.yaml:5:3");
     CHECK(policy.providers[1].host == "bedrock-runtime.eu-west-1.amazonaws.com");
     const auto problem = [](const std::string &providers) {
@@ -71,12 +71,19 @@ TEST_CASE("a provider has a file with its key, and some need a host")
     };
     CHECK(contains(problem("{anthropic: {}}"), "p.yaml:4:13: providers.anthropic: has no key_file; name the file"));
     CHECK(contains(problem("{anthropic: {key_file: a.key}}"), "providers.anthropic.key_file: 'a.key' is not absolute"));
-    CHECK(contains(problem("{amazon-bedrock: {key_file: /etc/k}}"), "providers.amazon-bedrock: has no host"));
-    CHECK(contains(problem("{anthropic: {key_file: /etc/k, host: '*.example'}}"), "is not one name without a port"));
-    CHECK(contains(problem("{anthropic: {key_file: /etc/k, host: 'a.example:8443'}}"), "is not one name without a port"));
-    CHECK(contains(problem("{anthropic: {key_file: /etc/k, host: 10.0.0.1}}"), "is not one name without a port"));
-    CHECK(
-        contains(problem("{github-copilot: {key_file: /etc/k}}"), "providers.github-copilot: the gate knows no provider 'github-copilot'"));
+    CHECK(contains(problem("{azure-openai-responses: {key_file: /etc/k}}"),
+                   "providers.azure-openai-responses: has a host for each customer, and none is named"));
+    CHECK(problem("{azure-openai-responses: {key_file: /etc/k, host: ours.openai.azure.com}}").empty());
+    for (const std::string host :
+         {"'*.openai.azure.com'", "a.b.openai.azure.com", "openai.azure.com", "example.org", "ours.openai.azure.com:443"})
+        CHECK_MESSAGE(contains(problem("{azure-openai-responses: {key_file: /etc/k, host: " + host + "}}"),
+                               "providers.azure-openai-responses.host: "),
+                      host);
+    CHECK(contains(problem("{anthropic: {key_file: /etc/k, host: example.org}}"), "its key goes to no other host"));
+    CHECK(contains(problem("{github-copilot: {key_file: /etc/k}}"),
+                   "providers.github-copilot: the gate does not know the provider 'github-copilot'"));
+    CHECK(contains(problem("{word: word}"), "providers.word: must be a mapping"));
+    CHECK(contains(problem("{antropic: {key_file: /etc/k}}"), "did you mean 'anthropic'?"));
     CHECK(contains(problem("{anthropic: /etc/k}"), "providers.anthropic: must be a mapping"));
     CHECK(contains(problem("[anthropic]"), "providers: must be a mapping"));
 }
@@ -112,18 +119,20 @@ TEST_CASE("the levels of each session count for that, not the levels alone")
     CHECK(twice.find("its key stays outside") == twice.rfind("its key stays outside"));
 }
 
-TEST_CASE("a method without a network of the session's own has neither hosts nor keys outside")
+TEST_CASE("a method without a gate has neither hosts nor keys outside")
 {
-    const std::string none = "version: 1\nsandbox: {method: none}\nusers: {alice: {roots: [/srv/a]";
-    CHECK(contains(problems_of(none + "}}\nnetwork: {hosts: [a.example]}\n"), "network: sandbox.method none (p.yaml:2:19) has no network"));
-    CHECK(contains(problems_of(none + ", network: {hosts: [a.example]}}}\n"), "users.alice.network: sandbox.method none"));
-    CHECK(contains(problems_of(none + "}}\nnetwork: none\nproviders: {openai: {key_file: /etc/k}}\n"), "providers: sandbox.method none"));
-    for (const std::string method : {"systemd", "bwrap", "podman"})
-        CHECK_MESSAGE(problems_of("version: 1\nsandbox: {method: " + method +
-                                  "}\nnetwork: {hosts: [a.example]}\n"
-                                  "users: {alice: {roots: [/srv/a]}}\n")
-                          .empty(),
-                      method);
+    for (const std::string method : {"none", "bwrap"}) {
+        const std::string text = "version: 1\nsandbox: {method: " + method + "}\nusers: {alice: {roots: [/srv/a]";
+        const std::string refused = "sandbox.method " + method + " (p.yaml:2:19) has no gate";
+        CHECK(contains(problems_of(text + "}}\nnetwork: {hosts: [a.example]}\n"), "p.yaml:4:10: network: " + refused));
+        CHECK(contains(problems_of(text + ", network: {hosts: [a.example]}}}\n"), "users.alice.network: " + refused));
+        CHECK(contains(problems_of(text + "}}\nnetwork: none\nproviders: {openai: {key_file: /etc/k}}\n"), "providers: " + refused));
+    }
+    for (const std::string method : {"systemd", "podman"})
+        CHECK_MESSAGE(
+            problems_of("version: 1\nsandbox: {method: " + method + "}\nnetwork: {hosts: [a.example]}\nusers: {alice: {roots: [/srv/a]}}\n")
+                .empty(),
+            method);
 }
 
 TEST_CASE("groups give the hosts and the providers of both, and of one provider one key")

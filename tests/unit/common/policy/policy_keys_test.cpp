@@ -141,7 +141,10 @@ const std::set<std::string_view> not_in_policy = {"users.*.config", "settings", 
 // A method and its image say each that the other is needed. A provider needs a file with its key, and a network with a gate.
 std::string with_companions(std::string text)
 {
-    if (text.find("{host: ") != std::string::npos) text.replace(text.find("{host: "), 7, "{key_file: /etc/k, host: ");
+    if (text.find("{host: ") != std::string::npos) {
+        text.replace(text.find("{host: "), 7, "{key_file: /etc/k, host: ");
+        text.replace(text.find("{anthropic"), 10, "{amazon-bedrock");
+    }
     if (text.find("providers: ") != std::string::npos) text += "network: {hosts: []}\n";
     for (const auto &[part, whole] :
          {std::pair("{method: docker}", "{method: docker, image: debian}"), {"{image: ", "{method: docker, image: "}})

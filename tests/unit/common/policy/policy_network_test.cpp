@@ -58,8 +58,9 @@ TEST_CASE("what is wrong is told with its place in the list and a remedy")
                    "network: '10.0.0.0/8' is a range of addresses without a list around it; write [\"10.0.0.0/8\"]"));
     CHECK(contains(problems_of(head + "network: any\n"), "network: unknown value 'any'; use full or loopback or none"));
     CHECK(contains(problems_of(head + "network: nnoe\n"), "did you mean 'none'?"));
-    CHECK(contains(problems_of(head + "network: {mode: none}\n"), "network: must be full or loopback or none, or a list, found a mapping"));
-    CHECK(contains(problems_of(head + "network:\n"), "network: must be full or loopback or none, or a list, found nothing"));
+    CHECK(contains(problems_of(head + "network: {mode: none}\n"), "network.mode: unknown key"));
+    CHECK(contains(problems_of(head + "network: [example.org]\n"), "names stand in {hosts: [...]}"));
+    CHECK(contains(problems_of(head + "network:\n"), "network: must be full or loopback or none, a list, or a mapping, found nothing"));
 }
 
 } // namespace policy_network_test

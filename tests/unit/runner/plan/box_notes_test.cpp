@@ -94,6 +94,18 @@ TEST_CASE("how a browser starts is told, and debuggers where the administrator r
     CHECK_FALSE(contains(box_notes(facts), "--no-sandbox"));
 }
 
+TEST_CASE("hosts are told by name, a long list in part, and what to do about another")
+{
+    BoxFacts facts = plain;
+    facts.network = {NetworkMode::hosts, {}, {}, {{"github.com", 22}, {"*.example.org"}}};
+    CHECK(contains(box_notes(facts), "these hosts alone, each with its port: github.com:22, *.example.org."));
+    CHECK(contains(box_notes(facts), "every other host is refused at once"));
+    facts.network.hosts = std::vector<HostRule>(40, HostRule{"a.example"});
+    CHECK(contains(box_notes(facts), " and 28 more"));
+    facts.network.hosts.clear();
+    CHECK(contains(box_notes(facts), "the model's provider, and no other host"));
+}
+
 TEST_CASE("the network in force is told, a long list in part")
 {
     BoxFacts facts = plain;

@@ -1,0 +1,173 @@
+// What is wrong with rules by name, or odd: those that say less, or more, than they seem to.
+#include "admin/diagnose/host_checks.hpp"
+
+#include "common/base/text.hpp"
+#include "runner/plan/gate_plan.hpp"
+#include "runner/root/errand/provider_keys.hpp"
+
+#include <fmt/format.h>
+#include <libpsl.h>
+
+#include <functional>
+#include <memory>
+
+namespace pi_agent {
+
+namespace {
+
+using PublicSuffixes = std::unique_ptr<psl_ctx_t, void (*)(psl_ctx_t *)>;
+
+// The host's list, or the one that the library was built with, whichever is newer.
+PublicSuffixes find_public_suffixes()
+{
+    return {psl_latest(nullptr), psl_free};
+}
+
+// "com", and also "github.io": names below which anybody can have one. A name that no list knows is not one, such as "corp".
+bool is_public_suffix(const PublicSuffixes &suffixes, const std::string &name)
+{
+    return psl_is_public_suffix2(suffixes.get(), name.c_str(), PSL_TYPE_ANY | PSL_TYPE_NO_STAR_RULE) == 1;
+}
+
+// The usual ones. A range never opens these (gate/addresses.hpp).
+constexpr std::string_view metadata_addresses =
+    "169.254.169.254 169.254.169.253 169.254.170.2 169.254.170.23 100.100.100.200 168.63.129.16 192.0.0.192 fd00:ec2::254 fd20:ce::254";
+
+using VisitLevel = std::function<void(const Rules &rules, const std::string &whose)>;
+
+void each_level(const Policy &policy, const VisitLevel &visit)
+{
+    visit(policy.rules, "");
+    for (const auto &entry : policy.users) {
+        if (entry.rules) visit(*entry.rules, entry_key(entry) + ".");
+        for (const auto &root : entry.roots)
+            if (root.rules) visit(*root.rules, root_key(entry, root) + ".");
+    }
+}
+
+void each_list(const Policy &policy, const std::function<void(const std::vector<HostRule> &rules, const std::string &key)> &visit)
+{
+    each_level(policy, [&](const Rules &rules, const std::string &whose) {
+        if (!rules.network) return;
+        visit(rules.network->hosts, whose + "network.hosts");
+        visit(rules.network->may_grant, whose + "network.may_grant");
+    });
+}
+
+class Oddities {
+public:
+    explicit Oddities(std::vector<Diagnostic> &found) : found_(found) {}
+
+    void look_at(const std::vector<HostRule> &rules, const std::string &key)
+    {
+        for (const auto &rule : rules) {
+            look_for_other(rule, rules, key);
+            look_for_apex(rule, rules, key);
+            if (has_word(metadata_addresses, rule.host))
+                add(rule, key, "is where clouds hand out the host's own credentials", "take it out, unless sessions shall have them");
+        }
+    }
+
+    void look_at_grants(const NetworkPolicy &network, const std::string &key)
+    {
+        for (const auto &grant : network.may_grant)
+            if (const auto *rule = rule_for(network.hosts, grant))
+                add(grant, key, "is in hosts already (" + to_string(rule->where) + "), so there is nothing to add", "keep one of them");
+    }
+
+    void look_at_providers(const std::vector<HostRule> &rules, const std::vector<ProviderRule> &providers, const std::string &key)
+    {
+        for (const auto &provider : providers)
+            if (const auto *rule = rule_for(rules, HostRule{provider.host}))
+                add(*rule, key,
+                    "names " + provider.host + ", to which requests go with the key of providers." + provider.name + " (" +
+                        to_string(provider.where) + ") without a rule; with one, sessions can use other people's keys there, too",
+                    "take it out");
+    }
+
+private:
+    // VisitLevel rule is compared with those before it, and with wider ones after it.
+    void look_for_other(const HostRule &rule, const std::vector<HostRule> &rules, const std::string &key)
+    {
+        for (const auto &other : rules) {
+            if (&other == &rule || !covers(other, rule) || (&other > &rule && covers(rule, other))) continue;
+            add(rule, key, "adds nothing: '" + to_string(other) + "' (" + to_string(other.where) + ") names all of it",
+                "remove one of them");
+            return;
+        }
+    }
+
+    void look_for_apex(const HostRule &rule, const std::vector<HostRule> &rules, const std::string &key)
+    {
+        if (!is_wildcard(rule)) return;
+        auto apex = rule;
+        apex.host.erase(0, 2);
+        if (rule_for(rules, apex) == nullptr)
+            add(rule, key, "names hosts below " + apex.host + ", and not " + apex.host + " itself",
+                "add " + to_string(apex) + " if sessions need it");
+    }
+
+    void add(const HostRule &rule, const std::string &key, const std::string &problem, const std::string &remedy)
+    {
+        found_.push_back({rule.where, key, quote(to_string(rule)) + " " + problem, remedy});
+    }
+
+    std::vector<Diagnostic> &found_;
+};
+
+} // namespace
+
+void check_host_rules(const Policy &policy, Problems &problems)
+{
+    std::optional<PublicSuffixes> suffixes; // read where there is something to ask
+    each_list(policy, [&](const std::vector<HostRule> &rules, const std::string &key) {
+        for (const auto &rule : rules) {
+            if (is_loopback(rule) && (rule.port == gate_proxy_port || rule.port == gate_route_port))
+                problems.add(rule.where, key, quote(to_string(rule)) + ": the gate itself listens there in each session",
+                             "give that service another port");
+            if (!is_wildcard(rule)) continue;
+            if (!suffixes) suffixes = find_public_suffixes();
+            const auto name = rule.host.substr(2);
+            if (!*suffixes)
+                problems.add(rule.where, key, "the list of public suffixes cannot be read", "install publicsuffix");
+            else if (is_public_suffix(*suffixes, name))
+                problems.add(rule.where, key, quote(to_string(rule)) + ": anybody can have a name below " + name,
+                             "name the hosts themselves");
+        }
+    });
+}
+
+std::vector<Diagnostic> find_odd_host_rules(const Policy &policy)
+{
+    std::vector<Diagnostic> found;
+    Oddities oddities(found);
+    each_level(policy, [&](const Rules &rules, const std::string &whose) {
+        if (!rules.network || rules.network->mode != NetworkMode::hosts) return;
+        oddities.look_at(rules.network->hosts, whose + "network.hosts");
+        oddities.look_at(rules.network->may_grant, whose + "network.may_grant");
+        oddities.look_at_grants(*rules.network, whose + "network.may_grant");
+        const auto &providers = rules.providers ? rules.providers : policy.rules.providers;
+        if (providers) oddities.look_at_providers(rules.network->hosts, *providers, whose + "network.hosts");
+        const bool has_providers = !whose.empty() || (providers && !providers->empty());
+        if (rules.network->hosts.empty() && rules.network->may_grant.empty() && !has_providers)
+            found.push_back({rules.network->where, whose + "network",
+                             "names no host, and there are no providers, so sessions reach nothing", "name hosts, or say 'network: none'"});
+    });
+    return found;
+}
+
+void check_key_files(const Policy &policy, const Observer &observer, Problems &problems, Unverified &unverified)
+{
+    each_level(policy, [&](const Rules &rules, const std::string &whose) {
+        for (const auto &provider : rules.providers.value_or(std::vector<ProviderRule>())) {
+            const std::string key = whose + "providers." + provider.name + ".key_file";
+            if (!observer.root())
+                unverified.push_back(
+                    fmt::format("{} ({}): only root can read it", provider.key_file.path, to_string(provider.key_file.where)));
+            else
+                report_failure(provider.key_file.where, key, "", problems, [&] { ask_placeholders(*observer.root(), {provider}); });
+        }
+    });
+}
+
+} // namespace pi_agent

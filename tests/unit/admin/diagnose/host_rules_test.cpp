@@ -1,0 +1,150 @@
+// What `check` says of rules by name, and `why` and `explain` of hosts: admin/diagnose/host_checks.hpp, admin/diagnose/explain.hpp
+#include "admin/diagnose/host_checks.hpp"
+
+#include "admin/diagnose/explain.hpp"
+#include "support/policy_text.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace host_rules_test {
+
+namespace {
+
+const std::string head = "version: 1\nusers: {alice: {roots: [/srv/a]}}\n";
+
+std::string joined(const std::vector<Diagnostic> &found)
+{
+    std::string text;
+    for (const auto &one : found)
+        text += to_string(one) + "\n";
+    return text;
+}
+
+std::string suffixes_of(const std::string &hosts)
+{
+    Problems problems;
+    check_host_rules(parse(head + "network: {hosts: " + hosts + "}\n"), problems);
+    return joined(problems.all());
+}
+
+std::string odd(const std::string &rules)
+{
+    return joined(find_odd_host_rules(parse(head + rules)));
+}
+
+// "host:port", or nothing for a path.
+std::string host_in(const std::string &text, const std::string &directory = "/nowhere")
+{
+    const auto rule = host_of_question(text, directory);
+    return rule ? rule->host + ":" + std::to_string(rule->port) : "";
+}
+
+} // namespace
+
+TEST_CASE("names below which anybody can have one are refused, and no others")
+{
+    for (const std::string name : {"com", "co.uk", "github.io", "s3.amazonaws.com"})
+        CHECK_MESSAGE(contains(suffixes_of("['*." + name + "']"),
+                               "p.yaml:3:19: network.hosts: '*." + name + "': anybody can have a name below " + name),
+                      name);
+    for (const std::string name : {"example.com", "example.org", "corp", "internal.example", "anthropic.com"})
+        CHECK_MESSAGE(suffixes_of("['*." + name + "']").empty(), name);
+    CHECK(suffixes_of("[github.io, com]").empty()); // one host
+    CHECK(contains(suffixes_of("['localhost:808']"), "'localhost:808': the gate itself listens there"));
+    CHECK(suffixes_of("['localhost:8080', 'a.example:808']").empty());
+    Problems problems;
+    check_host_rules(parse("version: 1\nagent: {accounts: shared}\nusers: {alice: {roots: [{path: /srv/a, network: {hosts: ['*.com']}}], "
+                           "network: {hosts: [], may_grant: ['*.org']}}}\n"),
+                     problems);
+    CHECK(contains(joined(problems.all()), "users.alice.roots[0].network.hosts: '*.com'"));
+    CHECK(contains(joined(problems.all()), "users.alice.network.may_grant: '*.org'"));
+}
+
+TEST_CASE("a '*' that leaves out its own name, and rules that add nothing, are told")
+{
+    CHECK(odd("network: {hosts: [a.example, github.com, 'github.com:22', '10.0.0.1']}\n").empty());
+    CHECK(
+        contains(odd("network: {hosts: ['*.example.org']}\n"),
+                 "p.yaml:3:19: network.hosts: '*.example.org' names hosts below example.org, and not example.org itself; add example.org"));
+    CHECK(odd("network: {hosts: ['*.example.org', example.org]}\n").empty());
+    CHECK(contains(odd("network: {hosts: ['*.example.org:80', example.org]}\n"), "add example.org:80"));
+    const auto twice = odd("network: {hosts: [a.example, A.example]}\n");
+    CHECK(contains(twice, "p.yaml:3:30: network.hosts: 'a.example' adds nothing: 'a.example' (p.yaml:3:19) names all of it"));
+    CHECK_FALSE(contains(twice, "p.yaml:3:19: network.hosts"));
+    CHECK(contains(odd("network: {hosts: [b.a.example, '*.a.example', a.example]}\n"), "'b.a.example' adds nothing: '*.a.example'"));
+    CHECK(contains(odd("network: {hosts: [10.0.0.0/8, 10.1.2.3]}\n"), "'10.1.2.3' adds nothing: '10.0.0.0/8'"));
+    CHECK(contains(odd("network: {hosts: [a.example], may_grant: [a.example]}\n"), "network.may_grant: 'a.example' is in hosts already"));
+}
+
+TEST_CASE("a network without hosts, metadata, and a rule beside a provider's own route are told")
+{
+    CHECK(contains(odd("network: {hosts: []}\n"), "network: names no host, and there are no providers, so sessions reach nothing"));
+    CHECK(odd("network: {hosts: []}\nproviders: {openai: {key_file: /etc/k}}\n").empty());
+    CHECK(odd("network: {may_grant: [a.example]}\n").empty());
+    CHECK(contains(odd("network: {hosts: ['169.254.169.254:80']}\n"), "hand out the host's own credentials"));
+    CHECK(contains(odd("network: {hosts: [api.openai.com]}\nproviders: {openai: {key_file: /etc/k}}\n"),
+                   "network.hosts: 'api.openai.com' names api.openai.com, to which requests go with the key of providers.openai"));
+}
+
+TEST_CASE("a question is about a host where it says a port or is a URL, and otherwise where no file has that name")
+{
+    CHECK(host_in("github.com:22") == "github.com:22");
+    CHECK(host_in("https://api.openai.com/v1/models") == "api.openai.com:443");
+    CHECK(host_in("http://deb.debian.org/debian") == "deb.debian.org:80");
+    CHECK(host_in("10.20.0.5") == "10.20.0.5:443");
+    CHECK(host_in("[::1]:80") == "::1:80");
+    CHECK(host_in("localhost") == "localhost:443");
+    CHECK(host_in("packages.example.org") == "packages.example.org:443");
+    for (const char *path : {"/etc/passwd", "./a.example", "src", "src/a.example", "..", ".git", "~/x", "", "a b.example", "a:b"})
+        CHECK_MESSAGE(host_in(path).empty(), path);
+    const TemporaryDirectory directory;
+    directory.write("README.md", "");
+    CHECK(host_in("README.md", directory.path()).empty());
+    CHECK(host_in("OTHER.md", directory.path()) == "other.md:443");
+    CHECK(host_in("README.md:443", directory.path()) == "readme.md:443");
+    CHECK_THROWS_WITH_AS(host_in("https://a b/"), doctest::Contains("is not the name of a host"), Failure);
+    CHECK_THROWS_WITH_AS(host_in("*.example.org"), doctest::Contains("is many hosts"), Failure);
+}
+
+TEST_CASE("the answer names rule, line and the key of the level that says it")
+{
+    const auto policy = parse(head + "network: {hosts: [github.com], may_grant: ['*.debian.org:80']}\n");
+    CHECK(host_text(*host_of_question("github.com", "/nowhere"), policy) ==
+          "github.com:443: may be reached\n  rule:      a rule names it (github.com) (p.yaml:3:19)\n  to change: network.hosts\n");
+    CHECK(contains(host_text(*host_of_question("[::1]:80", "/nowhere"), policy), "[::1]:80: cannot be reached\n"));
+    auto of_alice = policy;
+    of_alice.rules.places["network"] = {{"p.yaml", 9, 1}, "users.alice.network"};
+    const auto json = host_json(*host_of_question("deb.debian.org:80", "/nowhere"), of_alice);
+    CHECK(json["key"] == "users.alice.network.hosts");
+    CHECK((json["reach"] == false && json["may_be_added"] == true && json["port"] == 80));
+    const auto listed = parse(head + "network: [10.0.0.0/8]\n");
+    CHECK(host_json(*host_of_question("a.example", "/nowhere"), listed)["reach"].is_null());
+    CHECK(contains(host_text(*host_of_question("a.example", "/nowhere"), listed), "a.example:443: cannot be decided by its name"));
+}
+
+TEST_CASE("hosts, what may be added, and keys that stay outside are explained, as text and as JSON")
+{
+    const auto policy = parse(head + "network: {hosts: [github.com, 'github.com:22'], may_grant: ['*.debian.org:80']}\n"
+                                     "providers: {anthropic: {key_file: /etc/pi-agent/a.key}, openai: {key_file: /etc/pi-agent/o.key}}\n");
+    const auto text = network_text(policy);
+    CHECK(contains(text, "network:  these hosts: github.com, github.com:22 (p.yaml:3:10), and a loopback of its own;\n"));
+    CHECK(contains(text, "          its user may add (pi --pi-agent-allow): *.debian.org:80\n"));
+    CHECK(contains(text,
+                   "keys:     anthropic at api.anthropic.com: its key stays outside (p.yaml:4:13)\n          openai at api.openai.com"));
+    nlohmann::json json;
+    add_network(policy, json);
+    CHECK(json["network"]["mode"] == "hosts");
+    CHECK(json["network"]["hosts"] == nlohmann::json{"github.com", "github.com:22"});
+    CHECK(json["network"]["may_grant"] == nlohmann::json{"*.debian.org:80"});
+    CHECK(json["providers"][0]["name"] == "anthropic");
+    nlohmann::json full;
+    add_network(parse(head), full);
+    CHECK((full["network"]["mode"] == "full" && full["providers"].empty() && !full["network"].contains("hosts")));
+}
+
+} // namespace host_rules_test
