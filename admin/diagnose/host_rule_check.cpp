@@ -86,7 +86,7 @@ public:
     }
 
 private:
-    // VisitLevel rule is compared with those before it, and with wider ones after it.
+    // A rule is compared with those before it, and with wider ones after it.
     void look_for_other(const HostRule &rule, const std::vector<HostRule> &rules, const std::string &key)
     {
         for (const auto &other : rules) {
