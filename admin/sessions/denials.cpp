@@ -35,7 +35,7 @@ DeniedConnection to_denial(const LogEntry &entry)
             entry.number("PI_AGENT_COUNT").value_or(1)};
 }
 
-std::string place_of(const DeniedConnection &denial)
+std::string target_of(const DeniedConnection &denial)
 {
     if (denial.host.empty()) return "(more)";
     return host_and_port(denial.host, static_cast<std::uint16_t>(denial.port)) + denial.path;
@@ -60,7 +60,7 @@ nlohmann::json to_object(const DeniedConnection &denial)
 
 std::string to_line(const DeniedConnection &denial)
 {
-    return fmt::format("{} {} {} {}{}: {}{}\n", to_local_time(denial.time_usec), denial.user, short_id(denial.session), place_of(denial),
+    return fmt::format("{} {} {} {}{}: {}{}\n", to_local_time(denial.time_usec), denial.user, short_id(denial.session), target_of(denial),
                        denial.count > 1 ? fmt::format(" ({} times)", denial.count) : "", denial.reason,
                        remedy_of(denial).empty() ? "" : "; " + remedy_of(denial));
 }
@@ -79,7 +79,7 @@ void show(const std::vector<DeniedConnection> &denials, std::ostream &out)
     std::vector<Row> rows;
     for (const auto &denial : denials)
         rows.push_back({to_local_time(denial.time_usec), denial.user, short_id(denial.session), std::to_string(denial.count),
-                        place_of(denial), remedy_of(denial), denial.reason});
+                        target_of(denial), remedy_of(denial), denial.reason});
     const Row header = {"TIME", "USER", "SESSION", "COUNT", "WHERE TO", "CHANGED BY", "WHY"};
     const auto columns = columns_for(out);
     out << (columns ? to_table(header, rows, *columns, Cut::end) : to_table(header, rows));

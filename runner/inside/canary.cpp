@@ -33,21 +33,10 @@ namespace {
 
 using Findings = std::vector<CanaryFinding>;
 
-std::string word_for(int error)
-{
-    const char *name = strerrorname_np(error);
-    return name == nullptr ? std::to_string(error) : name;
-}
-
 // `error` is 0 when a call went through that should have been refused.
 void expect_refusal(Findings &findings, const std::string &what, int error)
 {
     findings.push_back({what, "refused", error == 0 ? "done" : "refused (" + word_for(error) + ")", error != 0});
-}
-
-void expect(Findings &findings, const std::string &what, const std::string &expected, const std::string &seen)
-{
-    findings.push_back({what, expected, seen, expected == seen});
 }
 
 // errno, or 0 when a file could be made there; it is gone again.
@@ -256,6 +245,17 @@ void look_at_modes(Findings &findings, const CanaryPlan &plan)
 }
 
 } // namespace
+
+std::string word_for(int error)
+{
+    const char *name = strerrorname_np(error);
+    return name == nullptr ? std::to_string(error) : name;
+}
+
+void expect(std::vector<CanaryFinding> &findings, const std::string &what, const std::string &expected, const std::string &seen)
+{
+    findings.push_back({what, expected, seen, expected == seen});
+}
 
 std::vector<CanaryFinding> look_around(const CanaryPlan &plan)
 {

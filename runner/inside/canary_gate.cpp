@@ -7,7 +7,6 @@
 #include <arpa/inet.h>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <linux/rtnetlink.h>
 #include <netinet/in.h>
@@ -25,17 +24,6 @@ constexpr int patience_seconds = 2;
 constexpr const char *nobodys_name = "canary.invalid";
 constexpr const char *nobodys_address = "192.0.2.1";
 constexpr const char *nobodys_v6 = "2001:db8::1";
-
-void expect(std::vector<CanaryFinding> &findings, const std::string &what, const std::string &expected, const std::string &seen)
-{
-    findings.push_back({what, expected, seen, expected == seen});
-}
-
-std::string word_for(int error)
-{
-    const char *name = strerrorname_np(error);
-    return name == nullptr ? std::to_string(error) : name;
-}
 
 // Connected, or -1 (errno).
 int connect_to(const char *address, std::uint16_t port, int type)

@@ -174,12 +174,16 @@ std::string rules_text(const NetworkPolicy &network, const std::vector<ProviderR
     return text;
 }
 
+std::string place_of_denial(const GateDenial &denial)
+{
+    return denial.host.empty() ? "(any host)" : host_and_port(denial.host, denial.port);
+}
+
 std::string denial_line(const GateDenial &denial)
 {
     const DenialReason *reason = find_denial_reason(denial.reason);
-    const std::string place = host_and_port(denial.host, denial.port);
-    return place + ": " + (denial.path.empty() ? "" : denial.path + ": ") + (reason == nullptr ? denial.reason : reason->meaning) +
-           (reason == nullptr ? "" : remedy_of(*reason, denial.where)) + "\n";
+    return place_of_denial(denial) + ": " + (denial.path.empty() ? "" : denial.path + ": ") +
+           (reason == nullptr ? denial.reason : reason->meaning) + (reason == nullptr ? "" : remedy_of(*reason, denial.where)) + "\n";
 }
 
 std::string denied_notice(const DeniedPlaces &denied)

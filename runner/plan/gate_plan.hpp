@@ -51,6 +51,8 @@ constexpr const char *denials_file = "run/pi-agent/denials"; // a denial a line,
 constexpr std::size_t denials_file_limit = 64UL * 1024;      // bytes
 
 std::string rules_text(const NetworkPolicy &network, const std::vector<ProviderRule> &providers);
+// "HOST:PORT"; the gate denies some connections before it knows to whom they go.
+std::string place_of_denial(const GateDenial &denial);
 // "HOST:PORT: what was denied, and what would change it" with a line feed.
 std::string denial_line(const GateDenial &denial);
 

@@ -62,7 +62,7 @@ std::string GateWatch::hear()
 void GateWatch::take(const GateDenial &denial)
 {
     denied_.connections = sum_of(denied_.connections, denial.count);
-    const std::string place = host_and_port(denial.host, denial.port);
+    const std::string place = place_of_denial(denial);
     if (denied_.places.size() < counted_places || denied_.places.contains(place))
         denied_.places[place] = sum_of(denied_.places[place], denial.count);
     write_down(denial_line(denial));

@@ -30,7 +30,7 @@ void show_name_server(const Entered &entered, const OpenedSession &session, Root
         return write_whole(session.directory.make_late_file("root" + path), text, "the session's " + path);
     const std::string end = resolve_trusted(path, "host's").canonical;
     if (is_within(end, "/run")) {
-        session.directory.make_directory(parent_of(end).substr(1));
+        session.directory.make_directory(pi_agent::parent_of(end).substr(1));
         return session.directory.write_file(end.substr(1), text);
     }
     session.directory.write_file(resolv_conf, text);
@@ -41,7 +41,7 @@ void show_name_server(const Entered &entered, const OpenedSession &session, Root
 // What the agent can read of its network; the second is empty, and root writes into it (runner/root/confined/gate_watch.cpp).
 UniqueFd show_lists(const Entered &entered, const OpenedSession &session)
 {
-    session.directory.make_directory(parent_of(network_file));
+    session.directory.make_directory(pi_agent::parent_of(network_file));
     session.directory.write_file(network_file, rules_text(entered.policy.network, entered.policy.providers));
     return session.directory.make_file(denials_file);
 }

@@ -2,7 +2,7 @@
 #include "runner/root/network/gate_sockets.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/files.hpp"
+#include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/gate_plan.hpp"
 #include "runner/root/mount/mounts.hpp"
@@ -122,12 +122,13 @@ void make_all_local(unsigned char family)
 
 void require_own(FdRef network_namespace)
 {
-    const UniqueFd host = open_or_throw("opening the host's network namespace", "/proc/1/ns/net", O_RDONLY);
-    const UniqueFd own = open_or_throw("opening the own network namespace", "/proc/self/ns/net", O_RDONLY);
-    const auto theirs = examine(network_namespace, "examining the session's network namespace");
-    for (const UniqueFd *one : {&host, &own})
-        if (is_same_file(theirs, examine(*one, "examining a network namespace")))
+    const struct stat facts = examine(network_namespace, "examining the session's network namespace");
+    for (const char *process : {"1", "self"}) {
+        const auto other = namespace_of(process, "net");
+        if (!other) throw_errno("reading the host's network namespace");
+        if (*other == NamespaceId{facts.st_dev, facts.st_ino})
             throw Failure(FailureKind::network_not_enforced, "the session has no network namespace of its own, so no gate is opened in it");
+    }
 }
 
 void add(GateSockets &sockets, ListenerKind kind, std::uint16_t port, UniqueFd socket)
