@@ -2,6 +2,7 @@
 // what the policy allows. Its standard input is a channel to the runner: the order comes by it, denials go by it, and its end is the
 // gate's.
 #include "gate/listeners.hpp"
+#include "gate/route.hpp"
 #include "runner/filter/seccomp_filter.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -62,6 +63,7 @@ int main()
         std::vector<ReceivedListener> listeners = receive_listeners(channel, order.listeners);
         boost::asio::io_context loop(1);
         Gate gate(loop, channel, order);
+        gate.serve_route = open_route(gate, order);
         install_gate_call_filter();
         // --- confined from here: it opens no file but those of the resolver, starts nothing, and reads what the session sends ---
         serve(gate, std::move(listeners));

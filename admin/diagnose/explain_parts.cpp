@@ -10,6 +10,8 @@
 #include "runner/as_user/project.hpp"
 #include "runner/plan/box_notes.hpp"
 #include "runner/plan/environment.hpp"
+#include "runner/plan/gate_plan.hpp"
+#include "runner/plan/held_keys.hpp"
 #include "runner/root/errand/session_git.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
@@ -137,6 +139,9 @@ ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules
     ExplainedEnvironment environment;
     EnvironmentInput input{{}, {}, policy.env, {}, rules.env, home, rules.agent_account, policy.agent.binary, "ID"};
     input.path = policy.path;
+    if (policy.network.mode == NetworkMode::hosts) input.gate = gate_environment();
+    input.gate.merge(environment_of_held_keys(policy.providers));
+    input.held_outside = variables_of_held_keys(policy.providers);
     AgentPlaces agents;
     note_failure(environment, [&] {
         if (observer.can_look_for(user)) agents = observer.agent_places(policy, rules, user);

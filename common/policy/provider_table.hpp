@@ -33,7 +33,7 @@ constexpr std::string_view key_placeholder = "held-by-the-gate";
 std::span<const Provider> providers_with_gate() noexcept;
 const Provider *find_provider(std::string_view name) noexcept; // none: no gate can hold its key
 
-// The host that its requests go to, or why the policy's cannot be one: "" where the policy names none.
+// The host that its requests go to, or what is wrong with the one that the policy names; "" where it names none of its own.
 struct ProviderHost {
     std::string host;
     std::optional<std::string> problem;

@@ -174,6 +174,7 @@ std::map<std::string, EnvironmentVariable> layer_environment(const EnvironmentIn
         EnvironmentVariable &variable = layered[name];
         variable = {inside, variable.from + ", a copy of " + variable.value};
     }
+    std::erase_if(layered, [&](const auto &entry) { return input.held_outside.contains(entry.first); });
     add(layered, own_variables(input), "pi-agent");
     add(layered, input.gate, "pi-agent, of the session's gate");
     layered["PATH"].from += ", with what a session shows of the user's own after the shims";
@@ -225,7 +226,9 @@ std::vector<std::pair<std::string, std::string>> missed_keys(const std::vector<s
     const Layered layered = layer_environment(environment);
     for (const auto &name : kept_out) {
         const auto found = layered.find(name);
-        if (providers_of_key(name).empty() || (found != layered.end() && !found->second.value.empty())) continue;
+        if (providers_of_key(name).empty() || environment.held_outside.contains(name) ||
+            (found != layered.end() && !found->second.value.empty()))
+            continue;
         const std::string place = own_files.empty() ? "" : own_files.front().front() == '/' ? own_files.front() : "~/" + own_files.front();
         missed.emplace_back(name, "the agent does not get " + name +
                                       ", which your shell has: only language and terminal of the "

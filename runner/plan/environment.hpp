@@ -32,6 +32,7 @@ struct EnvironmentInput {
     std::vector<PolicyPath> path = {};                           // policy `path`
     std::vector<std::string> user_path = {};                     // of the user's PATH, as seen inside (runner/plan/shell_places.hpp)
     Environment gate = {};                                       // of a session whose connections go through one
+    std::set<std::string> held_outside = {};                     // variables that no layer may set: the gate holds their keys
     std::string tmpdir = {};                                     // the user's choice, as seen inside; empty: the session's own
 };
 

@@ -146,12 +146,9 @@ GateProvider to_gate_provider(const ProviderRule &rule, std::string key)
     if (host.problem) throw Failure(ExitStatus::configuration, to_string(rule.where) + ": the provider " + rule.name + " " + *host.problem);
     const KeyForm form = form_of_key(*known, key);
     GateProvider provider{host.host, std::string(form.header), std::string(form.prefix), std::move(key), {}, {}, to_string(rule.where)};
-    const auto add = [](std::vector<std::string> &list, std::string_view text) {
-        if (std::find(list.begin(), list.end(), text) == list.end()) list.emplace_back(text);
-    };
     for (const auto &request : known->requests) {
-        add(provider.methods, request.method);
-        add(provider.paths, request.path);
+        provider.methods.emplace_back(request.method);
+        provider.paths.emplace_back(request.path);
     }
     return provider;
 }

@@ -55,7 +55,8 @@ bool GateProvider::is_sound(const GateProvider &provider) noexcept
     return !provider.host.empty() && is_host_alphabet(provider.host) &&
            std::find(std::begin(headers), std::end(headers), provider.header) != std::end(headers) &&
            (provider.prefix.empty() || provider.prefix == "Bearer ") && !provider.key.empty() && is_printable(provider.key) &&
-           provider.key.find(' ') == std::string::npos && std::all_of(provider.methods.begin(), provider.methods.end(), is_method) &&
+           provider.key.find(' ') == std::string::npos && provider.methods.size() == provider.paths.size() &&
+           std::all_of(provider.methods.begin(), provider.methods.end(), is_method) &&
            std::all_of(provider.paths.begin(), provider.paths.end(), is_path);
 }
 

@@ -48,8 +48,10 @@ struct GateProvider {
     std::string header; // "authorization", "x-api-key", "x-goog-api-key", "api-key"
     std::string prefix; // "Bearer ", or nothing
     std::string key;    // printable bytes; forget_keys() after use
+    // What may be asked of it: the method at one place of the first list with the path at the same place of the second. A path that ends in
+    // "/" stands for all below it, any other for itself alone. The method "WEBSOCKET" is a GET that becomes a WebSocket.
     std::vector<std::string> methods = {};
-    std::vector<std::string> paths = {}; // what a path begins with: "/v1/"
+    std::vector<std::string> paths = {};
     std::string where = {};
 
     static void fields(auto &archive, auto &self)
@@ -57,7 +59,7 @@ struct GateProvider {
         archive.cut(self.host, gate_host_bytes, "a provider of the gate has a host that is too long");
         archive(self.header, self.prefix);
         archive.cut(self.key, gate_key_bytes, "a provider of the gate has a key that is too long");
-        archive.bounded(self.methods, 16);
+        archive.bounded(self.methods, 64);
         archive.bounded(self.paths, 64);
         archive.cut(self.where, gate_where_bytes, "a provider of the gate is at a place that is too long");
         archive.require([&] { return is_sound(self); }, "a provider of the gate is not as it has to be");

@@ -10,6 +10,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parents[1] / "policy-examples"
 SEEDED_BY_EXAMPLES = ("policy", "yaml")
+OF_HTTP = ("route_head",)
 OF_JSON = ("child_messages", "documents", "json", "project_files", "sudoers")
 LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=4096", "-print_final_stats=1"]
 # addr2line comes with the compiler: the names of functions, without debug information.
@@ -48,7 +49,8 @@ def seeds_of(name):
 
 
 def arguments_of(name, seconds, seed):
-    dictionary = [f"-dict={HERE / 'dictionaries/json.dict'}"] if name in OF_JSON else []
+    kind = "json" if name in OF_JSON else "http" if name in OF_HTTP else None
+    dictionary = [f"-dict={HERE / 'dictionaries' / kind}.dict"] if kind else []
     return [f"-max_total_time={seconds}", f"-seed={seed}", *LIMITS, *dictionary]
 
 

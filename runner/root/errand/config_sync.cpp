@@ -11,6 +11,9 @@
 #include "runner/as_agent/replacement.hpp"
 #include "runner/plan/documents.hpp"
 #include "runner/plan/environment.hpp"
+#include "runner/plan/gate_plan.hpp"
+#include "runner/plan/held_keys.hpp"
+#include "runner/plan/json_merge.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/wire/answer.hpp"
 #include "runner/wire/sync_messages.hpp"
@@ -71,7 +74,7 @@ UniqueFd open_defaults(const AsRoot & /*root*/)
 }
 
 SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account &user, const Environment &managed,
-                   const AgentPlaces &agents)
+                   const AgentPlaces &agents, const std::vector<std::string> &placeholders)
 {
     SyncPlan plan;
     plan.reading.sources = {ConfigSource{rules.config_directory, agent_directory, true},
@@ -84,6 +87,11 @@ SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account
     if (!plan.writing.managed_providers.empty()) plan.writing.documents["models.json"]; // it may hold keys
     for (const auto &[name, managed_text] : policy.documents)
         plan.writing.documents[name].managed = managed_text;
+    if (!policy.providers.empty()) { // the administrator's own entry for such a provider would lead pi elsewhere
+        std::string &models = plan.writing.documents["models.json"].managed;
+        models = dump_with_numbers(merge_managed(parse_json_object(models, "the managed models.json"),
+                                                 models_of_held_keys(policy.providers, placeholders, gate_route_port)));
+    }
     // Files that do not count are not read, whatever they are. Of settings.json the host's lastChangelogVersion counts in any class.
     for (const auto &[name, rule] : plan.writing.documents)
         if (name == "settings.json" || is_copied(policy.config_classes.of(name))) plan.reading.documents.push_back(name);

@@ -28,9 +28,11 @@ struct SyncPlan {
     std::string project_alias;  // a link to the project is made in the home (runner/as_agent/places.hpp); empty: none
     std::string project_path;   // where it leads
 };
-// `managed`: the variables that the policy sets, files included.
+// `managed`: the variables that the policy sets, files included. `placeholders`: what stands for the keys of the policy's providers, which
+// the session's gate holds; pi's models.json gets them with the addresses of the gate, and the user's own keys for these providers stay
+// out.
 SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account &user, const Environment &managed,
-                   const AgentPlaces &agents);
+                   const AgentPlaces &agents, const std::vector<std::string> &placeholders = {});
 
 // The sessions that the user's own agent had in `directory` (any bytes): copied where the caller asks for it, otherwise only mentioned.
 // Throws Failure(denied) where the policy keeps them outside.

@@ -5,6 +5,7 @@
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/gate_plan.hpp"
+#include "runner/plan/held_keys.hpp"
 #include "runner/root/errand/provider_keys.hpp"
 
 #include <fcntl.h>
@@ -61,6 +62,8 @@ std::optional<LaunchedGate> start_gate(Entered &entered, const OpenedSession &se
     session.directory.make_directory(gate_directory);
     SessionGate gate(*entered.sandbox, session.directory.path() + "/" + gate_directory);
     entered.environment.gate = gate_environment();
+    entered.environment.gate.merge(environment_of_held_keys(entered.policy.providers));
+    entered.environment.held_outside = variables_of_held_keys(entered.policy.providers);
     show_name_server(entered, session, tree);
     return LaunchedGate{std::move(gate), show_lists(entered, session)};
 }

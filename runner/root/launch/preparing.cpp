@@ -196,7 +196,8 @@ OpenedSession::OpenedSession(Entered &entered, Heard &heard)
 Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session)
 {
     const Policy &policy = entered.policy;
-    SyncPlan plan = plan_sync(policy, entered.admission.rules, entered.caller, managed_environment(entered.environment), heard.agents);
+    SyncPlan plan = plan_sync(policy, entered.admission.rules, entered.caller, managed_environment(entered.environment), heard.agents,
+                              session.placeholders);
     plan.defaults = session.defaults;
     plan_sessions(plan, heard.project.directory(), heard.request.sessions);
     if (policy.projects.paths == ProjectPaths::host) plan.project_alias = alias_of(session.project_path);

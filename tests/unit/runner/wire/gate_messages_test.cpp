@@ -55,6 +55,7 @@ TEST_CASE("the largest order for the gate fits into one record")
     one.rules.assign(gate_rule_limit, {std::string(gate_host_bytes, 'a'), 443, std::string(gate_where_bytes, 'w')});
     GateProvider largest = provider();
     largest.key.assign(gate_key_bytes, 'k');
+    largest.methods.assign(64, "POST");
     largest.paths.assign(64, "/" + std::string(255, 'p'));
     one.providers.assign(gate_provider_limit, largest);
     one.authorities.assign(gate_authorities, 'c');
@@ -98,6 +99,7 @@ TEST_CASE("a key of the gate is one word in a header that is known")
     refused([](GateProvider &one) { one.prefix = "Basic "; });
     refused([](GateProvider &one) { one.host = "a b"; });
     refused([](GateProvider &one) { one.methods = {"post"}; });
+    refused([](GateProvider &one) { one.methods.emplace_back("GET"); }); // and no path for it
     refused([](GateProvider &one) { one.paths = {"v1"}; });
     refused([](GateProvider &one) {
         one.paths = {"/v1 /"};

@@ -305,4 +305,32 @@ TEST_CASE("the locked settings get what was merged" * doctest::skip(not_root()))
     }
 }
 
+TEST_CASE("pi is led to the gate for a provider whose key it holds, and nothing of the user's own for it comes in" *
+          doctest::skip(not_root()))
+{
+    const Both both;
+    both.write("auth.json", R"({"anthropic": {"type": "api_key", "key": "mine"}, "groq": {"type": "api_key", "key": "mine"},
+                                "openai-codex": {"type": "oauth", "refresh": "r"}})");
+    both.write("models.json", R"({"providers": {"anthropic": {"baseUrl": "https://evil.example", "apiKey": "mine", "headers": {"X": "y"}},
+                                                "local": {"apiKey": "mine"}}})");
+    Policy policy;
+    policy.documents["models.json"] = R"({"providers": {"anthropic": {"baseUrl": "https://older.example"}}})";
+    ProviderRule rule;
+    rule.name = "anthropic";
+    policy.providers = {rule};
+    CHECK(both.sync_with(policy).empty());
+    const json auth = both.json_inside("auth.json");
+    CHECK_FALSE(auth.contains("anthropic"));
+    CHECK(auth.contains("groq"));
+    CHECK(auth["openai-codex"] == json{{"type", "oauth"}, {"refresh", "r"}});
+    const json providers = both.json_inside("models.json")["providers"];
+    CHECK(providers["anthropic"] ==
+          json{{"baseUrl", "http://127.0.0.1:809/api.anthropic.com"}, {"apiKey", "held-by-the-gate"}, {"headers", {{"X", "y"}}}});
+    CHECK(providers["local"]["apiKey"] == "mine");
+    policy.providers.clear();
+    CHECK(both.sync_with(policy).empty());
+    CHECK(both.json_inside("auth.json")["anthropic"]["key"] == "mine");
+    CHECK(both.json_inside("models.json")["providers"]["anthropic"]["baseUrl"] == "https://older.example");
+}
+
 } // namespace config_sync_documents_test

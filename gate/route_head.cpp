@@ -1,0 +1,234 @@
+// Reading heads strictly, and writing them anew.
+#include "gate/route_head.hpp"
+
+#include "gate/route_fields.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace pi_agent {
+
+namespace http = boost::beast::http;
+
+namespace {
+
+constexpr std::size_t field_limit = 128;
+constexpr std::string_view line_end = "\r\n";
+constexpr std::string_view head_end = "\r\n\r\n";
+constexpr std::string_view token_bytes = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+std::string_view view_of(boost::beast::string_view text) noexcept
+{
+    return {text.data(), text.size()};
+}
+
+[[noreturn]] void refuse_head(const std::string &said, unsigned status = 400)
+{
+    throw RouteRefusal(status, refused_as_malformed, said);
+}
+
+void require_field(std::string_view line)
+{
+    const std::size_t colon = std::min(line.find(':'), line.size());
+    if (line.front() == ' ' || line.front() == '\t') refuse_head("a field of the head is folded over two lines");
+    if (colon == line.size() || colon == 0 || line.substr(0, colon).find_first_not_of(token_bytes) != std::string_view::npos)
+        refuse_head("a line of the head is no field");
+}
+
+// Fields that two readers of one message would understand differently if they came twice.
+void require_once(std::string_view head)
+{
+    for (const std::string_view name : {"host", "content-length", "transfer-encoding", "upgrade", "expect", "content-encoding"}) {
+        std::size_t count = 0;
+        for (std::size_t at = head.find(line_end); at + 2 < head.size(); at = head.find(line_end, at + 2))
+            count += is_field(head.substr(at + 2), name) ? 1U : 0U;
+        if (count > 1) refuse_head("the head has a field twice that says how the message is to be read");
+    }
+}
+
+// Digits alone: no sign, list, blank or hexadecimal.
+void require_length(std::string_view value)
+{
+    if (value.empty() || value.size() > 15 || value.find_first_not_of("0123456789") != std::string_view::npos)
+        refuse_head("the content-length is no plain number");
+}
+
+void require_framing(const http::fields &fields)
+{
+    const auto length = fields.find(http::field::content_length);
+    const auto encoding = fields.find(http::field::transfer_encoding);
+    if (length != fields.end()) require_length(view_of(length->value()));
+    if (encoding != fields.end() && !is_same(view_of(encoding->value()), "chunked"))
+        refuse_head("the transfer-encoding is not chunked", 501);
+    if (length != fields.end() && encoding != fields.end()) refuse_head("the head has both content-length and transfer-encoding");
+}
+
+template <typename Parser>
+void put_head(std::string_view head, Parser &parser)
+{
+    require_strict_head(head);
+    parser.header_limit(static_cast<std::uint32_t>(route_head_limit));
+    parser.body_limit(boost::none);
+    boost::beast::error_code problem;
+    const std::size_t taken = parser.put(boost::asio::buffer(head.data(), head.size()), problem);
+    if (problem && problem != http::error::need_buffer && problem != http::error::need_more) refuse_head("the head cannot be read");
+    if (!parser.is_header_done() || taken != head.size()) refuse_head("the head cannot be read");
+    require_framing(parser.get());
+}
+
+bool asks_for_websocket(const http::fields &fields)
+{
+    const auto upgrade = fields.find(http::field::upgrade);
+    if (upgrade == fields.end()) return false;
+    if (!is_same(view_of(upgrade->value()), "websocket")) refuse_head("the request asks for another protocol than WebSocket");
+    if (!has_listed_word(view_of(fields[http::field::connection]), "upgrade"))
+        refuse_head("the request has an upgrade that its connection does not name");
+    return true;
+}
+
+bool has_body(const http::fields &fields)
+{
+    return fields.find(http::field::transfer_encoding) != fields.end() || fields.find(http::field::content_length) != fields.end();
+}
+
+} // namespace
+
+SecretText::~SecretText()
+{
+    explicit_bzero(text_.data(), text_.size());
+}
+
+void SecretText::append(std::string_view more)
+{
+    if (text_.capacity() - text_.size() < more.size()) throw std::length_error("a text with a key would have to move");
+    text_.append(more);
+}
+
+std::size_t find_head(std::string_view bytes)
+{
+    const std::size_t end = bytes.find(head_end);
+    const std::string_view head = bytes.substr(0, end == std::string_view::npos ? end : end + head_end.size());
+    if (head.size() > route_head_limit) refuse_head("the head is too large", 431);
+    for (std::size_t at = 0; at < head.size(); ++at) {
+        const auto byte = static_cast<unsigned char>(head[at]);
+        const bool ends_line =
+            byte == '\r' ? at + 1 == head.size() || head[at + 1] == '\n' : byte == '\n' && at > 0 && head[at - 1] == '\r';
+        if (!ends_line && ((byte < ' ' && byte != '\t') || byte == 0x7f))
+            refuse_head("the head has a control character, or half a line's end");
+    }
+    return end == std::string_view::npos ? 0 : head.size();
+}
+
+void require_strict_head(std::string_view head)
+{
+    if (find_head(head) != head.size() || !head.ends_with(head_end)) refuse_head("the head is not whole");
+    std::size_t begin = head.find(line_end) + line_end.size();
+    if (head.substr(0, begin).find('\t') != std::string_view::npos || begin == line_end.size())
+        refuse_head("the first line is none of HTTP");
+    std::size_t count = 0;
+    for (; begin + line_end.size() < head.size(); ++count) {
+        const std::size_t end = head.find(line_end, begin);
+        require_field(head.substr(begin, end - begin));
+        begin = end + line_end.size();
+    }
+    if (count > field_limit) refuse_head("the head has too many fields", 431);
+    require_once(head);
+}
+
+RouteRequest read_request_head(std::string_view head, RequestParser &parser)
+{
+    put_head(head, parser);
+    const auto &message = parser.get();
+    const std::string method(view_of(message.method_string()));
+    if (message.version() != 11) refuse_head("the request is not of HTTP/1.1", 505);
+    if (method == "TRACE" || method == "CONNECT") throw RouteRefusal(405, "other-method", "the route passes no " + method);
+    if (message.find(http::field::host) == message.end()) refuse_head("the request has no host");
+    if (message.find(http::field::expect) != message.end()) refuse_head("the request expects an answer before its body", 417);
+    RouteRequest request{method, read_route_target(view_of(message.target())), parser.chunked(), std::nullopt};
+    if (asks_for_websocket(message)) {
+        if (method != "GET" || has_body(message)) refuse_head("a WebSocket begins with a GET that has no body");
+        request.method = websocket_method;
+    }
+    if (message.find(http::field::content_length) != message.end()) request.length = parser.content_length().value_or(0);
+    return request;
+}
+
+SecretText write_request_head(const RouteRequest &request, const RequestParser &parser, const GateProvider &provider)
+{
+    const auto &message = parser.get();
+    const std::string_view named = view_of(message[http::field::connection]);
+    SecretText head(route_head_limit + 16'384 + provider.key.size()); // longer than what is read can make it
+    const bool is_websocket = request.method == websocket_method;
+    for (const std::string_view part : {is_websocket ? std::string_view("GET") : std::string_view(request.method), std::string_view(" "),
+                                        std::string_view(request.target.path), std::string_view(request.target.query),
+                                        std::string_view(" HTTP/1.1\r\nhost: "), std::string_view(provider.host), line_end})
+        head.append(part);
+    const auto add = [&](std::string_view name, std::string_view first, std::string_view second) {
+        for (const auto part : {name, std::string_view(": "), first, second, line_end})
+            head.append(part);
+    };
+    for (const auto &field : message) {
+        const std::string_view name = view_of(field.name_string());
+        if (!is_for_next_station(name, named) && !is_credential(name, view_of(field.value()))) add(name, view_of(field.value()), "");
+    }
+    if (request.has_chunks) add("transfer-encoding", "chunked", "");
+    if (request.length) add("content-length", std::to_string(*request.length), "");
+    add("connection", is_websocket ? "upgrade" : "close", "");
+    if (is_websocket) add("upgrade", "websocket", "");
+    add(provider.header, provider.prefix, provider.key);
+    head.append(line_end);
+    return head;
+}
+
+std::optional<AnswerBody> read_answer_head(std::string_view head, AnswerParser &parser, bool asked_for_websocket)
+{
+    put_head(head, parser);
+    const auto &message = parser.get();
+    const unsigned status = message.result_int();
+    if (message.version() != 11 && message.version() != 10) refuse_head("the answer is not of HTTP/1.1");
+    if (status == 101) {
+        if (!asked_for_websocket || !is_same(view_of(message[http::field::upgrade]), "websocket"))
+            refuse_head("the provider changed to a protocol that nobody asked for");
+        return AnswerBody::tunnel;
+    }
+    if (status < 200) return std::nullopt;
+    if (status == 204 || status == 304) return AnswerBody::none;
+    if (message.find(http::field::content_length) != message.end()) return AnswerBody::counted;
+    return AnswerBody::chunks;
+}
+
+std::string write_answer_head(const AnswerParser &parser, AnswerBody body)
+{
+    const auto &message = parser.get();
+    const std::string_view named = view_of(message[http::field::connection]);
+    std::string head = "HTTP/1.1 " + std::to_string(message.result_int()) + " " + std::string(view_of(message.reason())) + "\r\n";
+    const auto add = [&](std::string_view name, std::string_view value) { head.append(name).append(": ").append(value).append(line_end); };
+    for (const auto &field : message) {
+        const std::string_view name = view_of(field.name_string());
+        if (!is_for_next_station(name, named) && !is_of_no_use_inside(name)) add(name, view_of(field.value()));
+    }
+    if (body == AnswerBody::counted) add("content-length", view_of(message[http::field::content_length]));
+    if (body == AnswerBody::chunks) add("transfer-encoding", "chunked");
+    add("connection", body == AnswerBody::tunnel ? "upgrade" : "close");
+    if (body == AnswerBody::tunnel) add("upgrade", "websocket");
+    return head.append(line_end);
+}
+
+std::string write_refusal(const RouteRefusal &refusal)
+{
+    const bool is_denial = *refusal.reason != '\0';
+    const nlohmann::json body = {{"type", "error"},
+                                 {"error",
+                                  {{"type", is_denial ? "pi_agent_denied" : "pi_agent_gate"},
+                                   {"code", refusal.reason},
+                                   {"message", std::string("pi-agent: ") + refusal.what()}}}};
+    const std::string text = body.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
+    return "HTTP/1.1 " + std::to_string(refusal.status) + " " +
+           std::string(view_of(http::obsolete_reason(http::int_to_status(refusal.status)))) + "\r\n" +
+           (is_denial ? "x-pi-agent-denied: " + std::string(refusal.reason) + "\r\n" : "") +
+           "content-type: application/json\r\ncontent-length: " + std::to_string(text.size()) + "\r\nconnection: close\r\n\r\n" + text;
+}
+
+} // namespace pi_agent

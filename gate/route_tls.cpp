@@ -1,0 +1,68 @@
+// TLS towards providers.
+#include "gate/route_tls.hpp"
+
+#include "common/base/error.hpp"
+#include "common/seams/seams.hpp"
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+#include <memory>
+
+namespace pi_agent {
+
+namespace {
+
+// All of the text: one that ends in the middle must not leave some out in silence.
+void trust_too(X509_STORE *store, const std::string &authorities)
+{
+    const std::unique_ptr<BIO, decltype(&BIO_free)> text(BIO_new_mem_buf(authorities.data(), static_cast<int>(authorities.size())),
+                                                         &BIO_free);
+    std::size_t count = 0;
+    while (X509 *one = PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr)) {
+        const bool is_added = X509_STORE_add_cert(store, one) == 1;
+        X509_free(one);
+        if (!is_added) throw Failure(ExitStatus::configuration, "a certificate for the gate cannot be used");
+        ++count;
+    }
+    const bool is_at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+    ERR_clear_error();
+    if (count == 0 || !is_at_end)
+        throw Failure(ExitStatus::configuration, "the certificates for the gate cannot be read; they must be PEM, one after the other");
+}
+
+} // namespace
+
+boost::asio::ssl::context make_tls_context(const std::string &authorities)
+{
+    boost::asio::ssl::context context(boost::asio::ssl::context::tls_client);
+    SSL_CTX *tls = context.native_handle();
+    // HTTP/1.1 and no other: two ways to say where a request ends are one too many.
+    constexpr unsigned char protocols[] = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
+    if (SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION) != 1 || SSL_CTX_set_alpn_protos(tls, protocols, sizeof protocols) != 0)
+        throw Failure(ExitStatus::system_failure, "TLS cannot be set up");
+    SSL_CTX_set_verify(tls, defence_is_on("route-trust") ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
+    SSL_CTX_set_mode(tls, SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_options(tls, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    context.set_default_verify_paths();
+    if (!authorities.empty()) trust_too(SSL_CTX_get_cert_store(tls), authorities);
+    return context;
+}
+
+bool expect_host(TlsStream &stream, const std::string &host)
+{
+    SSL *tls = stream.native_handle();
+    SSL_set_hostflags(tls, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    const bool is_expected = !defence_is_on("route-host-name") || SSL_set1_host(tls, host.c_str()) == 1;
+    return is_expected && SSL_set_tlsext_host_name(tls, host.c_str()) == 1;
+}
+
+std::string why_untrusted(TlsStream &stream)
+{
+    const long verified = SSL_get_verify_result(stream.native_handle());
+    return verified == X509_V_OK ? "" : X509_verify_cert_error_string(verified);
+}
+
+} // namespace pi_agent

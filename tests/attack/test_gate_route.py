@@ -1,0 +1,56 @@
+"""The keys that a gate holds, and who would like to have them, or what they open: the gate by itself, with a provider of the tests (tests/system/gate_alone.py)."""
+
+from pathlib import Path
+
+import pytest
+from target import Outcome
+
+SYSTEM = Path(__file__).resolve().parents[1] / "system"
+GATE = "/usr/libexec/pi-agent/pi-agent-gate"
+PLACE = "/root/gate_alone"
+PROGRAMS = ("gate_alone.py", "gate_driver.py", "gate_route_cases.py")
+
+
+@pytest.fixture(scope="module")
+def alone(product, weak):
+    for target in (product, weak):
+        for name in PROGRAMS:
+            target.machine.write(f"{PLACE}/{name}", (SYSTEM / name).read_text())
+    yield
+    for target in (product, weak):
+        target.machine.root(["rm", "-r", PLACE], check=True)
+
+
+def asking(case):
+    def attack(target):
+        done = target.machine.root(["timeout", "100", "python3", "-B", f"{PLACE}/gate_alone.py", GATE, case])
+        assert done.returncode == 0 and done.stdout in (b"done\npassed\n", b"refused\npassed\n"), done
+        return Outcome(done.stdout.startswith(b"done"), done)
+
+    return attack
+
+
+@pytest.mark.position("agent")
+@pytest.mark.parametrize(
+    ("case", "defences"),
+    [
+        ("attack_with_a_key_of_ones_own", ("route-credentials",)),
+        ("attack_a_path_that_the_key_is_not_for", ("route-lists",)),
+        ("attack_a_path_by_a_detour", ("route-plain-paths",)),
+    ],
+)
+def test_a_key_opens_nothing_else(case, defences, alone, prove):
+    prove(asking(case), *defences)
+
+
+@pytest.mark.position("outsider")
+@pytest.mark.parametrize(
+    ("case", "defences"),
+    [
+        ("attack_by_a_certificate_of_another_name", ("route-host-name",)),
+        ("attack_by_a_certificate_of_ones_own", ("route-trust",)),
+    ],
+)
+def test_a_key_goes_to_its_provider_alone(case, defences, alone, prove):
+    """Somebody on the way to it, or who answers for its name."""
+    prove(asking(case), *defences)

@@ -1,0 +1,423 @@
+"""What gate_alone.py does with the reverse route: each function is a case."""
+
+import http.client
+import json
+import socket
+import threading
+import time
+from pathlib import Path
+
+from gate_alone import KEY, ROUTE, fields, read_chunks, read_exactly, read_until
+
+SETTINGS = {"silence_shorter_than_the_limit_passes": {"idle": 4}, "silence_beyond_the_limit_ends": {"idle": 2}, "a_websocket_ends_by_silence": {"idle": 2}}
+ENDING = ("the_key_is_nowhere_but_in_memory",)  # these end the gate themselves
+TARGET = "/api.openai.com/v1/responses"
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+def answer_ok(connection, _):
+    connection.sendall(OK)
+
+
+def ask(gate, target=TARGET, method="POST", body=b"{}", headers=()):
+    """The answer, whole."""
+    connection = http.client.HTTPConnection("127.0.0.1", gate.port, timeout=30)
+    connection.request(method, target, body, dict(headers))
+    answer = connection.getresponse()
+    answer.body = answer.read()
+    return answer
+
+
+def connect(gate, sent=b""):
+    one = socket.create_connection(("127.0.0.1", gate.port), 30)
+    one.sendall(sent)
+    return one
+
+
+def head(*more, method="POST", target=TARGET):
+    return "".join(line + "\r\n" for line in (f"{method} {target} HTTP/1.1", "Host: 127.0.0.1:809", *more, "")).encode("latin-1")
+
+
+def read_all(one):
+    """Until the other side closes, or resets."""
+    seen = b""
+    try:
+        while piece := one.recv(65536):
+            seen += piece
+    except ConnectionResetError:
+        pass
+    return seen
+
+
+def wait_for(look, seconds=5):
+    until = time.monotonic() + seconds
+    while not (seen := look()):
+        assert time.monotonic() < until, "nothing came"
+        time.sleep(0.02)
+    return seen
+
+
+# --- What passes.
+
+
+def a_request_gets_the_key_and_loses_the_callers(gate, service):
+    bodies = []
+
+    def answer(connection, sent):
+        bodies.append(read_exactly(connection, int(fields(sent)["content-length"])))
+        connection.sendall(OK)
+
+    service.answer = answer
+    mine = {"Authorization": "Bearer mine", "x-api-key": "mine", "x_api_key": "mine", "Cookie": "mine", "Content-Type": "application/json"}
+    assert ask(gate, body=b'{"a": 1}', headers=mine).body == b"ok"
+    assert bodies == [b'{"a": 1}']
+    seen = fields(service.heads[0])
+    assert service.heads[0].startswith(b"POST /v1/responses HTTP/1.1\r\n")
+    assert (seen["host"], seen["authorization"], seen["connection"]) == ("api.openai.com", f"Bearer {KEY}", "close")
+    assert b"mine" not in service.heads[0]
+    assert service.protocols[0][0] in ("TLSv1.2", "TLSv1.3") and service.protocols[0][1] == "http/1.1"
+
+
+def each_provider_gets_the_key_as_it_reads_it(gate, service):
+    service.answer = answer_ok
+    for target, name, value in (
+        ("/api.anthropic.com/v1/messages?beta=true", "x-api-key", KEY),
+        ("/generativelanguage.googleapis.com/v1beta/models/gemini:streamGenerateContent?alt=sse&key=mine", "x-goog-api-key", KEY),
+        ("/openrouter.ai/api/v1/v1/messages?beta=true", "authorization", f"Bearer {KEY}"),
+    ):
+        assert ask(gate, target).status == 200, target
+        assert fields(service.heads[-1])[name] == value
+    lines = [sent.split(b" ")[1] for sent in service.heads]
+    assert lines == [b"/v1/messages?beta=true", b"/v1beta/models/gemini:streamGenerateContent?alt=sse", b"/api/v1/messages?beta=true"]
+
+
+def events_pass_as_they_come(gate, service):
+    gone = []
+
+    def answer(connection, _):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for index in range(6):
+            event = f"data: {index}\n\n".encode()
+            gone.append(time.monotonic())
+            connection.sendall(b"%x\r\n%s\r\n" % (len(event), event))
+            time.sleep(0.5)
+        connection.sendall(b"0\r\n\r\n")
+
+    service.answer = answer
+    with connect(gate, head("Content-Length: 0")) as one:
+        assert b"text/event-stream" in read_until(one, b"\r\n\r\n")
+        came = [(piece, time.monotonic()) for piece in read_chunks(one)]
+    assert [piece for piece, _ in came] == [f"data: {index}\n\n".encode() for index in range(6)]
+    assert all(there < after for (_, there), after in zip(came, gone[1:])), (came, gone)  # each before the next one was sent
+
+
+def silence_shorter_than_the_limit_passes(gate, service):
+    def answer(connection, _):
+        for _ in range(3):  # longer in all than the limit
+            time.sleep(2)
+            connection.sendall(b"HTTP/1.1 103 Early Hints\r\n\r\n")
+        time.sleep(2)
+        connection.sendall(OK)
+
+    service.answer = answer
+    assert ask(gate).body == b"ok"
+
+
+def silence_beyond_the_limit_ends(gate, service):
+    closed = threading.Event()
+
+    def answer(connection, _):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n")
+        if not connection.recv(1):
+            closed.set()
+
+    service.answer = answer
+    begin = time.monotonic()
+    with connect(gate, head("Content-Length: 0")) as one:
+        seen = read_all(one)
+    assert seen.endswith(b"1\r\nx\r\n") and 1.5 < time.monotonic() - begin < 6, seen
+    assert closed.wait(5)
+
+
+def a_websocket_passes_both_ways(gate, service):
+    def answer(connection, _):
+        connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: x\r\n\r\nfirst")
+        while piece := connection.recv(65536):
+            connection.sendall(piece.upper())
+
+    service.answer = answer
+    with connect(gate, head("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: k", method="GET") + b"early") as one:
+        assert b" 101 " in read_until(one, b"\r\n\r\n")
+        assert read_exactly(one, 10) == b"firstEARLY"
+        for size in (1, 100, 100_000):
+            one.sendall(b"a" * size)
+            assert read_exactly(one, size) == b"A" * size
+    seen = fields(service.heads[0])
+    assert (seen["upgrade"], seen["connection"], seen["sec-websocket-key"]) == ("websocket", "upgrade", "k")
+    assert seen["authorization"] == f"Bearer {KEY}"
+
+
+def a_websocket_ends_by_silence(gate, service):
+    def answer(connection, _):
+        connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+        connection.recv(1)
+
+    service.answer = answer
+    with connect(gate, head("Connection: Upgrade", "Upgrade: websocket", method="GET")) as one:
+        read_until(one, b"\r\n\r\n")
+        begin = time.monotonic()
+        assert read_all(one) == b"" and time.monotonic() - begin < 6
+
+
+def large_bodies_pass_in_little_memory(gate, service):
+    size = 96 * 1024 * 1024
+    piece = b"x" * 65536
+    counted = []
+
+    def answer(connection, _):
+        counted.append(sum(len(chunk) for chunk in read_chunks(connection)))
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
+        for _ in range(size // len(piece)):
+            connection.sendall(piece)
+
+    service.answer = answer
+    before = gate.memory()
+    with connect(gate, head("Transfer-Encoding: chunked")) as one:
+        for _ in range(size // len(piece)):
+            one.sendall(b"10000\r\n" + piece + b"\r\n")
+        one.sendall(b"0\r\n\r\n")
+        read_until(one, b"\r\n\r\n")
+        time.sleep(1)  # who reads slowly slows the provider, and nothing gathers
+        assert gate.memory() - before < 4096, (before, gate.memory())
+        left = size
+        while left:
+            left -= len(one.recv(min(left, 1 << 20)))
+        assert one.recv(1) == b""
+    assert counted == [size]
+    assert gate.memory() - before < 4096, (before, gate.memory())
+
+
+def two_hundred_requests_at_once(gate, service):
+    meeting = threading.Barrier(200, timeout=60)
+
+    def answer(connection, _):
+        meeting.wait()
+        connection.sendall(OK)
+
+    service.answer = answer
+    ones = [connect(gate, head("Content-Length: 0")) for _ in range(200)]
+    assert all(read_all(one).endswith(b"ok") for one in ones)
+
+
+def a_redirect_is_the_callers_to_follow(gate, service):
+    service.answer = lambda connection, _: connection.sendall(b"HTTP/1.1 307 Away\r\nLocation: https://evil.example/\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\n\r\n")
+    answer = ask(gate)
+    assert (answer.status, answer.headers["location"], answer.headers["set-cookie"]) == (307, "https://evil.example/", None)
+    assert service.connections == 1
+
+
+def an_answer_before_the_bodys_end_arrives(gate, service):
+    def answer(connection, _):
+        connection.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig")
+        time.sleep(0.5)
+
+    service.answer = answer
+    with connect(gate, head("Content-Length: 100000000") + b"x" * 200_000) as one:
+        assert read_all(one).endswith(b"\r\n\r\nbig")
+
+
+# --- What ends.
+
+
+def a_caller_that_goes_ends_the_request(gate, service):
+    closed = threading.Event()
+
+    def answer(connection, _):
+        if not connection.recv(1):
+            closed.set()
+
+    service.answer = answer
+    with connect(gate, head("Content-Length: 0")):
+        wait_for(lambda: service.heads)
+    assert closed.wait(3)
+
+
+def an_answer_that_breaks_off_does_not_look_whole(gate, service):
+    for begin in (b"Transfer-Encoding: chunked\r\n\r\n5\r\nhel", b"Content-Length: 10\r\n\r\nhel", b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", b"\r\nhello"):
+        service.answer = lambda connection, _, begin=begin: connection.sendall(b"HTTP/1.1 200 OK\r\n" + begin)
+        with connect(gate, head("Content-Length: 0")) as one:
+            seen = read_all(one)
+        assert b"hel" in seen or b"200" in seen
+        assert not seen.endswith(b"0\r\n\r\n") and len(seen.partition(b"\r\n\r\n")[2]) < 20, seen
+
+
+def an_answer_that_is_none_is_an_error_of_the_provider(gate, service):
+    for said in (
+        b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", b"HTTP/1.1 200 OK\r\nX: y\r\n z\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"X: " + b"y" * 100_000 + b"\r\n\r\n",
+    ):  # fmt: skip
+        service.answer = lambda connection, _, said=said: connection.sendall(said)
+        answer = ask(gate)
+        assert (answer.status, answer.headers["x-pi-agent-denied"]) == (502, None), (said[:80], answer.status)
+        assert KEY.encode() not in answer.body
+    assert gate.denials(1) == []
+
+
+# --- What is denied.
+
+
+def refused(gate, service, sent):
+    """The status of a refusal, after which nothing reached the provider."""
+    before = service.connections
+    with connect(gate, sent) as one:
+        seen = read_all(one)
+    assert service.connections == before, sent
+    assert seen.startswith(b"HTTP/1.1 4") or seen.startswith(b"HTTP/1.1 5"), (sent[:200], seen)
+    assert b"\r\nx-pi-agent-denied: " in seen and KEY.encode() not in seen
+    json.loads(seen.partition(b"\r\n\r\n")[2])
+    return int(seen[9:12])
+
+
+def other_hosts_paths_and_methods(gate, service):
+    service.answer = answer_ok
+    for target in ("/evil.example/v1/responses", "/API.OPENAI.COM/v1/responses", "/api.openai.com:443/v1/responses", "/api.openai.com/v1/files",
+                   "/api.openai.com/v1/responses/x", "/api.openai.com/", "/api.openai.com"):  # fmt: skip
+        assert refused(gate, service, head("Content-Length: 0", target=target)) == 403, target
+    for target in ("/api.openai.com/v1/models/../files", "/api.openai.com/v1/models/%2e%2e/files", "/api.openai.com/v1/models/..%2ffiles",
+                   "/api.openai.com/v1/models/%252e%252e/x", "/api.openai.com//v1/responses", "/api.openai.com/v1/responses;x", "http://api.openai.com/v1/responses", "*"):  # fmt: skip
+        assert refused(gate, service, head("Content-Length: 0", target=target)) == 400, target
+    for method in ("GET", "PUT", "DELETE", "OPTIONS", "post"):
+        assert refused(gate, service, head("Content-Length: 0", method=method)) == 403, method
+    assert refused(gate, service, head(method="TRACE")) == 405
+    assert refused(gate, service, head(method="CONNECT", target="api.openai.com:443")) in (400, 405)
+
+
+def what_is_denied_is_told_with_its_place(gate, service):
+    assert refused(gate, service, head("Content-Length: 0", target="/api.anthropic.com/v1/files?secret=1")) == 403
+    told = gate.denials()
+    assert told == [{"kind": ROUTE, "host": "api.anthropic.com", "port": 443, "path": "/v1/files", "reason": "other-path", "count": 1, "where": "policy.yaml:2"}]
+
+
+def requests_that_can_be_read_in_two_ways(gate, service):
+    service.answer = answer_ok
+    chunked = "Transfer-Encoding: chunked"
+    for more in (
+        ("Content-Length: 6", chunked), (chunked, "Content-Length: 6"), ("Content-Length: 6", "Content-Length: 6"), ("Content-Length: 6", "Content-Length: 0"),
+        ("Content-Length: 6, 6",), ("Content-Length: +6",), ("Content-Length: 0x6",), ("Content-Length: 6_0",), ("Content-Length: -1",), ("Content-Length: ",),
+        ("Content-Length: 18446744073709551617",), ("Transfer-Encoding: identity",), ("Transfer-Encoding: gzip, chunked",), ("Transfer-Encoding: chunked, x",),
+        (chunked, "Transfer-Encoding: x"), ("Transfer-Encoding : chunked",), (" " + chunked,), ("X: y", " folded"), ("Transfer-Encoding:", " chunked"),
+        ("Transfer-Encoding: \x0bchunked",), ("X: y\n" + chunked,), ("X: y\r" + chunked,), ("X: \0",), ("no colon",), (": no name",), ("Host: evil.example",),
+        ("Expect: 100-continue",), ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c"), ("Connection: Upgrade", "Upgrade: websocket"), ("Upgrade: websocket",),
+        ("X: " + "y" * 70_000,), tuple(f"X{index}: y" for index in range(200)),
+    ):  # fmt: skip
+        refused(gate, service, head(*more) + b"0\r\n\r\nX")
+    for line in ("POST /api.openai.com/v1/responses HTTP/1.0", "POST /api.openai.com/v1/responses", "POST  /api.openai.com/v1/responses HTTP/1.1",
+                 "PRI * HTTP/2.0", "POST /api.openai.com/v1/responses HTTP/1.1 HTTP/1.1", "\x16\x03\x01\x02"):  # fmt: skip
+        refused(gate, service, line.encode("latin-1") + b"\r\nHost: x\r\n\r\n")
+
+
+def a_body_with_bad_chunks_does_not_end_well(gate, service):
+    whole = []
+
+    def answer(connection, _):
+        whole.append(b"".join(read_chunks(connection)))
+        connection.sendall(OK)
+
+    service.answer = answer
+    for body in (b"0x3\r\nabc\r\n0\r\n\r\n", b"-1\r\n\r\n0\r\n\r\n", b"3\nabc\n0\n\n", b"FFFFFFFFFFFFFFFFFF\r\nabc", b"3\r\nabcXX0\r\n\r\n", b"\r\n0\r\n\r\n", b"zz\r\n\r\n"):
+        with connect(gate, head("Transfer-Encoding: chunked") + body) as one:
+            one.shutdown(socket.SHUT_WR)  # some of them could go on
+            assert b" 200 " not in read_all(one), body
+    assert whole == []
+    with connect(gate, head("Transfer-Encoding: chunked") + b'3;a="b"\r\nabc\r\n0\r\nAuthorization: Bearer mine\r\n\r\n') as one:
+        assert read_all(one).endswith(b"ok")
+    assert whole == [b"abc"]
+
+
+def what_follows_a_request_is_not_another_one(gate, service):
+    def answer(connection, sent):
+        read_exactly(connection, int(fields(sent)["content-length"]))
+        connection.settimeout(0.5)
+        try:
+            after = connection.recv(100)
+        except TimeoutError:
+            after = b""
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(after), after))
+
+    service.answer = answer
+    with connect(gate, head("Content-Length: 2") + b"{}" + head("Content-Length: 0", target="/api.openai.com/v1/files")) as one:
+        assert b"\r\ncontent-length: 0\r\n" in read_all(one)
+    assert len(service.heads) == 1
+
+
+def only_the_hosts_own_certificate_will_do(gate, service):
+    service.answer = answer_ok
+    for host in ("wrong.example", "expired.example", "self.example", "old.example"):
+        answer = ask(gate, f"/{host}/v1/responses")
+        assert answer.status == 502, host
+        assert answer.headers["x-pi-agent-denied"] == (None if host == "old.example" else "untrusted"), (host, answer.body)
+    assert service.heads == []
+    assert {(one["host"], one["reason"]) for one in gate.denials()} == {(host, "untrusted") for host in ("wrong.example", "expired.example", "self.example")}
+
+
+def the_key_is_nowhere_but_in_memory(gate, service):
+    service.answer = answer_ok
+    assert ask(gate).status == 200
+    process = Path(f"/proc/{gate.process.pid}")
+    for name in ("cmdline", "environ", "maps", "status"):
+        assert KEY.encode() not in process.joinpath(name).read_bytes(), name
+    limits = process.joinpath("limits").read_text()
+    assert next(line for line in limits.splitlines() if line.startswith("Max core file size")).split()[4:6] == ["0", "0"]
+    found = 0
+    with open(process / "mem", "rb") as memory:  # the test finds it where it has to be
+        for line in process.joinpath("maps").read_text().splitlines():
+            begin, end = (int(part, 16) for part in line.split()[0].split("-"))
+            if line.split()[1].startswith("rw"):
+                memory.seek(begin)
+                try:
+                    found += memory.read(end - begin).count(KEY.encode())
+                except OSError:
+                    pass
+    assert 0 < found <= 8 + 2, found  # a copy for each provider, and none of a request that is over
+    gate.channel.close()
+    assert gate.process.wait(5) == 0
+    assert KEY.encode() not in gate.process.stderr.read()
+
+
+# --- Attacks, for tests/attack/test_gate_route.py: each ends by the word on standard output, "done" where the attack worked.
+
+
+def say_done(worked):
+    print("done" if worked else "refused")
+
+
+def attack_with_a_key_of_ones_own(gate, service):
+    """What the session found out goes to an account of somebody else's at the same provider."""
+    service.answer = answer_ok
+    ask(gate, headers={"X-Api-Key": "mine"})
+    say_done(b"mine" in service.heads[0])
+
+
+def attack_a_path_that_the_key_is_not_for(gate, service):
+    service.answer = answer_ok
+    ask(gate, "/api.openai.com/v1/files")
+    say_done(any(sent.startswith(b"POST /v1/files ") for sent in service.heads))
+
+
+def attack_a_path_by_a_detour(gate, service):
+    service.answer = answer_ok
+    ask(gate, "/api.openai.com/v1/models/../files", "GET")
+    say_done(any(b"/v1/models/../files" in sent for sent in service.heads))
+
+
+def attack_by_a_certificate_of_another_name(gate, service):
+    service.answer = answer_ok
+    ask(gate, "/wrong.example/v1/responses")
+    say_done(any(KEY.encode() in sent for sent in service.heads))
+
+
+def attack_by_a_certificate_of_ones_own(gate, service):
+    service.answer = answer_ok
+    ask(gate, "/self.example/v1/responses")
+    say_done(any(KEY.encode() in sent for sent in service.heads))
