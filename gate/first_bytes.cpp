@@ -1,6 +1,7 @@
 // Judging the first bytes of a connection, and refusing in its language.
 #include "gate/first_bytes.hpp"
 
+#include "common/seams/seams.hpp"
 #include "gate/request_head.hpp"
 
 #include <algorithm>
@@ -40,11 +41,11 @@ FirstBytes judge_tls(Speech speech, const std::optional<Host> &named, std::strin
         break;
     }
     // With it the server may answer for a name that only the server can read: any of those behind the same addresses.
-    if (hello.has_encrypted_name) return refused("encrypted-name");
+    if (hello.has_encrypted_name && defence_is_on("gate-encrypted-names")) return refused("encrypted-name");
     if (!hello.name) return speech == Speech::any ? passing({}, std::string(bytes)) : refused("no-name");
     const auto said = read_host(*hello.name);
     if (!said || said->address) return refused("malformed");
-    if (named && said->text != named->text) return refused("other-name");
+    if (named && said->text != named->text && defence_is_on("gate-names")) return refused("other-name");
     return passing(said, std::string(bytes));
 }
 
@@ -58,7 +59,8 @@ FirstBytes judge_http(const std::optional<Host> &named, std::uint16_t port, std:
         if (size == 0) return {};
         const RequestHead head = read_request_head(bytes.substr(0, size));
         const PlainRequest request = read_plain_request(head, false, port);
-        if ((named && request.target.host.text != named->text) || request.target.port != port) return refused("other-name");
+        const bool is_other = (named && request.target.host.text != named->text) || request.target.port != port;
+        if (is_other && defence_is_on("gate-host-field")) return refused("other-name");
         const std::size_t body = static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size() - size, request.body));
         FirstBytes first = passing(request.target.host, write_plain_request(head, request) + std::string(bytes.substr(size, body)));
         first.further = request.body - body;
@@ -101,7 +103,7 @@ std::string write_http_refusal(std::string_view reason, const std::string &text)
                                                   : "403 Forbidden";
     return std::string("HTTP/1.1 ") + status +
            "\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
-           (reason.empty() ? "" : "X-Pi-Agent-Denied: " + std::string(reason) + "\r\n") +
+           (reason.empty() ? "" : "x-pi-agent-denied: " + std::string(reason) + "\r\n") +
            "Cache-Control: no-store\r\nConnection: close\r\n\r\n" + body;
 }
 

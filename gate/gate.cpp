@@ -1,6 +1,7 @@
 // Reaching the outside by the rules.
 #include "gate/gate.hpp"
 
+#include "common/seams/seams.hpp"
 #include "gate/addresses.hpp"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ bool is_this_host(const tcp::socket &socket)
     boost::system::error_code problem;
     const tcp::endpoint ours = socket.local_endpoint(problem);
     const tcp::endpoint theirs = socket.remote_endpoint(problem);
-    return problem || ours.address() == theirs.address();
+    return (problem || ours.address() == theirs.address()) && defence_is_on("gate-own-address");
 }
 
 void dial_good(Gate &gate, const Target &target, const std::string &where, const std::vector<Address> &good, WhenReached when_reached)

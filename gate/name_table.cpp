@@ -1,6 +1,8 @@
 // Handing out addresses for names, and finding the names again.
 #include "gate/name_table.hpp"
 
+#include <algorithm>
+
 namespace pi_agent {
 
 namespace ip = boost::asio::ip;

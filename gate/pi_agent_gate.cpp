@@ -51,6 +51,23 @@ void end_with_channel(boost::asio::posix::stream_descriptor &channel)
     });
 }
 
+// Without unwinding: what waits in the loop holds on to the gate.
+[[noreturn]] void give_up(const std::exception &failure)
+{
+    std::fprintf(stderr, "pi-agent-gate: %s\n", failure.what());
+    const auto *known = dynamic_cast<const Failure *>(&failure);
+    std::_Exit(static_cast<int>(known == nullptr ? ExitStatus::internal : known->status()));
+}
+
+void run(boost::asio::io_context &loop)
+{
+    try {
+        loop.run();
+    } catch (const std::exception &failure) {
+        give_up(failure);
+    }
+}
+
 } // namespace
 
 int main()
@@ -70,11 +87,9 @@ int main()
         boost::asio::posix::stream_descriptor waiting(loop, duplicate(channel).release());
         end_with_channel(waiting);
         send_packet(channel, encode(GateReady{}), {}, in_seconds(order_patience_seconds));
-        loop.run();
+        run(loop);
         return 0;
     } catch (const std::exception &failure) {
-        std::fprintf(stderr, "pi-agent-gate: %s\n", failure.what());
-        const auto *known = dynamic_cast<const Failure *>(&failure);
-        std::_Exit(static_cast<int>(known == nullptr ? ExitStatus::internal : known->status()));
+        give_up(failure);
     }
 }

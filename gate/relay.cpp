@@ -49,11 +49,14 @@ public:
             socket->non_blocking(true, ignored);
             socket->set_option(tcp::no_delay(true), ignored);
         }
-        outwards_.further = setup_.judge ? without_end : setup_.further;
         last_ = begun_ = std::chrono::steady_clock::now();
         watch();
-        const std::string first = std::move(setup_.first);
-        if (!first.empty() && !take(outwards_, first)) return;
+        if (!setup_.judge) {
+            outwards_.held = std::move(setup_.first);
+            outwards_.further = setup_.further;
+        } else if (!setup_.first.empty() && !take(outwards_, std::string(std::move(setup_.first)))) {
+            return;
+        }
         flush(outwards_);
         wait_for_input(inwards_);
     }
@@ -125,9 +128,11 @@ private:
     // Writes what is held, and reads on when all is written.
     void flush(Direction &way)
     {
-        const bool is_judged = &way == &outwards_ && setup_.judge;
-        if (is_judged && way.has_ended) return end(); // it ended in the middle of what it had to say
-        if (is_judged) return wait_for_input(way);
+        if (&way == &outwards_ && setup_.judge) {
+            if (!way.has_ended) return wait_for_input(way);
+            if (!setup_.is_patient || !way.held.empty()) return end(); // it ended in the middle of what it had to say
+            setup_.judge = nullptr;                                    // it only wants to listen
+        }
         way.held.erase(0, write_some(way, way.held));
         if (!is_open_) return;
         if (!way.held.empty()) {

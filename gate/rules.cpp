@@ -2,6 +2,7 @@
 #include "gate/rules.hpp"
 
 #include "common/base/error.hpp"
+#include "common/seams/seams.hpp"
 #include "gate/addresses.hpp"
 
 #include <algorithm>
@@ -70,7 +71,7 @@ RuleAnswer Rules::find(const Host &host, std::uint16_t port) const
 
 bool Rules::may_lead_to(const Address &address, std::uint16_t port) const
 {
-    return is_of_internet(address) ||
+    return is_of_internet(address) || !defence_is_on("gate-addresses") ||
            std::any_of(rules_.begin(), rules_.end(), [&](const Rule &rule) { return rule.written.port == port && names(rule, address); });
 }
 

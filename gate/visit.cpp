@@ -21,11 +21,27 @@ namespace {
 
 constexpr auto for_first_bytes = std::chrono::seconds(10);
 
+// An address that stands for a name inside stands for it at the proxy as well: some programs look a name up before they ask.
+Host meant_by(const Gate &gate, const Host &host)
+{
+    const std::string name = host.address ? gate.names.name_of(*host.address) : "";
+    return name.empty() ? host : *read_host(name);
+}
+
+// Of the rule that allows it, for what is refused all the same; empty without one.
+std::string where_of(const Gate &gate, const Target &target)
+{
+    const GateRule *rule = gate.rules.find(target.host, target.port).rule;
+    return rule == nullptr ? "" : rule->where;
+}
+
 class Visit : public std::enable_shared_from_this<Visit> {
 public:
     Visit(Gate &gate, tcp::socket socket, std::shared_ptr<void> counted, DenialKind kind)
         : gate_(gate), socket_(std::move(socket)), counted_(std::move(counted)), kind_(kind), timer_(gate.loop)
     {
+        error_code ignored;
+        socket_.non_blocking(true, ignored); // no read waits, whatever the kernel said before
     }
 
     void start_at_proxy()
@@ -77,6 +93,7 @@ private:
             std::array<char, 4096> bytes{};
             error_code problem;
             const std::size_t count = self->socket_.read_some(asio::buffer(bytes), problem);
+            if (problem == asio::error::would_block) return self->read_more(step);
             if (problem) return self->finish();
             self->first_.append(bytes.data(), count);
             step(*self);
@@ -106,7 +123,7 @@ private:
     {
         const auto target = connect_target(head);
         if (!target) return refuse("malformed", "CONNECT needs HOST:PORT");
-        target_ = *target;
+        target_ = {meant_by(gate_, target->host), target->port};
         reach(gate_, target_, [self = shared_from_this()](Reached reached) {
             if (self->is_over_) return;
             if (!reached.socket) return self->refuse_reached(reached);
@@ -130,7 +147,8 @@ private:
     void pass_request(const RequestHead &head)
     {
         kind_ = DenialKind::plain;
-        const PlainRequest request = read_plain_request(head, true, 80);
+        PlainRequest request = read_plain_request(head, true, 80);
+        request.target.host = meant_by(gate_, request.target.host);
         target_ = request.target;
         if (request.is_encrypted || target_.port == 443) return refuse("plain-http");
         const std::size_t body = static_cast<std::size_t>(std::min<std::uint64_t>(first_.size(), request.body));
@@ -172,7 +190,7 @@ private:
             judge = [&gate = gate_, kind = kind_, target = target_, speech = speech_](std::string_view bytes) {
                 Judgement judgement{judge_first_bytes(speech, target.host, target.port, bytes), {}};
                 if (judgement.first.state != FirstBytes::State::refused) return judgement;
-                GateDenial denial{kind, target.host.text, target.port, {}, judgement.first.reason, 1, {}};
+                GateDenial denial{kind, target.host.text, target.port, {}, judgement.first.reason, 1, where_of(gate, target)};
                 judgement.farewell = refusal_in(speech, denial.reason, text_of_denial(denial));
                 gate.denials.report(std::move(denial));
                 return judgement;
@@ -195,7 +213,7 @@ private:
 
     void refuse(const char *reason, const std::string &more = {}, const std::string &where = {})
     {
-        GateDenial denial{kind_, target_.host.text, target_.port, {}, reason, 1, where};
+        GateDenial denial{kind_, target_.host.text, target_.port, {}, reason, 1, where.empty() ? where_of(gate_, target_) : where};
         std::string text = text_of_denial(denial);
         if (!more.empty()) text += " (" + more + ")";
         gate_.denials.report(std::move(denial));

@@ -65,7 +65,7 @@ constexpr const char *mode_calls[] = {
 // What the gate of a session needs (gate/) once it has its order and its threads: connections, and what the C library does for the
 // resolver, which reads files of /etc and may load modules. It starts nothing, writes no file, and reaches no other process.
 constexpr const char *gate_calls[] = {
-    "accept4", "bind", "brk", "clock_gettime", "clock_nanosleep", "close", "connect", "dup", "epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_wait",
+    "accept", "accept4", "bind", "brk", "clock_gettime", "clock_nanosleep", "close", "connect", "dup", "epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_wait",
     "eventfd2", "exit", "exit_group", "faccessat", "faccessat2", "fcntl", "fstat", "futex", "getdents64", "getegid", "geteuid", "getgid", "getpeername",
     "getpid", "getrandom", "getsockname", "getsockopt", "gettid", "gettimeofday", "getuid", "lseek", "madvise", "mmap", "mprotect", "mremap", "munmap",
     "nanosleep", "newfstatat", "poll", "ppoll", "pread64", "prlimit64", "read", "readlink", "readv", "recvfrom", "recvmmsg", "recvmsg",

@@ -47,7 +47,8 @@ def ip(*arguments):
 
 def new_network():
     """A process that holds a network of its own, with its loopback up."""
-    holder = subprocess.Popen(["unshare", "-n", "sh", "-c", "ip link set lo up && echo ready && exec sleep infinity"], stdout=subprocess.PIPE)
+    held = "ip link set lo up && echo ready && exec sleep infinity >/dev/null"
+    holder = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "unshare", "-n", "sh", "-c", held], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     assert holder.stdout.readline() == b"ready\n"
     return holder
 
@@ -234,19 +235,27 @@ class Driver:
         self.process = subprocess.Popen([*account, "--reset-env", self.gate], stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         theirs.close()
         self.channel, self.messages = ours, []
-        send_record(ours, encode_order(order, len(LISTENERS)))
-        for kind, family, address, port in LISTENERS:
-            server = in_network(self.inside, listen, family, address, port, socket.SOCK_DGRAM if kind == "dns_udp" else socket.SOCK_STREAM)
-            port = server.getsockname()[1]
-            if kind == "proxy":
-                proxy = port
-            ours.sendmsg([number(41) + number(KINDS[kind]) + number(port)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [server.fileno()]))])
-            server.close()
+        try:
+            proxy = self.hand_over(order)
+        except OSError:
+            return {"failed": self.process.stderr.read().decode()}
         began = time.monotonic()
         while not self.messages and time.monotonic() < began + 30:
             if not self.receive(1) and self.process.poll() is not None:
                 return {"failed": self.process.stderr.read().decode()}
         return {"pid": self.process.pid, "proxy": proxy, "first": self.messages[:1]}
+
+    def hand_over(self, order):
+        """The order and all listeners; the port of the proxy."""
+        send_record(self.channel, encode_order(order, len(LISTENERS)))
+        for kind, family, address, port in LISTENERS:
+            with in_network(self.inside, listen, family, address, port, socket.SOCK_DGRAM if kind == "dns_udp" else socket.SOCK_STREAM) as server:
+                port = server.getsockname()[1]
+                rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [server.fileno()]))
+                self.channel.sendmsg([number(41) + number(KINDS[kind]) + number(port)], [rights])
+            if kind == "proxy":
+                proxy = port
+        return proxy
 
     def receive(self, seconds):
         if not select.select([self.channel], [], [], seconds)[0]:
@@ -289,8 +298,9 @@ class Driver:
 
 
 def main(gate, user, directory):
-    if not os.path.exists("/etc/resolv.conf"):
-        Path("/etc/resolv.conf").touch()
+    made = [path for path in (Path("/etc/hosts"), Path("/etc/nsswitch.conf"), Path("/etc/resolv.conf")) if not path.exists()]
+    for path in made:
+        path.touch()  # something is mounted there
     driver = Driver(gate, user, directory)
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
@@ -300,6 +310,10 @@ def main(gate, user, directory):
     driver.stop()
     for holder in (driver.inside, driver.outside):
         holder.kill()
+    LIBC.umount2(b"/etc/hosts", 2)
+    LIBC.umount2(b"/etc/nsswitch.conf", 2)
+    for path in made:
+        path.unlink()
 
 
 if __name__ == "__main__":

@@ -102,12 +102,11 @@ TEST_CASE("a ClientHello without a name has none")
 TEST_CASE("lengths inside a ClientHello are exact")
 {
     const std::string message = hello_message(server_name("a.example"));
-    for (std::size_t at = 4 + 2 + 32; at < message.size(); ++at) {
+    // Of the session id, the ciphers, the compression, all extensions, the first one, its list, and its name.
+    for (const std::size_t at : {38U, 71U, 72U, 77U, 79U, 80U, 83U, 84U, 85U, 86U, 88U, 89U}) {
         std::string other = message;
         other[at] = static_cast<char>(other[at] ^ 0x40);
-        const ClientHello hello = read_client_hello(in_records(other, 16'384));
-        REQUIRE((hello.state == HelloState::malformed || hello.name != "a.example" ||
-                 hello.name == read_client_hello(in_records(message, 9)).name));
+        CHECK_MESSAGE(state_of(in_records(other, 16'384)) == HelloState::malformed, at);
     }
     CHECK(state_of(in_records(hello_message(server_name("a.example") + "\x01"), 16'384)) == HelloState::malformed);
 }

@@ -167,9 +167,9 @@ TEST_CASE("a refusal comes in the language of the connection")
     CHECK(refusal_in(Speech::tls, "other-name", "x") == write_alert(Alert::unrecognized_name));
     const std::string answer = refusal_in(Speech::http, "no-rule", "x");
     CHECK(answer.starts_with("HTTP/1.1 403 "));
-    CHECK(answer.find("\r\nX-Pi-Agent-Denied: no-rule\r\n") != std::string::npos);
+    CHECK(answer.find("\r\nx-pi-agent-denied: no-rule\r\n") != std::string::npos);
     CHECK(answer.ends_with("\r\n\r\npi-agent: x\n"));
-    CHECK(refusal_in(Speech::http, "", "x").find("X-Pi-Agent-Denied") == std::string::npos);
+    CHECK(refusal_in(Speech::http, "", "x").find("x-pi-agent-denied") == std::string::npos);
 }
 
 } // namespace first_bytes_test

@@ -1,0 +1,95 @@
+"""What a session says of a host against what it reaches: the gate by itself, in networks of the driver's (tests/system/gate_driver.py)."""
+
+import json
+from pathlib import Path
+
+import pytest
+from target import Outcome
+
+pytestmark = pytest.mark.position("agent")
+
+SYSTEM = Path(__file__).resolve().parents[1] / "system"
+GATE = "/usr/libexec/pi-agent/pi-agent-gate"
+DIRECTORY = "/var/lib/gate-names"
+RULES = [[host, port, "policy.yaml:1"] for host, port in
+         (("allowed.example", 443), ("allowed.example", 80), ("private.example", 443), ("meta.example", 80), ("own.example", 22), ("loop.example", 22))]  # fmt: skip
+# TLS to a host with the name of another one inside; prints the name that the server was asked for.
+OTHER_NAME = """
+import socket, ssl, sys
+context = ssl.create_default_context(); context.check_hostname = False; context.verify_mode = ssl.CERT_NONE
+with context.wrap_socket(socket.create_connection((sys.argv[1], 443), 10), server_hostname=sys.argv[2]) as channel:
+    channel.sendall(b"GET / HTTP/1.1\\r\\n\\r\\n")
+    data = b""
+    while more := channel.recv(65536): data += more
+print(data.decode())
+"""
+OTHER_HOST = """
+import socket
+with socket.create_connection(("allowed.example", 80), 10) as channel:
+    channel.sendall(b"GET / HTTP/1.1\\r\\nHost: other.example\\r\\n\\r\\n")
+    data = b""
+    while more := channel.recv(65536): data += more
+print(data.decode())
+"""
+# A real ClientHello with one more extension: the encrypted one, of which the server here knows nothing. Prints the kind of its answer.
+ENCRYPTED_NAME = """
+import socket, ssl
+incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+half = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname="allowed.example")
+try: half.do_handshake()
+except ssl.SSLWantReadError: pass
+hello = bytearray(outgoing.read()); more = b"\\xfe\\x0d\\0\\x04\\0\\0\\0\\0"
+at = 9 + 2 + 32; at += 1 + hello[at]; at += 2 + int.from_bytes(hello[at:at + 2], "big"); at += 1 + hello[at]
+for place, size in ((3, 2), (6, 3), (at, 2)):
+    hello[place:place + size] = (int.from_bytes(hello[place:place + size], "big") + len(more)).to_bytes(size, "big")
+with socket.create_connection(("allowed.example", 443), 10) as channel:
+    channel.sendall(hello + more); print("answer", channel.recv(1).hex())
+"""
+GREETING = "import socket, sys; print(socket.create_connection((sys.argv[1], 22), 10).recv(6).decode())"
+
+
+@pytest.fixture(scope="module")
+def driven(product, weak):
+    for target in (product, weak):
+        target.machine.write(f"{DIRECTORY}/gate_driver.py", (SYSTEM / "gate_driver.py").read_text())
+    yield
+    for target in (product, weak):
+        target.machine.root(["rm", "-r", DIRECTORY], check=True)
+
+
+def attack_by(sign, *argv):
+    """Runs it inside, with a new gate; it succeeds if it prints the sign."""
+
+    def attack(target):
+        questions = [{"do": "start", "order": {"rules": RULES}}, {"do": "run", "argv": ["python3", "-c", *argv]}]
+        command = ["timeout", "100", "python3", "-B", f"{DIRECTORY}/gate_driver.py", GATE, "alice", DIRECTORY]
+        done = target.machine.root(command, input="".join(json.dumps(one) + "\n" for one in questions).encode())
+        _, started, ran = [json.loads(line) for line in done.stdout.splitlines()]
+        assert started.get("first") == [{"ready": True}], (started, done)
+        return Outcome(sign in ran["out"], ran)
+
+    return attack
+
+
+def test_the_name_inside_tls_is_the_one_that_the_rule_allows(driven, prove):
+    prove(attack_by('"said": "other.example"', OTHER_NAME, "allowed.example", "other.example"), "gate-names")
+
+
+def test_the_host_of_a_plain_request_is_the_one_that_the_rule_allows(driven, prove):
+    prove(attack_by("Host: other.example", OTHER_HOST), "gate-host-field")
+
+
+def test_a_name_that_only_the_server_can_read_is_refused(driven, prove):
+    prove(attack_by("answer 16", ENCRYPTED_NAME), "gate-encrypted-names")
+
+
+def test_a_name_does_not_lead_into_a_network_of_the_host(driven, prove):
+    prove(attack_by('"said": "private.example"', OTHER_NAME, "private.example", "private.example"), "gate-addresses")
+
+
+def test_a_name_does_not_lead_to_the_hosts_loopback(driven, prove):
+    prove(attack_by("hello", GREETING, "loop.example"), "gate-addresses", "gate-own-address")
+
+
+def test_a_name_does_not_lead_to_an_address_of_the_host(driven, prove):
+    prove(attack_by("hello", GREETING, "own.example"), "gate-own-address")
