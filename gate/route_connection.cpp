@@ -116,6 +116,7 @@ void RouteConnection::send_request()
 {
     patience_ = route_.idle_;
     wait_at_most(patience_);
+    watch_time(); // now: the policy's time may be the shorter one
     request_head_.emplace(write_request_head(request_, request_parser_, *provider_));
     const std::string_view head = request_head_->text();
     asio::async_write(*upstream_, asio::buffer(head.data(), head.size()), guarded([this](ErrorCode problem, std::size_t) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace pi_agent {
 
@@ -70,7 +71,7 @@ void put_head(std::string_view head, Parser &parser)
 {
     require_strict_head(head);
     parser.header_limit(static_cast<std::uint32_t>(route_head_limit));
-    parser.body_limit(boost::none);
+    parser.body_limit(std::numeric_limits<std::uint64_t>::max()); // for Beast 1.74 every length is more than none
     boost::beast::error_code problem;
     const std::size_t taken = parser.put(boost::asio::buffer(head.data(), head.size()), problem);
     if (problem && problem != http::error::need_buffer && problem != http::error::need_more) refuse_head("the head cannot be read");

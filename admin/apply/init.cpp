@@ -233,9 +233,10 @@ std::string init_text(const std::vector<Candidate> &candidates, const PolicyAnsw
                     "  # roots: the agent can be started in these, at any depth, and can write to them. ~ is the user's home.\n");
     for (const auto &candidate : candidates)
         text += entry_of(candidate);
-    text += "# What sessions reach: these hosts, and no others. Or full (everything that this host reaches), loopback (services of this\n"
-            "# host), none, or a list of addresses. 'pi-agentctl denials' lists what was refused.\n" +
-            network_of(answers);
+    text +=
+        "# What sessions reach: {hosts: [...]} and no others ('pi-agentctl denials' lists what was refused), full (everything that this\n"
+        "# host reaches), loopback (services of this host), none, or a list of addresses.\n" +
+        network_of(answers);
     if (answers.provider)
         text += fmt::format(
             "# The key of everybody's model. Only root can read the file, and no session has the key: a process outside puts it into\n"

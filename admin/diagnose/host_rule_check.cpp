@@ -8,8 +8,10 @@
 #include <fmt/format.h>
 #include <libpsl.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 
 namespace pi_agent {
 
@@ -27,6 +29,13 @@ PublicSuffixes find_public_suffixes()
 bool is_public_suffix(const PublicSuffixes &suffixes, const std::string &name)
 {
     return psl_is_public_suffix2(suffixes.get(), name.c_str(), PSL_TYPE_ANY | PSL_TYPE_NO_STAR_RULE) == 1;
+}
+
+// Whether its last part is one that the Internet has. Where it is not, whoever answers for the name is the administrator's own name server.
+bool is_of_internet(const PublicSuffixes &suffixes, const std::string &name)
+{
+    const auto last = name.substr(name.rfind('.') + 1); // npos + 1 is 0
+    return psl_is_public_suffix2(suffixes.get(), last.c_str(), PSL_TYPE_ICANN | PSL_TYPE_NO_STAR_RULE) == 1;
 }
 
 // The usual ones. A range never opens these (gate/addresses.hpp).
@@ -68,6 +77,13 @@ public:
         }
     }
 
+    // The gate connects to an address of the host's own networks only where a rule names that, too (gate/rules.hpp).
+    void look_for_addresses(const std::vector<HostRule> &rules, const std::string &key)
+    {
+        for (const auto &rule : rules)
+            look_for_address(rule, rules, key);
+    }
+
     void look_at_grants(const NetworkPolicy &network, const std::string &key)
     {
         for (const auto &grant : network.may_grant)
@@ -86,7 +102,7 @@ public:
     }
 
 private:
-    // VisitLevel rule is compared with those before it, and with wider ones after it.
+    // A rule is compared with those before it, and with wider ones after it.
     void look_for_other(const HostRule &rule, const std::vector<HostRule> &rules, const std::string &key)
     {
         for (const auto &other : rules) {
@@ -107,12 +123,25 @@ private:
                 "add " + to_string(apex) + " if sessions need it");
     }
 
+    void look_for_address(const HostRule &rule, const std::vector<HostRule> &rules, const std::string &key)
+    {
+        if (is_address(rule) || rule.host == "localhost") return;
+        const auto is_for_it = [&](const HostRule &other) { return other.port == rule.port && is_address(other); };
+        if (std::any_of(rules.begin(), rules.end(), is_for_it)) return;
+        if (!suffixes_) suffixes_ = find_public_suffixes();
+        if (*suffixes_ && !is_of_internet(*suffixes_, rule.host))
+            add(rule, key, "is not a name of the Internet, so it leads into a network of yours, and no rule names an address there",
+                fmt::format("add the range that it is in, with the same port, e.g. 10.20.0.0/16{}",
+                            rule.port == https_port ? "" : ":" + std::to_string(rule.port)));
+    }
+
     void add(const HostRule &rule, const std::string &key, const std::string &problem, const std::string &remedy)
     {
         found_.push_back({rule.where, key, quote(to_string(rule)) + " " + problem, remedy});
     }
 
     std::vector<Diagnostic> &found_;
+    std::optional<PublicSuffixes> suffixes_; // read where there is something to ask
 };
 
 } // namespace
@@ -144,6 +173,7 @@ std::vector<Diagnostic> find_odd_host_rules(const Policy &policy)
     each_level(policy, [&](const Rules &rules, const std::string &whose) {
         if (!rules.network || rules.network->mode != NetworkMode::hosts) return;
         oddities.look_at(rules.network->hosts, whose + "network.hosts");
+        oddities.look_for_addresses(rules.network->hosts, whose + "network.hosts");
         oddities.look_at(rules.network->may_grant, whose + "network.may_grant");
         oddities.look_at_grants(*rules.network, whose + "network.may_grant");
         const auto &providers = rules.providers ? rules.providers : policy.rules.providers;

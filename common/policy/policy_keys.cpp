@@ -129,17 +129,17 @@ const auto &table()
         {"host_env_files", Form::list, "[.pi/agent/env]", "[]",
          "Files with the user's own variables, absolute or relative to their home. All that the policy sets wins over them.", "",
          "concepts/environment.md"},
-        {"network", Form::choice_or_list, "full", "[127.0.0.0/8, 10.20.0.0/16]",
+        {"network", Form::network, "full", "{hosts: [github.com, '*.example.org']}",
          "What a session reaches. `full`: all that the host reaches. `loopback`: the host's loopback alone. `none`: nothing but a loopback "
          "of its own. A list: exactly these ranges of addresses. A mapping: the hosts that it names.",
          "full loopback none", "concepts/network.md", false, 1},
         {"network.hosts", Form::list, "", "[github.com, '*.example.org', github.com:22]",
          "The hosts that a session reaches, and nothing else: names, `*.` with a name for all below it, or addresses. Each with its port, "
          "unless it is 443.",
-         "", "concepts/network.md"},
+         "", "concepts/hosts.md"},
         {"network.may_grant", Form::list, "", "['*.debian.org:80']",
          "The hosts that a user may add for one session (`pi --pi-agent-allow HOST`). Without the key, users can add no host.", "",
-         "concepts/network.md"},
+         "concepts/hosts.md"},
         {"providers", Form::names, "", "{anthropic: {key_file: /etc/pi-agent/anthropic.key}}",
          "Providers of models whose keys no session has: a process outside puts them into the agent's requests. Only with hosts in "
          "`network`, which need not name theirs.",

@@ -89,6 +89,7 @@ void add_event(Entry &entry, const RecordSubject &subject, const StartedEvent &e
                                   shown(subject.account) + ", project " + shown(subject.project) +
                                   (subject.directory.empty() ? "" : ", in " + shown(subject.directory)) + in_agents_place(subject.program));
     if (event.commits_unsigned) entry.add("PI_AGENT_SIGNING", "off");
+    entry.add("PI_AGENT_ADDED_HOSTS", event.added_hosts);
 }
 
 void add_event(Entry &entry, const RecordSubject &subject, const EndedEvent &event)

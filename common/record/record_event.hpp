@@ -35,6 +35,7 @@ struct DeniedEvent { // nothing was started
 };
 struct StartedEvent {              // right before the agent starts
     bool commits_unsigned = false; // though the user's git or the repository signs them
+    std::string added_hosts = {};  // by its user, as the policy lets them (--pi-agent-allow), with spaces between them
 };
 struct EndedEvent { // exactly one for each started
     std::optional<AgentEnded> how;

@@ -34,6 +34,7 @@ FORMS = {
     "PI_AGENT_UNIT": rf"pi-agent-{SESSION}\.service",
     "PI_AGENT_PROGRAM": r"agent|shell|canary",
     "PI_AGENT_SIGNING": r"off",
+    "PI_AGENT_ADDED_HOSTS": r"\S+( \S+)*",
     "PI_AGENT_STATUS": r"6[49]|7[01578]",
     "PI_AGENT_CODE": r"E(6[49]|7[01578])(-[a-z0-9-]+)?|[a-z]+(-[a-z]+)*",
     "PI_AGENT_HOST": r"[a-z0-9._:*-]{1,253}",
@@ -55,7 +56,7 @@ SUBJECT = {"PI_AGENT_SESSION", "PI_AGENT_USER", "PI_AGENT_UID", "PI_AGENT_ACCOUN
 OPTIONAL_SUBJECT = {"PI_AGENT_UNIT", "PI_AGENT_REPOSITORY"}
 # event: what it must have, and what it may have.
 FIELDS = {
-    "started": (SUBJECT, OPTIONAL_SUBJECT | {"PI_AGENT_SIGNING"}),
+    "started": (SUBJECT, OPTIONAL_SUBJECT | {"PI_AGENT_SIGNING", "PI_AGENT_ADDED_HOSTS"}),
     "ended": (
         SUBJECT | {"PI_AGENT_DURATION_USEC"},
         OPTIONAL_SUBJECT

@@ -64,6 +64,7 @@ OpenedProject hear_project(Receiver &receiver, Entered &entered, const Request &
     const auto projects_in = [&](const RootSpec &root) {
         if (defence_is_on("root-rules")) entered.policy = policy_in(std::move(entered.policy), root);
         entered.policy = granted(std::move(entered.policy), request.allow);
+        entered.record.adds(request.allow);
         if (defence_is_on("narrowed-starts")) entered.policy = narrowed(std::move(entered.policy), request.narrowing);
         return entered.policy.projects;
     };

@@ -82,6 +82,8 @@ public:
     }
     // Its git does not sign, though the user's settings or the repository's ask for it.
     void commits_are_unsigned() { commits_unsigned_ = true; }
+    // Hosts that its user added, as the policy lets them.
+    void adds(const std::vector<std::string> &hosts);
     // Why it ends, where somebody asked for that; recorded instead of how it ended.
     void because(const std::string &reason) { asked_ = reason; }
 
@@ -110,6 +112,7 @@ private:
     UniqueFd open_end_;  // locked as long as we must record `ended`
     bool started_ = false;
     bool commits_unsigned_ = false;
+    std::string added_hosts_;
     std::uint64_t started_usec_ = 0;
 };
 

@@ -99,6 +99,12 @@ void SessionRecord::runs_in(SandboxMethod method)
     if (has_unit(method)) subject_.unit = service_name(subject_.session);
 }
 
+void SessionRecord::adds(const std::vector<std::string> &hosts)
+{
+    for (const auto &host : hosts)
+        added_hosts_ += (added_hosts_.empty() ? "" : " ") + host;
+}
+
 void SessionRecord::take_usage(const UnitUsage &usage)
 {
     usage_ = usage;
@@ -124,7 +130,7 @@ void SessionRecord::started(const SessionDirectory &session, const Account &agen
     directory_ = open_or_throw("opening the session directory", session.fd(), ".", O_PATH | O_DIRECTORY);
     open_end_ = make_file(directory_, encode(subject_, started_usec_));
     try {
-        record_event(subject_, StartedEvent{commits_unsigned_});
+        record_event(subject_, StartedEvent{commits_unsigned_, added_hosts_});
     } catch (const Failure &) { // then the session does not start, and this counts as a refusal
         forget(directory_, open_end_);
         open_end_.reset();

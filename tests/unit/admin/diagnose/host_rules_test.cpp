@@ -67,28 +67,42 @@ TEST_CASE("names below which anybody can have one are refused, and no others")
 
 TEST_CASE("a '*' that leaves out its own name, and rules that add nothing, are told")
 {
-    CHECK(odd("network: {hosts: [a.example, github.com, 'github.com:22', '10.0.0.1']}\n").empty());
+    CHECK(odd("network: {hosts: [a.example.org, github.com, 'github.com:22', '10.0.0.1']}\n").empty());
     CHECK(
         contains(odd("network: {hosts: ['*.example.org']}\n"),
                  "p.yaml:3:19: network.hosts: '*.example.org' names hosts below example.org, and not example.org itself; add example.org"));
     CHECK(odd("network: {hosts: ['*.example.org', example.org]}\n").empty());
     CHECK(contains(odd("network: {hosts: ['*.example.org:80', example.org]}\n"), "add example.org:80"));
-    const auto twice = odd("network: {hosts: [a.example, A.example]}\n");
-    CHECK(contains(twice, "p.yaml:3:30: network.hosts: 'a.example' adds nothing: 'a.example' (p.yaml:3:19) names all of it"));
+    const auto twice = odd("network: {hosts: [a.example.org, A.example.org]}\n");
+    CHECK(contains(twice, "p.yaml:3:34: network.hosts: 'a.example.org' adds nothing: 'a.example.org' (p.yaml:3:19) names all of it"));
     CHECK_FALSE(contains(twice, "p.yaml:3:19: network.hosts"));
-    CHECK(contains(odd("network: {hosts: [b.a.example, '*.a.example', a.example]}\n"), "'b.a.example' adds nothing: '*.a.example'"));
+    CHECK(contains(odd("network: {hosts: [b.a.example.org, '*.a.example.org', a.example.org]}\n"),
+                   "'b.a.example.org' adds nothing: '*.a.example.org'"));
     CHECK(contains(odd("network: {hosts: [10.0.0.0/8, 10.1.2.3]}\n"), "'10.1.2.3' adds nothing: '10.0.0.0/8'"));
-    CHECK(contains(odd("network: {hosts: [a.example], may_grant: [a.example]}\n"), "network.may_grant: 'a.example' is in hosts already"));
+    CHECK(contains(odd("network: {hosts: [a.example.org], may_grant: [a.example.org]}\n"),
+                   "network.may_grant: 'a.example.org' is in hosts already"));
 }
 
 TEST_CASE("a network without hosts, metadata, and a rule beside a provider's own route are told")
 {
     CHECK(contains(odd("network: {hosts: []}\n"), "network: names no host, and there are no providers, so sessions reach nothing"));
     CHECK(odd("network: {hosts: []}\nproviders: {openai: {key_file: /etc/k}}\n").empty());
-    CHECK(odd("network: {may_grant: [a.example]}\n").empty());
+    CHECK(odd("network: {may_grant: [a.example.org]}\n").empty());
     CHECK(contains(odd("network: {hosts: ['169.254.169.254:80']}\n"), "hand out the host's own credentials"));
     CHECK(contains(odd("network: {hosts: [api.openai.com]}\nproviders: {openai: {key_file: /etc/k}}\n"),
                    "network.hosts: 'api.openai.com' names api.openai.com, to which requests go with the key of providers.openai"));
+}
+
+TEST_CASE("a name that only an own name server knows needs a rule for the address that it leads to")
+{
+    for (const std::string host : {"intranet", "git.corp", "'*.lan'"})
+        CHECK_MESSAGE(
+            contains(odd("network: {hosts: [" + host + "]}\n"), "is not a name of the Internet, so it leads into a network of yours"),
+            host);
+    CHECK(contains(odd("network: {hosts: ['git.corp:22', 10.0.0.0/8]}\n"), "with the same port, e.g. 10.20.0.0/16:22"));
+    CHECK(odd("network: {hosts: ['git.corp:22', '10.0.0.0/8:22']}\n").empty());
+    CHECK(odd("network: {hosts: [git.corp, 10.20.0.5]}\n").empty());
+    CHECK(odd("network: {hosts: [localhost, xn--bcher-kva.de, a.co.uk]}\n").empty());
 }
 
 TEST_CASE("a question is about a host where it says a port or is a URL, and otherwise where no file has that name")

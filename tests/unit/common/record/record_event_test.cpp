@@ -70,6 +70,12 @@ TEST_CASE("each event has its id, its words and its fields")
                                       {"PRIORITY", "6"},
                                       {"PI_AGENT_EVENT", "started"},
                                       {"PI_AGENT_SIGNING", "off"}});
+    check_fields(StartedEvent{false, "github.com:22 *.example.org"},
+                 {{"MESSAGE", "session ID started: user alice, agent account pi-agent, project /srv/a"},
+                  {"MESSAGE_ID", "66c98c44df044d42bb1c1db95e628542"},
+                  {"PRIORITY", "6"},
+                  {"PI_AGENT_EVENT", "started"},
+                  {"PI_AGENT_ADDED_HOSTS", "github.com:22 *.example.org"}});
     check_fields(EndedEvent{AgentEnded{false, 3}, "", 1500, 4096, 700}, {{"MESSAGE", "session ID ended: exit code 3"},
                                                                          {"MESSAGE_ID", "1473189816fb46f78756d779503e642b"},
                                                                          {"PRIORITY", "6"},

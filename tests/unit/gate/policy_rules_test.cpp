@@ -1,0 +1,50 @@
+// What the policy takes for a rule, the gate takes, too, and both mean the same by it: common/policy/host_rule.hpp, gate/rules.hpp
+#include "common/policy/host_rule.hpp"
+#include "gate/rules.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace pi_agent;
+
+namespace policy_rules_test {
+
+namespace {
+
+constexpr const char *texts[] = {"a.example",    "A.Example",     "*.a.example",  "*.b.a.example",         "b.a.example",  "c.b.a.example",
+                                 "a.example:80", "ba.example",    "a_b.example",  "xn--bcher-kva.example", "intranet",     "1.example",
+                                 "localhost",    "localhost:80",  "127.0.0.1",    "127.0.0.1:80",          "127.0.0.0/8",  "[::1]:80",
+                                 "10.20.0.5",    "10.20.0.5:80",  "10.20.0.0/16", "10.0.0.0/8:80",         "fd00::5",      "[fd00::5]:80",
+                                 "fd00::/8",     "[fd00::/8]:80", "8.8.8.8",      "2001:db8::1",           "172.16.0.0/12"};
+
+HostRule rule(const char *text)
+{
+    return std::get<HostRule>(parse_host_rule(text));
+}
+
+bool is_one_host(const HostRule &rule)
+{
+    return !is_wildcard(rule) && rule.host.find('/') == std::string::npos;
+}
+
+} // namespace
+
+TEST_CASE("the gate takes every rule of a policy, and allows by it what the policy says that it allows")
+{
+    int allowed = 0;
+    for (const char *text : texts) {
+        const auto written = rule(text);
+        const Rules rules({GateRule{written.host, written.port, "p:1"}});
+        for (const char *asked_text : texts) {
+            const auto asked = rule(asked_text);
+            if (!is_one_host(asked)) continue;
+            const auto host = read_host(asked.host);
+            REQUIRE_MESSAGE(host, asked_text);
+            const bool by_gate = rules.find(*host, asked.port).rule != nullptr;
+            CHECK_MESSAGE(covers(written, asked) == by_gate, text << " for " << asked_text);
+            allowed += by_gate ? 1 : 0;
+        }
+    }
+    CHECK(allowed > 25);
+}
+
+} // namespace policy_rules_test
