@@ -68,7 +68,7 @@ constexpr Variable bedrock_set[] = {
     {"AWS_BEDROCK_FORCE_HTTP1", "1"},              // its library would begin with HTTP/2
 };
 
-constexpr Provider table[] = {
+constexpr Provider known_providers[] = {
     {"anthropic", "api.anthropic.com", "", "x-api-key", "", "", anthropic_requests, anthropic_variables, {}},
     {"openai", "api.openai.com", "", "authorization", "Bearer ", "/v1", openai_requests, openai_variables, {}},
     {"google", "generativelanguage.googleapis.com", "", "x-goog-api-key", "", "/v1beta", google_requests, google_variables, {}},
@@ -99,13 +99,14 @@ bool is_like(std::string_view host, std::string_view pattern) noexcept
 
 std::span<const Provider> providers_with_gate() noexcept
 {
-    return table;
+    return known_providers;
 }
 
 const Provider *find_provider(std::string_view name) noexcept
 {
-    const auto *found = std::find_if(std::begin(table), std::end(table), [&](const Provider &one) { return one.name == name; });
-    return found == std::end(table) ? nullptr : found;
+    const auto *found =
+        std::find_if(std::begin(known_providers), std::end(known_providers), [&](const Provider &one) { return one.name == name; });
+    return found == std::end(known_providers) ? nullptr : found;
 }
 
 ProviderHost host_of_provider(const Provider &provider, std::string_view of_policy)
