@@ -113,7 +113,8 @@ def test_the_agent_asks_why(asked, status, said, hosts):
     assert done.returncode == status and said in done.stdout.decode(), done
 
 
-def test_sessions_without_hosts_have_nothing_of_a_gate(playing):
+def test_sessions_without_hosts_have_nothing_of_a_gate(playing, playing_policy):
+    playing_policy(PLAYING_POLICY)
     done = pi(playing, "sh", "echo $HTTP_PROXY; ls /run/pi-agent; pi-agent-why provider.example")
     assert b"network" not in done.stdout.splitlines() and b"808" not in done.stdout, done
     assert b"has no list of hosts" in done.stdout, done
