@@ -92,7 +92,7 @@ std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid use
         {"BindReadOnlyPaths", parts_of_the_host()},
         {"ProtectSystem", std::string("strict")},
         {"ProtectHome", std::string("yes")},
-        {"InaccessiblePaths", std::vector<std::string>{"-/etc/pi-agent"}},
+        {"TemporaryFileSystem", TemporaryFileSystems{{{parent_of(policy_path), "ro"}}}}, // over the policy and its keys
         {"PrivateTmp", true},
         {"PrivateDevices", true},
         {"PrivateIPC", true},

@@ -47,7 +47,8 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
                               gate ? &*gate : nullptr};
         const AgentEnded seen = supervise(sandbox, watched, std::move(presented.terminal));
         session.ending.sandbox_has_ended();
-        if (const std::string denied = gate ? gate->finish() : ""; !denied.empty()) entered.tell({denied});
+        const std::string denied = gate ? gate->finish() : "";
+        if (!denied.empty() && heard.request.program != Program::canary) entered.tell({denied}); // that one asks to be denied
         release_scratch(view.scratch);
         return seen;
     });

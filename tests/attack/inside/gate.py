@@ -27,7 +27,7 @@ channel = socket.socket(fileno=0)
 
 
 def receive_order():
-    length = struct.unpack("<Q", channel.recv(8))[0]
+    _magic, length = struct.unpack("<QQ", channel.recv(16))
     order = b""
     while len(order) < length:
         order += channel.recv(PACKET)
