@@ -56,7 +56,9 @@ bool expect_host(TlsStream &stream, const std::string &host)
     SSL *tls = stream.native_handle();
     SSL_set_hostflags(tls, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
     const bool is_expected = !defence_is_on("route-host-name") || SSL_set1_host(tls, host.c_str()) == 1;
-    return is_expected && SSL_set_tlsext_host_name(tls, host.c_str()) == 1;
+    // What SSL_set_tlsext_host_name() does, without the cast in its macro; OpenSSL copies the name.
+    std::string name = host;
+    return is_expected && SSL_ctrl(tls, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name.data()) == 1;
 }
 
 std::string why_untrusted(TlsStream &stream)
