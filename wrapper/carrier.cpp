@@ -26,9 +26,8 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int request_patience_seconds = 30;
-constexpr auto silence = std::chrono::milliseconds(500); // longer, and the terminal says what is waited for
-constexpr int farewell_patience_seconds = 25;            // the runner's own stop and cleanup on the node, and the way there
+constexpr auto queue_silence = std::chrono::milliseconds(500); // longer, and the terminal says what is waited for
+constexpr int way_patience_seconds = 5;                        // to the node and back, beside what the runner there takes
 constexpr const char *waiting_words = "waiting for a node of the cluster (Ctrl-C gives up)";
 
 bool ends_a_wait(int number)
@@ -39,8 +38,8 @@ bool ends_a_wait(int number)
 class Carrier {
 public:
     Carrier(FdRef channel, const JobCommand &command)
-        : channel_(channel), asked_(receive_request(channel, in_seconds(request_patience_seconds))), job_(command),
-          tunnel_(job_.take_output(), job_.take_input()), shown_at_(Clock::now() + silence)
+        : channel_(channel), asked_(receive_request(channel, in_seconds(asking_patience_seconds))), job_(command),
+          tunnel_(job_.take_output(), job_.take_input()), shown_at_(Clock::now() + queue_silence)
     {
         tunnel_.say(hello_tag + encode(Hello{build::version, path_of_working_directory(asked_.cwd), encode_request(asked_.request)}));
         const auto attach = [&](Stream stream, UniqueFd &fd, Tunnel::Way way, DescriptorEnd::For purpose) {
@@ -89,7 +88,7 @@ private:
     {
         if (wrapper_is_gone_) return;
         try {
-            send_packet(channel_, message, fds, in_seconds(request_patience_seconds));
+            send_packet(channel_, message, fds, in_seconds(asking_patience_seconds));
         } catch (const Failure &) {
             lose_wrapper();
         }
@@ -159,7 +158,7 @@ private:
         if (std::exchange(wrapper_is_gone_, true)) return;
         if (begun_) {
             tunnel_.say(std::string(1, gone_tag));
-            deadline_ = in_seconds(farewell_patience_seconds);
+            deadline_ = in_seconds(farewell_patience_seconds + way_patience_seconds);
         } else {
             job_.cancel();
             is_over_ = true;
@@ -185,7 +184,7 @@ private:
 
     void tell_last_words()
     {
-        const std::string words = job_.wait_for_end(in_seconds(farewell_patience_seconds), channel_);
+        const std::string words = job_.wait_for_end(in_seconds(farewell_patience_seconds + way_patience_seconds), channel_);
         if (!words.empty()) tell(encode(RunnerMessage(Notice{words})));
     }
 
@@ -204,7 +203,7 @@ private:
 };
 
 // Nothing of the wrapper's stays open here: a pipe that is kept has no end for who reads it. The keyboard's signals are the wrapper's.
-[[noreturn]] void run_child(const UniqueFd &channel, const JobCommand &command)
+[[noreturn]] void become_carrier(const UniqueFd &channel, const JobCommand &command)
 {
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     const bool ready = null >= 0 && place_descriptors({null, null, null, channel.get()}) && close_range(4, ~0U, 0) == 0 &&
@@ -231,7 +230,7 @@ CarrierProcess::CarrierProcess(const JobCommand &command)
     auto [own, theirs] = make_channel();
     pid_ = fork();
     if (pid_ < 0) throw_errno("starting the process that carries the session");
-    if (pid_ == 0) run_child(theirs, command);
+    if (pid_ == 0) become_carrier(theirs, command);
     channel_ = std::move(own);
 }
 

@@ -8,6 +8,9 @@
 
 namespace pi_agent {
 
+constexpr int asking_patience_seconds = 30;   // for a request to be taken
+constexpr int farewell_patience_seconds = 20; // for the runner's own stop and cleanup
+
 // What asks for a node, and starts the wrapper there (wrapper/node_side.hpp): a program with its arguments.
 struct JobCommand {
     std::string program;

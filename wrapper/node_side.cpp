@@ -12,6 +12,7 @@
 #include "wrapper/refusal.hpp"
 #include "wrapper/session_terminal.hpp"
 #include "wrapper/tunnel.hpp"
+#include "wrapper/user_terminal.hpp"
 
 #include <array>
 #include <csignal>
@@ -28,9 +29,7 @@ namespace pi_agent {
 namespace {
 
 constexpr int hello_patience_seconds = 60;
-constexpr int request_patience_seconds = 30;
-constexpr int farewell_patience_seconds = 20; // the runner's own stop and cleanup
-constexpr int flush_patience_seconds = 10;
+constexpr int sending_patience_seconds = 10;
 constexpr int finish_interval_milliseconds = 50;
 
 std::string message_of(const RunnerMessage &message)
@@ -114,7 +113,7 @@ public:
         }
         try {
             send_request(runner_.channel(), request, cwd, {theirs[0].get(), theirs[1].get(), theirs[2].get()},
-                         in_seconds(request_patience_seconds));
+                         in_seconds(asking_patience_seconds));
         } catch (const SystemFailure &) { // the runner has refused already; its word is on the way
         } catch (const DeadlineExceeded &) {
         }
@@ -221,9 +220,9 @@ private:
     std::optional<Deadline> deadline_;
 };
 
-void flush(Tunnel &tunnel)
+void send_rest(Tunnel &tunnel)
 {
-    const Deadline deadline = in_seconds(flush_patience_seconds);
+    const Deadline deadline = in_seconds(sending_patience_seconds);
     const auto ignore = [](const std::string & /*message*/) {};
     while (!tunnel.is_sent() && !tunnel.has_ended() && Clock::now() < deadline) {
         std::vector<pollfd> waits;
@@ -290,7 +289,7 @@ int serve_node(const RunWatched &run_watched)
     Program program = Program::agent;
     const auto refuse = [&](const Failure &failure) {
         tunnel.say(message_of(FailureReport{failure.status(), failure.what(), failure.kind()}));
-        flush(tunnel);
+        send_rest(tunnel);
     };
     try {
         const Hello hello = decode_hello(wait_for_hello(tunnel));
@@ -301,7 +300,7 @@ int serve_node(const RunWatched &run_watched)
             fault_point("on-node");
             const AgentEnded ended = NodeSession(tunnel, request, cwd, session).run();
             tunnel.say(message_of(ended));
-            flush(tunnel);
+            send_rest(tunnel);
             return ended;
         });
     } catch (const EarlyRefusal &refusal) {

@@ -22,11 +22,9 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int request_patience_seconds = 30;
 constexpr int foreground_interval_milliseconds = 200;
 constexpr int last_output_interval_milliseconds = 50;
 constexpr int hang_up_patience_seconds = 3;
-constexpr int farewell_patience_seconds = 20; // the runner's own stop and cleanup
 
 std::unique_ptr<SessionPeer> reach_peer(const std::optional<JobCommand> &job)
 {
@@ -50,7 +48,7 @@ public:
     {
         fault_point("asking");
         try {
-            send_request(peer_->channel(), input_.request, input_.cwd, input_.stdio, in_seconds(request_patience_seconds));
+            send_request(peer_->channel(), input_.request, input_.cwd, input_.stdio, in_seconds(asking_patience_seconds));
         } catch (const SystemFailure &) { // the runner has refused already; its word is on the way
         } catch (const DeadlineExceeded &) {
         }

@@ -23,10 +23,10 @@ constexpr char taken_kind = 't';  // so many bytes of data were taken
 constexpr char message_kind = 'm';
 
 constexpr std::size_t header_size = 6;
-constexpr std::size_t frame_limit = record_limit + packet_limit;
-constexpr std::size_t window = 8 * piece_limit; // bytes of a stream that are not taken yet: a slow reader holds up its own stream alone
+constexpr std::size_t tunnel_frame_limit = record_limit + packet_limit;
+constexpr std::size_t stream_window = 8 * piece_limit; // bytes of a stream that are not taken yet: a slow reader holds up its own stream alone
 constexpr std::size_t reads_at_once = 8;
-constexpr auto quiet_at_the_end = std::chrono::milliseconds(100);
+constexpr auto quiet_of_a_stream = std::chrono::milliseconds(100);
 constexpr std::size_t most_at_the_end = 1024UL * 1024; // more than a pty or a pipe holds: the rest is not the agent's
 
 bool would_wait() noexcept
@@ -116,7 +116,7 @@ void Tunnel::send(char kind, Stream stream, std::string_view payload)
 
 bool Tunnel::may_read(const Flow &flow) noexcept
 {
-    return flow.end && flow.reads && flow.on_the_way + piece_limit <= window;
+    return flow.end && flow.reads && flow.on_the_way + piece_limit <= stream_window;
 }
 
 void Tunnel::add_waits(std::vector<pollfd> &waits) const
@@ -163,7 +163,7 @@ void Tunnel::take_frames()
         for (std::size_t byte = 0; byte < 4; ++byte)
             size |= static_cast<std::size_t>(static_cast<unsigned char>(incoming_[at + 2 + byte])) << (8 * byte);
         const auto stream = static_cast<unsigned char>(incoming_[at + 1]);
-        if (size > frame_limit || stream >= stream_count) throw ProtocolError("the other side of the session speaks another language");
+        if (size > tunnel_frame_limit || stream >= stream_count) throw ProtocolError("the other side of the session speaks another language");
         if (incoming_.size() - at < header_size + size + 1) break;
         if (incoming_[at + header_size + size] != '\n') throw ProtocolError("the other side of the session speaks another language");
         take_frame(incoming_[at], static_cast<Stream>(stream), std::string_view(incoming_).substr(at + header_size, size));
@@ -236,7 +236,7 @@ void Tunnel::read_piece(Flow &flow, Stream stream)
     case StreamEnd::State::ended:
         return end_reading(flow, stream);
     case StreamEnd::State::blocked:
-        if (finishing_ && Clock::now() - last_read_ >= quiet_at_the_end) end_reading(flow, stream);
+        if (finishing_ && Clock::now() - last_read_ >= quiet_of_a_stream) end_reading(flow, stream);
     }
 }
 

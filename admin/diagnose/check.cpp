@@ -72,6 +72,8 @@ std::vector<Diagnostic> find_warnings(const Policy &policy)
                             "remove the key, and run: sudo pi-agentctl apply"});
     for (auto &idle : find_idle_disk_limits(policy))
         if (idle.choice != WithoutQuota::refuse) warnings.push_back(std::move(idle.told)); // an error otherwise
+    for (auto &missing : find_missing_cluster(policy))
+        warnings.push_back(std::move(missing));
     for (auto &contradiction : find_contradicting_groups(policy))
         warnings.push_back(std::move(contradiction));
     for (const auto &missing : missing_search_tools())
