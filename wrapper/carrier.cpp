@@ -8,7 +8,6 @@
 #include "common/base/request.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/seams.hpp"
 #include "wrapper/session_terminal.hpp"
 #include "wrapper/srun_process.hpp"
 #include "wrapper/tunnel.hpp"
@@ -211,7 +210,6 @@ private:
     if (!ready) _exit(1);
     const FdRef own(3);
     try {
-        fault_point("carrying");
         Carrier(own, command).run();
     } catch (const Failure &failure) {
         try {

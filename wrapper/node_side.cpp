@@ -6,7 +6,6 @@
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/seams/seams.hpp"
 #include "wrapper/carrier.hpp"
 #include "wrapper/job_signals.hpp"
 #include "wrapper/refusal.hpp"
@@ -297,7 +296,6 @@ int serve_node(const RunWatched &run_watched)
         program = request.program;
         tunnel.say(hello_tag + name_of_node());
         run_watched(request, [&](FdRef cwd, std::string &session) {
-            fault_point("on-node");
             const AgentEnded ended = NodeSession(tunnel, request, cwd, session).run();
             tunnel.say(message_of(ended));
             send_rest(tunnel);

@@ -32,6 +32,8 @@ std::vector<Diagnostic> warnings_of_text(const Policy &policy)
                             "is 'none', so sessions are not sandboxed: an agent reaches this host's processes, devices and services as its "
                             "account does",
                             "choose systemd, bwrap or podman, unless the host itself is what confines agents (docs/platforms/methods.md)"});
+    for (auto &idle : find_idle_placement(policy))
+        warnings.push_back(std::move(idle));
     return warnings;
 }
 

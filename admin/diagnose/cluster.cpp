@@ -38,6 +38,22 @@ bool has_srun(const Policy &policy)
 
 } // namespace
 
+std::vector<Diagnostic> find_idle_placement(const Policy &policy)
+{
+    if (first_with_jobs(policy)) return {};
+    std::vector<Diagnostic> found;
+    const auto look = [&](const Rules &rules) {
+        for (const auto *key : {"placement.srun", "placement.partition", "placement.account", "placement.qos", "placement.constraint"})
+            if (const auto said = rules.places.find(key); said != rules.places.end())
+                found.push_back({said->second.where, said->second.key, "says which job, and no session has one: placement.engine is none",
+                                 "say 'engine: slurm', or remove the key"});
+    };
+    look(policy.rules);
+    for (const auto &entry : policy.users)
+        if (entry.rules) look(*entry.rules);
+    return found;
+}
+
 std::vector<Diagnostic> find_missing_cluster(const Policy &policy)
 {
     const auto place = first_with_jobs(policy);

@@ -59,6 +59,9 @@ void check_levels(const Policy &policy, const Observer &observer, Means means, P
 // For a valid policy: whose groups on this host set something differently, so that this user's starts are refused.
 std::vector<Diagnostic> find_contradicting_groups(const Policy &policy);
 
+// For a valid policy: what it says of jobs that no session has.
+std::vector<Diagnostic> find_idle_placement(const Policy &policy);
+
 // For a valid policy: that a cluster it names cannot be asked from this host, which keeps nobody from starting inside of a job.
 std::vector<Diagnostic> find_missing_cluster(const Policy &policy);
 

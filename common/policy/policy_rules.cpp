@@ -109,24 +109,6 @@ void refuse_what_method_cannot(const SandboxPolicy &sandbox, const Rules &rules,
                      "use 'full' or 'none', or the method systemd");
 }
 
-// Where a job runs, under levels of which none has jobs. Files of users.d that were not read may have some.
-void check_placement(const Policy &policy, const UserFiles &files, Problems &problems)
-{
-    const auto has_jobs = [](const Rules &rules) { return rules.placement.engine == PlacementEngine::slurm; };
-    const auto refuse = [&](const Rules &rules) {
-        for (const auto *key : {"placement.srun", "placement.partition", "placement.account", "placement.qos", "placement.constraint"})
-            if (const auto said = rules.places.find(key); said != rules.places.end())
-                problems.add(said->second.where, said->second.key, "says which job, and no session has one: placement.engine is none",
-                             "say 'engine: slurm', or remove the key");
-    };
-    const bool may_have_jobs = has_jobs(policy.rules) || files.are_possible ||
-                               std::any_of(policy.users.begin(), policy.users.end(),
-                                           [&](const UserEntry &entry) { return entry.rules && has_jobs(*entry.rules); });
-    if (!may_have_jobs) refuse(policy.rules);
-    for (const auto &entry : policy.users)
-        if (entry.rules && (!may_have_jobs || entry.rules->placement.engine == PlacementEngine::none)) refuse(*entry.rules);
-}
-
 // Two roots of one entry for one directory, of which one has rules: a start could not say which hold.
 void check_roots_differ(const UserEntry &entry, Problems &problems)
 {
@@ -246,7 +228,6 @@ void check_policy_rules(const Policy &policy, const UserFiles &files, Problems &
     refuse_what_method_cannot(policy.sandbox, policy.rules, problems);
     for (const auto &entry : policy.users)
         check_levels(policy, entry, problems);
-    check_placement(policy, files, problems);
     check_roots_fit_unit(policy, problems);
     check_apart_from_state(policy, problems);
     if (policy.users.empty() && !files.has_unread && policy.wrapper.enable && !problems.has("users")) {
