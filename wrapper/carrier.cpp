@@ -175,9 +175,11 @@ private:
         const std::string said = job_.explain_end();
         is_over_ = true;
         const Failure failure =
-            begun_ ? Failure(FailureKind::runner_ended, "pi on the node " + node_ + " ended, and the session with it" + said +
-                                                            "; the administrator finds more with: journalctl -t pi-agent-runner, on that node")
-                   : Failure(FailureKind::no_node, "Slurm gave this session no node" + said + "; sinfo shows the cluster, and squeue --me your jobs");
+            begun_
+                ? Failure(FailureKind::runner_ended, "pi on the node " + node_ + " ended, and the session with it" + said +
+                                                         "; the administrator finds more with: journalctl -t pi-agent-runner, on that node")
+                : Failure(FailureKind::no_node,
+                          "Slurm gave this session no node" + said + "; sinfo shows the cluster, and squeue --me your jobs");
         tell(encode(RunnerMessage(FailureReport{failure.status(), failure.what(), failure.kind()})));
     }
 
@@ -201,7 +203,7 @@ private:
     bool is_over_ = false;
 };
 
-// Nothing of the wrapper's stays open here: a pipe that is kept has no end for who reads it. The keyboard's signals are the wrapper's.
+// The wrapper's descriptors are closed here: a pipe that is kept has no end for who reads it. The keyboard's signals are the wrapper's.
 [[noreturn]] void become_carrier(const UniqueFd &channel, const JobCommand &command)
 {
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -8,10 +8,9 @@
 #include "common/base/text.hpp"
 #include "wrapper/carrier.hpp"
 #include "wrapper/job_signals.hpp"
+#include "wrapper/pty_end.hpp"
 #include "wrapper/refusal.hpp"
-#include "wrapper/session_terminal.hpp"
 #include "wrapper/tunnel.hpp"
-#include "wrapper/user_terminal.hpp"
 
 #include <array>
 #include <csignal>
@@ -35,71 +34,6 @@ std::string message_of(const RunnerMessage &message)
 {
     return message_tag + encode(message);
 }
-
-// The session's pty as packets (session_terminal.hpp).
-class PtyEnd : public StreamEnd {
-public:
-    explicit PtyEnd(UniqueFd master) : master_(std::move(master)) {}
-    [[nodiscard]] FdRef fd() const noexcept override { return master_.fd(); }
-
-    State read(std::string &piece) override
-    {
-        if (!bytes_.empty()) { // behind the settings that hold for them
-            piece = std::exchange(bytes_, {});
-            return State::moved;
-        }
-        const Pump::Outcome outcome = output_.fill(master_.fd());
-        if (outcome == Pump::Outcome::source_ended) return State::ended;
-        const bool is_new = look_at_settings();
-        if (outcome == Pump::Outcome::moved) {
-            master_.fill_pair(output_);
-            bytes_ = bytes_tag + std::string(output_.fresh());
-            output_.discard();
-        }
-        if (is_new) {
-            piece = encode_state(*known_);
-            return State::moved;
-        }
-        if (bytes_.empty()) return State::blocked;
-        piece = std::exchange(bytes_, {});
-        return State::moved;
-    }
-
-    State write(std::string &piece) override
-    {
-        if (piece.starts_with(bytes_tag)) {
-            const ssize_t count = ::write(master_.fd().get(), piece.data() + 1, piece.size() - 1);
-            if (count < 0 && (errno == EAGAIN || errno == EINTR)) return State::blocked;
-            if (count < 0) return State::ended;
-            piece.erase(1, static_cast<std::size_t>(count));
-            if (piece.size() == 1) piece.clear();
-            return State::moved;
-        }
-        if (piece.starts_with(size_tag))
-            master_.resize(decode_size(piece));
-        else if (master_.change_to(decode_state(piece).settings))
-            look_at_settings(); // the wrapper knows them
-        piece.clear();
-        return State::moved;
-    }
-
-private:
-    // True if the agent changed something.
-    bool look_at_settings()
-    {
-        const std::optional<termios> now = master_.settings();
-        if (!now) return false;
-        const TerminalState state{*now, master_.has_other_foreground()};
-        if (known_ && are_same(state.settings, known_->settings) && state.other_foreground == known_->other_foreground) return false;
-        known_ = state;
-        return true;
-    }
-
-    PtyMaster master_;
-    Pump output_;
-    std::string bytes_;
-    std::optional<TerminalState> known_;
-};
 
 class NodeSession {
 public:
@@ -244,7 +178,8 @@ std::string wait_for_hello(Tunnel &tunnel)
         poll(waits.data(), waits.size(), milliseconds_left(deadline));
         tunnel.serve(hear);
     }
-    if (!hello) throw Failure(FailureKind::by_hand, std::string("denied: ") + node_option + " is pi's own, for a job that pi asked for; type pi");
+    if (!hello)
+        throw Failure(FailureKind::by_hand, std::string("denied: ") + node_option + " is pi's own, for a job that pi asked for; type pi");
     return *hello;
 }
 
@@ -260,7 +195,8 @@ Request take_over(const Hello &hello)
     const std::string node = escape_for_display(name_of_node());
     if (hello.version != build::version)
         throw Failure(FailureKind::no_node, "the node " + node + " has pi-agent " + build::version + ", and this host has " +
-                                                escape_for_display(hello.version) + "; ask the administrator to install one version on both");
+                                                escape_for_display(hello.version) +
+                                                "; ask the administrator to install one version on both");
     if (chdir(hello.directory.c_str()) != 0)
         throw Failure(FailureKind::directory, std::string("denied: ") + SystemFailure(errno, escape_for_display(hello.directory)).what() +
                                                   " on the node " + node +

@@ -14,7 +14,7 @@ using RunWatched = std::function<void(const Request &request, const std::functio
 // The option by which a carrier asks for it.
 constexpr const char *node_option = "--pi-agent-on-node";
 
-// Speaks with the carrier over standard input and output. What is to be said afterwards goes to standard error, which srun passes on.
+// Speaks with the carrier over standard input and output. What it says afterwards goes to standard error, which srun passes on.
 // Refusals, too, are told to the carrier: the exit status is 0 if it heard everything.
 int serve_node(const RunWatched &run_watched);
 

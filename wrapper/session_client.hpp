@@ -16,7 +16,7 @@ struct ClientInput {
     FdRef cwd;
     std::array<int, 3> stdio; // borrowed
     std::optional<UserTerminal> terminal;
-    bool reaches_clipboard; // the agent's output may; the policy's wrapper.clipboard
+    bool reaches_clipboard;             // the agent's output may; the policy's wrapper.clipboard
     std::optional<JobCommand> job = {}; // for a session on a node of the cluster, instead of this host
 };
 

@@ -20,7 +20,7 @@ public:
     [[nodiscard]] UniqueFd take_input() noexcept { return std::move(input_); }   // what is written is the task's input
     [[nodiscard]] UniqueFd take_output() noexcept { return std::move(output_); } // the task's output
     [[nodiscard]] FdRef error() const noexcept { return error_; }
-    // Reads what it, or the task, says on standard error. At its end error() is none.
+    // Reads what it, or the task, says on standard error, and closes that at its end.
     void hear_error();
 
     // Takes the request for a job back.

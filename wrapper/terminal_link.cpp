@@ -61,7 +61,8 @@ void TerminalLink::serve(const std::vector<pollfd> &waits)
     if (!output_.wants_input()) last_output_ = Clock::now(); // no silence of the agent: it was not listened to while the terminal was slow
     serve_master(waits[1].revents);
     serve_terminal(waits[0].revents);
-    if (finishing_ && !master_->tells_its_end() && output_.wants_input() && Clock::now() - last_output_ >= quiet_at_the_end) master_ended_ = true;
+    if (finishing_ && !master_->tells_its_end() && output_.wants_input() && Clock::now() - last_output_ >= quiet_at_the_end)
+        master_ended_ = true;
 }
 
 void TerminalLink::finish() noexcept

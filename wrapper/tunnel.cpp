@@ -24,7 +24,8 @@ constexpr char message_kind = 'm';
 
 constexpr std::size_t header_size = 6;
 constexpr std::size_t tunnel_frame_limit = record_limit + packet_limit;
-constexpr std::size_t stream_window = 8 * piece_limit; // bytes of a stream that are not taken yet: a slow reader holds up its own stream alone
+constexpr std::size_t stream_window =
+    8 * piece_limit; // bytes of a stream that are not taken yet: a slow reader holds up its own stream alone
 constexpr std::size_t reads_at_once = 8;
 constexpr auto quiet_of_a_stream = std::chrono::milliseconds(100);
 constexpr std::size_t most_at_the_end = 1024UL * 1024; // more than a pty or a pipe holds: the rest is not the agent's
@@ -67,7 +68,8 @@ StreamEnd::State DescriptorEnd::read(std::string &piece)
 {
     if (may_block_ && !is_ready(fd_, POLLIN)) return State::blocked;
     piece.resize(piece_limit);
-    const ssize_t count = is_socket_ ? recv(fd_.get(), piece.data(), piece.size(), MSG_DONTWAIT) : ::read(fd_.get(), piece.data(), piece.size());
+    const ssize_t count =
+        is_socket_ ? recv(fd_.get(), piece.data(), piece.size(), MSG_DONTWAIT) : ::read(fd_.get(), piece.data(), piece.size());
     if (count < 0 && would_wait()) return State::blocked;
     if (count <= 0) return State::ended;
     piece.resize(static_cast<std::size_t>(count));
@@ -78,7 +80,8 @@ StreamEnd::State DescriptorEnd::write(std::string &piece)
 {
     if (may_block_ && !is_ready(fd_, POLLOUT)) return State::blocked;
     const std::size_t size = may_block_ ? std::min<std::size_t>(piece.size(), PIPE_BUF) : piece.size();
-    const ssize_t count = is_socket_ ? ::send(fd_.get(), piece.data(), size, MSG_DONTWAIT | MSG_NOSIGNAL) : ::write(fd_.get(), piece.data(), size);
+    const ssize_t count =
+        is_socket_ ? ::send(fd_.get(), piece.data(), size, MSG_DONTWAIT | MSG_NOSIGNAL) : ::write(fd_.get(), piece.data(), size);
     if (count < 0 && would_wait()) return State::blocked;
     if (count < 0) return State::ended;
     piece.erase(0, static_cast<std::size_t>(count));
@@ -163,7 +166,8 @@ void Tunnel::take_frames()
         for (std::size_t byte = 0; byte < 4; ++byte)
             size |= static_cast<std::size_t>(static_cast<unsigned char>(incoming_[at + 2 + byte])) << (8 * byte);
         const auto stream = static_cast<unsigned char>(incoming_[at + 1]);
-        if (size > tunnel_frame_limit || stream >= stream_count) throw ProtocolError("the other side of the session speaks another language");
+        if (size > tunnel_frame_limit || stream >= stream_count)
+            throw ProtocolError("the other side of the session speaks another language");
         if (incoming_.size() - at < header_size + size + 1) break;
         if (incoming_[at + header_size + size] != '\n') throw ProtocolError("the other side of the session speaks another language");
         take_frame(incoming_[at], static_cast<Stream>(stream), std::string_view(incoming_).substr(at + header_size, size));

@@ -45,7 +45,7 @@ std::vector<Diagnostic> find_idle_placement(const Policy &policy)
     const auto look = [&](const Rules &rules) {
         for (const auto *key : {"placement.srun", "placement.partition", "placement.account", "placement.qos", "placement.constraint"})
             if (const auto said = rules.places.find(key); said != rules.places.end())
-                found.push_back({said->second.where, said->second.key, "says which job, and no session has one: placement.engine is none",
+                found.push_back({said->second.where, said->second.key, "says which job, and no session has one",
                                  "say 'engine: slurm', or remove the key"});
     };
     look(policy.rules);

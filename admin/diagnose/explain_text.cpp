@@ -70,7 +70,8 @@ std::string start_text(const Explanation &explanation, const AccessRules &rules)
                        "{}"
                        "sandbox:  {}{}; try it: sudo pi-agentctl doctor\n",
                        explanation.policy.agent.binary, rules.agent_account, explanation.home, sandbox_text(sandbox.method),
-                       placement_text(explanation.policy), to_string(sandbox.method), sandbox.where.line > 0 ? " (" + to_string(sandbox.where) + ")" : " (default)");
+                       placement_text(explanation.policy), to_string(sandbox.method),
+                       sandbox.where.line > 0 ? " (" + to_string(sandbox.where) + ")" : " (default)");
 }
 
 nlohmann::json root_json(const ExplainedRoot &root)

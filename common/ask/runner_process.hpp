@@ -48,7 +48,7 @@ public:
     [[nodiscard]] FdRef channel() const noexcept override { return channel_; }
     [[nodiscard]] bool has_ended() const noexcept override { return ended_; }
     void reap() override;
-    void require_orderly_end() override; // of the runner, or a sudo that waits for it
+    void require_orderly_end() override;          // of the runner, or a sudo that waits for it
     [[noreturn]] void explain_silence() override; // from sudo's exit status and standard error
 
 private:

@@ -1,4 +1,4 @@
-// Climbing in /proc.
+// Climbing in /proc from each process to its parent.
 #include "common/host/ancestors.hpp"
 
 #include "common/base/text.hpp"

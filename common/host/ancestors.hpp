@@ -15,8 +15,8 @@ struct Ancestor {
     bool is_roots;    // by all of its user ids
 };
 
-// Whether `is_it` accepts one of the ancestors, from the parent up. False where one of them ended meanwhile: who adopts its children is no
-// ancestor that anybody chose.
+// Whether `is_it` accepts one of the ancestors, from the parent up. False where one of them ended meanwhile, because others adopt its
+// children.
 bool has_ancestor(const std::function<bool(const Ancestor &)> &is_it);
 
 // A process of root's with the name of Slurm's for a job. It is what somebody who is not root can see of that.

@@ -48,12 +48,11 @@ void read_placement(const PolicyValue &section, Rules &rules, Level level)
             if (auto text = read_path(value, problem_of)) word = PolicyWord{std::move(*text), value.where};
         });
     };
-    std::vector<KeyRule> readers = {
-        {"engine", with_place(rules, "placement.engine", into_choice(placement.engine, PlacementEngine::none))},
-        {"partition", reader("placement.partition", placement.partition, problem_of_job_word)},
-        {"account", reader("placement.account", placement.account, problem_of_job_word)},
-        {"qos", reader("placement.qos", placement.qos, problem_of_job_word)},
-        {"constraint", reader("placement.constraint", placement.constraint, problem_of_job_word)}};
+    std::vector<KeyRule> readers = {{"engine", with_place(rules, "placement.engine", into_choice(placement.engine, PlacementEngine::none))},
+                                    {"partition", reader("placement.partition", placement.partition, problem_of_job_word)},
+                                    {"account", reader("placement.account", placement.account, problem_of_job_word)},
+                                    {"qos", reader("placement.qos", placement.qos, problem_of_job_word)},
+                                    {"constraint", reader("placement.constraint", placement.constraint, problem_of_job_word)}};
     if (level == Level::policy) readers.push_back({"srun", reader("placement.srun", placement.srun, problem_of_srun)});
     read_section(section, readers);
 }

@@ -86,10 +86,11 @@ void require_in_job(const AsRoot &root, const Account &caller, const Policy &pol
 {
     if (!has_jobs(policy) || !defence_is_on("jobs-alone") || is_in_job(root)) return;
     if (program == Program::canary && may_canary_start(root, caller.uid)) return; // root tries this very host
-    throw Failure(FailureKind::outside_job,
-                  "denied: your sessions run in jobs of the cluster alone (" +
-                      to_string(policy.rules.places.at("placement.engine").where) +
-                      ", placement.engine: slurm), and this is none; type pi, which asks for a job, or start it inside of one: srun --pty pi");
+    throw Failure(
+        FailureKind::outside_job,
+        "denied: your sessions run in jobs of the cluster alone (" + to_string(policy.rules.places.at("placement.engine").where) +
+            ", placement.engine: slurm), and this start comes from elsewhere; type pi, which asks for a job, or start it inside of one: "
+            "srun --pty pi");
 }
 
 StartStamp stamp_start(const Account &caller)

@@ -40,8 +40,9 @@ TEST_CASE("srun asks for one task on one node, with what the policy says of job 
     CHECK(joined(plain) == "--nodes=1 --ntasks=1 --job-name=pi --chdir=/ --quiet /usr/bin/pi --option");
     const auto policy = parse(head + "placement: {engine: slurm, partition: 'a,b', account: team, qos: high, constraint: '[x&y|z*2]'}\n"
                                      "limits: {memory: 262145K, cpu: 250%, runtime: 90s}\n");
-    CHECK(joined(job_options(policy, "name")) == "--nodes=1 --ntasks=1 --job-name=name --mem=257M --cpus-per-task=3 --time=2 --partition=a,b "
-                                                 "--account=team --qos=high --constraint=[x&y|z*2]");
+    CHECK(joined(job_options(policy, "name")) ==
+          "--nodes=1 --ntasks=1 --job-name=name --mem=257M --cpus-per-task=3 --time=2 --partition=a,b "
+          "--account=team --qos=high --constraint=[x&y|z*2]");
 }
 
 TEST_CASE("what a job asks for is a word, and srun a path")

@@ -1,0 +1,64 @@
+// A pty's output and settings, and what is typed.
+#include "wrapper/pty_end.hpp"
+
+#include "wrapper/user_terminal.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <unistd.h>
+#include <utility>
+
+namespace pi_agent {
+
+StreamEnd::State PtyEnd::read(std::string &piece)
+{
+    if (!bytes_.empty()) { // behind the settings
+        piece = std::exchange(bytes_, {});
+        return State::moved;
+    }
+    const Pump::Outcome outcome = output_.fill(master_.fd());
+    if (outcome == Pump::Outcome::source_ended) return State::ended;
+    const bool is_new = look_at_settings();
+    if (outcome == Pump::Outcome::moved) {
+        master_.fill_pair(output_);
+        bytes_ = bytes_tag + std::string(output_.fresh());
+        output_.discard();
+    }
+    if (is_new) {
+        piece = encode_state(*known_);
+        return State::moved;
+    }
+    if (bytes_.empty()) return State::blocked;
+    piece = std::exchange(bytes_, {});
+    return State::moved;
+}
+
+StreamEnd::State PtyEnd::write(std::string &piece)
+{
+    if (piece.starts_with(bytes_tag)) {
+        const ssize_t count = ::write(master_.fd().get(), piece.data() + 1, piece.size() - 1);
+        if (count < 0 && (errno == EAGAIN || errno == EINTR)) return State::blocked;
+        if (count < 0) return State::ended;
+        piece.erase(1, static_cast<std::size_t>(count));
+        if (piece.size() == 1) piece.clear();
+        return State::moved;
+    }
+    if (piece.starts_with(size_tag))
+        master_.resize(decode_size(piece));
+    else if (master_.change_to(decode_state(piece).settings))
+        look_at_settings(); // the wrapper knows them
+    piece.clear();
+    return State::moved;
+}
+
+bool PtyEnd::look_at_settings()
+{
+    const std::optional<termios> now = master_.settings();
+    if (!now) return false;
+    const TerminalState state{*now, master_.has_other_foreground()};
+    if (known_ && are_same(state.settings, known_->settings) && state.other_foreground == known_->other_foreground) return false;
+    known_ = state;
+    return true;
+}
+
+} // namespace pi_agent
