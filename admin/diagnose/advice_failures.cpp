@@ -51,7 +51,7 @@ const std::vector<Advice> &advice_on_failures()
          "Check `systemctl status` and the unit `dbus.service`. Where systemd does not run, set `sandbox: {method: bwrap}`."},
         {"E69-sudo", "starting /usr/bin/sudo", "`pi` starts its runner through sudo, and could not execute sudo.",
          "If the message names open files, raise the limit with `ulimit -n`. Else ask the administrator.", "Install the package `sudo`."},
-        {"E69-node", "Slurm gave this session no node: …\nstarting /usr/bin/srun failed\nthe node … has pi-agent …, and this host has …",
+        {"E69-node", "Slurm gave this session no node: …\nstarting /usr/bin/srun\nthe node … has pi-agent …, and this host has …",
          "The policy runs sessions on nodes of a Slurm cluster (`placement`), and `srun` ended before the session began. The message has "
          "Slurm's words.",
          "`sinfo` shows the cluster, and `squeue --me` your jobs. Send the message to the administrator.",
@@ -77,7 +77,7 @@ const std::vector<Advice> &advice_on_failures()
          "Ask the administrator.", "Start `systemd-journald`, or make `/var/log/pi-agent` writable for root."},
         {"E71-runner",
          "sudo or the runner was killed by signal …\nthe runner ended without an answer\nthe runner does not answer\nsudo ended and the "
-         "runner does not answer",
+         "runner does not answer\npi on the node … ended, and the session with it\nthe process of pi that carries the session …",
          "The process that supervises the session is gone, and the session ended with it. Somebody killed it, or memory ran out.",
          "Start `pi` again. If it happens again, ask the administrator.",
          "`journalctl -t pi-agent-runner` and `journalctl -k` show why the process ended."},
