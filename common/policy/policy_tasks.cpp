@@ -38,6 +38,8 @@ constexpr PolicyTask task_table[] = {
      "toolchains: {caches: []}    # no caches from homes\n"},
     {"The network", "network", "network: [127.0.0.0/8, 10.20.0.0/16]\n"},
     {"Limits and temporary files", "limits scratch", "limits: {memory: 8G, cpu: 400%, runtime: 12h, sessions: 2}\n"},
+    {"A cluster", "placement",
+     "placement: {engine: slurm, partition: interactive}    # pi on a login node runs the session on a node\n"},
     {"The agent's configuration", "config settings models keybindings mcp settings_lock box_notes users.*.config",
      "settings: {defaultProvider: local}\n"
      "settings_lock: true\n"
