@@ -29,11 +29,6 @@ constexpr auto queue_silence = std::chrono::milliseconds(500); // longer, and th
 constexpr int way_patience_seconds = 5;                        // to the node and back, beside what the runner there takes
 constexpr const char *waiting_words = "waiting for a node of the cluster (Ctrl-C gives up)";
 
-bool ends_a_wait(int number)
-{
-    return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
-}
-
 class Carrier {
 public:
     Carrier(FdRef channel, const JobCommand &command)
@@ -99,7 +94,7 @@ private:
         if (message.starts_with(hello_tag)) {
             begun_ = true;
             node_ = escape_for_display(rest);
-            tell(encode(RunnerMessage(Preparing{"starting on " + node_})));
+            if (!shown_at_) tell(encode(RunnerMessage(Preparing{"starting on " + node_})));
             for (const auto &early : std::exchange(early_, {}))
                 tunnel_.say(message_tag + early);
             return;
@@ -225,6 +220,11 @@ private:
 
 } // namespace
 
+bool ends_a_wait(int signal) noexcept
+{
+    return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+}
+
 CarrierProcess::CarrierProcess(const JobCommand &command)
 {
     auto [own, theirs] = make_channel();
@@ -254,12 +254,12 @@ void CarrierProcess::explain_silence()
                                                  std::to_string(WEXITSTATUS(status_)) + ")");
 }
 
-void CarrierProcess::bid_farewell(FdRef impatience)
+void CarrierProcess::bid_farewell(FdRef signals, const std::function<bool()> &has_had_enough)
 {
     for (;;) {
-        std::array<pollfd, 2> waits = {pollfd{channel_.get(), POLLIN, 0}, pollfd{impatience.get(), POLLIN, 0}};
+        std::array<pollfd, 2> waits = {pollfd{channel_.get(), POLLIN, 0}, pollfd{signals.get(), POLLIN, 0}};
         if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) return;
-        if (waits[0].revents == 0 && waits[1].revents != 0) return;
+        if (waits[1].revents != 0 && has_had_enough()) return;
         if (waits[0].revents == 0) continue;
         const std::optional<Packet> packet = receive_packet(channel_, in_seconds(1));
         if (!packet) return;

@@ -3,6 +3,7 @@
 
 #include "common/ask/runner_process.hpp"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,9 @@ namespace pi_agent {
 
 constexpr int asking_patience_seconds = 30;   // for a request to be taken
 constexpr int farewell_patience_seconds = 20; // for the runner's own stop and cleanup
+
+// By one of these, somebody has had enough of what is waited for.
+bool ends_a_wait(int signal) noexcept;
 
 // What asks for a node, and starts the wrapper there (wrapper/node_side.hpp): a program with its arguments.
 struct JobCommand {
@@ -27,7 +31,7 @@ public:
     void require_orderly_end() override;
     [[noreturn]] void explain_silence() override;
     // Waits until the job has ended, and shows what it still said: what the session left, and the words of srun.
-    void bid_farewell(FdRef impatience) override;
+    void bid_farewell(FdRef signals, const std::function<bool()> &has_had_enough) override;
 
 private:
     UniqueFd channel_;

@@ -54,7 +54,7 @@ public:
 
     AgentEnded run()
     {
-        while (!ended_ || !tunnel_.has_read_all())
+        while (!ended_ || !(tunnel_.has_read_all() || tunnel_.has_ended() || nobody_waits_))
             step();
         runner_.require_orderly_end();
         return *ended_;
@@ -94,7 +94,10 @@ private:
     {
         if (message.starts_with(gone_tag)) return leave();
         if (!message.starts_with(message_tag)) throw ProtocolError("the wrapper says what nobody understands");
-        tell_runner(decode_wrapper_message(std::string_view(message).substr(1)));
+        const WrapperMessage said = decode_wrapper_message(std::string_view(message).substr(1));
+        const auto *signal = std::get_if<ForwardSignal>(&said);
+        if (ended_ && signal != nullptr && ends_a_wait(signal->number)) nobody_waits_ = true; // for the rest of the output
+        tell_runner(said);
     }
 
     void tell_runner(const WrapperMessage &message)
@@ -151,6 +154,7 @@ private:
     RunnerProcess runner_;
     std::optional<AgentEnded> ended_;
     std::optional<Deadline> deadline_;
+    bool nobody_waits_ = false;
 };
 
 void send_rest(Tunnel &tunnel)

@@ -12,7 +12,8 @@ namespace pi_agent {
 
 StreamEnd::State PtyEnd::read(std::string &piece)
 {
-    if (!bytes_.empty()) { // behind the settings
+    if (!known_) return State::blocked; // the agent starts once the wrapper has said how its terminal begins
+    if (!bytes_.empty()) {              // behind the settings
         piece = std::exchange(bytes_, {});
         return State::moved;
     }
@@ -45,8 +46,8 @@ StreamEnd::State PtyEnd::write(std::string &piece)
     }
     if (piece.starts_with(size_tag))
         master_.resize(decode_size(piece));
-    else if (master_.change_to(decode_state(piece).settings))
-        look_at_settings(); // the wrapper knows them
+    else if (master_.change_to(decode_state(piece).settings) && !known_)
+        look_at_settings(); // the wrapper knows them; later it may have heard of the agent's own meanwhile, and is told again
     piece.clear();
     return State::moved;
 }

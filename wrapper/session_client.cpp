@@ -60,7 +60,7 @@ public:
         input_.terminal.reset();
         fault_point("told");
         peer_->require_orderly_end();
-        peer_->bid_farewell(signals_.fd());
+        peer_->bid_farewell(signals_.fd(), [this] { return has_had_enough(); });
         return *ended_;
     }
 
@@ -157,6 +157,14 @@ private:
                 tell_runner(ForwardSignal{signal.number, signal.from_keyboard});
             }
         }
+    }
+
+    bool has_had_enough()
+    {
+        bool enough = false;
+        for (JobSignals::Signal signal = signals_.next(); signal.number != 0; signal = signals_.next())
+            enough = enough || ends_a_wait(signal.number);
+        return enough;
     }
 
     void tell_runner(const WrapperMessage &message)

@@ -22,6 +22,10 @@ constexpr char broken_kind = 'b'; // nobody takes data any more
 constexpr char taken_kind = 't';  // so many bytes of data were taken
 constexpr char message_kind = 'm';
 
+// What each side says first: scripts of the cluster's may write something before.
+constexpr std::string_view greeting("\0pi-agent\0\n", 11);
+constexpr std::size_t most_before_greeting = 1024UL * 1024;
+
 constexpr std::size_t header_size = 6;
 constexpr std::size_t tunnel_frame_limit = record_limit + packet_limit;
 constexpr std::size_t stream_window =
@@ -92,6 +96,7 @@ Tunnel::Tunnel(UniqueFd in, UniqueFd out) : in_(std::move(in)), out_(std::move(o
 {
     make_nonblocking(in_);
     make_nonblocking(out_);
+    outgoing_ = greeting;
 }
 
 void Tunnel::attach(Stream stream, Way way, std::unique_ptr<StreamEnd> end)
@@ -161,6 +166,13 @@ void Tunnel::receive()
 void Tunnel::take_frames()
 {
     std::size_t at = 0;
+    if (!in_begun_) {
+        at = incoming_.find(greeting);
+        if (at == std::string::npos && incoming_.size() > most_before_greeting) throw ProtocolError("the node says something else than pi");
+        if (at == std::string::npos) return;
+        at += greeting.size();
+        in_begun_ = true;
+    }
     while (incoming_.size() - at >= header_size) {
         std::size_t size = 0;
         for (std::size_t byte = 0; byte < 4; ++byte)

@@ -113,6 +113,7 @@ private:
     std::string incoming_;
     std::string outgoing_;
     std::vector<std::string> messages_;
+    bool in_begun_ = false; // the other side speaks; before that, others do who write there
     bool in_ended_ = false;
     bool finishing_ = false;
     Deadline last_read_{};

@@ -4,6 +4,7 @@
 #include "common/base/error.hpp"
 #include "common/base/fd.hpp"
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <sys/types.h>
@@ -35,8 +36,9 @@ public:
     virtual void require_orderly_end() = 0;
     // The reason why nobody answered, as a Failure to throw.
     [[noreturn]] virtual void explain_silence() = 0;
-    // The session has ended, and the terminal is the user's again: what is left to show. No longer than until `impatience` can be read.
-    virtual void bid_farewell(FdRef /*impatience*/) {}
+    // The session has ended, and the terminal is the user's again: shows what is left to say. Asks `has_had_enough` when `signals` can be
+    // read, and ends then if so.
+    virtual void bid_farewell(FdRef /*signals*/, const std::function<bool()> & /*has_had_enough*/) {}
 };
 
 class RunnerProcess : public SessionPeer {

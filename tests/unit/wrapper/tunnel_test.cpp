@@ -158,9 +158,14 @@ TEST_CASE("the other side's end is seen, and another language is refused")
     Pipe in = make_pipe();
     Pipe out = make_pipe();
     Tunnel tunnel(std::move(in.reading), std::move(out.writing));
-    const std::string words = "Welcome to the node!\n";
-    REQUIRE(::write(in.writing.get(), words.data(), words.size()) == static_cast<ssize_t>(words.size()));
-    CHECK_THROWS_AS(tunnel.serve([](const std::string & /*message*/) {}), ProtocolError);
+    const auto say = [&](const std::string &words) {
+        REQUIRE(::write(in.writing.get(), words.data(), words.size()) == static_cast<ssize_t>(words.size()));
+        tunnel.serve([](const std::string & /*message*/) {});
+    };
+    say("Welcome to the node!\n");
+    say(std::string("\0pi-agent", 9)); // what others write before is passed over, and the greeting may come in pieces
+    say(std::string("\0\n", 2));
+    CHECK_THROWS_AS(say("Welcome to the node!\n"), ProtocolError);
 }
 
 TEST_CASE("a regular file is read from where it stands, and its flags stay")
