@@ -56,7 +56,7 @@ private:
     {
         std::vector<pollfd> waits = {{wrapper_is_gone_ ? -1 : channel_.get(), POLLIN, 0}, {job_.error().get(), POLLIN, 0}};
         tunnel_.add_waits(waits);
-        if (poll(waits.data(), waits.size(), patience()) < 0 && errno != EINTR) throw_errno("waiting for the node");
+        if (poll(waits.data(), waits.size(), Tunnel::patience(patience())) < 0 && errno != EINTR) throw_errno("waiting for the node");
         if (waits[1].revents != 0) job_.hear_error();
         tunnel_.serve([this](const std::string &message) { hear_node(message); });
         if (waits[0].revents != 0) hear_wrapper();

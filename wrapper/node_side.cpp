@@ -76,7 +76,7 @@ private:
         std::vector<pollfd> waits = {{ended_ ? -1 : runner_.channel().get(), POLLIN, 0}, {signals_.fd().get(), POLLIN, 0}};
         tunnel_.add_waits(waits);
         const int patience = ended_ ? finish_interval_milliseconds : deadline_ ? milliseconds_left(*deadline_) : -1;
-        if (poll(waits.data(), waits.size(), patience) < 0 && errno != EINTR) throw_errno("waiting for the runner");
+        if (poll(waits.data(), waits.size(), Tunnel::patience(patience)) < 0 && errno != EINTR) throw_errno("waiting for the runner");
         serve();
         if (waits[1].revents != 0) hear_signals();
         if (!ended_ && waits[0].revents != 0) hear_runner();

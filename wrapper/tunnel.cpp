@@ -21,6 +21,10 @@ constexpr char end_kind = 'e';    // no more data
 constexpr char broken_kind = 'b'; // nobody takes data any more
 constexpr char taken_kind = 't';  // so many bytes of data were taken
 constexpr char message_kind = 'm';
+constexpr char alive_kind = 'a';
+
+constexpr auto alive_interval = std::chrono::seconds(5);
+constexpr auto longest_silence = std::chrono::seconds(60);
 
 // What each side says first: scripts of the cluster's may write something before.
 constexpr std::string_view greeting("\0pi-agent\0\n", 11);
@@ -137,6 +141,17 @@ void Tunnel::add_waits(std::vector<pollfd> &waits) const
     }
 }
 
+int Tunnel::patience(int milliseconds) noexcept
+{
+    constexpr int most = std::chrono::milliseconds(alive_interval).count();
+    return milliseconds < 0 ? most : std::min(milliseconds, most);
+}
+
+bool Tunnel::has_ended() const noexcept
+{
+    return in_ended_ || (in_begun_ && Clock::now() - last_heard_ > longest_silence);
+}
+
 void Tunnel::serve(const Hear &hear)
 {
     receive();
@@ -146,6 +161,7 @@ void Tunnel::serve(const Hear &hear)
         hear(message);
     for (std::size_t index = 0; index < stream_count; ++index)
         read_piece(flows_[index], static_cast<Stream>(index));
+    if (in_begun_ && outgoing_.empty() && Clock::now() - last_said_ >= alive_interval) send(alive_kind, Stream::input, "");
     flush();
 }
 
@@ -155,10 +171,12 @@ void Tunnel::receive()
     for (std::size_t round = 0; round < reads_at_once && !in_ended_; ++round) {
         const ssize_t count = ::read(in_.get(), buffer.data(), buffer.size());
         if (count < 0 && would_wait()) break;
-        if (count <= 0)
+        if (count <= 0) {
             in_ended_ = true;
-        else
+        } else {
             incoming_.append(buffer.data(), static_cast<std::size_t>(count));
+            last_heard_ = Clock::now();
+        }
     }
     take_frames();
 }
@@ -212,6 +230,8 @@ void Tunnel::take_frame(char kind, Stream stream, std::string_view payload)
     }
     case message_kind:
         messages_.emplace_back(payload);
+        return;
+    case alive_kind:
         return;
     default:
         throw ProtocolError("the other side of the session says what nobody understands");
@@ -273,6 +293,7 @@ void Tunnel::flush()
             return;
         }
         outgoing_.erase(0, static_cast<std::size_t>(count));
+        last_said_ = Clock::now();
     }
 }
 

@@ -69,8 +69,11 @@ public:
     // Everything that can be done now. Messages are heard after the streams have what was sent before them. Throws ProtocolError.
     void serve(const Hear &hear);
 
-    // The process there is gone: nothing more comes.
-    [[nodiscard]] bool has_ended() const noexcept { return in_ended_; }
+    // For poll(2) with a timeout of `milliseconds` (-1: none): each side must say every few seconds that it lives.
+    [[nodiscard]] static int patience(int milliseconds) noexcept;
+
+    // The process there is gone, or silent for a minute: who connects the two may be killed, and one side be left that is never told.
+    [[nodiscard]] bool has_ended() const noexcept;
 
     // Nothing more will be written into what this side reads: the streams end when they have been silent for a moment.
     void finish() noexcept;
@@ -116,6 +119,8 @@ private:
     bool in_begun_ = false; // the other side speaks; before that, others do who write there
     bool in_ended_ = false;
     bool finishing_ = false;
+    Deadline last_heard_{};
+    Deadline last_said_{};
     Deadline last_read_{};
     std::size_t read_while_finishing_ = 0;
 };

@@ -214,7 +214,7 @@ def test_a_terminal_that_is_closed_ends_the_session(placed):
         shell.master = os.open("/dev/null", os.O_RDONLY)
 
 
-@pytest.mark.parametrize("kill", [f"pkill -9 -f '{NODE_SIDE}'", "pkill -9 -x srun", "scancel --user alice --signal KILL --full"])
+@pytest.mark.parametrize("kill", [f"pkill -9 -f '{NODE_SIDE}'", "scancel --user alice --signal KILL --full"])
 def test_a_session_whose_job_is_killed_ends_with_words_about_it(placed, kill):
     with session(placed, "sh", "trap '' HUP TERM; echo ready; sleep 1000") as running:
         placed.root(kill, check=True)
@@ -223,11 +223,21 @@ def test_a_session_whose_job_is_killed_ends_with_words_about_it(placed, kill):
     assert b"pi on the node" in err and b"ended, and the session with it" in err and b"E71-runner" in err, err
 
 
-def test_a_job_that_is_cancelled_ends_the_agent_by_its_signal(placed):
+def test_a_session_ends_on_the_node_when_nobody_tells_it_that_srun_is_gone(placed):
+    """Slurm leaves the job as it is; both sides miss each other's signs of life."""
+    with session(placed, "sh", "trap '' HUP TERM; echo ready; sleep 1000") as running:
+        placed.root("pkill -9 -x srun", check=True)
+        status, _, err = finish(running, timeout=60)
+        assert status == FAILED and b"E71-runner" in err, err
+        wait_until_empty(lambda: placed.root(["pgrep", "-f", NODE_SIDE]).stdout, deadline=120)
+
+
+def test_a_job_that_is_cancelled_ends_the_session(placed):
+    """By the signal that Slurm sends to it, or with Slurm's words, whichever comes first."""
     with session(placed, "sh", "echo ready; sleep 1000") as running:
         placed.root("scancel --user alice", check=True)
         status, _, err = finish(running, timeout=60)
-    assert status == -signal.SIGTERM, err
+    assert status in (FAILED, -signal.SIGTERM), (status, err)
 
 
 @pytest.mark.parametrize(
