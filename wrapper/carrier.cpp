@@ -35,7 +35,8 @@ public:
         : channel_(channel), asked_(receive_request(channel, in_seconds(asking_patience_seconds))), job_(command),
           tunnel_(job_.take_output(), job_.take_input()), shown_at_(Clock::now() + queue_silence)
     {
-        tunnel_.say(hello_tag + encode(Hello{build::version, path_of_working_directory(asked_.cwd), encode_request(asked_.request)}));
+        tunnel_.say(hello_tag + encode(Hello{build::version, path_of_working_directory(asked_.cwd), encode_request(asked_.request),
+                                             join_path(parent_of(command.program), "scancel")}));
         const auto attach = [&](Stream stream, UniqueFd &fd, Tunnel::Way way, DescriptorEnd::For purpose) {
             if (fd) tunnel_.attach(stream, way, std::make_unique<DescriptorEnd>(std::move(fd), purpose));
         };
@@ -270,13 +271,13 @@ void CarrierProcess::bid_farewell(FdRef signals, const std::function<bool()> &ha
 
 std::string encode(const Hello &hello)
 {
-    return Encoder().text(hello.version).text(hello.directory).text(hello.request).bytes();
+    return Encoder().text(hello.version).text(hello.directory).text(hello.request).text(hello.scancel).bytes();
 }
 
 Hello decode_hello(std::string_view bytes)
 {
     Decoder decoder(bytes);
-    Hello hello{decoder.text(), decoder.text(), decoder.text()};
+    Hello hello{decoder.text(), decoder.text(), decoder.text(), decoder.text()};
     decoder.end();
     return hello;
 }

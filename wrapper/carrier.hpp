@@ -50,6 +50,7 @@ struct Hello {
     std::string version; // of pi-agent: both are of one build, because messages have no other version
     std::string directory;
     std::string request; // encode_request
+    std::string scancel; // which ends the job when nobody else is left to do it
 };
 std::string encode(const Hello &hello);
 Hello decode_hello(std::string_view bytes);

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <fcntl.h>
 #include <optional>
 #include <poll.h>
@@ -219,6 +220,13 @@ Tunnel take_tunnel()
     return Tunnel(std::move(in), std::move(out));
 }
 
+// srun would have ended the job, and Slurm leaves one whose srun was killed as it is.
+void end_own_job(const Hello &hello)
+{
+    const char *job = std::getenv("SLURM_JOB_ID");
+    if (job != nullptr) execl(hello.scancel.c_str(), "scancel", "--quiet", job, static_cast<char *>(nullptr)); // best_effort
+}
+
 } // namespace
 
 int serve_node(const RunWatched &run_watched)
@@ -226,12 +234,13 @@ int serve_node(const RunWatched &run_watched)
     signal(SIGPIPE, SIG_IGN);
     Tunnel tunnel = take_tunnel();
     Program program = Program::agent;
+    Hello hello;
     const auto refuse = [&](const Failure &failure) {
         tunnel.say(message_of(FailureReport{failure.status(), failure.what(), failure.kind()}));
         send_rest(tunnel);
     };
     try {
-        const Hello hello = decode_hello(wait_for_hello(tunnel));
+        hello = decode_hello(wait_for_hello(tunnel));
         const Request request = take_over(hello);
         program = request.program;
         tunnel.say(hello_tag + name_of_node());
@@ -247,6 +256,7 @@ int serve_node(const RunWatched &run_watched)
     } catch (const Failure &failure) {
         refuse(failure);
     }
+    if (tunnel.has_ended()) end_own_job(hello);
     return 0;
 }
 

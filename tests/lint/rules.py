@@ -56,7 +56,7 @@ HOMES = (
       "admin/programs/program.cpp", "fetch/programs.cpp"),
      "a child needs its deadline, its limits and its closed descriptors"),
     ("other programs", _name("execve?", "execvpe?", "execl[pe]?", "execveat", "fexecve"),
-     ("common/ask/runner_process.cpp", "wrapper/main.cpp", "wrapper/srun_process.cpp", "runner/inside/agent_process.cpp", "runner/root/method/method_program.cpp", "runner/as_agent/hook_process.cpp", "runner/as_user/host_program.cpp",
+     ("common/ask/runner_process.cpp", "wrapper/main.cpp", "wrapper/node_side.cpp", "wrapper/srun_process.cpp", "runner/inside/agent_process.cpp", "runner/root/method/method_program.cpp", "runner/as_agent/hook_process.cpp", "runner/as_user/host_program.cpp",
       "runner/pi_agent_docker.cpp", "runner/pi_agent_podman.cpp", "admin/sessions/sessions.cpp"),
      "argv and environment of another program are built where they can be read"),
 )

@@ -234,8 +234,9 @@ TEST_CASE("a terminal far away knows the settings that hold for each byte")
 
 TEST_CASE("what a carrier says first is read as it was")
 {
-    const Hello hello = decode_hello(encode(Hello{"1.2", "/home/alice/\n", std::string("\0x", 2)}));
+    const Hello hello = decode_hello(encode(Hello{"1.2", "/home/alice/\n", std::string("\0x", 2), "/usr/bin/scancel"}));
     CHECK((hello.version == "1.2" && hello.directory == "/home/alice/\n" && hello.request == std::string("\0x", 2)));
+    CHECK(hello.scancel == "/usr/bin/scancel");
     CHECK_THROWS_AS(decode_hello("something"), ProtocolError);
 }
 
