@@ -2,7 +2,7 @@
 #pragma once
 
 #include "wrapper/session_terminal.hpp"
-#include "wrapper/tunnel.hpp"
+#include "wrapper/stream_end.hpp"
 
 #include <optional>
 #include <string>

@@ -3,6 +3,7 @@
 
 #include "common/base/channel.hpp"
 #include "common/base/fd.hpp"
+#include "wrapper/stream_end.hpp"
 
 #include <array>
 #include <cstdint>
@@ -19,40 +20,6 @@ namespace pi_agent {
 // Each flows one way, but the terminal's, which flows both.
 enum class Stream : std::uint8_t { input, output, error, terminal };
 constexpr std::size_t stream_count = 4;
-
-constexpr std::size_t piece_limit = packet_limit; // bytes that a stream carries at once
-
-// What is at this end of a stream. Nothing here waits.
-class StreamEnd {
-public:
-    enum class State { moved, blocked, ended };
-
-    StreamEnd() = default;
-    StreamEnd(const StreamEnd &) = delete;
-    StreamEnd &operator=(const StreamEnd &) = delete;
-    virtual ~StreamEnd() = default;
-
-    [[nodiscard]] virtual FdRef fd() const noexcept = 0;
-    // Reads one piece.
-    virtual State read(std::string &piece) = 0;
-    // Takes what it can from the beginning of `piece`.
-    virtual State write(std::string &piece) = 0;
-};
-
-// A pipe, a file, a socket: a descriptor of this process's, or one that others also have, whose flags stay as they are.
-class DescriptorEnd : public StreamEnd {
-public:
-    enum class For { reading, writing, packets };
-    DescriptorEnd(UniqueFd fd, For purpose);
-    [[nodiscard]] FdRef fd() const noexcept override { return fd_; }
-    State read(std::string &piece) override;
-    State write(std::string &piece) override;
-
-private:
-    UniqueFd fd_;
-    bool is_socket_ = false;
-    bool may_block_ = false;
-};
 
 class Tunnel {
 public:
