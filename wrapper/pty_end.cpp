@@ -13,24 +13,22 @@ namespace pi_agent {
 StreamEnd::State PtyEnd::read(std::string &piece)
 {
     if (!known_) return State::blocked; // the agent starts once the wrapper has said how its terminal begins
-    if (!bytes_.empty()) {              // behind the settings
-        piece = std::exchange(bytes_, {});
-        return State::moved;
-    }
-    const Pump::Outcome outcome = output_.fill(master_.fd());
-    if (outcome == Pump::Outcome::source_ended) return State::ended;
-    const bool is_new = look_at_settings();
-    if (outcome == Pump::Outcome::moved) {
-        master_.fill_pair(output_);
-        bytes_ = bytes_tag + std::string(output_.fresh());
+    if (bytes_.empty()) {
+        const Pump::Outcome outcome = output_.fill(master_.fd());
+        if (outcome == Pump::Outcome::source_ended) return State::ended;
+        if (outcome == Pump::Outcome::moved) master_.fill_pair(output_);
+        bytes_ = output_.fresh();
         output_.discard();
-    }
-    if (is_new) {
-        piece = encode_state(*known_);
-        return State::moved;
+        if (look_at_settings()) {
+            piece = encode_state(*known_);
+            return State::moved;
+        }
     }
     if (bytes_.empty()) return State::blocked;
-    piece = std::exchange(bytes_, {});
+    std::size_t size = std::min(bytes_.size(), terminal_bytes_limit);
+    if (size < bytes_.size() && bytes_[size - 1] == '\r') --size; // not cut from its newline
+    piece = bytes_tag + bytes_.substr(0, size);
+    bytes_.erase(0, size);
     return State::moved;
 }
 

@@ -23,7 +23,7 @@ private:
 
     PtyMaster master_;
     Pump output_;
-    std::string bytes_;
+    std::string bytes_; // read, and not told yet: behind the settings that hold for them
     std::optional<TerminalState> known_;
 };
 

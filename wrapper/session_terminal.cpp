@@ -106,7 +106,7 @@ Pump::Outcome DistantTerminal::fill(Pump &output)
 Pump::Outcome DistantTerminal::drain(Pump &input)
 {
     while (!input.wants_input()) {
-        const std::string_view piece = input.fresh().substr(0, packet_limit / 2);
+        const std::string_view piece = input.fresh().substr(0, terminal_bytes_limit);
         if (send(socket_.get(), (bytes_tag + std::string(piece)).data(), piece.size() + 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
             return outcome_of_failure();
         input.take(piece.size());

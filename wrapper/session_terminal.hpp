@@ -1,6 +1,7 @@
 // The terminal of a session as its wrapper holds it: the pty's master, here or on a node of the cluster.
 #pragma once
 
+#include "common/base/channel.hpp"
 #include "common/base/fd.hpp"
 #include "common/base/request.hpp"
 #include "wrapper/pump.hpp"
@@ -75,7 +76,8 @@ private:
 
 // --- The packets: the first byte says which.
 
-constexpr char bytes_tag = 'B'; // followed by what was typed, or shown
+constexpr char bytes_tag = 'B';                                // followed by what was typed, or shown
+constexpr std::size_t terminal_bytes_limit = packet_limit / 2; // of those
 constexpr char settings_tag = 'S';
 constexpr char size_tag = 'W';
 

@@ -29,8 +29,8 @@ constexpr std::size_t most_before_greeting = 1024UL * 1024;
 
 constexpr std::size_t header_size = 6;
 constexpr std::size_t tunnel_frame_limit = record_limit + packet_limit;
-constexpr std::size_t stream_window =
-    8 * piece_limit; // bytes of a stream that are not taken yet: a slow reader holds up its own stream alone
+// Bytes of a stream that are not taken yet: a slow reader holds up its own stream alone.
+constexpr std::size_t stream_window = 8 * piece_limit;
 constexpr std::size_t reads_at_once = 8;
 constexpr auto quiet_of_a_stream = std::chrono::milliseconds(100);
 constexpr std::size_t most_at_the_end = 1024UL * 1024; // more than a pty or a pipe holds: the rest is not the agent's
