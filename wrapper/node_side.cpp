@@ -19,6 +19,7 @@
 #include <optional>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 #include <utility>
@@ -30,6 +31,8 @@ namespace {
 constexpr int hello_patience_seconds = 60;
 constexpr int sending_patience_seconds = 10;
 constexpr int finish_interval_milliseconds = 50;
+
+constexpr const char *by_hand = "denied: --pi-agent-on-node is pi's own option, for a job that pi asked for; type pi without it";
 
 std::string message_of(const RunnerMessage &message)
 {
@@ -183,8 +186,7 @@ std::string wait_for_hello(Tunnel &tunnel)
         poll(waits.data(), waits.size(), milliseconds_left(deadline));
         tunnel.serve(hear);
     }
-    if (!hello)
-        throw Failure(FailureKind::by_hand, std::string("denied: ") + node_option + " is pi's own, for a job that pi asked for; type pi");
+    if (!hello) throw Failure(FailureKind::by_hand, by_hand);
     return *hello;
 }
 
@@ -209,9 +211,16 @@ Request take_over(const Hello &hello)
     return decode_request(hello.request);
 }
 
+bool is_pipe(int fd)
+{
+    struct stat facts {};
+    return fstat(fd, &facts) == 0 && (S_ISFIFO(facts.st_mode) || S_ISSOCK(facts.st_mode));
+}
+
 // Standard input and output are nobody's here: everything that this process starts has others.
 Tunnel take_tunnel()
 {
+    if (!is_pipe(STDIN_FILENO) || !is_pipe(STDOUT_FILENO)) throw Failure(FailureKind::by_hand, by_hand); // as srun gives them
     UniqueFd in = duplicate(FdRef(STDIN_FILENO));
     UniqueFd out = duplicate(FdRef(STDOUT_FILENO));
     const UniqueFd null = open_or_throw("opening /dev/null", "/dev/null", O_RDWR);

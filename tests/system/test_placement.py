@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 import signal
+import subprocess
 import time
 
 import pytest
@@ -261,6 +262,11 @@ def test_a_refusal_on_the_node_is_told_here(placed):
         assert_refused(pi(placed, "sh", "echo here"), 75, "lets no session start on this host for now", "at noon")
     finally:
         placed.root(["pi-agentctl", "drain", "--off"], check=True)
+
+
+def test_the_part_on_a_node_is_not_for_people(placed):
+    done = placed.run(["pi", "--pi-agent-on-node"], cwd=DEMO, stdin=subprocess.DEVNULL)
+    assert_refused(done, 77, "is pi's own option")
 
 
 def test_what_a_session_leaves_is_told_here(placed):
