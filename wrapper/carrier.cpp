@@ -15,6 +15,7 @@
 #include <csignal>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <memory>
 #include <optional>
 #include <poll.h>
 #include <sys/wait.h>
@@ -37,10 +38,6 @@ public:
     {
         tunnel_.say(hello_tag + encode(Hello{build::version, path_of_working_directory(asked_.cwd), encode_request(asked_.request),
                                              join_path(parent_of(command.program), "scancel")}));
-        const auto attach = [&](Stream stream, UniqueFd &fd, Tunnel::Way way, DescriptorEnd::For purpose) {
-            if (fd) tunnel_.attach(stream, way, std::make_unique<DescriptorEnd>(std::move(fd), purpose));
-        };
-        attach(Stream::input, asked_.stdio[0], Tunnel::Way::here_to_there, DescriptorEnd::For::reading);
         attach(Stream::output, asked_.stdio[1], Tunnel::Way::there_to_here, DescriptorEnd::For::writing);
         attach(Stream::error, asked_.stdio[2], Tunnel::Way::there_to_here, DescriptorEnd::For::writing);
     }
@@ -73,6 +70,11 @@ private:
         return !begun_ && shown_at_ ? milliseconds_left(*shown_at_) : -1;
     }
 
+    void attach(Stream stream, UniqueFd &fd, Tunnel::Way way, DescriptorEnd::For purpose)
+    {
+        if (fd) tunnel_.attach(stream, way, std::make_unique<DescriptorEnd>(std::move(fd), purpose));
+    }
+
     void show_waiting()
     {
         shown_at_.reset();
@@ -94,6 +96,8 @@ private:
         const std::string rest = message.empty() ? "" : message.substr(1);
         if (message.starts_with(hello_tag)) {
             begun_ = true;
+            // Not before: nobody there would take what is read.
+            attach(Stream::input, asked_.stdio[0], Tunnel::Way::here_to_there, DescriptorEnd::For::reading);
             node_ = escape_for_display(rest);
             if (!shown_at_) tell(encode(RunnerMessage(Preparing{"starting on " + node_})));
             for (const auto &early : std::exchange(early_, {}))
@@ -224,6 +228,12 @@ private:
 bool ends_a_wait(int signal) noexcept
 {
     return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+}
+
+std::unique_ptr<SessionPeer> reach_peer(const std::optional<JobCommand> &job)
+{
+    if (job) return std::make_unique<CarrierProcess>(*job);
+    return std::make_unique<RunnerProcess>();
 }
 
 CarrierProcess::CarrierProcess(const JobCommand &command)

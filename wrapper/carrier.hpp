@@ -4,6 +4,8 @@
 #include "common/ask/runner_process.hpp"
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +41,9 @@ private:
     bool ended_ = false;
     int status_ = 0;
 };
+
+// The runner of this host, or a carrier for the job.
+std::unique_ptr<SessionPeer> reach_peer(const std::optional<JobCommand> &job);
 
 // --- What carrier and node say to each other beside the streams (wrapper/tunnel.hpp): a tag, and what it says.
 

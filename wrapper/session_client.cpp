@@ -1,7 +1,6 @@
 // The wrapper's side of a session.
 #include "wrapper/session_client.hpp"
 
-#include "common/ask/runner_process.hpp"
 #include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
@@ -26,12 +25,6 @@ constexpr int foreground_interval_milliseconds = 200;
 constexpr int last_output_interval_milliseconds = 50;
 constexpr int hang_up_patience_seconds = 3;
 
-std::unique_ptr<SessionPeer> reach_peer(const std::optional<JobCommand> &job)
-{
-    if (job) return std::make_unique<CarrierProcess>(*job);
-    return std::make_unique<RunnerProcess>();
-}
-
 // The agent has them now; a copy kept here would keep a pipe open after it.
 void let_go_of_input_and_output()
 {
@@ -54,13 +47,18 @@ public:
         }
         fault_point("asked");
         let_go_of_input_and_output();
-        while (!ended_ || (link_ && !link_->is_drained() && !link_->is_dead()))
-            step();
-        link_.reset();
-        input_.terminal.reset();
+        try {
+            while (!ended_ || (link_ && !link_->is_drained() && !link_->is_dead()))
+                step();
+        } catch (const Failure &) { // the agent may have run for long before that
+            let_go_of_terminal();
+            bid_farewell();
+            throw;
+        }
+        let_go_of_terminal();
         fault_point("told");
         peer_->require_orderly_end();
-        peer_->bid_farewell(signals_.fd(), [this] { return has_had_enough(); });
+        bid_farewell();
         return *ended_;
     }
 
@@ -97,8 +95,7 @@ private:
         }
         progress_.clear();
         if (!packet) {
-            link_.reset(); // the terminal first, then the words
-            input_.terminal.reset();
+            let_go_of_terminal(); // first, then the words
             peer_->explain_silence();
         }
         if (const auto *failure = std::get_if<FailureReport>(&message)) throw Failure(failure->status, failure->kind, failure->text);
@@ -113,19 +110,13 @@ private:
             else
                 stop_with_agent(SIGTSTP);
         } else if (std::holds_alternative<TerminalOpened>(message) && input_.terminal && !link_ && packet->fds.size() == 1) {
-            link_.emplace(*input_.terminal, terminal_of(std::move(packet->fds[0])), input_.reaches_clipboard);
+            link_.emplace(*input_.terminal, open_session_terminal(std::move(packet->fds[0])), input_.reaches_clipboard);
             // A shell is for somebody at the keyboard, and shows and asks more in the foreground.
             const bool at_once =
                 input_.request.program == Program::shell && input_.terminal->has_input() && input_.terminal->in_foreground();
             if (at_once) link_->give_keyboard();
             tell_runner(TerminalReady{at_once});
         }
-    }
-
-    [[nodiscard]] std::unique_ptr<SessionTerminal> terminal_of(UniqueFd fd) const
-    {
-        if (input_.job) return std::make_unique<DistantTerminal>(std::move(fd));
-        return std::make_unique<PtyMaster>(std::move(fd));
     }
 
     // Nobody waits for what runs in the background, and the line there is the shell's.
@@ -157,6 +148,17 @@ private:
                 tell_runner(ForwardSignal{signal.number, signal.from_keyboard});
             }
         }
+    }
+
+    void let_go_of_terminal()
+    {
+        link_.reset();
+        input_.terminal.reset();
+    }
+
+    void bid_farewell()
+    {
+        peer_->bid_farewell(signals_.fd(), [this] { return has_had_enough(); });
     }
 
     bool has_had_enough()

@@ -129,6 +129,12 @@ void DistantTerminal::resize(const WindowSize &size) noexcept
     send(socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL); // best_effort: see the header
 }
 
+std::unique_ptr<SessionTerminal> open_session_terminal(UniqueFd fd)
+{
+    if (S_ISSOCK(examine(fd, "examining the session's terminal").st_mode)) return std::make_unique<DistantTerminal>(std::move(fd));
+    return std::make_unique<PtyMaster>(std::move(fd));
+}
+
 std::string encode_state(const TerminalState &state)
 {
     Encoder encoder;

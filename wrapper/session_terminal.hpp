@@ -6,6 +6,7 @@
 #include "common/base/request.hpp"
 #include "wrapper/pump.hpp"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -73,6 +74,9 @@ private:
     std::optional<termios> known_;
     bool other_foreground_ = false;
 };
+
+// Which of them this descriptor is.
+std::unique_ptr<SessionTerminal> open_session_terminal(UniqueFd fd);
 
 // --- The packets: the first byte says which.
 

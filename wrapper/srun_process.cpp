@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace pi_agent {
 
@@ -89,7 +90,9 @@ void SrunProcess::cancel()
 std::string SrunProcess::explain_end()
 {
     std::string words;
-    for (auto line : split(wait_for_end(in_seconds(end_patience_seconds), FdRef(-1)), '\n')) {
+    wait_for_end(in_seconds(end_patience_seconds), FdRef(-1));
+    const std::string said = std::exchange(said_, {}); // once
+    for (auto line : split(said, '\n')) {
         for (const std::string_view prefix : {"srun: ", "error: ", "fatal: "})
             if (line.starts_with(prefix)) line.remove_prefix(prefix.size());
         if (!line.empty()) words += (words.empty() ? ": " : " | ") + escape_for_display(line);
