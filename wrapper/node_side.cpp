@@ -32,7 +32,7 @@ constexpr int hello_patience_seconds = 60;
 constexpr int sending_patience_seconds = 10;
 constexpr int finish_interval_milliseconds = 50;
 
-constexpr const char *by_hand = "denied: --pi-agent-on-node is pi's own option, for a job that pi asked for; type pi without it";
+constexpr const char *by_hand = "--pi-agent-on-node is pi's own option, for a job that pi asked for; type pi without it";
 
 std::string message_of(const RunnerMessage &message)
 {
@@ -205,9 +205,10 @@ Request take_over(const Hello &hello)
                                                 escape_for_display(hello.version) +
                                                 "; ask the administrator to install one version on both");
     if (chdir(hello.directory.c_str()) != 0)
-        throw Failure(FailureKind::directory, std::string("denied: ") + SystemFailure(errno, escape_for_display(hello.directory)).what() +
-                                                  " on the node " + node +
-                                                  ", where this session would run; work in a directory that the whole cluster has");
+        throw EarlyRefusal(
+            Failure(FailureKind::directory, std::string("denied: ") + SystemFailure(errno, escape_for_display(hello.directory)).what() +
+                                                " on the node " + node +
+                                                ", where this session would run; work in a directory that the whole cluster has"));
     return decode_request(hello.request);
 }
 
