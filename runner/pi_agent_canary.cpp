@@ -22,14 +22,14 @@ int main(int argc, char **argv)
             std::cout << encode(answers) << '\n' << std::flush;
             return std::cout ? 0 : 1;
         }
-        const auto findings = look_around(parse_canary_arguments({argv + std::min(argc, 1), argv + argc}));
+        const CanaryPlan plan = parse_canary_arguments({argv + std::min(argc, 1), argv + argc});
+        const auto findings = look_around(plan);
         const bool all = std::all_of(findings.begin(), findings.end(), [](const CanaryFinding &finding) { return finding.is_right; });
         nlohmann::json list = nlohmann::json::array();
         for (const auto &finding : findings)
             list.push_back({{"what", finding.what}, {"expected", finding.expected}, {"seen", finding.seen}, {"right", finding.is_right}});
-        std::cout << nlohmann::json{{"right", all}, {"findings", list}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
-                  << '\n'
-                  << std::flush;
+        const nlohmann::json answer = {{"right", all}, {"project", plan.project}, {"findings", list}};
+        std::cout << answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n' << std::flush;
         return std::cout && all ? 0 : 1;
     } catch (const std::exception &failure) {
         std::fprintf(stderr, "pi-agent-canary: %s\n", failure.what());

@@ -15,7 +15,7 @@ namespace {
 // Reports to the record, and to whoever typed its name: on standard error, which systemd connects to the journal.
 int refuse(const std::string &id, const char *why, pi_agent::ExitStatus status)
 {
-    pi_agent::record_problem(id, std::string("cleanup: ") + why);
+    pi_agent::record_problem(id, "cleanup: ", why);
     std::fprintf(stderr, "pi-agent-cleanup: %s\n", why);
     return static_cast<int>(status);
 }

@@ -24,6 +24,7 @@ public:
     Aftermath(Aftermath &&other) noexcept;
     Aftermath(const Aftermath &) = delete;
     Aftermath &operator=(const Aftermath &) = delete;
+    Aftermath &operator=(Aftermath &&) = delete;
     ~Aftermath();
 
     // The agent has ended, and the terminal is the user's again. A signal such as INT ends the wait silently.

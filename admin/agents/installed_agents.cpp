@@ -157,7 +157,7 @@ bool is_linked(const AsRoot & /*root*/, const std::string &name)
 {
     if (name != default_agent) return true;
     const auto product = if_there(open_product_directory);
-    return product && read_link(product, split_last(default_agent_link).second.c_str()) == link_text_of_default;
+    return product && read_link(product, split_last(default_agent_link).second) == link_text_of_default;
 }
 
 std::vector<InstalledAgent> installed_agents(const AsRoot & /*root*/)
@@ -237,7 +237,7 @@ void switch_to(const AsRoot &root, const std::string &name, const std::string &v
     const auto product = open_product_directory();
     if (is_installed_by_hand(root)) return replace_by_hand(product, versions);
     const auto link = split_last(default_agent_link).second;
-    if (read_link(product, link.c_str()) != link_text_of_default) set_link(product, link, link_text_of_default);
+    if (read_link(product, link) != link_text_of_default) set_link(product, link, link_text_of_default);
 }
 
 void switch_back(const AsRoot & /*root*/, const std::string &name)

@@ -81,7 +81,7 @@ std::string network_value(const std::string &answer)
         list += (list.empty() ? "\"" : ", \"") + address + "\"";
     }
     if (list.empty()) throw Failure(ExitStatus::usage, "name a network: full, loopback, none, or addresses");
-    const auto value = "[" + list + "]";
+    auto value = "[" + list + "]";
     const auto reading = read_policy_as_far_as_possible({{"the answer", "version: 1\nusers: {}\nnetwork: " + value + "\n"}});
     for (const auto &problem : reading.problems)
         if (problem.key.starts_with("network")) throw Failure(ExitStatus::usage, "network: " + problem.problem);

@@ -6,6 +6,7 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
+#include "runner/inside/canary.hpp"
 #include "runner/inside/landlock.hpp"
 #include "runner/root/session/drain.hpp"
 #include "runner/root/session/record.hpp"
@@ -30,6 +31,7 @@ constexpr int most_tries = 3; // users whose start fails for a reason of their o
 struct StartPlace {
     Account user;
     std::string directory;
+    Writing writing = Writing::none; // of the user, there
 };
 
 // Empty for a user without rules, and for one whose rules contradict each other: that concerns only this user, whose own start reports it.
@@ -50,9 +52,11 @@ std::optional<StartPlace> find_place(const Policy &policy, const Observer &obser
     if (!user) return std::nullopt;
     const auto rules = rules_of(policy, *user);
     if (!rules || (can_try && !can_try(*user, *rules))) return std::nullopt;
+    std::optional<StartPlace> best; // the first that lets the session be tried most
     for (const auto &finding : observer.resolve_roots(*rules, *user))
-        if (finding.kind == Finding::Kind::usable) return StartPlace{*user, finding.text};
-    return std::nullopt;
+        if (finding.kind == Finding::Kind::usable && (!best || finding.writing > best->writing))
+            best = StartPlace{*user, finding.text, finding.writing};
+    return best;
 }
 
 std::optional<StartPlace> choose_place(const Policy &policy, const Observer &observer, const std::optional<std::string> &name)
@@ -80,6 +84,7 @@ void read_output(const std::string &output, CanaryReport &report)
             continue;
         }
         try {
+            report.project = answer.value("project", "");
             for (const auto &finding : answer["findings"])
                 report.answers.push_back(finding.get<CanaryAnswer>());
         } catch (const nlohmann::json::exception &) { // the line came through a process of the user's
@@ -87,6 +92,21 @@ void read_output(const std::string &output, CanaryReport &report)
             report.said.push_back(escape_for_display(line));
         }
     }
+}
+
+// What a session may not do in a directory that its user may not write to says nothing about the sandbox, and is left out. Only the
+// permissions of the directory refuse with EACCES there: a mount that is wrongly read-only says EROFS.
+void leave_out_unwritable(CanaryReport &report)
+{
+    const std::string writing = "write " + report.project;
+    const auto is_of_directory = [&](const CanaryAnswer &answer) {
+        return !answer.right && (answer.what == writing || answer.what == setuid_in_project) && answer.seen.ends_with(kept_by_permissions);
+    };
+    const auto first = std::remove_if(report.answers.begin(), report.answers.end(), is_of_directory);
+    if (first == report.answers.end()) return;
+    report.answers.erase(first, report.answers.end());
+    report.unasked = "write " + report.directory + ", and what is made there";
+    if (report.status == 1 && report.wrong().empty()) report.status = 0; // the canary ended so for these alone
 }
 
 CanaryReport run_at(const Policy &policy, const Observer &observer, const std::optional<StartPlace> &place)
@@ -110,6 +130,7 @@ CanaryReport run_at(const Policy &policy, const Observer &observer, const std::o
         report.status = static_cast<int>(failure.status());
         report.said.emplace_back(failure.what());
     }
+    if (place->writing == Writing::none) leave_out_unwritable(report);
     RecordSubject subject;
     subject.method = to_string(policy.sandbox.method);
     subject.user = place->user.name;
@@ -136,8 +157,8 @@ CanaryReport try_sandbox(const Policy &policy, const Observer &observer, const C
         const auto place = find_place(policy, observer, name, can_try);
         if (!place) continue;
         auto report = run_at(policy, observer, place);
-        if (!report.answers.empty()) return report;
-        if (!first) first = std::move(report);
+        if (!report.answers.empty() && (report.unasked.empty() || !report.is_good())) return report;
+        if (!first || (first->answers.empty() && !report.answers.empty())) first = std::move(report);
         if (++tries == most_tries) break;
     }
     return first ? std::move(*first) : run_at(policy, observer, std::nullopt);
@@ -155,10 +176,13 @@ bool CanaryReport::is_good() const
     return !answers.empty() && wrong().empty() && status == 0;
 }
 
-// Not a wrong answer, but less than other hosts have.
-static std::string missing_landlock(const CanaryReport &report)
+// Not a wrong answer, but less than other hosts have, or than was to be tried.
+static std::string missing(const CanaryReport &report)
 {
     std::string text;
+    if (!report.unasked.empty())
+        text += fmt::format("\n  left out: {}; {} may not write there, or to any other of their roots", escape_for_display(report.unasked),
+                            report.user);
     for (const auto &answer : report.answers)
         if (answer.right && answer.expected == landlock_is_there && answer.seen != answer.expected)
             text += fmt::format("\n  {}: {}; what sessions lack then: docs/platforms/kernels.md", escape_for_display(answer.what),
@@ -174,7 +198,7 @@ std::string to_text(const CanaryReport &report)
                            "theirs (explain --user NAME lists them), run: sudo pi-agentctl doctor",
                            method);
     auto text = fmt::format("the sandbox ({}) was tried as {} in {}: ", method, report.user, escape_for_display(report.directory));
-    if (report.is_good()) return text + fmt::format("all {} probes passed", report.answers.size()) + missing_landlock(report);
+    if (report.is_good()) return text + fmt::format("all {} probes passed", report.answers.size()) + missing(report);
     const auto wrong = report.wrong();
     text += report.answers.empty() ? fmt::format("no session came about (status {})", report.status)
                                    : fmt::format("{} of {} probes failed", wrong.size(), report.answers.size());
@@ -188,14 +212,9 @@ std::string to_text(const CanaryReport &report)
 
 nlohmann::json to_json(const CanaryReport &report)
 {
-    return {{"method", to_string(report.method)},
-            {"user", report.user},
-            {"directory", report.directory},
-            {"answers", report.answers},
-            {"wrong", report.wrong()},
-            {"messages", report.said},
-            {"status", report.status},
-            {"good", report.is_good()}};
+    return {{"method", to_string(report.method)}, {"user", report.user},     {"directory", report.directory},
+            {"answers", report.answers},          {"wrong", report.wrong()}, {"messages", report.said},
+            {"left_out", report.unasked},         {"status", report.status}, {"good", report.is_good()}};
 }
 
 std::vector<std::string> users_of(const Policy &policy)

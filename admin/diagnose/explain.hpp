@@ -74,7 +74,7 @@ std::string disk_text(const ExplainedLimits &explained); // lines of to_text
 // A level that says something of it, where nothing holds agents to it. It is an error where no session starts then, and told otherwise.
 struct IdleDiskLimit {
     Diagnostic told;
-    WithoutQuota choice;
+    WithoutQuota choice = {};
 };
 std::vector<IdleDiskLimit> find_idle_disk_limits(const Policy &policy);
 

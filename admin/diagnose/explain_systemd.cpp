@@ -15,10 +15,10 @@ std::string systemd_text(const Explanation &explanation)
     if (features == nullptr) return "";
     if (method == SandboxMethod::podman || method == SandboxMethod::docker)
         return fmt::format("systemd:  {}: sessions have process numbers of their own, by {}\n", features->version, to_string(method));
-    const auto text = fmt::format("systemd:  {}: sessions {} (PrivatePIDs=, from {} on)\n", features->version,
-                                  features->private_pids ? "have process numbers of their own"
-                                                         : "share the host's process numbers, and can find out which are in use",
-                                  systemd_with_private_pids);
+    auto text = fmt::format("systemd:  {}: sessions {} (PrivatePIDs=, from {} on)\n", features->version,
+                            features->private_pids ? "have process numbers of their own"
+                                                   : "share the host's process numbers, and can find out which are in use",
+                            systemd_with_private_pids);
     if (method != SandboxMethod::systemd) return text;
     if (features->identity_ids)
         return text + fmt::format("          access control lists: copies keep entries for accounts and groups with ids below {} "

@@ -194,8 +194,10 @@ struct CanaryReport {
     SandboxMethod method = SandboxMethod::systemd;
     std::string user;                  // empty: nobody of the policy could be taken
     std::string directory;             // where it was started
+    std::string project = {};          // the same, as the session sees it
     std::vector<CanaryAnswer> answers; // empty: no session started
     std::vector<std::string> said;     // by pi, a line each
+    std::string unasked = {};          // what the user's own permissions keep from being tried
     int status = 0;                    // of pi
     [[nodiscard]] std::vector<CanaryAnswer> wrong() const;
     [[nodiscard]] bool is_good() const;
@@ -207,7 +209,8 @@ struct CanaryReport {
 CanaryReport run_canary(const Policy &policy, const Observer &observer, const std::optional<std::string> &name);
 
 // The same as the first user of the policy for whom `can_try` is true and whose session starts: what keeps one user from starting (a broken
-// configuration) says nothing about the sandbox. After a few users it gives up, and reports the first.
+// configuration) says nothing about the sandbox, and what one user may not write leaves some of it untried. After a few users it gives up,
+// and reports the first with answers, or else the first.
 using CanTry = std::function<bool(const Account &user, const AccessRules &rules)>;
 CanaryReport try_sandbox(const Policy &policy, const Observer &observer, const CanTry &can_try);
 

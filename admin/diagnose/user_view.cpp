@@ -28,6 +28,13 @@ constexpr std::size_t links_out_bytes = 20'000;
 // One question, asked with the rights of the user.
 using Question = std::function<Finding()>;
 
+Writing writing_to(FdRef directory)
+{
+    struct stat facts {};
+    if (::fstat(directory.get(), &facts) != 0 || ::faccessat(directory.get(), ".", W_OK, AT_EACCESS) != 0) return Writing::none;
+    return facts.st_uid == ::geteuid() ? Writing::as_owner : Writing::as_others_let;
+}
+
 // Where the directory is: a start is refused on some file systems, and where another one is mounted inside a root.
 Finding found_at(FdRef directory, std::string path)
 {
@@ -42,7 +49,9 @@ Finding found_at(FdRef directory, std::string path)
         // Of the file systems that kernels do not map, projects in containers are on this one. A start asks the kernel.
         if (mount->type == "overlay") mapping_problem = problem_of_mapping(path, name_mount(mounts, directory));
     }
-    return {Finding::Kind::usable, std::move(path), is_told ? facts.stx_mnt_id : 0, std::move(problem), std::move(mapping_problem)};
+    Finding finding{Finding::Kind::usable, std::move(path), is_told ? facts.stx_mnt_id : 0, std::move(problem), std::move(mapping_problem)};
+    finding.writing = writing_to(directory);
+    return finding;
 }
 
 Finding find_root(const RootSpec &root, const Account &user)
@@ -75,7 +84,8 @@ std::vector<Finding> ask_in_child(const AsRoot &root, const Account &user, const
             Encoder answer;
             answer.number(finding.kind == Finding::Kind::usable ? 1 : 0).text(finding.text);
             answer.number(finding.mount).text(finding.file_system_problem).text(finding.mapping_problem);
-            send_answer(channel, answer.text(finding.danger).text(finding.remedy).bytes());
+            answer.text(finding.danger).text(finding.remedy).number(static_cast<std::uint64_t>(finding.writing));
+            send_answer(channel, answer.bytes());
         }
     });
     std::vector<Finding> findings;
@@ -83,8 +93,10 @@ std::vector<Finding> ask_in_child(const AsRoot &root, const Account &user, const
         const auto packet = child.receive();
         Decoder answer(packet.bytes);
         const auto kind = answer.number() == 1 ? Finding::Kind::usable : Finding::Kind::unusable;
-        findings.push_back(
-            {kind, answer.text(), answer.number(), answer.text(), answer.text(), answer.text(), answer.text()}); // in this order
+        Finding found{kind, answer.text(), answer.number(), answer.text(), answer.text(), answer.text(), answer.text()}; // in this order
+        const auto writing = answer.number(); // the child's word, and so the user's
+        if (writing <= static_cast<std::uint64_t>(Writing::as_owner)) found.writing = static_cast<Writing>(writing);
+        findings.push_back(std::move(found));
         answer.end();
     }
     return findings;

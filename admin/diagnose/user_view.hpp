@@ -15,6 +15,9 @@
 
 namespace pi_agent {
 
+// How far a user may write to a directory. A session has fewer groups than its user.
+enum class Writing { none, as_others_let, as_owner };
+
 struct Finding {
     enum class Kind { usable, unusable, unknown };
     Kind kind;
@@ -24,6 +27,7 @@ struct Finding {
     std::string mapping_problem = {};     // the same for a start that maps owners (projects.ownership)
     std::string danger = {};              // of a root: who else can change what it is, or where it lies (admin/diagnose/host_checks.hpp)
     std::string remedy = {};              // against that
+    Writing writing = Writing::none;      // to what is usable
 };
 
 // The account that looks. Root can look for everybody, any other account only for itself.

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -52,6 +53,10 @@ struct FormerRights {
     gid_t gid = 0;
     mode_t mode = 0755;
 };
+FormerRights rights_in(const struct stat &facts);
+// As notes of apply have them. Reading throws nlohmann::json::exception.
+nlohmann::ordered_json rights_to_json(const FormerRights &rights);
+FormerRights rights_of_json(const nlohmann::ordered_json &json);
 
 // By canonical path. Kept beside the policies that were applied (admin/host/root_files.hpp), in a directory that only root can enter.
 using HiddenPlaces = std::map<std::string, FormerRights>;

@@ -131,7 +131,7 @@ private:
         const auto place = if_there([&] { return open_trusted(path, O_RDONLY | O_NONBLOCK, "place that apply changed"); });
         if (!place) return;
         const struct stat facts = examine(place, "cannot examine " + path);
-        const FormerRights now{facts.st_uid, facts.st_gid, facts.st_mode & 07777U};
+        const FormerRights now = rights_in(facts);
         if (are_equal(now, former)) return;
         const bool is_ours = is_within(path, before_.state_dir) || is_within(path, parent_of(applied_directory));
         if (!is_ours && !is_as_apply_left_it(now, former))
@@ -146,8 +146,7 @@ private:
 
     static void note(const char *name, const std::optional<std::string> &text)
     {
-        const auto directory =
-            if_there([] { return open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies"); });
+        const auto directory = if_there(open_applied_directory);
         if (!directory) return;
         if (text) return replace_root_file(directory, name, *text, 0600, path_of_applied(name));
         remove_root_file(directory, name, path_of_applied(name));

@@ -32,8 +32,8 @@ void write_notes(const HiddenPlaces &places)
 {
     auto json = nlohmann::ordered_json::object();
     for (const auto &[path, rights] : places)
-        json[path] = {{"uid", rights.uid}, {"gid", rights.gid}, {"mode", rights.mode}};
-    const auto directory = open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
+        json[path] = rights_to_json(rights);
+    const auto directory = open_applied_directory();
     replace_root_file(directory, hidden_name, json.dump(1) + "\n", notes_mode, path_of_applied(hidden_name));
 }
 
@@ -59,7 +59,7 @@ bool give_back(const AsRoot &root, const std::string &path, const FormerRights &
 std::string first_of_group(FdRef directory, const std::string &path, dev_t device, Gid group)
 {
     for (const auto &name : names_in(directory)) {
-        const std::string below = join_path(path, name);
+        std::string below = join_path(path, name);
         struct stat facts {};
         if (::fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
             require_gone("examining " + below);
@@ -72,7 +72,7 @@ std::string first_of_group(FdRef directory, const std::string &path, dev_t devic
             require_gone("opening " + below);
             continue;
         }
-        if (const auto found = first_of_group(inner, below, device, group); !found.empty()) return found;
+        if (auto found = first_of_group(inner, below, device, group); !found.empty()) return found;
     }
     return "";
 }
@@ -92,6 +92,21 @@ std::string first_of_group(const std::string &path, Gid group)
 
 } // namespace
 
+FormerRights rights_in(const struct stat &facts)
+{
+    return {facts.st_uid, facts.st_gid, facts.st_mode & rights_of_mode};
+}
+
+nlohmann::ordered_json rights_to_json(const FormerRights &rights)
+{
+    return {{"uid", rights.uid}, {"gid", rights.gid}, {"mode", rights.mode}};
+}
+
+FormerRights rights_of_json(const nlohmann::ordered_json &json)
+{
+    return {json.at("uid"), json.at("gid"), static_cast<mode_t>(json.at("mode").get<unsigned>() & rights_of_mode)};
+}
+
 HiddenPlaces read_hidden_places(const AsRoot & /*root*/)
 {
     const auto text =
@@ -99,9 +114,9 @@ HiddenPlaces read_hidden_places(const AsRoot & /*root*/)
     if (!text) return {};
     HiddenPlaces places;
     try {
-        const auto json = nlohmann::json::parse(*text);
+        const auto json = nlohmann::ordered_json::parse(*text);
         for (const auto &[path, rights] : json.items())
-            places[path] = {rights.at("uid"), rights.at("gid"), static_cast<mode_t>(rights.at("mode").get<unsigned>() & rights_of_mode)};
+            places[path] = rights_of_json(rights);
     } catch (const nlohmann::json::exception &) {
         throw Failure(ExitStatus::configuration, path_of_applied(hidden_name) + " is damaged; remove it");
     }
@@ -111,7 +126,7 @@ HiddenPlaces read_hidden_places(const AsRoot & /*root*/)
 void remember_hidden(const AsRoot &root, const std::string &path, const struct stat &facts)
 {
     auto places = read_hidden_places(root);
-    if (places.emplace(path, FormerRights{facts.st_uid, facts.st_gid, facts.st_mode & rights_of_mode}).second) write_notes(places);
+    if (places.emplace(path, rights_in(facts)).second) write_notes(places);
 }
 
 bool is_agents_group(const AsRoot &root, gid_t gid, const std::string &group)

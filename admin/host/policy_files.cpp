@@ -189,6 +189,11 @@ void make_applied_directory(const AsRoot &root, const std::string &state_dir, Ch
     make_root_directory(root, applied_directory, 0700, changes);
 }
 
+UniqueFd open_applied_directory()
+{
+    return open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
+}
+
 void keep_applied(const AsRoot &root, const PolicyFiles &files)
 {
     std::optional<PolicyFiles> last;
@@ -196,7 +201,7 @@ void keep_applied(const AsRoot &root, const PolicyFiles &files)
         last = read_applied(root).last;
     } catch (const Failure &) { // NOLINT(bugprone-empty-catch): what is damaged is replaced
     }
-    const auto directory = open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
+    const auto directory = open_applied_directory();
     if (last && are_same(*last, files)) {
         if (::utimensat(directory.get(), last_name, nullptr, AT_SYMLINK_NOFOLLOW) != 0) // last_apply() tells that time
             throw_errno("noting the time in " + path_of_applied(last_name));
@@ -220,8 +225,7 @@ std::optional<std::uint64_t> last_apply(const AsRoot & /*root*/)
 
 void forget_applied(const AsRoot & /*root*/, Changes &changes)
 {
-    const auto directory =
-        if_there([] { return open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies"); });
+    const auto directory = if_there(open_applied_directory);
     if (!directory) return;
     changes.make(std::string("remove ") + applied_directory + ", with the policies that were applied", [&] {
         const auto [parent, own] = split_last(applied_directory);

@@ -113,6 +113,8 @@ inline std::string path_of_applied(const std::string &name)
 {
     return std::string(applied_directory) + "/" + name;
 }
+// Throws SystemFailure (ENOENT) if it is missing.
+UniqueFd open_applied_directory();
 // Files of others there, removed with the directory.
 constexpr const char *hidden_name = "hidden.json";               // of admin/host/hidden_places.cpp
 constexpr const char *unfinished_apply_name = "unfinished.json"; // of admin/host/unfinished_apply.hpp

@@ -24,7 +24,6 @@ using Json = nlohmann::ordered_json;
 constexpr int unfinished_version = 1;
 constexpr std::size_t unfinished_limit = std::size_t{256} << 20U; // a rule and two policies of a hundred thousand users
 constexpr mode_t unfinished_mode = 0600;
-constexpr mode_t rights_bits = 07777;
 
 std::optional<std::string> read_note(const char *name, const char *what)
 {
@@ -45,15 +44,13 @@ std::optional<FormerRights> rights_of(const std::string &path)
 {
     return if_there([&] {
         const auto place = open_trusted(path, O_PATH, "place that apply changes");
-        const struct stat facts = examine(place, "cannot examine " + path);
-        return std::optional(FormerRights{facts.st_uid, facts.st_gid, facts.st_mode & rights_bits});
+        return std::optional(rights_in(examine(place, "cannot examine " + path)));
     });
 }
 
 Json json_of(const std::optional<FormerRights> &rights)
 {
-    if (!rights) return nullptr;
-    return {{"uid", rights->uid}, {"gid", rights->gid}, {"mode", rights->mode}};
+    return rights ? rights_to_json(*rights) : Json(nullptr);
 }
 
 Json json_of(const std::optional<std::string> &text)
@@ -172,10 +169,7 @@ HostBefore host_before_of(const std::string &text)
         before.new_accounts = json.at("new_accounts").get<std::vector<std::string>>();
         before.new_members = json.at("new_members").get<std::vector<std::string>>();
         for (const auto &[path, rights] : json.at("places").items())
-            before.places[path] = rights.is_null()
-                                      ? std::nullopt
-                                      : std::optional(FormerRights{rights.at("uid"), rights.at("gid"),
-                                                                   static_cast<mode_t>(rights.at("mode").get<unsigned>() & rights_bits)});
+            before.places[path] = rights.is_null() ? std::nullopt : std::optional(rights_of_json(rights));
         before.rule = text_of(json.at("rule"));
         before.hidden = text_of(json.at("hidden"));
         before.state_note = text_of(json.at("state_note"));
@@ -200,14 +194,13 @@ std::optional<HostBefore> read_unfinished(const AsRoot & /*root*/)
 
 void write_unfinished(const AsRoot & /*root*/, const HostBefore &before)
 {
-    const auto directory = open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
+    const auto directory = open_applied_directory();
     replace_root_file(directory, unfinished_apply_name, to_text(before), unfinished_mode, path_of_applied(unfinished_apply_name));
 }
 
 void remove_unfinished_note(const AsRoot & /*root*/)
 {
-    const auto directory =
-        if_there([] { return open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies"); });
+    const auto directory = if_there(open_applied_directory);
     if (directory) remove_root_file(directory, unfinished_apply_name, path_of_applied(unfinished_apply_name));
 }
 

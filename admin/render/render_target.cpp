@@ -27,7 +27,7 @@ const Targets in_cluster = {RenderTarget::kubernetes, RenderTarget::slurm};
 
 // What the policy demands; what the target does not meet of it becomes a problem.
 struct Demands {
-    RenderTarget target;
+    RenderTarget target = {};
     Problems problems = {};
 
     void add(const Position &where, const std::string &key, const std::string &what, const std::string &remedy, const Targets &met_by)

@@ -22,10 +22,9 @@ void take_subject(PastStart &start, const LogEntry &entry)
 {
     const auto value = [&](const char *name) { return entry.is_roots() ? entry.field(name) : escape_for_display(entry.field(name)); };
     start.id = value("PI_AGENT_SESSION");
-    start.user = value("PI_AGENT_USER");
+    start.user = without_escapes(value("PI_AGENT_USER"));
     // A sender that is not root may give any name as its user's, so its number counts.
-    if (const auto uid = entry.number("_UID"); uid && !entry.is_roots())
-        start.user = escape_for_display(name_or_number(Uid(static_cast<uid_t>(*uid))));
+    if (const auto uid = entry.number("_UID"); uid && !entry.is_roots()) start.user = name_or_number(Uid(static_cast<uid_t>(*uid)));
     start.account = value("PI_AGENT_ACCOUNT");
     start.project = value("PI_AGENT_PROJECT");
     start.directory = value("PI_AGENT_DIRECTORY");
@@ -57,7 +56,7 @@ public:
         for (const auto &entry : entries) {
             const auto duration = entry.number("PI_AGENT_DURATION_USEC");
             if (entry.field("PI_AGENT_EVENT") == "preflight" && entry.is_roots() && duration)
-                tries_.push_back({entry.field("PI_AGENT_USER"), entry.time_usec - *duration, entry.time_usec});
+                tries_.push_back({without_escapes(entry.field("PI_AGENT_USER")), entry.time_usec - *duration, entry.time_usec});
         }
     }
 
@@ -83,7 +82,7 @@ private:
 
 bool is_asked_for(const PastStart &start, const HistoryQuery &query)
 {
-    if (query.user && start.user != escape_for_display(*query.user)) return false;
+    if (query.user && start.user != *query.user) return false;
     if (query.until && start.first_usec() > *query.until) return false;
     if (start.is_probe && !query.probes) return false;
     if (query.project && !is_within(place_of(start.directory, start.project), escape_for_display(*query.project))) return false;
@@ -109,7 +108,7 @@ Row to_row(const PastStart &start)
 {
     const auto &place = place_of(start.directory, start.project);
     return {to_local_time(start.first_usec()),
-            start.user,
+            escape_for_display(start.user),
             start.id,
             outcome_of(start),
             to_duration(start.duration_usec),
@@ -121,7 +120,11 @@ Row to_row(const PastStart &start)
 Row to_short_row(const PastStart &start)
 {
     const auto place = short_path(place_of(start.directory, start.project), start.user);
-    return {to_local_time(start.first_usec()),          start.user, short_id(start.id), outcome_of(start), to_duration(start.duration_usec),
+    return {to_local_time(start.first_usec()),
+            escape_for_display(start.user),
+            short_id(start.id),
+            outcome_of(start),
+            to_duration(start.duration_usec),
             start.reason.empty() ? place : start.reason};
 }
 

@@ -98,7 +98,7 @@ inline const std::string &place_of(const std::string &directory, const std::stri
 
 // --- pi-agentctl history and logs: what the record has of sessions and refusals, and everything about one session.
 
-// One start: a session, or a refusal. Values are harmless, as in the record.
+// One start: a session, or a refusal. Values are harmless, as in the record, except `user`: the name as the host has it.
 struct PastStart {
     std::string id; // empty for a refusal that came before there was one
     std::string user, account, project, directory, repository, method, program;

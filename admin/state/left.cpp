@@ -154,13 +154,12 @@ std::vector<Left> find_left(const AsRoot &root, const Policy &policy)
             owners.insert(state.agent.uid.value());
             stays.insert(state.name);
         }
-        if (!why.empty())
-            left.push_back({Left::Kind::home, escape_for_display(state.user), state.name, state.agent.name, state.path, why, kept});
+        if (!why.empty()) left.push_back({Left::Kind::home, state.user, state.name, state.agent.name, state.path, why, kept});
     }
     for (const auto &[account, user] : made) {
         const auto why = user.empty() ? "" : people.why_left(user);
         if (why.empty()) continue; // of several users, or of one who stays
-        left.push_back({Left::Kind::account, escape_for_display(user_of_short_name(user)), account.name, account.name, "", why,
+        left.push_back({Left::Kind::account, user_of_short_name(user), account.name, account.name, "", why,
                         why_account_stays(account, policy, owners.contains(account.uid.value()) || stays.contains(user), use)});
     }
     return left;
@@ -168,7 +167,8 @@ std::vector<Left> find_left(const AsRoot &root, const Policy &policy)
 
 std::string to_text(const Left &left)
 {
-    return left.kind == Left::Kind::home ? "the home of " + left.user + "'s agent, " + left.path : "the account " + left.name;
+    return left.kind == Left::Kind::home ? "the home of " + escape_for_display(left.user) + "'s agent, " + left.path
+                                         : "the account " + left.name;
 }
 
 } // namespace pi_agent

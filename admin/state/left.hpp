@@ -47,7 +47,7 @@ private:
 struct Left {
     enum class Kind { home, account };
     Kind kind = Kind::home;
-    std::string user;    // whose agent's, for display
+    std::string user;    // whose agent's
     std::string name;    // of the user in paths, or of the account
     std::string account; // of the agent
     std::string path;    // of the home, for display

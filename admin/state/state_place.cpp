@@ -70,7 +70,7 @@ StatePlace read_state_place(const AsRoot & /*root*/)
 
 void write_state_place(const AsRoot & /*root*/, const StatePlace &place)
 {
-    const auto directory = open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
+    const auto directory = open_applied_directory();
     nlohmann::ordered_json json = {{"place", place.place}};
     if (!place.next.empty()) json["next"] = place.next;
     if (!place.former.empty()) json["former"] = place.former;

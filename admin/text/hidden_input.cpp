@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t longest_secret = 4096; // a line of a terminal has no more
 
-volatile std::sig_atomic_t signal_that_came = 0;
+volatile std::sig_atomic_t signal_that_came = 0; // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): a handler has no other place
 
 extern "C" void note_signal(int number)
 {

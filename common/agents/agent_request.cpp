@@ -17,12 +17,13 @@ constexpr std::string_view version_digits = "0123456789";
 
 bool starts_with_letter(std::string_view text)
 {
-    return !text.empty() && is_made_of(text.substr(0, 1), "") && version_digits.find(text[0]) == version_digits.npos;
+    return !text.empty() && is_made_of(text.substr(0, 1), "") && version_digits.find(text[0]) == std::string_view::npos;
 }
 
 bool is_number(std::string_view text)
 {
-    return !text.empty() && text.size() <= 9 && text.find_first_not_of(version_digits) == text.npos && (text.size() == 1 || text[0] != '0');
+    return !text.empty() && text.size() <= 9 && text.find_first_not_of(version_digits) == std::string_view::npos &&
+           (text.size() == 1 || text[0] != '0');
 }
 
 // The parts between dots, none of them empty.
@@ -42,11 +43,11 @@ std::optional<VersionParts> parts_of_version(std::string_view text)
 {
     if (text.size() > longest_version) return std::nullopt;
     VersionParts parts;
-    if (const auto plus = text.find('+'); plus != text.npos) {
+    if (const auto plus = text.find('+'); plus != std::string_view::npos) {
         if (!is_dotted(text.substr(plus + 1))) return std::nullopt;
         text = text.substr(0, plus);
     }
-    if (const auto dash = text.find('-'); dash != text.npos) {
+    if (const auto dash = text.find('-'); dash != std::string_view::npos) {
         parts.prerelease = text.substr(dash + 1);
         if (!is_dotted(parts.prerelease)) return std::nullopt;
         text = text.substr(0, dash);
@@ -63,8 +64,8 @@ std::optional<VersionParts> parts_of_version(std::string_view text)
 // Numbers come before words, and are compared as numbers: by their length first, for they may be long.
 bool is_lower_part(std::string_view one, std::string_view other)
 {
-    const bool first = one.find_first_not_of(version_digits) == one.npos;
-    const bool second = other.find_first_not_of(version_digits) == other.npos;
+    const bool first = one.find_first_not_of(version_digits) == std::string_view::npos;
+    const bool second = other.find_first_not_of(version_digits) == std::string_view::npos;
     if (first != second) return first;
     if (first && one.size() != other.size()) return one.size() < other.size();
     return one < other;
@@ -78,10 +79,10 @@ AgentRequest read_agent_request(std::string_view text)
     if (text.empty()) return request;
     const auto at = text.find('@');
     request.agent = text.substr(0, at);
-    if (at != text.npos) request.version = text.substr(at + 1);
+    if (at != std::string_view::npos) request.version = text.substr(at + 1);
     if (!starts_with_letter(request.agent) || !is_made_of(request.agent, "-") || request.agent.size() > 32)
         throw Failure(ExitStatus::usage, escape_for_display(text) + " names no agent; say AGENT or AGENT@VERSION, for example pi");
-    if (at != text.npos && !is_package_version(request.version) && !is_version_tag(request.version))
+    if (at != std::string_view::npos && !is_package_version(request.version) && !is_version_tag(request.version))
         throw Failure(ExitStatus::usage, escape_for_display(request.version) +
                                              " is not a version; say one in full, for example 1.2.3, or a tag such as latest");
     return request;
@@ -114,7 +115,7 @@ bool is_package_name(std::string_view text) noexcept
     if (text.size() > longest_package) return false;
     if (!text.empty() && text[0] == '@') {
         const auto slash = text.find('/');
-        if (slash == text.npos || slash == 1 || text[1] == '.' || !is_made_of(text.substr(1, slash - 1), "._-")) return false;
+        if (slash == std::string_view::npos || slash == 1 || text[1] == '.' || !is_made_of(text.substr(1, slash - 1), "._-")) return false;
         text = text.substr(slash + 1);
     }
     return !text.empty() && text[0] != '.' && text[0] != '_' && is_made_of(text, "._-");

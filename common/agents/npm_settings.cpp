@@ -17,7 +17,7 @@ std::string_view without_spaces(std::string_view text)
 {
     constexpr std::string_view spaces = " \t\r";
     const auto begin = text.find_first_not_of(spaces);
-    if (begin == text.npos) return {};
+    if (begin == std::string_view::npos) return {};
     return text.substr(begin, text.find_last_not_of(spaces) - begin + 1);
 }
 
@@ -32,9 +32,9 @@ std::string expanded(std::string_view text, const NpmVariable &variable)
     std::string value;
     while (!text.empty()) {
         const auto begin = text.find("${");
-        const auto end = begin == text.npos ? begin : text.find('}', begin);
+        const auto end = begin == std::string_view::npos ? begin : text.find('}', begin);
         value += text.substr(0, begin);
-        if (end == text.npos) return value + std::string(begin == text.npos ? "" : text.substr(begin));
+        if (end == std::string_view::npos) return value + std::string(begin == std::string_view::npos ? "" : text.substr(begin));
         const auto known = variable(std::string(text.substr(begin + 2, end - begin - 2)));
         value += known ? *known : std::string(text.substr(begin, end - begin + 1));
         text.remove_prefix(end + 1);
@@ -46,7 +46,7 @@ std::string expanded(std::string_view text, const NpmVariable &variable)
 std::string_view place_of_url(std::string_view url)
 {
     const auto slashes = url.find("//");
-    return slashes == url.npos ? url : url.substr(slashes);
+    return slashes == std::string_view::npos ? url : url.substr(slashes);
 }
 
 } // namespace
@@ -60,7 +60,8 @@ NpmSettings read_npmrc(std::string_view text, const NpmVariable &variable)
         const auto equals = line.find('=');
         const auto key = without_spaces(line.substr(0, equals));
         if (key.empty() || key.ends_with("[]")) continue;
-        const auto value = equals == line.npos ? std::string_view("true") : without_quotes(without_spaces(line.substr(equals + 1)));
+        const auto value =
+            equals == std::string_view::npos ? std::string_view("true") : without_quotes(without_spaces(line.substr(equals + 1)));
         settings[std::string(key)] = expanded(value, variable);
     }
     return settings;
@@ -94,7 +95,7 @@ bool is_registry_url(std::string_view url) noexcept
     return false;
 }
 
-std::string registry_directory(std::string url)
+std::string registry_directory(const std::string &url)
 {
     return url.ends_with('/') ? url : url + '/';
 }

@@ -27,7 +27,7 @@ std::string write_npmrc(const NpmSettings &settings);
 // An http or https URL of harmless characters, without a name and password in it.
 bool is_registry_url(std::string_view url) noexcept;
 // With a slash at its end.
-std::string registry_directory(std::string url);
+std::string registry_directory(const std::string &url);
 
 // The token that npm sends to this registry: of the key //HOST/PATH/:_authToken that fits best. Empty without one.
 std::string token_of_registry(const NpmSettings &settings, std::string_view registry);

@@ -49,7 +49,7 @@ std::optional<std::uint32_t> base64_value(char byte)
 {
     constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const auto found = alphabet.find(byte);
-    return found == alphabet.npos ? std::nullopt : std::optional(static_cast<std::uint32_t>(found));
+    return found == std::string_view::npos ? std::nullopt : std::optional(static_cast<std::uint32_t>(found));
 }
 
 } // namespace

@@ -89,7 +89,7 @@ constexpr const char *impossible_signal = "a message carries an impossible signa
 constexpr const char *impossible_status = "a message carries an impossible exit status";
 
 struct FailureReport {
-    ExitStatus status;
+    ExitStatus status = ExitStatus::internal;
     std::string text;
     FailureKind kind = FailureKind::other;
     static constexpr std::uint64_t type = 2;

@@ -16,7 +16,10 @@ namespace pi_agent {
 // For people: control characters, backslashes, invalid UTF-8 and bidirectional overrides become \xNN or \u{...}; the rest stays.
 std::string escape_for_display(std::string_view bytes);
 
-// The same for a program's output: its lines joined into one, for a message.
+// The bytes that escape_for_display() was given. A sequence that it does not write stays as it is.
+std::string without_escapes(std::string_view shown);
+
+// A program's output in that form: its lines joined into one, for a message.
 std::string one_line(std::string output);
 
 // True when every byte is an ASCII letter, a digit or one of `others`.
@@ -95,7 +98,8 @@ constexpr bool has_word(std::string_view words, std::string_view word) noexcept
 {
     for (std::size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
         const std::size_t end = at + word.size();
-        if ((at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' ')) return word.find(' ') == word.npos;
+        if ((at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' '))
+            return word.find(' ') == std::string_view::npos;
     }
     return false;
 }

@@ -101,7 +101,7 @@ Diagnostic unusable_root(const AccessRules &rules, const Position &where, const 
 std::string find_agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as,
                                     std::optional<Uid> uid)
 {
-    const std::string named = agent_account_name(policy, user, run_as);
+    std::string named = agent_account_name(policy, user, run_as);
     const bool is_somebodys = policy.people.contains(named);
     if (run_as || policy.agent.accounts == Accounts::shared || (can_be_created(named) && !is_somebodys)) return named;
     if (is_plain_name(named) && !is_somebodys && find_account(named)) return named;
@@ -140,10 +140,10 @@ std::variant<AccessRules, NotAuthorised> find_access_rules(const Policy &policy,
         groups.take_rules(*entry);
         groups.take_env(*entry);
     }
-    groups.finish();
-    rules.rules = std::move(groups.rules);
-    rules.env = std::move(groups.env);
-    rules.env_where = std::move(groups.env_where);
+    JoinedRules joined = groups.finish();
+    rules.rules = std::move(joined.rules);
+    rules.env = std::move(joined.env);
+    rules.env_where = std::move(joined.env_where);
     const bool at_own_path = rules.rules.paths.value_or(policy.projects.paths) == ProjectPaths::host;
     for (auto &root : rules.roots)
         root.spec.at_own_path = at_own_path;

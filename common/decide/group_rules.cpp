@@ -30,28 +30,29 @@ void GroupJoin::take(const UserEntry &entry, const std::optional<std::string> &v
 
 void GroupJoin::take_rules(const UserEntry &entry)
 {
-    for (const auto &key : join(rules, rules_of(entry.rules)))
+    for (const auto &key : join(joined_.rules, rules_of(entry.rules)))
         if (own_ == nullptr || !says(rules_of(own_->rules), key)) report(entry, key);
 }
 
 void GroupJoin::take_env(const UserEntry &entry)
 {
     for (const auto &[name, value] : entry.env) {
-        const auto [present, is_new] = env.emplace(name, value);
-        if (is_new) env_where[name] = entry.env_where.at(name);
+        const auto [present, is_new] = joined_.env.emplace(name, value);
+        if (is_new) joined_.env_where[name] = entry.env_where.at(name);
         if (!is_new && present->second != value && (own_ == nullptr || !own_->env.contains(name))) report(entry, "env." + name);
     }
 }
 
-void GroupJoin::finish()
+JoinedRules GroupJoin::finish()
 {
     problems_.throw_if_any();
-    if (own_ == nullptr) return;
-    lay_over(rules, rules_of(own_->rules));
+    if (own_ == nullptr) return std::move(joined_);
+    lay_over(joined_.rules, rules_of(own_->rules));
     for (const auto &[name, value] : own_->env) {
-        env[name] = value;
-        env_where[name] = own_->env_where.at(name);
+        joined_.env[name] = value;
+        joined_.env_where[name] = own_->env_where.at(name);
     }
+    return std::move(joined_);
 }
 
 void GroupJoin::report(const UserEntry &entry, const std::string &name)

@@ -23,6 +23,13 @@ struct CallersEntries {
 
 CallersEntries find_entries(const Policy &policy, const Account &caller);
 
+// What the entries of one caller say together.
+struct JoinedRules {
+    Rules rules;
+    Environment env;
+    EnvironmentPlaces env_where;
+};
+
 // What two groups set differently has no right answer, unless the caller's own entry says it.
 class GroupJoin {
 public:
@@ -31,18 +38,15 @@ public:
     void take(const UserEntry &entry, const std::optional<std::string> &value, const char *name, std::optional<std::string> &into);
     void take_rules(const UserEntry &entry);
     void take_env(const UserEntry &entry);
-    // Throws PolicyError with all contradictions. After that, the caller's own entry is laid over the groups'.
-    void finish();
-
-    Rules rules;
-    Environment env;
-    EnvironmentPlaces env_where;
+    // The groups' rules with the caller's own entry laid over them. Throws PolicyError with all contradictions. Call it once.
+    JoinedRules finish();
 
 private:
     void report(const UserEntry &entry, const std::string &name);
 
     std::string caller_;
     const UserEntry *own_;
+    JoinedRules joined_;
     Problems problems_;
 };
 

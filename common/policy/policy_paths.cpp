@@ -40,8 +40,7 @@ std::optional<PathProblem> problem_of_root(const std::string &path)
     if (!below_home && path.front() != '/') return PathProblem{"is not absolute", "begin it with '/' or '~/'"};
     const auto rest = std::string_view(path).substr(below_home ? 2 : 1);
     if (has_odd_component(rest)) return odd_component();
-    if (const auto problem = below_home ? problem_of_secrets(rest) : problem_of_secrets_anywhere(path);
-        problem && defence_is_on("root-secrets"))
+    if (auto problem = below_home ? problem_of_secrets(rest) : problem_of_secrets_anywhere(path); problem && defence_is_on("root-secrets"))
         return problem;
     return problem_of_place(path);
 }

@@ -64,7 +64,7 @@ std::size_t Fetching::ask(std::size_t from)
 std::size_t Fetching::receive_contents(std::size_t first)
 {
     Packet packet = receive_from_reader(transfer_);
-    const SyncMessage message = decode_fields<SyncMessage>(packet.bytes);
+    const auto message = decode_fields<SyncMessage>(packet.bytes);
     if (message.step != SyncStep::contents || message.contents.empty() || first + message.contents.size() > wanted_.size())
         throw ProtocolError("the reader of the config broke the protocol");
     for (std::size_t index = 0; index < message.contents.size(); ++index) {

@@ -28,7 +28,7 @@ public:
     {
         for (;;) {
             Packet packet = receive_from_reader(transfer_);
-            const SyncMessage message = decode_fields<SyncMessage>(packet.bytes);
+            const auto message = decode_fields<SyncMessage>(packet.bytes);
             if (message.step == SyncStep::end_of_listing) break;
             if (message.step == SyncStep::document) {
                 documents_.take_host(message, packet.fds.empty() ? FdRef(-1) : FdRef(packet.fds[0]));

@@ -235,7 +235,7 @@ void serve_guarded_paths(const AsUser & /*user*/, const GuardedTrees &trees, con
 
 GuardedPaths decode_guarded_paths(std::string_view bytes)
 {
-    GuardedPaths paths = decode_fields<GuardedPaths>(bytes);
+    auto paths = decode_fields<GuardedPaths>(bytes);
     for (const auto *some : {&paths.read_only, &paths.placeholders, &paths.kept, &paths.masked, &paths.inner})
         require_beneath(*some);
     return paths;

@@ -207,8 +207,8 @@ int try_call(const std::array<long, 7> &call)
 void look_at_calls(Findings &findings, const CanaryPlan &plan)
 {
     struct Row {
-        const char *what;
-        std::array<long, 7> call;
+        const char *what = nullptr;
+        std::array<long, 7> call = {};
         const char *name = ""; // of a call that the policy can allow
     };
     const long launcher = getppid();
@@ -250,8 +250,12 @@ void look_at_modes(Findings &findings, const CanaryPlan &plan)
 {
     const std::string file = plan.project + "/.pi-agent-canary-mode-" + std::to_string(getpid());
     const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    expect_refusal(findings, "a setuid file in the project", fd < 0 || fchmod(fd, 04700) == 0 ? 0 : errno);
-    if (fd >= 0) close(fd);
+    if (fd < 0) { // not tried, and so not held
+        findings.push_back({setuid_in_project, "refused", "not made (" + word_for(errno) + ")", false});
+        return;
+    }
+    expect_refusal(findings, setuid_in_project, fchmod(fd, 04700) == 0 ? 0 : errno);
+    close(fd);
     unlink(file.c_str());
 }
 

@@ -4,9 +4,14 @@
 #include "runner/plan/canary_plan.hpp"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pi_agent {
+
+constexpr const char *setuid_in_project = "a setuid file in the project";
+// What is seen of a probe in the project whose account may not write there ends so.
+constexpr std::string_view kept_by_permissions = "(EACCES)";
 
 struct CanaryFinding {
     std::string what;     // "write /etc"

@@ -68,7 +68,7 @@ constexpr std::size_t exact_digits = 18;
 bool is_number(std::string_view text)
 {
     std::size_t at = text.starts_with('-') ? 1 : 0;
-    const auto take = [&](std::string_view any) { return at < text.size() && any.find(text[at]) != any.npos && ++at > 0; };
+    const auto take = [&](std::string_view any) { return at < text.size() && any.find(text[at]) != std::string_view::npos && ++at > 0; };
     const auto take_digits = [&] {
         const std::size_t begin = std::exchange(at, std::min(text.find_first_not_of("0123456789", at), text.size()));
         return at > begin;

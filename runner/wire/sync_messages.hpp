@@ -47,7 +47,7 @@ bool is_kept_link(std::string_view path, std::string_view target);
 
 // `path` is relative to the agent's home.
 struct ListedEntry {
-    EntryKind kind;
+    EntryKind kind = EntryKind::file;
     std::string path;
     HostFacts facts;         // of a file, or of a symlink itself
     std::string target = {}; // of a symlink: its new text

@@ -23,6 +23,8 @@ TRACE = "/run/attack-trace"
 ATTACH_SECONDS = 10
 # Leaves something that only its account can remove.
 AGENT = ["sh", "-c", "mkdir $TMPDIR/left && echo x >$TMPDIR/left/file; echo ran"]
+# Instead, where nobody else waits for who stands there: the session would be over before it is seen.
+AGENTS = {"changing-modes": ["sh", "-c", f"{AGENT[-1]}; chmod g+s $TMPDIR/left 2>/dev/null; true"]}
 NAMED = "/home/alice/.named/file"
 ARGUMENTS = {"reading-named": [f"@{NAMED}"]}  # of the agent, alike
 # Reached by a question of alice's in place of a start, by these commands of pi-agentctl.
@@ -196,7 +198,7 @@ def begin(target, point):
         target.machine.write(WAIT_AT, name_of(point) + "\n")
         if point in QUESTIONS:
             return target.machine.popen(f"pi-agentctl {QUESTIONS[point]} --json >/dev/null && echo ran", cwd=DEMO)
-        command = ["pi", *OPTIONS.get(point, []), *AGENT, *ARGUMENTS.get(point, [])]
+        command = ["pi", *OPTIONS.get(point, []), *AGENTS.get(point, AGENT), *ARGUMENTS.get(point, [])]
         return target.machine.popen([*(ON_TERMINAL if point.endswith(WITH_TERMINAL) else []), *command], cwd=DEMO)
     wrapper = target.machine.popen(["pi", "sh", "-c", "echo ready; exec sleep 60"], cwd=DEMO)
     assert read_line(wrapper) == b"ready\n"

@@ -99,19 +99,28 @@ def test_a_root_with_rules_is_closed_to_sessions_that_start_around_it(paths, pro
     prove(attack, "closed-roots")
 
 
-# What a wrapper of the attacker's own may say: the first three are no request, the last asks for more than the policy gives.
+# What a wrapper of the attacker's own may say: the first three are no request, the last asks for more than the policy gives. Then what it
+# may ask instead, and under which policy.
+NOTHING, LOOPBACK = "network: none", "network: loopback"
 REQUESTS = {
-    "a network beyond none": ("network=3", "impossible choice of a network"),
-    "a read-only flag of two": ("read_only=2", "impossible read-only flag"),
-    "a scope flag of two": ("project_only=2", "impossible scope flag"),
-    "loopback where the policy gives nothing": ("network=1", "asks for more than the policy gives"),
+    "a network beyond none": ("network=3", "impossible choice of a network", "network=2", NOTHING),
+    "a read-only flag of two": ("read_only=2", "impossible read-only flag", "read_only=1", NOTHING),
+    "a scope flag of two": ("project_only=2", "impossible scope flag", "project_only=1", NOTHING),
+    "loopback where the policy gives nothing": ("network=1", "asks for more than the policy gives", "network=1", LOOPBACK),
 }
 
 
 @pytest.mark.position("user")
 @pytest.mark.parametrize("request_of", REQUESTS)
-def test_no_request_gives_a_start_more_than_the_policy(request_of, product):
-    said, words = REQUESTS[request_of]
-    with product.policy_with("network: none"):
-        told = product.play(f"tell(call(lambda c, s: ask(c, s, ['true'], {said})))")
+def test_no_request_gives_a_start_more_than_the_policy(request_of, product, control_seen):
+    said, words, may_say, given = REQUESTS[request_of]
+
+    def told_by(asked, policy):
+        with product.policy_with(policy):
+            return product.play(f"tell(call(lambda c, s: ask(c, s, ['true'], {asked})))")
+
+    told = told_by(said, NOTHING)
     assert told["ended"] is None and words in told["said"], told
+    told = told_by(may_say, given)
+    assert told["ended"] == 0, told
+    control_seen(f"{may_say}, under a policy with {given}, runs an agent")

@@ -109,6 +109,28 @@ def check_links(files):
             yield Finding(file.path, line_of(file.text, match.start()), "dead-link", f"{match.group()}: {problem}")
 
 
+def is_packaged(path, texts):
+    """Whether the Debian package has this file of the sources, or something below it: debian/docs and debian/examples, without what debian/rules leaves out."""
+    listed = f"{texts.get('debian/docs', '')} {texts.get('debian/examples', '')}".split()
+    installing = next(iter(re.findall(r"^\tdh_installdocs\b(.*)$", texts.get("debian/rules", ""), re.MULTILINE)), "")
+    is_listed = any(path == each or path.startswith(f"{each.removesuffix('/*')}/") or path == each.removesuffix("/*") for each in listed)
+    return is_listed and not any(word in path for word in re.findall(r"-X(\S+)", installing))
+
+
+def check_packaged_links(files):
+    """A link from a page of the package to something that the package does not have."""
+    texts = {file.path: file.text for file in files}
+    for file in files:
+        if not file.path.endswith(".md") or not is_packaged(file.path, texts):
+            continue
+        for match in rules.LINK.finditer(file.text):
+            path = match.group(1).partition("#")[0]
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(file.path), path)) if path else file.path
+            if not is_packaged(target, texts):
+                yield Finding(file.path, line_of(file.text, match.start()), "unpackaged-link",
+                              f"{match.group()}: debian/docs and debian/rules leave {target} out of the package; name it without a link, as being in the sources")
+
+
 def check_forbidden_in_cpp(file):
     if file.kind != "cpp":
         return
@@ -163,7 +185,7 @@ def check_encoding(file):
         yield Finding(file.path, line_of(file.text, file.text.index("\ufffd")), "encoding", "not valid UTF-8")
 
 
-WHOLE = (*room_rules.CHECKS, floors.check_arrows, floors.check_calls_behind, check_homes, check_named_tests, check_links, check_children)
+WHOLE = (*room_rules.CHECKS, floors.check_arrows, floors.check_calls_behind, check_homes, check_named_tests, check_links, check_packaged_links, check_children)
 EACH_FILE = (check_forbidden_in_cpp, check_remedies, check_words, check_purpose, check_length, check_name, check_encoding)
 
 

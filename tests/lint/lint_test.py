@@ -224,6 +224,31 @@ class Links(unittest.TestCase):
             self.assertEqual(self.found(text), ["dead-link"], text)
 
 
+class PackagedLinks(unittest.TestCase):
+    OTHERS = [
+        SourceFile("debian/docs", "README.md\ndocs\n"),
+        SourceFile("debian/examples", "policy-examples/*\n"),
+        SourceFile("debian/rules", "override_dh_installdocs:\n\tdh_installdocs -Xdocs/decisions -Xdocs/bench\n\noverride_dh_compress:\n\tdh_compress -X.md\n"),
+    ]
+
+    def found(self, text, path="docs/page.md"):
+        return [(finding.line, finding.rule) for finding in lint.check_packaged_links([*self.OTHERS, SourceFile(path, text)])]
+
+    def test_links_within_the_package_are_accepted(self):
+        for text in ("[a](other.md)", "[a](concepts/other.md#what)", "[a](../README.md)", "[a](../docs)", "[a](#here)", "[a](../policy-examples/x.yaml)",
+                     "[a](../policy-examples)", "[a](https://example.org/docs/decisions)"):
+            self.assertEqual(self.found(text), [], text)
+
+    def test_links_to_what_the_package_lacks_are_found(self):
+        for text in ("[a](decisions/0001-rooms.md)", "[a](decisions)", "[a](benchmarks.md#what)", "[a](../CONTRIBUTING.md)", "[a](../tests/lint/lint.py)"):
+            self.assertEqual(self.found(f"first\n{text}"), [(2, "unpackaged-link")], text)
+        self.assertEqual(self.found("[a](docs/decisions/)", "README.md"), [(1, "unpackaged-link")])
+
+    def test_what_is_not_in_the_package_links_as_it_likes(self):
+        for path in ("docs/decisions/0001-rooms.md", "docs/benchmarks.md", "CONTRIBUTING.md"):
+            self.assertEqual(self.found("[a](../tests/lint/lint.py) [b](benchmarks.md)", path), [], path)
+
+
 class EachFile(unittest.TestCase):
     def test_forbidden_code_is_found_in_product_and_tests(self):
         self.assertEqual(set(FORBIDDEN), {row[0] for row in rules.FORBIDDEN_IN_CPP})

@@ -1,4 +1,4 @@
-"""Plants a fault that only shows on a path through a function, in a source that another file includes, and expects an analyser to find it."""
+"""Plants a fault that only shows on a path through a function, in a room's source that another file includes, and expects an analyser to find it."""
 
 import json
 import shutil
@@ -25,12 +25,12 @@ def analysed(tool, source):
     """The exit status and the words of an analyser over a project whose one source this is, built as meson builds many at once."""
     with tempfile.TemporaryDirectory() as directory:
         root, build = Path(directory, "source"), Path(directory, "build")
-        (root / "runner").mkdir(parents=True)
+        (root / "runner/root/planted").mkdir(parents=True)
         (build / "runner").mkdir(parents=True)
         shutil.copy(HERE.parents[1] / ".clang-tidy", root)
-        (root / "runner/planted.cpp").write_text(source)
+        (root / "runner/root/planted/planted.cpp").write_text(source)
         file = "runner/parts-unity0.cpp"
-        (build / file).write_text(f"#include<{root}/runner/planted.cpp>\n")
+        (build / file).write_text(f"#include<{root}/runner/root/planted/planted.cpp>\n")
         command = f"c++ -std=c++20 -o runner/meson-generated_parts-unity0.cpp.o -c {file}"
         (build / "compile_commands.json").write_text(json.dumps([{"directory": str(build), "command": command, "file": file}]))
         done = subprocess.run([sys.executable, "-B", HERE / "static_analysis.py", tool, root, build], capture_output=True, text=True, check=False)

@@ -1,7 +1,7 @@
 """What a `check --full` has brought to its end so far, so that `--continue` goes on with a run that was interrupted, or in which tests failed.
 
-It goes on at the same commit, or at a later one that differs only in files of tests: then the pieces that these files are part of run
-again, and lint, and the page says which."""
+It goes on at the same commit, or at a later one that differs only in files of tests, or of unit tests: then the pieces that these files
+are part of run again, and lint, and the page says which."""
 
 import fcntl
 import json
@@ -18,6 +18,8 @@ from results import Results
 DIRECTORY = CACHE / "unfinished"
 RUN = "run.json"
 TEST = re.compile(r"tests/(?:system|attack|container|work)/test_\w+\.py")  # a file that, of other suites, only lint reads
+UNIT = re.compile(r"tests/unit/.+")  # read by the unit tests, and by tests that use their data
+READS_UNIT_DATA = re.compile(r'"unit" / "data"|tests/unit/data')
 READS_ALL = 'glob("test_*.py")'  # in a test that looks into the tests beside it
 ALWAYS = "lint"  # takes a minute, and reads every file
 
@@ -56,7 +58,9 @@ class Unfinished:
         """Forgets what the changed files of tests are part of, and lint. `tests`: of each piece's label its files."""
         before = self.directory.name
         changed = changed_tests(before, commit)
-        again = {ALWAYS, *(label for label, files in tests.items() if runs_any_of(affected(changed), files))}
+        found = affected(changed)
+        again = {ALWAYS, *(label for label, files in tests.items() if runs_any_of(found, files))}
+        again |= {"unit"} if any(map(UNIT.fullmatch, changed)) else set()
         # The change is noted first: whoever goes on after a kill between these steps still finds it.
         self.goes_on([f"{', '.join(changed)} changed since {before}: {', '.join(sorted(again))} ran again"])
         for file in self.directory.glob("*.results"):
@@ -85,16 +89,18 @@ class Unfinished:
 def changed_tests(before, commit):
     """The files that differ between two commits. Raises ValueError if one of them is more than a test, or is new, gone or renamed."""
     lines = assurance.git("diff", "--name-status", "--no-renames", before, commit).splitlines()
-    more = [line for line in lines if not (line.startswith("M\t") and TEST.fullmatch(line[2:]))]
+    more = [line for line in lines if not (line.startswith("M\t") and (TEST.fullmatch(line[2:]) or UNIT.fullmatch(line[2:])))]
     if more:
         raise ValueError(f"--continue: not only tests changed since {before}: {'; '.join(more[:5])}. Start a run without it")
     return [line[2:] for line in lines]
 
 
 def affected(changed):
-    """These files of tests, those that import from them, directly or through others, and those that read all files beside them."""
-    texts = {str(file.relative_to(SOURCE)): file.read_text() for file in (SOURCE / "tests").glob("*/test_*.py")}
-    found, before = set(changed), None
+    """These files of tests, those that import from them, directly or through others, and those that read all files beside them. With the
+    data of unit tests, all that reads it."""
+    texts = {str(file.relative_to(SOURCE)): file.read_text() for file in (SOURCE / "tests").glob("*/*.py")}
+    readers = {file for file, text in texts.items() if READS_UNIT_DATA.search(text)} if any(map(UNIT.fullmatch, changed)) else set()
+    found, before = {*changed, *readers}, None
     while found != before:
         before = set(found)
         imports = re.compile(rf"^(?:from|import) (?:{'|'.join(re.escape(Path(file).stem) for file in found)})\b", re.MULTILINE)

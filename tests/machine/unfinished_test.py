@@ -104,6 +104,17 @@ class Runs(unittest.TestCase):
         ran, _ = self.pieces_after_a_change({"a": ("tests/attack/test_seams.py",), "b": ("tests/attack/test_netlink.py",)})
         self.assertEqual(ran, ["lint", "a"])
 
+    def test_after_a_change_of_unit_tests_they_run_again_and_what_reads_their_data(self):
+        self.changed = "M\ttests/unit/data/broken_rules.txt\n"
+        tests = {"a": ("tests/system/test_policy_schema.py",), "b": ("tests/system/test_kubernetes_types.py",), "c": ("tests/system/test_sync.py",)}
+        unit = {"unit on one": self.suite("unit")}
+        self.run_of(unfinished.begin("0123", goes_on=False), **unit)
+        self.checkout = "4567"
+        run = unfinished.begin("4567", goes_on=True, tests=tests)
+        self.run_of(run, **unit)
+        self.assertEqual(self.ran, ["unit", "unit"])
+        self.assertEqual(run.changes(), ["tests/unit/data/broken_rules.txt changed since 0123: a, b, lint, unit ran again"])
+
     def test_a_change_is_noted_before_anything_is_forgotten(self):
         self.run_of(unfinished.begin("0123", goes_on=False), **{"lint on one": self.suite("lint")})
         with mock.patch.object(unfinished.Path, "unlink", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):

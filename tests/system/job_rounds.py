@@ -113,7 +113,8 @@ def play(pane, round_, before, names):
     start = len(pane.read())
     pane.line(round_["line"])
     if "ahead" in round_:
-        pane.wait(lambda: processes(names), "nothing was started")
+        # The agent alone soon becomes the shell that sleeps, and is seen by its sleep.
+        pane.wait(lambda: processes([*names, "sleep"]), "nothing was started")
         pane.line(round_["ahead"])
     # Only then the next line: a job in the background must find the shell at its prompt.
     pane.wait(lambda: all(word.encode() in pane.read()[start:] for word in round_["words"]), "words are missing")

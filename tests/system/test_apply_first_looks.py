@@ -108,6 +108,41 @@ def test_one_user_whose_start_fails_decides_for_nobody_else(host):
         host.root("cd /home/alice/.pi/agent && rm settings.json && test ! -e away || mv away settings.json", check=True)
 
 
+READ_ONLY = "/srv/only-read"  # root's, and everybody reads there
+
+
+@contextlib.contextmanager
+def alice_has(machine, roots):
+    machine.root(["mkdir", "-p", READ_ONLY], check=True)
+    machine.write(POLICY_FILE, PLAYING_POLICY.replace("  alice:\n    roots: [~/projects, /srv/shared/app]\n", f"  alice:\n    roots: {roots}\n"))
+    try:
+        yield machine
+    finally:
+        machine.write(POLICY_FILE, PLAYING_POLICY)
+        machine.root(["pi-agentctl", "apply"], check=True)
+        machine.root(["rmdir", READ_ONLY], check=True)
+
+
+def test_the_trial_prefers_a_root_that_its_user_owns(host):
+    with alice_has(host, f"[{READ_ONLY}, ~/projects]"):
+        done = host.root(["pi-agentctl", "apply"])
+        assert done.returncode == 0 and b"was tried as alice in /home/alice/projects: all " in done.stdout, done
+
+
+def test_a_user_who_can_only_read_does_not_fail_the_trial(host):
+    with alice_has(host, f"[{READ_ONLY}]"):
+        done = host.root(["pi-agentctl", "apply"])
+        assert done.returncode == 0 and b"was tried as bob in /home/bob/work: all " in done.stdout, done  # and so everything is tried
+        done = host.root(["pi-agentctl", "doctor", "--user", "alice"])
+        assert done.returncode == 0 and f"was tried as alice in {READ_ONLY}: all ".encode() in done.stdout, done
+        assert f"left out: write {READ_ONLY}, and what is made there; alice may not write there".encode() in done.stdout, done
+        report = json.loads(host.root(["pi-agentctl", "doctor", "--user", "alice", "--json"]).stdout)["sandbox"]
+        assert report["good"] and report["left_out"] and report["wrong"] == [] and report["status"] == 0, report
+        with a_sandbox_that_does_not_hold(host):
+            done = host.root(["pi-agentctl", "doctor", "--user", "alice"])
+            assert b"1 of 1 probes failed" in done.stderr, done
+
+
 def test_a_second_run_says_what_it_did(host):
     host.root(["pi-agentctl", "apply"], check=True)
     done = host.root(["pi-agentctl", "apply"], check=True)

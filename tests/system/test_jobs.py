@@ -10,7 +10,7 @@ from launching import DEMO
 from shells import PROMPT, Shell
 
 FULL = bool(os.environ.get("PI_AGENT_FULL"))
-ROUNDS = 200 if FULL else 5  # of each pattern
+ROUNDS = 40 if FULL else 5  # of each pattern, in each shell: every redirection several times
 DIRECTORY = "/tmp/job-rounds"
 ALONE = "/usr/local/bin/alone"  # the playing agent, without pi-agent around it
 REDIRECTIONS = ["", "</dev/null", "</dev/tty", f">{DIRECTORY}/file-%", "| cat"]

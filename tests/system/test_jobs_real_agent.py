@@ -3,8 +3,8 @@
 import pytest
 from test_jobs import FULL, PATTERNS, alone, play, rounds_of  # noqa: F401
 
-# Each is a whole start of the real agent: 200 are shared by the patterns.
-ROUNDS = 50 if FULL else 2
+# Each is a whole start of the real agent.
+ROUNDS = 10 if FULL else 2
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

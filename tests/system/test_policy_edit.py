@@ -29,6 +29,7 @@ def files(machine):
 
 def test_a_user_is_added_applied_and_removed(host):
     machine = host
+    machine.root("userdel pi-agent-eve 2>/dev/null; true", check=True)  # of another test
     before = files(machine)
     shown = said(machine, "user", "add", "eve", "--root", "/srv/devs", "--dry-run")
     assert "    +roots: [/srv/devs]\n" in shown and f"would: write {EVES}\n" in shown and files(machine) == before, shown

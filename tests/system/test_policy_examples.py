@@ -131,7 +131,12 @@ def test_a_team_works_where_its_groups_do_one_repository_at_a_time(example):
     assert agent_says(example, "sh", "pwd; grep -o local $PI_CODING_AGENT_DIR/settings.json", user="bob", cwd="/home/bob/work") == (
         b"/home/bob/work\nlocal\n"
     )
-    assert_refused(pi(example, "sh", "true", user="alice", cwd="/srv/ops"), DENIED)
+    # With the group, which a colleague's directory asks for: only a group's entry gives a session its group.
+    example.root("install -d -o bob -g devs -m 2770 /srv/devs/tool/of-bob", check=True)
+    made = "touch of-bob/made && rm of-bob/made && echo written"
+    assert agent_says(example, "sh", made, user="carol", cwd="/srv/devs/tool") == b"written\n"
+    for user, directory in (("bob", "/srv/devs/tool"), ("alice", "/srv/ops")):
+        assert_refused(pi(example, "sh", "true", user=user, cwd=directory), DENIED)
 
 
 @named("ci-runner")

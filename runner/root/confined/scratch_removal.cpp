@@ -171,7 +171,7 @@ void await(Child &child, Deadline deadline)
 
 } // namespace
 
-void PlaceholderRemoval::begin() noexcept
+void PlaceholderRemoval::begin() noexcept // NOLINT(bugprone-exception-escape): attempt_recorded catches it
 {
     if (std::exchange(begun_, true)) return;
     const auto start = [&] { // cppcheck-suppress throwInNoexceptFunction ; attempt_recorded catches it
@@ -186,7 +186,7 @@ void PlaceholderRemoval::begin() noexcept
     attempt_recorded(id_, start, placeholders_left); // the mount points still go
 }
 
-void PlaceholderRemoval::finish(Deadline deadline) noexcept
+void PlaceholderRemoval::finish(Deadline deadline) noexcept // NOLINT(bugprone-exception-escape): attempt_recorded catches it
 {
     begin(); // cppcheck-suppress throwInNoexceptFunction ; it throws nothing
     const auto remove = [&] {
@@ -232,22 +232,24 @@ void remove_session_with_scratch(const AsRoot &root, const std::string &id, int 
     remove_session(root, id, rest, leave);
 }
 
-ScratchSweep::ScratchSweep(const AsRoot &root, const std::string &state_dir) noexcept : parent_(state_dir + "/" + scratch_parent)
+// NOLINTNEXTLINE(bugprone-exception-escape): attempt_recorded catches it
+ScratchSweep::ScratchSweep(const AsRoot &root, const std::string &state_dir) noexcept
 {
     const auto begin = [&] { // cppcheck-suppress throwInNoexceptFunction ; attempt_recorded catches it
-        const UniqueFd parent = open_trusted(parent_, O_RDONLY | O_DIRECTORY, "directory of temporary directories");
+        const std::string parent_of_all = state_dir + "/" + scratch_parent;
+        const UniqueFd parent = open_trusted(parent_of_all, O_RDONLY | O_DIRECTORY, "directory of temporary directories");
         std::vector<std::string> ids = names_in(parent);
         std::shuffle(ids.begin(), ids.end(), std::random_device()); // what cannot be removed must not always be the first
         std::size_t orphans = 0;
         // A session makes its directory in /run first and removes it last: temporary files without one have no session.
         for (const auto &id : ids) {
             if (!is_session_id(id) || session_exists(root, id)) continue;
-            if (++orphans > orphans_at_once || children_.size() == children_at_once) return;
-            const std::string path = parent_ + "/" + id;
+            if (++orphans > orphans_at_once || removals_.size() == children_at_once) return;
+            const std::string path = parent_of_all + "/" + id;
             const auto remove = [&] {
                 const std::optional<FoundScratch> found = find_scratch(path, Clock::now(), Busy::is_passed_over);
                 if (!found || remove_when_empty(*found)) return;
-                children_.emplace_back(path, start_emptying(root, *found, Hurry::no));
+                removals_.push_back({id, path, start_emptying(root, *found, Hurry::no)});
                 record_problem(id, "temporary files without a session are removed");
             };
             attempt_recorded(id, remove, "temporary files without a session cannot be removed: ");
@@ -256,16 +258,16 @@ ScratchSweep::ScratchSweep(const AsRoot &root, const std::string &state_dir) noe
     attempt_recorded("sweep", begin); // one user's leftover must not be another's refusal
 }
 
-void ScratchSweep::finish() noexcept
+void ScratchSweep::finish() noexcept // NOLINT(bugprone-exception-escape): attempt_recorded catches it
 {
     const Deadline deadline = in_seconds(removal_patience_seconds);
-    for (auto &[path, child] : children_) {
+    for (auto &[id, path, child] : removals_) {
         const auto remove = [&, &at = path, &by = child] { // cppcheck-suppress throwInNoexceptFunction ; attempt_recorded catches it
             await(*by, deadline);
             by.reset(); // and with it the lock
             if (const std::optional<FoundScratch> found = find_scratch(at, deadline, Busy::is_passed_over)) remove_when_empty(*found);
         };
-        attempt_recorded(split_last(path).second, remove, "temporary files are left: ");
+        attempt_recorded(id, remove, "temporary files are left: ");
     }
 }
 

@@ -230,7 +230,7 @@ void sweep(const AsRoot &root, Sandbox &sandbox)
             record_problem(orphan, "a session directory without a session was removed");
         } catch (const Failure &failure) {
             if (!defence_is_on("sweep-goes-on")) throw;
-            record_problem(orphan, std::string("a session directory without a session cannot be removed: ") + failure.what());
+            record_problem(orphan, "a session directory without a session cannot be removed: ", failure.what());
             if (!is_known) return; // if it did not answer, it is not asked about the others either
         }
     }

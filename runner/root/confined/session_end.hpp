@@ -125,9 +125,9 @@ class PlaceholderRemoval {
 public:
     PlaceholderRemoval(const AsRoot &root, std::string id, FdRef session) : root_(root), id_(std::move(id)), session_(session) {}
     // Starts a process that touches nothing before finish(): for a caller that must first wait for the sandbox's end.
-    void begin() noexcept;
+    void begin() noexcept; // NOLINT(bugprone-exception-escape): attempt_recorded catches it
     // Works until the deadline. Call it when nothing is mounted any more: what another session has mounted cannot be removed.
-    void finish(Deadline deadline) noexcept;
+    void finish(Deadline deadline) noexcept; // NOLINT(bugprone-exception-escape): attempt_recorded catches it
 
 private:
     const AsRoot &root_;
@@ -149,13 +149,18 @@ void remove_scratch(const AsRoot &root, const std::string &path, Deadline deadli
 // remove. A launch begins it and waits for nothing: it was often another user who left those files.
 class ScratchSweep {
 public:
+    // NOLINTNEXTLINE(bugprone-exception-escape): attempt_recorded catches it
     ScratchSweep(const AsRoot &root, const std::string &state_dir) noexcept;
     // Waits ten more seconds; what is left then is left to the next sweep.
-    void finish() noexcept;
+    void finish() noexcept; // NOLINT(bugprone-exception-escape): attempt_recorded catches it
 
 private:
-    std::string parent_;
-    std::vector<std::pair<std::string, std::unique_ptr<Child>>> children_; // each with the path that it empties
+    struct Removal {
+        std::string id;
+        std::string path; // which the child empties
+        std::unique_ptr<Child> child;
+    };
+    std::vector<Removal> removals_;
 };
 
 } // namespace pi_agent

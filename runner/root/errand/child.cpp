@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 namespace pi_agent {
 
@@ -113,9 +114,9 @@ bool reap(pid_t pid, Deadline deadline) noexcept
 
 } // namespace
 
-Child::Child(const AsRoot &root, const std::string &name, const Account &identity, const std::vector<int> &keep,
+Child::Child(const AsRoot &root, std::string name, const Account &identity, const std::vector<int> &keep,
              const std::function<void(const AsUser &, FdRef)> &task, Descendants descendants)
-    : name_(name)
+    : name_(std::move(name))
 {
     const bool apart = descendants == Descendants::end_with_it && defence_is_on("program-namespace");
     const pid_t parent = apart ? outside : getpid();
@@ -131,7 +132,7 @@ Child::Child(const AsRoot &root, const std::string &name, const Account &identit
     });
 }
 
-Child::Child(const AsRoot & /*root*/, const std::string &name, const std::function<std::string()> &task) : name_(name)
+Child::Child(const AsRoot & /*root*/, std::string name, const std::function<std::string()> &task) : name_(std::move(name))
 {
     const pid_t parent = getpid();
     start(false, [&](FdRef channel) {

@@ -27,12 +27,12 @@ public:
     // Forks. The child closes every descriptor except its channel and `keep`, becomes `identity` for good, and runs `task`. An exception
     // from `task` reaches the parent as a failure. `keep` are borrowed: the numbers are the same in the child. `name` is for error
     // messages.
-    Child(const AsRoot &root, const std::string &name, const Account &identity, const std::vector<int> &keep,
+    Child(const AsRoot &root, std::string name, const Account &identity, const std::vector<int> &keep,
           const std::function<void(const AsUser &, FdRef channel)> &task, Descendants descendants = Descendants::may_outlive_it);
     Child(const Child &) = delete;
     Child &operator=(const Child &) = delete;
     // The child stays what this process is, with all its descriptors, and answers with what `task` returns (receive_long).
-    Child(const AsRoot &root, const std::string &name, const std::function<std::string()> &task);
+    Child(const AsRoot &root, std::string name, const std::function<std::string()> &task);
     ~Child();
 
     // The next answer. Throws the child's own Failure, or Failure(system_failure) when it died or made no progress in time.

@@ -44,7 +44,7 @@ CertificateFiles ask_certificate_files(const AsRoot &root, const Account &user, 
 {
     if (variables.empty()) return {};
     try {
-        CertificateFiles files = ask<CertificateFiles>(root, {"reader of certificates", user}, [&](const AsUser &) {
+        auto files = ask<CertificateFiles>(root, {"reader of certificates", user}, [&](const AsUser &) {
             fault_point("reading-certs");
             return read_certificate_files(UserPaths(agents), variables, shown);
         });
@@ -183,7 +183,7 @@ std::vector<std::string> HostFilesReader::show(const SessionDirectory &session, 
     std::vector<std::string> notices;
     if (!child_) return notices;
     for (const auto &name : shown_etc_files()) {
-        const EtcFile file = decode_fields<EtcFile>(child_->receive_long(child_patience_seconds));
+        const auto file = decode_fields<EtcFile>(child_->receive_long(child_patience_seconds));
         if (file.state == EtcFileState::too_large)
             notices.push_back("not shown to the agent: /etc/" + name + " (larger than " + std::to_string(host_file_limit >> 20U) +
                               " MiB); the policy's view_paths can show it");

@@ -99,7 +99,7 @@ void sweep_empty_scopes(SystemdBus &systemd, const std::string &session_id) noex
         for (const auto &scope : find_empty_scopes(systemd))
             systemd.stop_unit(scope);
     } catch (const std::exception &failure) { // one user's leftover must not be another's refusal
-        record_problem(session_id, std::string("empty scopes cannot be removed: ") + failure.what());
+        record_problem(session_id, "empty scopes cannot be removed: ", failure.what());
     }
 }
 

@@ -131,7 +131,7 @@ std::string find_podman_image(const nlohmann::json &list, const std::string &nam
     const std::vector<std::string> repositories = is_id(digits) ? std::vector<std::string>{""} : repositories_of(wanted.repository);
     for (const std::string &repository : repositories)
         for (const auto &image : list) {
-            const std::string id = image.is_object() ? text_of(image, "id") : "";
+            std::string id = image.is_object() ? text_of(image, "id") : "";
             if (is_id(id) && (repository.empty() ? id == digits : is_called(image, repository, wanted))) return id;
         }
     return "";

@@ -232,7 +232,7 @@ void DockerSandbox::sweep_containers()
             record_problem(id, "a container without a session was removed");
         }
     } catch (const Failure &failure) {
-        record_problem(id(), std::string("containers without a session cannot be removed: ") + failure.what());
+        record_problem(id(), "containers without a session cannot be removed: ", failure.what());
     }
 }
 

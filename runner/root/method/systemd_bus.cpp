@@ -153,7 +153,7 @@ struct SystemdBus::Connection {
         }
     }
 
-    std::string version() { return read_property<std::string>(*manager, manager_interface, "Version"); }
+    [[nodiscard]] std::string version() const { return read_property<std::string>(*manager, manager_interface, "Version"); }
 };
 
 SystemdBus::SystemdBus(const AsRoot & /*root*/)

@@ -36,12 +36,12 @@ void record_event(const RecordSubject &subject, const RecordEvent &event, const 
     }
 }
 
-void record_problem(const std::string &id, const std::string &text) noexcept
+void record_problem(std::string_view id, std::string_view text, std::string_view more) noexcept
 {
     try {
         RecordSubject subject;
         subject.session = id;
-        record_event(subject, ProblemEvent{text});
+        record_event(subject, ProblemEvent{std::string(text).append(more)});
     } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): nobody else can be informed
     }
 }

@@ -13,6 +13,7 @@
 #include <exception>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pi_agent {
@@ -23,18 +24,18 @@ namespace pi_agent {
 // Throws Failure(system_failure) when neither takes it. `identifier` is the program that reports the event.
 void record_event(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier = "pi-agent-runner");
 
-// best_effort: a problem beside a session. `id` is the session's, or names what else it is about.
-void record_problem(const std::string &id, const std::string &text) noexcept;
+// best_effort: a problem beside a session, in the words `text` and `more`. `id` is the session's, or names what else it is about.
+void record_problem(std::string_view id, std::string_view text, std::string_view more = {}) noexcept;
 
 // best_effort: runs `step`. Records an exception from it as such a problem, after `words`, and returns false.
 template <typename Step>
-bool attempt_recorded(const std::string &id, const Step &step, const char *words = "")
+bool attempt_recorded(std::string_view id, const Step &step, std::string_view words = {})
 {
     try {
         step();
         return true;
     } catch (const std::exception &failure) {
-        record_problem(id, std::string(words) + failure.what());
+        record_problem(id, words, failure.what());
         return false;
     }
 }

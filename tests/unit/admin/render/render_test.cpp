@@ -43,7 +43,7 @@ struct Person {
 Person person_of(const std::string &example)
 {
     if (example == "ci-runner") return {"ci", "/home/ci", {1007}, "/srv/ci/one"};
-    if (example == "team-with-groups") return {"bob", "/home/bob", {1001}, "/srv/devs/tool"};
+    if (example == "team-with-groups") return {"bob", "/home/bob", {1001}, "/home/bob/work/tool"};
     return {"alice", "/home/alice", {1000}, "/home/alice/projects"};
 }
 

@@ -82,6 +82,18 @@ TEST_CASE("a refusal in its user's name is told apart from root's, and made harm
     CHECK(starts[3].reason == "no\\x1b");
 }
 
+TEST_CASE("the user is the one of the host, and the rest is as it is recorded")
+{
+    const std::vector<LogEntry> recorded = {
+        entry(1000, "started", "A", {{"PI_AGENT_USER", "CORP\\x5cdana"}, {"PI_AGENT_PROJECT", "/srv/a\\x5cb"}})};
+    HistoryQuery query;
+    query.user = "CORP\\dana";
+    const auto starts = to_history(recorded, query, nobody_lives);
+    REQUIRE(starts.size() == 1);
+    CHECK(starts[0].user == "CORP\\dana");
+    CHECK(starts[0].project == "/srv/a\\x5cb");
+}
+
 TEST_CASE("only what is asked for: of a user, in a project by whole names, failed")
 {
     HistoryQuery query;

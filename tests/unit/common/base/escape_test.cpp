@@ -38,6 +38,24 @@ TEST_CASE("characters that reorder or end a line become \\u{...}")
     CHECK(escape_for_display("\u0085\u2028") == "\\u{85}\\u{2028}");
 }
 
+TEST_CASE("the bytes come back from what was shown")
+{
+    for (int byte = 0; byte < 256; ++byte) {
+        const std::string one = "a" + std::string(1, static_cast<char>(byte)) + "b";
+        CHECK(without_escapes(escape_for_display(one)) == one);
+    }
+    for (const std::string &text : {std::string("CORP\\dana"), std::string("a\\x0a"), std::string("\\u{202e}"), std::string("größe 目录"),
+                                    std::string("a\u202Egpj\u0085\ufeff\U000E0001z"), std::string()})
+        CHECK(without_escapes(escape_for_display(text)) == text);
+}
+
+TEST_CASE("what nobody escaped stays as it is")
+{
+    for (const std::string &text : {std::string("a\\"), std::string("\\x"), std::string("\\x4"), std::string("\\xg0"), std::string("\\u{"),
+                                    std::string("\\u{}"), std::string("\\u{41}"), std::string("\\u{110000}"), std::string("\\n")})
+        CHECK(without_escapes(text) == text);
+}
+
 TEST_CASE("only the alphabet of unit properties is safe in one")
 {
     CHECK(is_property_safe("/srv/a_b.c:d=e@f-0/Z"));
