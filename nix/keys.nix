@@ -12,10 +12,10 @@ let
   # What users and groups may say for their own sessions, as common/policy/policy_key_levels.cpp has it: options of the same names.
   ofUsers = [
     "network" "providers" "limits" "projects" "settings" "models" "keybindings" "mcp" "settings_lock" "env_files" "toolchains" "view_paths" "path"
-    "devices" "scratch"
+    "devices" "scratch" "placement"
   ];
   section = key: builtins.head (builtins.split "\\." key);
-  isOfUsers = entry: builtins.elem (section entry.key) ofUsers && entry.key != "projects.ownership";
+  isOfUsers = entry: builtins.elem (section entry.key) ofUsers && entry.key != "projects.ownership" && entry.key != "placement.srun";
   forUsers = entry: entry // {
     default = null;
     description = "`${entry.option}` for the sessions of this user or group, instead of what holds for others (docs/concepts/levels.md).";

@@ -3,10 +3,12 @@
 #include "common/base/error.hpp"
 #include "common/base/request.hpp"
 #include "common/base/text.hpp"
+#include "common/host/ancestors.hpp"
 #include "common/policy/policy_env.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/aftermath.hpp"
 #include "wrapper/network_notice.hpp"
+#include "wrapper/node_side.hpp"
 #include "wrapper/options.hpp"
 #include "wrapper/refusal.hpp"
 #include "wrapper/session_client.hpp"
@@ -16,6 +18,7 @@
 #include <cstring>
 #include <exception>
 #include <fcntl.h>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -85,17 +88,34 @@ void tell(const std::string &notice)
     if (!notice.empty()) std::fprintf(stderr, "pi: %s\n", notice.c_str());
 }
 
-AgentEnded run(WrapperOptions options)
+using Client = std::function<AgentEnded(std::string &session)>;
+
+// Looks at what the session leaves, on the host where it runs.
+AgentEnded run_watched(const EarlyLook &look, Program program, const Client &client)
+{
+    Aftermath aftermath = begin_aftermath(look); // before anything of the session runs
+    std::string session;
+    try {
+        const AgentEnded ended = client(session);
+        aftermath.tell(session);
+        if (program == Program::agent) tell(closed_network_notice(look.network, ended));
+        return ended;
+    } catch (const Failure &) { // the agent may have run for long before that
+        aftermath.tell(session);
+        throw;
+    }
+}
+
+// The part on a node of the cluster.
+void run_on_node(const Request &request, const std::function<AgentEnded(FdRef cwd, std::string &session)> &client)
 {
     const UniqueFd cwd = open_cwd();
-    const EarlyLook look = refuse_early(cwd, options.narrowing, options.allow);
-    if (options.debug) std::fprintf(stderr, "pi: %s\n", look.decision.c_str());
-    if (options.program == Program::agent && asks_for_self_update(options.agent_arguments))
-        throw Failure(FailureKind::self_update,
-                      "the agent is installed for the whole host, so a session cannot update it; ask the administrator for a newer "
-                      "version. Your own packages you can update: pi update --extensions");
-    Aftermath aftermath = begin_aftermath(look); // before anything of the session runs
-    std::optional<UserTerminal> terminal = UserTerminal::find();
+    const EarlyLook look = refuse_early(cwd, request.narrowing, request.allow);
+    run_watched(look, request.program, [&](std::string &session) { return client(cwd, session); });
+}
+
+Request make_request(WrapperOptions options, const std::optional<UserTerminal> &terminal)
+{
     const mode_t mask = umask(0);
     umask(mask);
     Request request;
@@ -114,21 +134,35 @@ AgentEnded run(WrapperOptions options)
         request.on_terminal = terminal->on_terminal();
         request.window = terminal->size();
     }
-    std::string session;
-    const auto client = [&] {
-        return run_client(
-            ClientInput{std::move(request), cwd, {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}, std::move(terminal), look.clipboard},
-            session);
+    return request;
+}
+
+AgentEnded run(WrapperOptions options)
+{
+    const UniqueFd cwd = open_cwd();
+    const EarlyLook look = refuse_early(cwd, options.narrowing, options.allow);
+    if (options.debug) std::fprintf(stderr, "pi: %s\n", look.decision.c_str());
+    if (options.program == Program::agent && asks_for_self_update(options.agent_arguments))
+        throw Failure(FailureKind::self_update,
+                      "the agent is installed for the whole host, so a session cannot update it; ask the administrator for a newer "
+                      "version. Your own packages you can update: pi update --extensions");
+    const Program program = options.program;
+    // Inside of a job the session is where it should be; and a canary is for this very host.
+    const bool is_placed = look.job && program != Program::canary && !has_ancestor(looks_like_job);
+    const auto client = [&](std::string &session) {
+        std::optional<UserTerminal> terminal = UserTerminal::find();
+        Request request = make_request(std::move(options), terminal);
+        return run_client(ClientInput{std::move(request),
+                                      cwd,
+                                      {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO},
+                                      std::move(terminal),
+                                      look.clipboard,
+                                      is_placed ? look.job : std::nullopt},
+                          session);
     };
-    try {
-        const AgentEnded ended = client();
-        aftermath.tell(session);
-        if (options.program == Program::agent) tell(closed_network_notice(look.network, ended));
-        return ended;
-    } catch (const Failure &) { // the agent may have run for long before that
-        aftermath.tell(session);
-        throw;
-    }
+    if (!is_placed) return run_watched(look, program, client);
+    std::string session; // the node looks at what it leaves
+    return client(session);
 }
 
 // A policy can be wrong in several places, each with a line of its own; the last line says where to read on.
@@ -153,6 +187,7 @@ int main(int argc, char **argv)
         if (defence_is_on("hidden-arguments")) hide_arguments(argc, argv);
         if (options.help) return std::fputs(wrapper_help, stdout) < 0 ? static_cast<int>(ExitStatus::system_failure) : 0;
         if (options.explain) return explain();
+        if (options.on_node) return serve_node(run_on_node);
         end_as(run(std::move(options)));
     } catch (const EarlyRefusal &refusal) {
         record_refusal(refusal, program);

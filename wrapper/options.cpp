@@ -3,6 +3,7 @@
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
+#include "wrapper/node_side.hpp"
 #include "wrapper/refusal.hpp"
 
 #include <algorithm>
@@ -106,6 +107,8 @@ WrapperOptions parse_options(int argc, const char *const *argv)
             options.debug = true;
         else if (argument == "--pi-agent-sessions")
             options.sessions = true;
+        else if (argument == node_option)
+            options.on_node = true;
         else if (argument == "--pi-agent-shell")
             options.program = Program::shell;
         else if (argument == "--pi-agent-canary")

@@ -16,6 +16,8 @@ public:
     // Reads once; fresh() has the bytes.
     Outcome fill(FdRef source);
     [[nodiscard]] std::string_view fresh() const noexcept { return {buffer_.data() + begin_, end_ - begin_}; }
+    // The first `count` bytes have gone elsewhere.
+    void take(std::size_t count) noexcept { begin_ += count; }
     // Writes what it can; `at_once` bounds a single write, for a sink that may block.
     Outcome drain(FdRef sink, std::size_t at_once);
     // Reads once more and appends. False if nothing came, or if there is no room.

@@ -1,14 +1,17 @@
 // The wrapper's own look at the policy.
 #include "wrapper/refusal.hpp"
 
+#include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/decision.hpp"
 #include "common/decide/effective.hpp"
+#include "common/decide/placement.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/record/record_event.hpp"
+#include "wrapper/node_side.hpp"
 
 #include <filesystem>
 #include <sys/stat.h>
@@ -28,6 +31,12 @@ Account find_caller()
         throw Failure(FailureKind::caller,
                       "denied: uid " + std::to_string(getuid()) + " is not in the user database of this host; ask the administrator");
     return *caller;
+}
+
+std::optional<JobCommand> job_of(const Policy &policy)
+{
+    if (!has_jobs(policy)) return std::nullopt;
+    return JobCommand{srun_of(policy), srun_arguments(policy, {build::wrapper_path, node_option})};
 }
 
 EarlyLook look_early(FdRef cwd, const Narrowing &narrowing, const std::vector<std::string> &allow)
@@ -68,7 +77,8 @@ EarlyLook look_early(FdRef cwd, const Narrowing &narrowing, const std::vector<st
             policy.network,
             policy.wrapper.clipboard,
             std::move(agents),
-            paths_read_as_user(policy, rules, caller)};
+            paths_read_as_user(policy, rules, caller),
+            job_of(policy)};
 }
 
 // Every refusal of its own, from wherever, is the kind that is recorded.

@@ -6,7 +6,9 @@
 #include "common/base/request.hpp"
 #include "common/decide/agent_places.hpp"
 #include "common/policy/policy.hpp"
+#include "wrapper/carrier.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,7 @@ struct EarlyLook {
     bool clipboard;                        // the agent may set the user's clipboard
     AgentPlaces agents;                    // where agents of this user write
     std::vector<std::string> read_as_user; // by a start
+    std::optional<JobCommand> job;         // sessions run in jobs of the cluster, for which this asks
 };
 
 // Opens the working directory and looks. Throws EarlyRefusal: denied, configuration or unavailable.

@@ -1,7 +1,6 @@
 // The wrapper's side of a session.
 #include "wrapper/session_client.hpp"
 
-#include "common/ask/runner_process.hpp"
 #include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
@@ -11,6 +10,7 @@
 
 #include <csignal>
 #include <fcntl.h>
+#include <memory>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -21,11 +21,9 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int request_patience_seconds = 30;
 constexpr int foreground_interval_milliseconds = 200;
 constexpr int last_output_interval_milliseconds = 50;
 constexpr int hang_up_patience_seconds = 3;
-constexpr int farewell_patience_seconds = 20; // the runner's own stop and cleanup
 
 // The agent has them now; a copy kept here would keep a pipe open after it.
 void let_go_of_input_and_output()
@@ -37,24 +35,30 @@ void let_go_of_input_and_output()
 
 class Client {
 public:
-    Client(ClientInput input, std::string &session) : input_(std::move(input)), session_(session) {}
+    Client(ClientInput input, std::string &session) : input_(std::move(input)), session_(session), peer_(reach_peer(input_.job)) {}
 
     AgentEnded run()
     {
         fault_point("asking");
         try {
-            send_request(runner_.channel(), input_.request, input_.cwd, input_.stdio, in_seconds(request_patience_seconds));
+            send_request(peer_->channel(), input_.request, input_.cwd, input_.stdio, in_seconds(asking_patience_seconds));
         } catch (const SystemFailure &) { // the runner has refused already; its word is on the way
         } catch (const DeadlineExceeded &) {
         }
         fault_point("asked");
         let_go_of_input_and_output();
-        while (!ended_ || (link_ && !link_->is_drained() && !link_->is_dead()))
-            step();
-        link_.reset();
-        input_.terminal.reset();
+        try {
+            while (!ended_ || (link_ && !link_->is_drained() && !link_->is_dead()))
+                step();
+        } catch (const Failure &) { // the agent may have run for long before that
+            let_go_of_terminal();
+            bid_farewell();
+            throw;
+        }
+        let_go_of_terminal();
         fault_point("told");
-        runner_.require_orderly_end();
+        peer_->require_orderly_end();
+        bid_farewell();
         return *ended_;
     }
 
@@ -64,7 +68,7 @@ private:
         while (asked_by_ != 0 && !signals_.are_waiting()) // what is for the agent comes first: it may be to end
             answer_agent();
         std::vector<pollfd> waits = link_ ? link_->waits() : std::vector<pollfd>(2, pollfd{-1, 0, 0});
-        waits.push_back(pollfd{ended_ ? -1 : runner_.channel().get(), POLLIN, 0});
+        waits.push_back(pollfd{ended_ ? -1 : peer_->channel().get(), POLLIN, 0});
         waits.push_back(pollfd{signals_.fd().get(), POLLIN, 0});
         const int ready = poll(waits.data(), waits.size(), memory_.patience(patience()));
         if (ready < 0 && errno != EINTR) throw_errno("waiting for the runner");
@@ -81,7 +85,7 @@ private:
 
     void hear_runner()
     {
-        std::optional<Packet> packet = receive_packet(runner_.channel(), in_seconds(1));
+        std::optional<Packet> packet = receive_packet(peer_->channel(), in_seconds(1));
         const RunnerMessage message = packet ? decode_runner_message(packet->bytes) : RunnerMessage(Notice{});
         if (const auto *preparing = std::get_if<Preparing>(&message)) return show_progress(preparing->doing);
         if (const auto *begun = std::get_if<SessionBegun>(&message)) {
@@ -91,9 +95,8 @@ private:
         }
         progress_.clear();
         if (!packet) {
-            link_.reset(); // the terminal first, then the words
-            input_.terminal.reset();
-            runner_.explain_silence();
+            let_go_of_terminal(); // first, then the words
+            peer_->explain_silence();
         }
         if (const auto *failure = std::get_if<FailureReport>(&message)) throw Failure(failure->status, failure->kind, failure->text);
         if (const auto *notice = std::get_if<Notice>(&message)) return show(notice->text);
@@ -107,7 +110,7 @@ private:
             else
                 stop_with_agent(SIGTSTP);
         } else if (std::holds_alternative<TerminalOpened>(message) && input_.terminal && !link_ && packet->fds.size() == 1) {
-            link_.emplace(*input_.terminal, std::move(packet->fds[0]), input_.reaches_clipboard);
+            link_.emplace(*input_.terminal, open_session_terminal(std::move(packet->fds[0])), input_.reaches_clipboard);
             // A shell is for somebody at the keyboard, and shows and asks more in the foreground.
             const bool at_once =
                 input_.request.program == Program::shell && input_.terminal->has_input() && input_.terminal->in_foreground();
@@ -133,8 +136,8 @@ private:
     {
         for (JobSignals::Signal signal = signals_.next(); signal.number != 0; signal = signals_.next()) {
             if (signal.number == SIGCHLD) {
-                runner_.reap();
-                if (runner_.has_ended() && !ended_) leave();
+                peer_->reap();
+                if (peer_->has_ended() && !ended_) leave();
             } else if (signal.number == SIGWINCH) {
                 if (link_) link_->resize();
             } else if (signal.number == SIGCONT) {
@@ -147,10 +150,29 @@ private:
         }
     }
 
+    void let_go_of_terminal()
+    {
+        link_.reset();
+        input_.terminal.reset();
+    }
+
+    void bid_farewell()
+    {
+        peer_->bid_farewell(signals_.fd(), [this] { return has_had_enough(); });
+    }
+
+    bool has_had_enough()
+    {
+        bool enough = false;
+        for (JobSignals::Signal signal = signals_.next(); signal.number != 0; signal = signals_.next())
+            enough = enough || ends_a_wait(signal.number);
+        return enough;
+    }
+
     void tell_runner(const WrapperMessage &message)
     {
         try {
-            send_packet(runner_.channel(), encode(message), {}, in_seconds(1));
+            send_packet(peer_->channel(), encode(message), {}, in_seconds(1));
         } catch (const Failure &) { // NOLINT(bugprone-empty-catch): the runner is gone; the loop learns it next
         }
     }
@@ -219,7 +241,7 @@ private:
         if (leaving_) return;
         leaving_ = true;
         deadline_ = in_seconds(farewell_patience_seconds);
-        shutdown(runner_.channel().get(), SHUT_WR);
+        shutdown(peer_->channel().get(), SHUT_WR);
     }
 
     [[nodiscard]] int patience() const
@@ -242,7 +264,7 @@ private:
     std::string &session_;
     ProgressLine progress_;
     JobSignals signals_;
-    RunnerProcess runner_;
+    std::unique_ptr<SessionPeer> peer_;
     std::optional<TerminalLink> link_; // after the terminal it refers to
     std::optional<AgentEnded> ended_;
     std::optional<Deadline> deadline_;

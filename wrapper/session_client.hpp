@@ -3,9 +3,11 @@
 #pragma once
 
 #include "common/base/request.hpp"
+#include "wrapper/carrier.hpp"
 #include "wrapper/user_terminal.hpp"
 
 #include <array>
+#include <optional>
 
 namespace pi_agent {
 
@@ -14,7 +16,8 @@ struct ClientInput {
     FdRef cwd;
     std::array<int, 3> stdio; // borrowed
     std::optional<UserTerminal> terminal;
-    bool reaches_clipboard; // the agent's output may; the policy's wrapper.clipboard
+    bool reaches_clipboard;             // the agent's output may; the policy's wrapper.clipboard
+    std::optional<JobCommand> job = {}; // for a session on a node of the cluster, instead of this host
 };
 
 // Throws Failure with the refusal of the runner or sudo. Restores the terminal in every case. `session` becomes the session's id, even if

@@ -16,30 +16,14 @@ namespace {
 constexpr std::size_t careful_write = 256;                        // what a terminal always takes once poll(2) says that it takes something
 constexpr auto quiet_at_the_end = std::chrono::milliseconds(100); // the kernel hands over what was written in the background
 constexpr std::size_t kernels_buffer = 1024UL * 1024;             // more than a pty holds
-constexpr int pair_patience_milliseconds = 5;                     // the kernel hands both bytes over in one write, or at once
 constexpr int flush_patience_seconds = 1;                         // for a terminal that is paused (Ctrl-S) or read by nobody
-
-// The group in the foreground of the agent's end, and the session that it is the terminal of: pi-agent-exec leads that, and is in the
-// foreground first. 0 without one.
-pid_t foreground_of(FdRef master) noexcept
-{
-    pid_t group = 0;
-    return ioctl(master.get(), TIOCGPGRP, &group) == 0 ? group : 0;
-}
-
-pid_t session_of(FdRef master) noexcept
-{
-    pid_t session = 0;
-    return ioctl(master.get(), TIOCGSID, &session) == 0 ? session : 0;
-}
 
 } // namespace
 
-TerminalLink::TerminalLink(UserTerminal &terminal, UniqueFd master, bool reaches_clipboard)
+TerminalLink::TerminalLink(UserTerminal &terminal, std::unique_ptr<SessionTerminal> master, bool reaches_clipboard)
     : terminal_(terminal), master_(std::move(master)), reaches_clipboard_(reaches_clipboard),
       filter_((terminal.settings().c_iflag & IUTF8) != 0)
 {
-    if (fcntl(master_.get(), F_SETFL, O_NONBLOCK) != 0) throw_errno("setting up the session's terminal");
     copy_settings();
     resize();
 }
@@ -50,8 +34,9 @@ void TerminalLink::copy_settings()
     termios settings = terminal_.settings();
     // A background job that writes is stopped where its user wants that. One in the foreground is not, though its agent has not asked yet.
     if (terminal_.in_foreground()) settings.c_lflag &= ~static_cast<tcflag_t>(TOSTOP);
-    if (tcsetattr(master_.get(), TCSANOW, &settings) != 0 || tcgetattr(master_.get(), &initial_) != 0)
-        throw_errno("setting up the session's terminal");
+    const std::optional<termios> set = master_->change_to(settings) ? master_->settings() : std::nullopt;
+    if (!set) throw_errno("setting up the session's terminal");
+    initial_ = *set;
 }
 
 TerminalLink::~TerminalLink()
@@ -68,7 +53,7 @@ std::vector<pollfd> TerminalLink::waits() const
     if (output_.wants_input()) master_events |= POLLIN;
     if (!input_.wants_input()) master_events |= POLLOUT;
     return {pollfd{terminal_ended_ ? -1 : terminal_.fd().get(), terminal_events, 0},
-            pollfd{master_ended_ || master_events == 0 ? -1 : master_.get(), master_events, 0}};
+            pollfd{master_ended_ || master_events == 0 ? -1 : master_->fd().get(), master_events, 0}};
 }
 
 void TerminalLink::serve(const std::vector<pollfd> &waits)
@@ -76,7 +61,8 @@ void TerminalLink::serve(const std::vector<pollfd> &waits)
     if (!output_.wants_input()) last_output_ = Clock::now(); // no silence of the agent: it was not listened to while the terminal was slow
     serve_master(waits[1].revents);
     serve_terminal(waits[0].revents);
-    if (finishing_ && output_.wants_input() && Clock::now() - last_output_ >= quiet_at_the_end) master_ended_ = true;
+    if (finishing_ && !master_->tells_its_end() && output_.wants_input() && Clock::now() - last_output_ >= quiet_at_the_end)
+        master_ended_ = true;
 }
 
 void TerminalLink::finish() noexcept
@@ -89,8 +75,7 @@ void TerminalLink::finish() noexcept
 
 void TerminalLink::serve_master(short events)
 {
-    if ((events & POLLOUT) != 0 && input_.drain(master_, std::numeric_limits<std::size_t>::max()) == Pump::Outcome::sink_ended)
-        input_.discard();
+    if ((events & POLLOUT) != 0 && master_->drain(input_) == Pump::Outcome::sink_ended) input_.discard();
     if ((events & (POLLIN | POLLHUP | POLLERR)) == 0 || !output_.wants_input()) return;
     read_master();
     write_out(); // most often it takes all at once, and no further poll is needed
@@ -98,13 +83,13 @@ void TerminalLink::serve_master(short events)
 
 void TerminalLink::read_master()
 {
-    const Pump::Outcome outcome = output_.fill(master_);
+    const Pump::Outcome outcome = master_->fill(output_);
     if (outcome == Pump::Outcome::source_ended) {
         master_ended_ = true;
         input_.discard();
     }
     if (outcome != Pump::Outcome::moved) return;
-    if (finishing_) {
+    if (finishing_ && !master_->tells_its_end()) {
         last_output_ = Clock::now();
         if (output_.fresh().size() >= still_taken_) master_ended_ = true;
         still_taken_ -= std::min(still_taken_, output_.fresh().size());
@@ -121,15 +106,11 @@ void TerminalLink::read_master()
 void TerminalLink::leave_output_processing_to_terminal()
 {
     if (terminal_.is_output_raw()) return;
-    termios now{};
-    if (tcgetattr(master_.get(), &now) != 0) now = initial_;          // the agent is gone
+    const termios now = master_->settings().value_or(initial_);       // the agent is gone
     if (now.c_oflag != initial_.c_oflag) terminal_.make_output_raw(); // for good: what is on the way may be of either kind
     constexpr tcflag_t both = OPOST | ONLCR;
     if (terminal_.is_output_raw() || (now.c_oflag & both) != both) return;
-    // A pair may be cut in two.
-    pollfd more{master_.get(), POLLIN, 0};
-    while (output_.ends_with('\r') && poll(&more, 1, pair_patience_milliseconds) > 0 && output_.fill_further(master_)) {
-    }
+    master_->fill_pair(output_);
     output_.drop_before('\r', '\n');
 }
 
@@ -151,34 +132,30 @@ void TerminalLink::serve_terminal(short events)
     if ((events & (POLLHUP | POLLERR)) != 0) terminal_ended_ = true;
     if ((events & POLLIN) != 0 && input_.wants_input() && input_.fill(terminal_.fd()) == Pump::Outcome::source_ended)
         terminal_ended_ = true;
-    if (!input_.wants_input() && !master_ended_ &&
-        input_.drain(master_, std::numeric_limits<std::size_t>::max()) == Pump::Outcome::sink_ended)
-        input_.discard();
+    if (!input_.wants_input() && !master_ended_ && master_->drain(input_) == Pump::Outcome::sink_ended) input_.discard();
     if (terminal_ended_) output_.discard();
 }
 
 void TerminalLink::resize()
 {
-    const WindowSize now = terminal_.size();
-    const winsize size{now.rows, now.columns, now.x_pixels, now.y_pixels};
-    ioctl(master_.get(), TIOCSWINSZ, &size); // best_effort: a pty whose agent is gone needs no size
+    master_->resize(terminal_.size());
 }
 
 void TerminalLink::give_keyboard()
 {
     has_keyboard_ = true;
-    termios now{};
+    const std::optional<termios> now = master_->settings();
     // In the background the terminal was as another program had it, an editor or a shell's prompt.
-    if (terminal_.in_foreground() && !terminal_.is_raw() && tcgetattr(master_.get(), &now) == 0 && are_same(now, initial_)) copy_settings();
+    if (terminal_.in_foreground() && !terminal_.is_raw() && now && are_same(*now, initial_)) copy_settings();
     resume();
 }
 
 bool TerminalLink::keyboard_was_taken()
 {
     if (has_keyboard_ || master_ended_ || finishing_) return false;
-    termios now{};
-    if (tcgetattr(master_.get(), &now) != 0) return false;
-    return now.c_lflag != initial_.c_lflag || now.c_iflag != initial_.c_iflag || foreground_of(master_) != session_of(master_);
+    const std::optional<termios> now = master_->settings();
+    if (!now) return false;
+    return now->c_lflag != initial_.c_lflag || now->c_iflag != initial_.c_iflag || master_->has_other_foreground();
 }
 
 void TerminalLink::suspend()

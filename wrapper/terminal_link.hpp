@@ -5,9 +5,11 @@
 #include "common/base/fd.hpp"
 #include "wrapper/clipboard_filter.hpp"
 #include "wrapper/pump.hpp"
+#include "wrapper/session_terminal.hpp"
 #include "wrapper/terminal_modes.hpp"
 #include "wrapper/user_terminal.hpp"
 
+#include <memory>
 #include <poll.h>
 #include <vector>
 
@@ -16,7 +18,7 @@ namespace pi_agent {
 class TerminalLink {
 public:
     // Sets up the pty like the user's terminal, which does not change.
-    TerminalLink(UserTerminal &terminal, UniqueFd master, bool reaches_clipboard = true);
+    TerminalLink(UserTerminal &terminal, std::unique_ptr<SessionTerminal> master, bool reaches_clipboard = true);
     TerminalLink(const TerminalLink &) = delete;
     TerminalLink &operator=(const TerminalLink &) = delete;
     ~TerminalLink(); // leaves the agent's modes; the terminal restores its own settings
@@ -59,7 +61,7 @@ private:
     void copy_settings();
 
     UserTerminal &terminal_;
-    UniqueFd master_;
+    std::unique_ptr<SessionTerminal> master_;
     Pump input_;  // keyboard to agent
     Pump output_; // agent to screen
     bool reaches_clipboard_;

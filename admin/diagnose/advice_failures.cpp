@@ -51,6 +51,12 @@ const std::vector<Advice> &advice_on_failures()
          "Check `systemctl status` and the unit `dbus.service`. Where systemd does not run, set `sandbox: {method: bwrap}`."},
         {"E69-sudo", "starting /usr/bin/sudo", "`pi` starts its runner through sudo, and could not execute sudo.",
          "If the message names open files, raise the limit with `ulimit -n`. Else ask the administrator.", "Install the package `sudo`."},
+        {"E69-node", "Slurm gave this session no node: …\nstarting /usr/bin/srun\nthe node … has pi-agent …, and this host has …",
+         "The policy runs sessions on nodes of a Slurm cluster (`placement`), and `srun` ended before the session began. The message has "
+         "Slurm's words.",
+         "`sinfo` shows the cluster, and `squeue --me` your jobs. Send the message to the administrator.",
+         "Correct what the message names: the keys of `placement`, Slurm itself, or pi-agent on the node. `docs/platforms/slurm.md` says "
+         "what each host needs."},
         {"E69-doctor", "doctor found faults, or a sandbox that does not hold",
          "`pi-agentctl doctor` found a way around `pi`, a reason why `pi` would not start, or a probe of the sandbox that passed and "
          "should not.",
@@ -71,7 +77,7 @@ const std::vector<Advice> &advice_on_failures()
          "Ask the administrator.", "Start `systemd-journald`, or make `/var/log/pi-agent` writable for root."},
         {"E71-runner",
          "sudo or the runner was killed by signal …\nthe runner ended without an answer\nthe runner does not answer\nsudo ended and the "
-         "runner does not answer",
+         "runner does not answer\npi on the node … ended, and the session with it\nthe process of pi that carries the session …",
          "The process that supervises the session is gone, and the session ended with it. Somebody killed it, or memory ran out.",
          "Start `pi` again. If it happens again, ask the administrator.",
          "`journalctl -t pi-agent-runner` and `journalctl -k` show why the process ended."},
@@ -161,6 +167,11 @@ const std::vector<Advice> &advice_on_failures()
          "Leave the option out, or ask for less. `pi-agentctl explain` lists the hosts that you may add.",
          "Change `network` of the policy, of the user or of the root, if the user shall have more. `may_grant` names hosts that users may "
          "add."},
+        {"E77-job", "denied: your sessions run in jobs of the cluster alone (…)",
+         "The policy says `placement: {engine: slurm}`. The runner starts no session whose caller is outside of a job, whatever variables "
+         "say.",
+         "Type `pi`, which asks for a job itself, or start it in one of your own: `srun --pty pi`.",
+         "Say `placement: {engine: none}` for users whose sessions shall run on this host."},
         {"E77-admin", "… only root can run it\nonly root can …",
          "The command changes the host, or reads what only root may read. `sessions`, `stop`, `history` and `state` work without root for "
          "your own sessions, if the policy names you.",

@@ -42,6 +42,8 @@ const std::vector<Advice> &advice_on_faults()
         {"disk", "", "No quota of the file system holds agents to `limits.disk`, and sessions start without it.", "",
          "Mount a file system with project quotas for the state directory (`docs/concepts/disk.md`), or set "
          "`limits.disk_without_quota` to `measure` or `refuse`."},
+        {"cluster", "", "The policy runs sessions on nodes of a Slurm cluster, and Slurm does not answer on this host.", "",
+         "Run `sinfo`, and look at Slurm's daemons. `docs/platforms/slurm.md` says what each host needs."},
         {"root", "", "A root lies on a file system that does not support id-mapped mounts.", "Work in another root.",
          "Move the root. `docs/platforms/file-systems.md` lists the file systems."},
         {"link", "",

@@ -35,6 +35,8 @@ std::vector<Diagnostic> warnings_of_text(const Policy &policy)
                             "is 'none', so sessions are not sandboxed: an agent reaches this host's processes, devices and services as its "
                             "account does",
                             "choose systemd, bwrap or podman, unless the host itself is what confines agents (docs/platforms/methods.md)"});
+    for (auto &idle : find_idle_placement(policy))
+        warnings.push_back(std::move(idle));
     return warnings;
 }
 
@@ -75,6 +77,8 @@ std::vector<Diagnostic> find_warnings(const Policy &policy)
                             "remove the key, and run: sudo pi-agentctl apply"});
     for (auto &idle : find_idle_disk_limits(policy))
         if (idle.choice != WithoutQuota::refuse) warnings.push_back(std::move(idle.told)); // an error otherwise
+    for (auto &missing : find_missing_cluster(policy))
+        warnings.push_back(std::move(missing));
     for (auto &contradiction : find_contradicting_groups(policy))
         warnings.push_back(std::move(contradiction));
     for (const auto &missing : missing_search_tools())

@@ -147,7 +147,8 @@ void add_network(const Policy &policy, nlohmann::json &json);
 
 std::string systemd_text(const Explanation &explanation);
 nlohmann::json systemd_json(const Explanation &explanation);
-std::string said_text(const Policy &policy); // which level says which value
+std::string placement_text(const Policy &policy); // nothing where sessions run on this host
+std::string said_text(const Policy &policy);      // which level says which value
 nlohmann::json said_json(const Policy &policy);
 std::string told_text(const Policy &policy); // what git and the agent are told, and what a session does otherwise
 // The user's keys of which a session has copies, a line each.

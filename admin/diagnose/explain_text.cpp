@@ -2,6 +2,7 @@
 #include "admin/diagnose/explain.hpp"
 
 #include "common/base/text.hpp"
+#include "common/decide/placement.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -66,9 +67,11 @@ std::string start_text(const Explanation &explanation, const AccessRules &rules)
     return fmt::format("a start:  runs {} as {} with HOME={},\n"
                        "          {}\n"
                        "          writable there: that home, a temporary directory of its own, and the project's root\n"
+                       "{}"
                        "sandbox:  {}{}; try it: sudo pi-agentctl doctor\n",
                        explanation.policy.agent.binary, rules.agent_account, explanation.home, sandbox_text(sandbox.method),
-                       to_string(sandbox.method), sandbox.where.line > 0 ? " (" + to_string(sandbox.where) + ")" : " (default)");
+                       placement_text(explanation.policy), to_string(sandbox.method),
+                       sandbox.where.line > 0 ? " (" + to_string(sandbox.where) + ")" : " (default)");
 }
 
 nlohmann::json root_json(const ExplainedRoot &root)
@@ -213,6 +216,8 @@ nlohmann::json to_json(const Explanation &explanation)
         json["roots"].push_back(root_json(root));
     const auto &sandbox = explanation.policy.sandbox;
     json["sandbox"] = {{"method", to_string(sandbox.method)}, {"where", to_string(sandbox.where)}};
+    json["placement"] = {{"engine", has_jobs(explanation.policy) ? "slurm" : "none"}};
+    if (has_jobs(explanation.policy)) json["placement"]["options"] = job_options(explanation.policy, job_name);
     json["systemd"] = systemd_json(explanation);
     json["view"] = view_json(explanation);
     json["missing_tools"] = explanation.missing_tools;

@@ -59,6 +59,12 @@ void check_levels(const Policy &policy, const Observer &observer, Means means, P
 // For a valid policy: whose groups on this host set something differently, so that this user's starts are refused.
 std::vector<Diagnostic> find_contradicting_groups(const Policy &policy);
 
+// For a valid policy: what it says of jobs that no session has.
+std::vector<Diagnostic> find_idle_placement(const Policy &policy);
+
+// For a valid policy: that a cluster it names cannot be asked from this host, which keeps nobody from starting inside of a job.
+std::vector<Diagnostic> find_missing_cluster(const Policy &policy);
+
 // For a valid policy: what a start would miss of the agents' homes and the method's programs, which Means::later leaves out.
 std::vector<Diagnostic> find_what_starts_lack(const Policy &policy, const Observer &observer);
 
@@ -83,6 +89,8 @@ Faults find_changed_files();
 Faults find_account_faults(const AgentsOfUsers &agents);
 // Where state cannot be kept, or a root cannot be mapped.
 Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const AgentsOfUsers &agents, const Observer &observer);
+// Where the policy asks a cluster for nodes, and that does not answer.
+Faults find_cluster_faults(const Policy &policy);
 // What sessions left whose runners are gone, and an apply that was cut short.
 Faults find_leftovers(const AsRoot &root);
 

@@ -5,6 +5,7 @@
 #include "common/base/error.hpp"
 #include "common/base/problems.hpp"
 #include "common/base/text.hpp"
+#include "common/decide/placement.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/plan/limits.hpp"
 
@@ -276,16 +277,13 @@ std::string render_systemd(const RenderPlan &plan, const std::vector<std::string
 
 std::string render_slurm(const RenderPlan &plan, const std::vector<std::string> &arguments)
 {
-    const auto &limits = plan.policy.limits;
-    constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20U;
     std::string text = head_of(
         RenderTarget::slurm, plan,
         {fmt::format("{} runs it. Each node has pi-agent, this policy and the project; what it grants is decided there.", plan.user.name)});
-    text += "srun --pty --nodes=1 --ntasks=1 --job-name=" + plan.name + " --chdir=" + shell_word(plan.started);
-    if (limits.memory) text += fmt::format(" --mem={}M", (limits.memory->amount + mebibyte - 1) / mebibyte);
-    if (limits.cpu) text += fmt::format(" --cpus-per-task={}", (limits.cpu->amount + 99) / 100);
-    if (limits.runtime) text += fmt::format(" --time={}", (limits.runtime->amount + 59) / 60); // minutes
-    text += " " + shell_word(plan.policy.wrapper.command_name);
+    text += "srun --pty";
+    for (const auto &option : job_options(plan.policy, plan.name))
+        text += " " + shell_word(option);
+    text += " --chdir=" + shell_word(plan.started) + " " + shell_word(plan.policy.wrapper.command_name);
     for (const auto &argument : arguments)
         text += " " + shell_word(argument);
     return text + "\n";

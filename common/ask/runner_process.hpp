@@ -4,6 +4,7 @@
 #include "common/base/error.hpp"
 #include "common/base/fd.hpp"
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <sys/types.h>
@@ -19,20 +20,38 @@ public:
 // Throws Failure where sudo cannot make this process root, whatever its rules say: inside a session, and in a user namespace.
 void require_sudo_can_work();
 
-class RunnerProcess {
+// Who answers a request for a session, as a child of its caller's.
+class SessionPeer {
+public:
+    SessionPeer() = default;
+    SessionPeer(const SessionPeer &) = delete;
+    SessionPeer &operator=(const SessionPeer &) = delete;
+    virtual ~SessionPeer() = default;
+
+    [[nodiscard]] virtual FdRef channel() const noexcept = 0;
+    [[nodiscard]] virtual bool has_ended() const noexcept = 0;
+    // Call it on SIGCHLD.
+    virtual void reap() = 0;
+    // Throws Failure if it was killed: the session ended with it, whatever the agent did.
+    virtual void require_orderly_end() = 0;
+    // The reason why nobody answered, as a Failure to throw.
+    [[noreturn]] virtual void explain_silence() = 0;
+    // The session has ended, and the terminal is the user's again: shows what is left to say. Asks `has_had_enough` when `signals` can be
+    // read, and ends then if so.
+    virtual void bid_farewell(FdRef /*signals*/, const std::function<bool()> & /*has_had_enough*/) {}
+};
+
+class RunnerProcess : public SessionPeer {
 public:
     // Starts sudo in a session of its own, so that the terminal's signals reach only its caller. A question waits in the socket before sudo
     // runs: that is how the runner tells it from a request (runner/root/own/questions.hpp).
     explicit RunnerProcess(std::string_view question = {});
 
-    [[nodiscard]] FdRef channel() const noexcept { return channel_; }
-    [[nodiscard]] bool has_ended() const noexcept { return ended_; }
-    // Call it on SIGCHLD.
-    void reap();
-    // Throws Failure if the runner, or a sudo that waits for it, was killed: the session ended with it, whatever the agent did.
-    void require_orderly_end();
-    // The reason why no runner answered, from sudo's exit status and standard error, as a Failure to throw.
-    [[noreturn]] void explain_silence();
+    [[nodiscard]] FdRef channel() const noexcept override { return channel_; }
+    [[nodiscard]] bool has_ended() const noexcept override { return ended_; }
+    void reap() override;
+    void require_orderly_end() override;          // of the runner, or a sudo that waits for it
+    [[noreturn]] void explain_silence() override; // from sudo's exit status and standard error
 
 private:
     std::string read_complaint();

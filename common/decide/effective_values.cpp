@@ -90,6 +90,11 @@ std::string to_yaml(const SaidLimit &limit, const PolicyKey & /*key*/)
     return limit.text;
 }
 
+std::string to_yaml(const PolicyWord &word, const PolicyKey & /*key*/)
+{
+    return escape_for_display(word.text);
+}
+
 std::string to_yaml(bool value, const PolicyKey & /*key*/)
 {
     return value ? "true" : "false";

@@ -112,6 +112,7 @@ struct Policy {
     std::vector<PolicyPath> devices;    // of the host; absolute, or nvidia_devices (common/policy/policy_paths.hpp)
     ScratchKind scratch = ScratchKind::disk;
     LimitsPolicy limits;
+    PlacementPolicy placement;
     Tracing tracing = Tracing::automatic;
     CallsPolicy calls;
     ToolchainsPolicy toolchains; // as settle_toolchains (common/policy/policy_sections.hpp) makes it of the rules and the defaults

@@ -187,6 +187,16 @@ const auto &table()
          "What a start does where no quota can hold the agent to `limits.disk`. `tell`: it says so, and goes on. `measure`: it measures "
          "the home, and refuses one that is larger. `refuse`: no session starts.",
          "tell measure refuse"},
+        {"placement", Form::section, "", "{engine: slurm, partition: interactive}", "Where sessions run.", "", "platforms/slurm.md"},
+        {"placement.engine", Form::choice, "none", "slurm",
+         "`none`: on the host where `pi` is typed. `slurm`: on a node of its Slurm cluster, in a job of their own. No session starts "
+         "outside of a job then.",
+         "none slurm"},
+        {"placement.srun", Form::line, "/usr/bin/srun", "/opt/slurm/bin/srun", "Absolute path of the program that asks for a job."},
+        {"placement.partition", Form::line, "", "interactive", "The partition of the job. Without the key, the cluster's default."},
+        {"placement.account", Form::line, "", "research", "The account that the job is charged to. Without the key, the user's default."},
+        {"placement.qos", Form::line, "", "interactive", "The quality of service of the job. Without the key, the cluster's default."},
+        {"placement.constraint", Form::line, "", "'agents&ssd'", "Features that the node must have. Without the key, any node will do."},
         {"hardening", Form::section, "", "{tracing: never}", "What else a session may do.", "", "platforms/kernels.md"},
         {"hardening.tracing", Form::choice, "auto", "never",
          "Whether debuggers (gdb, strace, LeakSanitizer) work in a session, on its own processes alone. `auto`: where Landlock or process "

@@ -40,6 +40,23 @@ void read_projects(const PolicyValue &section, Rules &rules, Level level)
     read_section(section, readers);
 }
 
+void read_placement(const PolicyValue &section, Rules &rules, Level level)
+{
+    auto &placement = rules.placement;
+    const auto reader = [&rules](const char *key, std::optional<PolicyWord> &word, const PathRule &problem_of) {
+        return with_place(rules, key, [&word, problem_of](const PolicyValue &value) {
+            if (auto text = read_path(value, problem_of)) word = PolicyWord{std::move(*text), value.where};
+        });
+    };
+    std::vector<KeyRule> readers = {{"engine", with_place(rules, "placement.engine", into_choice(placement.engine, PlacementEngine::none))},
+                                    {"partition", reader("placement.partition", placement.partition, problem_of_job_word)},
+                                    {"account", reader("placement.account", placement.account, problem_of_job_word)},
+                                    {"qos", reader("placement.qos", placement.qos, problem_of_job_word)},
+                                    {"constraint", reader("placement.constraint", placement.constraint, problem_of_job_word)}};
+    if (level == Level::policy) readers.push_back({"srun", reader("placement.srun", placement.srun, problem_of_srun)});
+    read_section(section, readers);
+}
+
 } // namespace
 
 std::vector<KeyRule> level_readers(Rules &rules, Level level)
@@ -70,7 +87,8 @@ std::vector<KeyRule> level_readers(Rules &rules, Level level)
             {"path", with_place(rules, "path", into_paths(rules.path, problem_of_program_directory))},
             {"devices", with_place(rules, "devices", into_paths(rules.devices, problem_of_device))},
             {"scratch", with_place(rules, "scratch", into_choice(rules.scratch, ScratchKind::disk))},
-            {"limits", section(read_limits)}};
+            {"limits", section(read_limits)},
+            {"placement", [&rules, level](const PolicyValue &value) { read_placement(value, rules, level); }}};
 }
 
 } // namespace pi_agent

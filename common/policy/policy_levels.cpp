@@ -112,6 +112,11 @@ bool add(SaidLimit &limit, const SaidLimit &other)
     return limit.amount == other.amount;
 }
 
+bool add(PolicyWord &word, const PolicyWord &other)
+{
+    return word.text == other.text;
+}
+
 template <typename Scalar>
 requires(std::is_enum_v<Scalar> || std::is_same_v<Scalar, bool>) bool add(Scalar &value, const Scalar &other)
 {
@@ -126,6 +131,7 @@ void take_values(Policy &policy, const Rules &rules)
     take(policy.network, rules.network);
     take(policy.providers, rules.providers);
     policy.limits = rules.limits;
+    policy.placement = rules.placement;
     take(policy.projects.paths, rules.paths);
     take(policy.projects.scope, rules.scope);
     take(policy.projects.ownership, rules.ownership);

@@ -186,6 +186,23 @@ std::optional<PathProblem> problem_of_binary(const std::string &path)
     return std::nullopt;
 }
 
+std::optional<PathProblem> problem_of_srun(const std::string &path)
+{
+    if (path.front() != '/') return PathProblem{"is not absolute", "begin it with '/'"};
+    if (has_odd_component(std::string_view(path).substr(1))) return odd_component();
+    return std::nullopt;
+}
+
+std::optional<PathProblem> problem_of_job_word(const std::string &text)
+{
+    constexpr std::size_t limit = 255;
+    constexpr const char *alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-,:@+=/&|*()[]";
+    if (text.front() == '-') return PathProblem{"begins with '-'", "write it as 'sinfo' or 'sacctmgr' does"};
+    if (text.size() > limit || text.find_first_not_of(alphabet) != std::string::npos)
+        return PathProblem{"is nothing that Slurm has a name for", "write it as 'sinfo' or 'sacctmgr' does, without spaces"};
+    return std::nullopt;
+}
+
 bool is_masked_by(const std::string &pattern, const std::string &path)
 {
     const std::string name = pattern.find('/') == std::string::npos ? path.substr(path.rfind('/') + 1) : path;

@@ -122,6 +122,25 @@ struct LimitsPolicy {
     std::optional<WithoutQuota> without_quota; // unset: tell
 };
 
+// Where sessions run: on the host where pi is typed, or on a node of its cluster.
+enum class PlacementEngine : std::uint8_t { none, slurm };
+
+// A word of the policy that goes to another program.
+struct PolicyWord {
+    std::string text;
+    Position where;
+};
+
+// If unset: the cluster's own default, or what common/decide/placement.hpp takes.
+struct PlacementPolicy {
+    std::optional<PlacementEngine> engine;
+    std::optional<PolicyWord> srun; // absolute path; of the whole policy alone
+    std::optional<PolicyWord> partition;
+    std::optional<PolicyWord> account;
+    std::optional<PolicyWord> qos;
+    std::optional<PolicyWord> constraint;
+};
+
 // By file name: the JSON text of an object, parsed only where it is merged. Including the parser's header takes seconds of compile time.
 using Documents = std::map<std::string, std::string>;
 
@@ -155,6 +174,7 @@ struct Rules {
     std::optional<std::vector<PolicyPath>> path;
     std::optional<std::vector<PolicyPath>> devices;
     std::optional<ScratchKind> scratch;
+    PlacementPolicy placement;
     SaidPlaces places; // of what it says
 
     // Calls `visit` with each value's own key, and that value of all these rules. Not for documents, which are merged, not replaced.
@@ -187,6 +207,12 @@ struct Rules {
         visit("path", rules.path...);
         visit("devices", rules.devices...);
         visit("scratch", rules.scratch...);
+        visit("placement.engine", rules.placement.engine...);
+        visit("placement.srun", rules.placement.srun...);
+        visit("placement.partition", rules.placement.partition...);
+        visit("placement.account", rules.placement.account...);
+        visit("placement.qos", rules.placement.qos...);
+        visit("placement.constraint", rules.placement.constraint...);
     }
 };
 // Of a user or root; without them it says nothing. A policy may have a hundred thousand of both.

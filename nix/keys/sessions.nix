@@ -32,6 +32,57 @@
     description = "Where the temporary directory of a session is: on disk, or in memory.";
   }
   {
+    option = "placement.engine";
+    key = "placement.engine";
+    type.oneOf = [ "none" "slurm" ];
+    default = "none";
+    example = "slurm";
+    description = ''
+      `none`: sessions run on the host where `pi` is typed. `slurm`: they run on a node of its Slurm cluster, in a job of their own, and no
+      session starts outside of a job (docs/platforms/slurm.md).
+    '';
+  }
+  {
+    option = "placement.srun";
+    key = "placement.srun";
+    type = "text";
+    default = "/usr/bin/srun";
+    example = "/run/current-system/sw/bin/srun";
+    description = "Absolute path of the program that asks for a job.";
+  }
+  {
+    option = "placement.partition";
+    key = "placement.partition";
+    type = "text";
+    default = null;
+    example = "interactive";
+    description = "The partition of the job. Without it, the cluster's default.";
+  }
+  {
+    option = "placement.account";
+    key = "placement.account";
+    type = "text";
+    default = null;
+    example = "research";
+    description = "The account that the job is charged to. Without it, the user's default.";
+  }
+  {
+    option = "placement.qos";
+    key = "placement.qos";
+    type = "text";
+    default = null;
+    example = "interactive";
+    description = "The quality of service of the job. Without it, the cluster's default.";
+  }
+  {
+    option = "placement.constraint";
+    key = "placement.constraint";
+    type = "text";
+    default = null;
+    example = "agents&ssd";
+    description = "Features that the node must have. Without it, any node will do.";
+  }
+  {
     option = "limits.memory";
     key = "limits.memory";
     type = "text";

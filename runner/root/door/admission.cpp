@@ -3,10 +3,12 @@
 
 #include "common/base/text.hpp"
 #include "common/decide/effective.hpp"
+#include "common/decide/placement.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/door/authenticate.hpp"
+#include "runner/root/kernel/cluster_job.hpp"
 #include "runner/root/session/drain.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/view/root_tree.hpp"
@@ -78,6 +80,17 @@ void require_not_drained(const AsRoot &root, const Account &caller, std::optiona
                   "limit: the administrator lets no session start on this host for now; sessions that run go on, so try "
                   "again later" +
                       (drain->message.empty() ? "" : ". The administrator says: " + escape_for_display(drain->message)));
+}
+
+void require_in_job(const AsRoot &root, const Account &caller, const Policy &policy, Program program)
+{
+    if (!has_jobs(policy) || !defence_is_on("jobs-alone") || is_in_job(root)) return;
+    if (program == Program::canary && may_canary_start(root, caller.uid)) return; // root tries this very host
+    throw Failure(
+        FailureKind::outside_job,
+        "denied: your sessions run in jobs of the cluster alone (" + to_string(policy.rules.places.at("placement.engine").where) +
+            ", placement.engine: slurm), and this start comes from elsewhere; type pi, which asks for a job, or start it inside of one: "
+            "srun --pty pi");
 }
 
 StartStamp stamp_start(const Account &caller)

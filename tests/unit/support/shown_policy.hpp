@@ -48,6 +48,10 @@ inline std::string shown(const Policy &policy)
         text += "\n" + name + " " + document;
     text += fmt::format("\nlock {}\nenv_files {}\nreadable {}\ncaches {}", policy.settings_lock, shown(policy.env_files),
                         shown(policy.toolchains.readable), shown(policy.toolchains.caches));
+    const auto &placement = policy.placement;
+    text += fmt::format("\nplacement {}", static_cast<int>(placement.engine.value_or(PlacementEngine::none)));
+    for (const auto *word : {&placement.srun, &placement.partition, &placement.account, &placement.qos, &placement.constraint})
+        text += " " + (*word ? (*word)->text : "-");
     return text + fmt::format("\nview_paths {}\npath {}\ndevices {}\nscratch {}\n", shown(policy.view_paths), shown(policy.path),
                               shown(policy.devices), static_cast<int>(policy.scratch));
 }

@@ -31,6 +31,11 @@ struct Pty {
     }
 };
 
+std::unique_ptr<SessionTerminal> master_of(const Pty &session)
+{
+    return std::make_unique<PtyMaster>(UniqueFd::adopt(::fcntl(session.master.get(), F_DUPFD_CLOEXEC, 3)));
+}
+
 termios settings_of(FdRef fd)
 {
     termios settings{};
@@ -89,7 +94,7 @@ TEST_CASE("the session's terminal begins with the user's settings and size, and 
               {
                   std::optional<UserTerminal> terminal = UserTerminal::find();
                   expect(terminal && terminal->has_input() && terminal->is_own(), "the terminal was not found");
-                  TerminalLink link(*terminal, UniqueFd::adopt(::fcntl(session.master.get(), F_DUPFD_CLOEXEC, 3)));
+                  TerminalLink link(*terminal, master_of(session));
                   expect(settings_of(session.slave).c_cc[VERASE] == 8, "the settings were not copied");
                   winsize size{};
                   ::ioctl(session.slave.get(), TIOCGWINSZ, &size);
@@ -112,7 +117,7 @@ TEST_CASE("bytes go both ways, and at the end what the agent switched on is swit
               ::cfmakeraw(&raw);
               std::optional<UserTerminal> terminal = UserTerminal::find();
               {
-                  TerminalLink link(*terminal, UniqueFd::adopt(::fcntl(session.master.get(), F_DUPFD_CLOEXEC, 3)));
+                  TerminalLink link(*terminal, master_of(session));
                   link.give_keyboard();
                   expect(::tcsetattr(session.slave.get(), TCSANOW, &raw) == 0, "stty");
                   expect(::write(user.master.get(), "\x03key", 4) == 4, "typing");
@@ -132,7 +137,7 @@ TEST_CASE("after the agent's end, whoever still holds its end of the pty gets no
     const Pty session; // its slave stays open all the time, as somebody else's might
     CHECK(on_terminal(user, [&] {
               std::optional<UserTerminal> terminal = UserTerminal::find();
-              TerminalLink link(*terminal, UniqueFd::adopt(::fcntl(session.master.get(), F_DUPFD_CLOEXEC, 3)));
+              TerminalLink link(*terminal, master_of(session));
               expect(::write(session.slave.get(), "last words", 10) == 10, "writing");
               link.give_keyboard();
               link.finish();
@@ -158,7 +163,7 @@ TEST_CASE("after the agent's end, a terminal that is slow gets all that the agen
               termios raw = settings_of(session.slave);
               ::cfmakeraw(&raw);
               std::optional<UserTerminal> terminal = UserTerminal::find();
-              TerminalLink link(*terminal, UniqueFd::adopt(::fcntl(session.master.get(), F_DUPFD_CLOEXEC, 3)));
+              TerminalLink link(*terminal, master_of(session));
               expect(::tcsetattr(session.slave.get(), TCSANOW, &raw) == 0, "stty");
               expect(::fcntl(session.slave.get(), F_SETFL, O_NONBLOCK) == 0, "not waiting");
               const auto serve = [&link] {
@@ -201,7 +206,7 @@ TEST_CASE("after the agent's end, somebody who goes on writing is not listened t
     const Pty session;
     CHECK(on_terminal(user, [&] {
               std::optional<UserTerminal> terminal = UserTerminal::find();
-              TerminalLink link(*terminal, UniqueFd::adopt(::fcntl(session.master.get(), F_DUPFD_CLOEXEC, 3)));
+              TerminalLink link(*terminal, master_of(session));
               expect(::fcntl(session.slave.get(), F_SETFL, O_NONBLOCK) == 0 && ::fcntl(user.master.get(), F_SETFL, O_NONBLOCK) == 0,
                      "nonblocking");
               link.finish();
@@ -229,7 +234,7 @@ TEST_CASE("what the agent writes is processed once: by the user's terminal, or b
     constexpr const char *mark = ".";
     CHECK(on_terminal(user, [&] {
               std::optional<UserTerminal> terminal = UserTerminal::find();
-              TerminalLink link(*terminal, UniqueFd::adopt(::fcntl(session.master.get(), F_DUPFD_CLOEXEC, 3)));
+              TerminalLink link(*terminal, master_of(session));
               // The kernel passes a write on in parts of its own choice: what is shown ends with a byte that no text has.
               const auto until_mark = [&](FdRef terminal_of_writer, const std::string &text, bool through_link) {
                   const std::string marked = text + mark;
@@ -268,7 +273,7 @@ TEST_CASE("what is typed before the agent asks for the keyboard is left for the 
     CHECK(on_terminal(user, [&] {
               {
                   std::optional<UserTerminal> terminal = UserTerminal::find();
-                  TerminalLink link(*terminal, UniqueFd::adopt(::fcntl(session.master.get(), F_DUPFD_CLOEXEC, 3)));
+                  TerminalLink link(*terminal, master_of(session));
                   expect(::write(user.master.get(), "ls\n", 3) == 3, "typing");
                   expect(::write(session.slave.get(), "said", 4) == 4, "writing");
                   serve_once(link);

@@ -52,6 +52,11 @@ const Row rows[] = {
     {"view_paths", {"[/srv/t]", "[/srv/u]", "[]", "[/srv/w]"}},
     {"path", {"[/opt/a]", "[/opt/b]", "[]", "[/opt/d]"}},
     {"devices", {"[/dev/dri]", "[/dev/kvm]", "[]", "[nvidia]"}},
+    {"placement.engine", {"slurm", "none", "slurm", "none"}},
+    {"placement.partition", {"one", "two", "three", "four"}},
+    {"placement.account", {"one", "two", "three", "four"}},
+    {"placement.qos", {"one", "two", "three", "four"}},
+    {"placement.constraint", {"one", "two&three", "four|five", "six"}},
     {"scratch", {"tmpfs", "disk", "tmpfs", "disk"}},
 };
 

@@ -1,6 +1,7 @@
 // The table of keys says what the parser does: common/policy/policy_keys.hpp
 #include "common/policy/policy_keys.hpp"
 
+#include "common/decide/placement.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_values.hpp"
 #include "common/policy/session_calls.hpp"
@@ -128,6 +129,9 @@ const std::map<std::string, Show> &shown()
         {"devices", [](const Policy &policy) { return paths(policy.devices); }},
         {"limits.disk_without_quota",
          [](const Policy &policy) { return std::to_string(static_cast<int>(policy.limits.without_quota.value_or(WithoutQuota::tell))); }},
+        {"placement.engine",
+         [](const Policy &policy) { return std::to_string(static_cast<int>(policy.placement.engine.value_or(PlacementEngine::none))); }},
+        {"placement.srun", [](const Policy &policy) { return srun_of(policy); }},
         {"scratch", [](const Policy &policy) { return std::string(policy.scratch == ScratchKind::disk ? "disk" : "tmpfs"); }},
     };
     return table;

@@ -1,0 +1,273 @@
+// Between the runner of a node and the carrier.
+#include "wrapper/node_side.hpp"
+
+#include "common/ask/runner_process.hpp"
+#include "common/base/build_settings.hpp"
+#include "common/base/channel.hpp"
+#include "common/base/error.hpp"
+#include "common/base/text.hpp"
+#include "wrapper/carrier.hpp"
+#include "wrapper/job_signals.hpp"
+#include "wrapper/pty_end.hpp"
+#include "wrapper/refusal.hpp"
+#include "wrapper/tunnel.hpp"
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <optional>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+#include <utility>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int hello_patience_seconds = 60;
+constexpr int sending_patience_seconds = 10;
+constexpr int finish_interval_milliseconds = 50;
+
+constexpr const char *by_hand = "--pi-agent-on-node is pi's own option, for a job that pi asked for; type pi without it";
+
+std::string message_of(const RunnerMessage &message)
+{
+    return message_tag + encode(message);
+}
+
+class NodeSession {
+public:
+    NodeSession(Tunnel &tunnel, const Request &request, FdRef cwd, std::string &session) : tunnel_(tunnel), session_(session)
+    {
+        std::array<UniqueFd, 3> theirs;
+        for (int fd = 0; fd < 3; ++fd) {
+            const auto index = static_cast<std::size_t>(fd);
+            if (!request.on_terminal.at(index)) theirs.at(index) = open_stream(fd);
+        }
+        try {
+            send_request(runner_.channel(), request, cwd, {theirs[0].get(), theirs[1].get(), theirs[2].get()},
+                         in_seconds(asking_patience_seconds));
+        } catch (const SystemFailure &) { // the runner has refused already; its word is on the way
+        } catch (const DeadlineExceeded &) {
+        }
+    }
+
+    AgentEnded run()
+    {
+        while (!ended_ || !(tunnel_.has_read_all() || tunnel_.has_ended() || nobody_waits_))
+            step();
+        runner_.require_orderly_end();
+        return *ended_;
+    }
+
+private:
+    UniqueFd open_stream(int fd)
+    {
+        Pipe pipe = make_pipe();
+        const bool is_input = fd == STDIN_FILENO;
+        tunnel_.attach(static_cast<Stream>(fd), is_input ? Tunnel::Way::there_to_here : Tunnel::Way::here_to_there,
+                       std::make_unique<DescriptorEnd>(std::move(is_input ? pipe.writing : pipe.reading),
+                                                       is_input ? DescriptorEnd::For::writing : DescriptorEnd::For::reading));
+        return std::move(is_input ? pipe.reading : pipe.writing);
+    }
+
+    void step()
+    {
+        std::vector<pollfd> waits = {{ended_ ? -1 : runner_.channel().get(), POLLIN, 0}, {signals_.fd().get(), POLLIN, 0}};
+        tunnel_.add_waits(waits);
+        const int patience = ended_ ? finish_interval_milliseconds : deadline_ ? milliseconds_left(*deadline_) : -1;
+        if (poll(waits.data(), waits.size(), Tunnel::patience(patience)) < 0 && errno != EINTR) throw_errno("waiting for the runner");
+        serve();
+        if (waits[1].revents != 0) hear_signals();
+        if (!ended_ && waits[0].revents != 0) hear_runner();
+        if (tunnel_.has_ended()) leave();
+        if (deadline_ && !ended_ && Clock::now() >= *deadline_)
+            throw Failure(FailureKind::runner_ended, "the runner does not answer; pgrep -a pi-agent shows whether it still runs");
+    }
+
+    void serve()
+    {
+        tunnel_.serve([this](const std::string &message) { hear_carrier(message); });
+    }
+
+    void hear_carrier(const std::string &message)
+    {
+        if (message.starts_with(gone_tag)) return leave();
+        if (!message.starts_with(message_tag)) throw ProtocolError("the wrapper says what nobody understands");
+        const WrapperMessage said = decode_wrapper_message(std::string_view(message).substr(1));
+        const auto *signal = std::get_if<ForwardSignal>(&said);
+        if (ended_ && signal != nullptr && ends_a_wait(signal->number)) nobody_waits_ = true; // for the rest of the output
+        tell_runner(said);
+    }
+
+    void tell_runner(const WrapperMessage &message)
+    {
+        try {
+            send_packet(runner_.channel(), encode(message), {}, in_seconds(1));
+        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): the runner is gone; the loop learns it next
+        }
+    }
+
+    // Our silence ends the session, and the runner's last word is waited for.
+    void leave()
+    {
+        if (deadline_) return;
+        deadline_ = in_seconds(farewell_patience_seconds);
+        shutdown(runner_.channel().get(), SHUT_WR);
+    }
+
+    void hear_runner()
+    {
+        std::optional<Packet> packet = receive_packet(runner_.channel(), in_seconds(1));
+        if (!packet) runner_.explain_silence();
+        serve(); // what the agent wrote before
+        const RunnerMessage message = decode_runner_message(packet->bytes);
+        if (const auto *failure = std::get_if<FailureReport>(&message)) throw Failure(failure->status, failure->kind, failure->text);
+        if (const auto *begun = std::get_if<SessionBegun>(&message)) session_ = begun->id;
+        if (const auto *ended = std::get_if<AgentEnded>(&message)) {
+            ended_ = *ended; // told behind all output
+            return tunnel_.finish();
+        }
+        if (std::holds_alternative<TerminalOpened>(message)) {
+            if (packet->fds.size() != 1) throw ProtocolError("the runner opened a terminal without one");
+            tunnel_.attach(Stream::terminal, Tunnel::Way::both, std::make_unique<PtyEnd>(std::move(packet->fds[0])));
+        }
+        tunnel_.say(message_of(message));
+    }
+
+    // Those that Slurm or the cluster's people send to the job.
+    void hear_signals()
+    {
+        for (JobSignals::Signal signal = signals_.next(); signal.number != 0; signal = signals_.next()) {
+            if (signal.number == SIGCHLD) {
+                runner_.reap();
+                if (runner_.has_ended() && !ended_) leave();
+            } else if (is_forwarded_signal(signal.number) && signal.number != SIGTSTP) {
+                tell_runner(ForwardSignal{signal.number, false});
+            }
+        }
+    }
+
+    Tunnel &tunnel_;
+    std::string &session_;
+    JobSignals signals_;
+    RunnerProcess runner_;
+    std::optional<AgentEnded> ended_;
+    std::optional<Deadline> deadline_;
+    bool nobody_waits_ = false;
+};
+
+void send_rest(Tunnel &tunnel)
+{
+    const Deadline deadline = in_seconds(sending_patience_seconds);
+    const auto ignore = [](const std::string & /*message*/) {};
+    while (!tunnel.is_sent() && !tunnel.has_ended() && Clock::now() < deadline) {
+        std::vector<pollfd> waits;
+        tunnel.add_waits(waits);
+        poll(waits.data(), waits.size(), milliseconds_left(deadline));
+        tunnel.serve(ignore);
+    }
+}
+
+std::string wait_for_hello(Tunnel &tunnel)
+{
+    std::optional<std::string> hello;
+    const Deadline deadline = in_seconds(hello_patience_seconds);
+    const auto hear = [&](const std::string &message) {
+        if (!hello && message.starts_with(hello_tag)) hello = message.substr(1);
+    };
+    while (!hello && !tunnel.has_ended() && Clock::now() < deadline) {
+        std::vector<pollfd> waits;
+        tunnel.add_waits(waits);
+        poll(waits.data(), waits.size(), milliseconds_left(deadline));
+        tunnel.serve(hear);
+    }
+    if (!hello) throw Failure(FailureKind::by_hand, by_hand);
+    return *hello;
+}
+
+std::string name_of_node()
+{
+    utsname facts{};
+    return uname(&facts) == 0 ? facts.nodename : "";
+}
+
+// As who carries it said.
+Request take_over(const Hello &hello)
+{
+    const std::string node = escape_for_display(name_of_node());
+    if (hello.version != build::version)
+        throw Failure(FailureKind::no_node, "the node " + node + " has pi-agent " + build::version + ", and this host has " +
+                                                escape_for_display(hello.version) +
+                                                "; ask the administrator to install one version on both");
+    if (chdir(hello.directory.c_str()) != 0)
+        throw EarlyRefusal(
+            Failure(FailureKind::directory, std::string("denied: ") + SystemFailure(errno, escape_for_display(hello.directory)).what() +
+                                                " on the node " + node +
+                                                ", where this session would run; work in a directory that the whole cluster has"));
+    return decode_request(hello.request);
+}
+
+bool is_pipe(int fd)
+{
+    struct stat facts {};
+    return fstat(fd, &facts) == 0 && (S_ISFIFO(facts.st_mode) || S_ISSOCK(facts.st_mode));
+}
+
+// Standard input and output are nobody's here: everything that this process starts has others.
+Tunnel take_tunnel()
+{
+    if (!is_pipe(STDIN_FILENO) || !is_pipe(STDOUT_FILENO)) throw Failure(FailureKind::by_hand, by_hand); // as srun gives them
+    UniqueFd in = duplicate(FdRef(STDIN_FILENO));
+    UniqueFd out = duplicate(FdRef(STDOUT_FILENO));
+    const UniqueFd null = open_or_throw("opening /dev/null", "/dev/null", O_RDWR);
+    if (!in || !out || dup2(null.get(), STDIN_FILENO) < 0 || dup2(null.get(), STDOUT_FILENO) < 0)
+        throw_errno("taking over standard input and output");
+    return Tunnel(std::move(in), std::move(out));
+}
+
+// srun would have ended the job, and Slurm leaves one whose srun was killed as it is.
+void end_own_job(const Hello &hello)
+{
+    const char *job = std::getenv("SLURM_JOB_ID");
+    if (job != nullptr) execl(hello.scancel.c_str(), "scancel", "--quiet", job, static_cast<char *>(nullptr)); // best_effort
+}
+
+} // namespace
+
+int serve_node(const RunWatched &run_watched)
+{
+    signal(SIGPIPE, SIG_IGN);
+    Tunnel tunnel = take_tunnel();
+    Program program = Program::agent;
+    Hello hello;
+    const auto refuse = [&](const Failure &failure) {
+        tunnel.say(message_of(FailureReport{failure.status(), failure.what(), failure.kind()}));
+        send_rest(tunnel);
+    };
+    try {
+        hello = decode_hello(wait_for_hello(tunnel));
+        const Request request = take_over(hello);
+        program = request.program;
+        tunnel.say(hello_tag + name_of_node());
+        run_watched(request, [&](FdRef cwd, std::string &session) {
+            const AgentEnded ended = NodeSession(tunnel, request, cwd, session).run();
+            tunnel.say(message_of(ended));
+            send_rest(tunnel);
+            return ended;
+        });
+    } catch (const EarlyRefusal &refusal) {
+        record_refusal(refusal, program);
+        refuse(refusal);
+    } catch (const Failure &failure) {
+        refuse(failure);
+    }
+    if (tunnel.has_ended()) end_own_job(hello);
+    return 0;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,95 @@
+// Streams and messages between two parts of the wrapper on two hosts, over one pair of byte streams that somebody else connects.
+#pragma once
+
+#include "common/base/channel.hpp"
+#include "common/base/fd.hpp"
+#include "wrapper/stream_end.hpp"
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <poll.h>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pi_agent {
+
+// Each flows one way, but the terminal's, which flows both.
+enum class Stream : std::uint8_t { input, output, error, terminal };
+constexpr std::size_t stream_count = 4;
+
+class Tunnel {
+public:
+    using Hear = std::function<void(const std::string &message)>;
+
+    // Takes over both; neither is shared with another process that minds O_NONBLOCK.
+    Tunnel(UniqueFd in, UniqueFd out);
+
+    enum class Way { here_to_there, there_to_here, both };
+    void attach(Stream stream, Way way, std::unique_ptr<StreamEnd> end);
+    void say(std::string_view message);
+
+    void add_waits(std::vector<pollfd> &waits) const;
+    // Everything that can be done now. Messages are heard after the streams have what was sent before them. Throws ProtocolError.
+    void serve(const Hear &hear);
+
+    // For poll(2) with a timeout of `milliseconds` (-1: none): each side must say every few seconds that it lives.
+    [[nodiscard]] static int patience(int milliseconds) noexcept;
+
+    // The process there is gone, or silent for a minute: who connects the two may be killed, and one side be left that is never told.
+    [[nodiscard]] bool has_ended() const noexcept;
+
+    // Nothing more will be written into what this side reads: the streams end when they have been silent for a moment.
+    void finish() noexcept;
+    [[nodiscard]] bool is_finishing() const noexcept { return finishing_; }
+    // All that this side reads has ended.
+    [[nodiscard]] bool has_read_all() const noexcept;
+    // All that came for this side's ends is there.
+    [[nodiscard]] bool has_written_all() const noexcept;
+    // All that is for the other side is on its way.
+    [[nodiscard]] bool is_sent() const noexcept { return outgoing_.empty(); }
+
+private:
+    struct Piece {
+        std::string rest;
+        std::size_t size;
+    };
+    struct Flow {
+        std::unique_ptr<StreamEnd> end;
+        bool reads = false;
+        bool writes = false;
+        bool ends_behind = false; // the end comes behind the pieces
+        std::size_t on_the_way = 0;
+        std::deque<Piece> pieces;
+    };
+
+    void receive();
+    void take_frames();
+    void take_frame(char kind, Stream stream, std::string_view payload);
+    void send(char kind, Stream stream, std::string_view payload);
+    void write_pieces(Flow &flow, Stream stream);
+    void read_piece(Flow &flow, Stream stream);
+    void end_reading(Flow &flow, Stream stream);
+    void flush();
+    [[nodiscard]] static bool may_read(const Flow &flow) noexcept;
+    [[nodiscard]] Flow &flow_of(Stream stream) { return flows_.at(static_cast<std::size_t>(stream)); }
+
+    UniqueFd in_;
+    UniqueFd out_;
+    std::array<Flow, stream_count> flows_;
+    std::string incoming_;
+    std::string outgoing_;
+    std::vector<std::string> messages_;
+    bool in_begun_ = false; // the other side speaks; before that, others do who write there
+    bool in_ended_ = false;
+    bool finishing_ = false;
+    Deadline last_heard_{};
+    Deadline last_said_{};
+    Deadline last_read_{};
+    std::size_t read_while_finishing_ = 0;
+};
+
+} // namespace pi_agent
