@@ -144,7 +144,9 @@ RouteRequest read_request_head(std::string_view head, RequestParser &parser)
     const auto &message = parser.get();
     const std::string method(view_of(message.method_string()));
     if (message.version() != 11) refuse_head("the request is not of HTTP/1.1", 505);
-    if (method == "TRACE" || method == "CONNECT") throw RouteRefusal(405, "other-method", "the route passes no " + method);
+    // The word for a GET that becomes a WebSocket is no method: it would have a body, and none of what is required of the GET.
+    if (method == "TRACE" || method == "CONNECT" || method == websocket_method)
+        throw RouteRefusal(405, "other-method", "the route passes no " + method);
     if (message.find(http::field::host) == message.end()) refuse_head("the request has no host");
     if (message.find(http::field::expect) != message.end()) refuse_head("the request expects an answer before its body", 417);
     RouteRequest request{method, read_route_target(view_of(message.target())), parser.chunked(), std::nullopt};

@@ -72,6 +72,7 @@ void require_sent(std::string_view head, const RouteRequest &request, const Gate
     require(count(lines, "host") == 1 && count(lines, "connection") == 1 && count(lines, "upgrade") == (is_websocket ? 1U : 0U),
             "not one of each");
     require(count(lines, "content-length") + count(lines, "transfer-encoding") <= 1, "two lengths");
+    require(!is_websocket || count(lines, "content-length") + count(lines, "transfer-encoding") == 0, "a WebSocket with a body");
     std::size_t keys = 0;
     for (std::size_t index = 1; index < lines.size(); ++index) {
         const std::size_t colon = lines[index].find(':');

@@ -287,9 +287,10 @@ def other_hosts_paths_and_methods(gate, service):
     for target in ("/api.openai.com/v1/models/../files", "/api.openai.com/v1/models/%2e%2e/files", "/api.openai.com/v1/models/..%2ffiles",
                    "/api.openai.com/v1/models/%252e%252e/x", "/api.openai.com//v1/responses", "/api.openai.com/v1/responses;x", "http://api.openai.com/v1/responses", "*"):  # fmt: skip
         assert refused(gate, service, head("Content-Length: 0", target=target)) == 400, target
-    for method in ("GET", "PUT", "DELETE", "OPTIONS", "post"):
+    for method in ("GET", "PUT", "DELETE", "OPTIONS", "HEAD", "post"):
         assert refused(gate, service, head("Content-Length: 0", method=method)) == 403, method
-    assert refused(gate, service, head(method="TRACE")) == 405
+    for method in ("TRACE", "WEBSOCKET"):
+        assert refused(gate, service, head("Content-Length: 0", method=method)) == 405, method
     assert refused(gate, service, head(method="CONNECT", target="api.openai.com:443")) in (400, 405)
 
 

@@ -142,6 +142,9 @@ TEST_CASE("only a GET without a body becomes a WebSocket, and no other protocol"
     CHECK(is_refused(get + "Upgrade: websocket\r\n\r\n"));
     CHECK(is_refused(get + "Connection: upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n\r\n"));
     CHECK(is_refused(get + "Connection: upgrade\r\nUpgrade: websocket, h2c\r\n\r\n"));
+    const std::string word = "WEBSOCKET /api.openai.com/v1/responses HTTP/1.1\r\nHost: x\r\n"; // ours, and no method of HTTP
+    CHECK(sent(word + "Content-Length: 40\r\n\r\n").starts_with("405: "));
+    CHECK(sent(word + ask + "\r\n").starts_with("405: "));
 }
 
 TEST_CASE("a head is found where it ends, and refused where it cannot be one")
