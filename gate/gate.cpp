@@ -82,12 +82,13 @@ void reach_name(Gate &gate, const Target &target, WhenReached when_reached)
 void reach(Gate &gate, const Target &target, WhenReached when_reached)
 {
     if (auto refused = why_not(gate, target)) return when_reached(std::move(*refused));
-    const std::string &where = gate.rules.find(target.host, target.port).rule->where;
-    if (is_loopback(target.host))
-        return dial_good(gate, target, where, {asio::ip::address_v4::loopback(), asio::ip::address_v6::loopback()},
+    const GateRule &rule = *gate.rules.find(target.host, target.port).rule;
+    // "localhost" is whatever the host has there. A rule for an address, or a range of them, means this one alone.
+    if (is_loopback(target.host) && (!target.host.address || rule.host == "localhost"))
+        return dial_good(gate, target, rule.where, {asio::ip::address_v4::loopback(), asio::ip::address_v6::loopback()},
                          std::move(when_reached));
-    if (target.host.address) return dial_good(gate, target, where, {*target.host.address}, std::move(when_reached));
-    reach_by_name(gate, target, where, std::move(when_reached));
+    if (target.host.address) return dial_good(gate, target, rule.where, {*target.host.address}, std::move(when_reached));
+    reach_by_name(gate, target, rule.where, std::move(when_reached));
 }
 
 } // namespace pi_agent
