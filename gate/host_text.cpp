@@ -52,8 +52,11 @@ std::optional<Host> read_address(std::string_view text)
 
 Host to_host(const Address &address)
 {
-    const bool is_mapped = address.is_v6() && address.to_v6().is_v4_mapped();
-    const Address one = is_mapped ? Address(boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, address.to_v6())) : address;
+    namespace ip = boost::asio::ip;
+    if (!address.is_v6()) return {address.to_string(), address};
+    const ip::address_v6 six = address.to_v6();
+    // Without its zone, which a socket of the session has for a link-local address: no rule names one, and no message takes its "%".
+    const Address one = six.is_v4_mapped() ? Address(ip::make_address_v4(ip::v4_mapped, six)) : Address(ip::address_v6(six.to_bytes()));
     return {one.to_string(), one};
 }
 

@@ -16,7 +16,7 @@ using Address = boost::asio::ip::address;
 
 struct Host {
     std::string text;                    // a name in lower case without a dot at its end, or an address as the kernel writes it
-    std::optional<Address> address = {}; // where it is one; IPv4 inside of IPv6 (::ffff:0:0/96) is IPv4
+    std::optional<Address> address = {}; // where it is one; IPv4 inside of IPv6 (::ffff:0:0/96) is IPv4, and none has a zone
 };
 
 // Strict: letters, digits, "-" and "_" in labels of 63 at most, 253 in all. What libraries would take for an address in an odd form

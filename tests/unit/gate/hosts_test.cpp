@@ -64,6 +64,15 @@ TEST_CASE("a host is read into one form")
     CHECK(read("::ffff:10.0.0.1") == "address 10.0.0.1");
 }
 
+TEST_CASE("an address of a socket is a host without a zone, so that what is told of it is in the alphabet of messages")
+{
+    const boost::asio::ip::address_v6 local(boost::asio::ip::make_address_v6("fe80::1").to_bytes(), 1); // of the first interface
+    CHECK(to_host(local).text == "fe80::1");
+    CHECK(to_host(local).address == boost::asio::ip::make_address("fe80::1"));
+    CHECK(to_host(address("::ffff:10.0.0.1")).text == "10.0.0.1");
+    CHECK(to_host(address("10.0.0.1")).text == "10.0.0.1");
+}
+
 TEST_CASE("what some library would take for an address is not a host")
 {
     for (const std::string_view text : {"0x7f.1", "2130706433", "127.1", "0177.0.0.1", "1.2.3.4.", "1.2.3.256", "a.0x7f", "a.1", "0x",
