@@ -1,7 +1,6 @@
 // Counting denials, and telling the runner of them.
 #include "gate/denials.hpp"
 
-#include <algorithm>
 #include <chrono>
 
 namespace pi_agent {
@@ -9,8 +8,8 @@ namespace pi_agent {
 void Denials::report(GateDenial denial)
 {
     // The runner takes printable ASCII, or gives the gate up; the policy's files may have any name.
-    std::replace_if(
-        denial.where.begin(), denial.where.end(), [](char one) { return one < ' ' || one > '~'; }, '?');
+    for (char &one : denial.where)
+        if (one < ' ' || one > '~') one = '?';
     Key key{denial.kind, denial.host, denial.port, denial.path, denial.reason};
     if (recent_.size() >= denials_a_second && !recent_.contains(key)) {
         denial.host.clear();
