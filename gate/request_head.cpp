@@ -173,7 +173,8 @@ std::string write_plain_request(const RequestHead &head, const PlainRequest &req
     std::string host = request.target.host.address && request.target.host.address->is_v6() ? "[" + request.target.host.text + "]"
                                                                                            : request.target.host.text;
     if (request.target.port != http_port) host += ":" + std::to_string(request.target.port);
-    std::string text = head.method + " " + request.path + " HTTP/1.1\r\nHost: " + host + "\r\n";
+    // As it came: who speaks HTTP/1.0 knows no chunks, and would take the ones of an answer for its text.
+    std::string text = head.method + " " + request.path + " HTTP/1." + std::to_string(head.minor) + "\r\nHost: " + host + "\r\n";
     for (const auto &field : head.fields) {
         const bool is_dropped =
             std::any_of(dropped_fields.begin(), dropped_fields.end(), [&](const char *name) { return is_same_field(field.name, name); });

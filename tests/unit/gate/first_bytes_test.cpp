@@ -113,7 +113,7 @@ TEST_CASE("plain HTTP needs the name that the connection was opened to, and one 
 TEST_CASE("a request at the proxy is written anew for its server alone")
 {
     CHECK(plain("GET http://A.example/p?q HTTP/1.0\r\nAccept: x\r\nProxy-Authorization: y\r\nKeep-Alive: 5\r\nConnection: keep-alive, "
-                "X-Y\r\nX-y: 1\r\n\r\n") == "GET /p?q HTTP/1.1\r\nHost: a.example\r\nAccept: x\r\nConnection: close\r\n\r\n");
+                "X-Y\r\nX-y: 1\r\n\r\n") == "GET /p?q HTTP/1.0\r\nHost: a.example\r\nAccept: x\r\nConnection: close\r\n\r\n");
     CHECK(plain("GET http://a.example HTTP/1.1\r\nHost: a.example\r\n\r\n").starts_with("GET / HTTP/1.1\r\nHost: a.example\r\n"));
     CHECK(plain("GET http://a.example?q HTTP/1.1\r\n\r\n").starts_with("GET /?q HTTP/1.1\r\n"));
     CHECK(plain("GET http://[2001:db8::1]:8080/ HTTP/1.1\r\n\r\n").find("Host: [2001:db8::1]:8080\r\n") != std::string::npos);
