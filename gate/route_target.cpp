@@ -82,7 +82,7 @@ std::string unescaped_lower(std::string_view text)
 }
 
 // With a key of its own, whoever runs in the session would send what it found there to an account of its own. The last ones change what a
-// request is.
+// request is. So do those of Google that begin with "$": "$key" is "key", and others say a method, fields of the head, or a body.
 bool is_left_out(std::string_view parameter)
 {
     constexpr std::array names = {"key",
@@ -91,20 +91,21 @@ bool is_left_out(std::string_view parameter)
                                   "apikey",
                                   "access_token",
                                   "oauth_token",
+                                  "bearer_token",
                                   "token",
                                   "auth",
                                   "authorization",
                                   "subscription-key",
+                                  "x-goog-api-key",
                                   "sig",
                                   "signature",
                                   "x-amz-security-token",
                                   "x-amz-signature",
                                   "x-amz-credential",
                                   "_method",
-                                  "$httpmethod",
                                   "x-http-method-override"};
     const std::string name = unescaped_lower(parameter.substr(0, parameter.find('=')));
-    return std::find(names.begin(), names.end(), name) != names.end();
+    return name.starts_with('$') || std::find(names.begin(), names.end(), name) != names.end();
 }
 
 std::string without_credentials(std::string_view query)

@@ -116,6 +116,7 @@ TEST_CASE("what could be a key of somebody else's is left out of the query")
     CHECK(sent("/h/v1?KEY=a&%6bey=b&api_key=c&access_token=d&%61ccess_token=e&alt=sse") == "h /v1?alt=sse");
     CHECK(sent("/h/v1?key&&monkey=1&") == "h /v1?monkey=1");
     CHECK(sent("/h/v1?$httpMethod=DELETE&X-HTTP-Method-Override=GET") == "h /v1");
+    CHECK(sent("/h/v1?$key=a&%24key=b&$httpHeaders=X-Goog-Api-Key:c&$req=d&x-goog-api-key=e&alt=sse") == "h /v1?alt=sse");
 }
 
 TEST_CASE("a key goes to the methods and paths that the policy's provider has, and nowhere else")
