@@ -38,8 +38,10 @@ constexpr std::array reserved_v6 = {
     "3fff::/20",     // documentation
 };
 
-constexpr std::array metadata = {"169.254.169.254", "169.254.169.253", "169.254.170.2", "169.254.170.23", "169.254.0.23",
-                                 "100.100.100.200", "168.63.129.16",   "192.0.0.192",   "fd00:ec2::254",  "fd20:ce::254"};
+// admin/diagnose/host_rule_check.cpp warns of rules for them.
+constexpr std::array metadata = {"169.254.169.254", "169.254.169.253", "169.254.170.2",      "169.254.170.23",    "169.254.0.23",
+                                 "169.254.42.42",   "100.100.100.200", "168.63.129.16",      "192.0.0.192",       "fd00:ec2::254",
+                                 "fd00:ec2::23",    "fd20:ce::254",    "fd00:c1::a9fe:a9fe", "fd00:a9fe:a9fe::1", "fd00:42::42"};
 
 bool is_in(const ip::address_v4 &address, const ip::network_v4 &range)
 {

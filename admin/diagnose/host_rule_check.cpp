@@ -40,7 +40,8 @@ bool is_of_internet(const PublicSuffixes &suffixes, const std::string &name)
 
 // The usual ones. A range never opens these (gate/addresses.hpp).
 constexpr std::string_view metadata_addresses =
-    "169.254.169.254 169.254.169.253 169.254.170.2 169.254.170.23 100.100.100.200 168.63.129.16 192.0.0.192 fd00:ec2::254 fd20:ce::254";
+    "169.254.169.254 169.254.169.253 169.254.170.2 169.254.170.23 169.254.0.23 169.254.42.42 100.100.100.200 168.63.129.16 192.0.0.192 "
+    "fd00:ec2::254 fd00:ec2::23 fd20:ce::254 fd00:c1::a9fe:a9fe fd00:a9fe:a9fe::1 fd00:42::42";
 
 using VisitLevel = std::function<void(const Rules &rules, const std::string &whose)>;
 

@@ -200,6 +200,11 @@ TEST_CASE("a name leads into a network of the host only where a rule names the a
     CHECK(may("169.254.1.1", 80));
     CHECK_FALSE(may("169.254.169.254", 80)); // a range does not mean it
     CHECK(Rules({{"169.254.169.254", 80, {}}}).may_lead_to(address("169.254.169.254"), 80));
+    const Rules wide({{"169.254.0.0/16", 80, {}}, {"fd00::/8", 80, {}}});
+    for (const char *text : {"169.254.170.23", "169.254.42.42", "fd00:ec2::254", "fd00:ec2::23", "fd00:42::42", "fd00:a9fe:a9fe::1",
+                             "fd00:c1::a9fe:a9fe", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"})
+        CHECK_FALSE_MESSAGE(wide.may_lead_to(address(text), 80), text);
+    CHECK(wide.may_lead_to(address("fd00:ec2::1"), 80));
 }
 
 TEST_CASE("a rule that can never hold is refused when the gate starts")
