@@ -17,8 +17,9 @@ namespace {
 
 constexpr auto to_speak_first = std::chrono::seconds(10);
 constexpr auto for_farewell = std::chrono::seconds(3);
-constexpr std::size_t farewell_reads = 64UL * 1024; // bytes that are thrown away, so that the kernel does not cut the farewell off
-constexpr int rounds_at_once = 4;                   // then others have their turn
+// Bytes that are thrown away, so that the kernel does not cut the farewell off: who sends a large body hears it only after that.
+constexpr std::size_t farewell_reads = 64UL * 1024 * 1024;
+constexpr int rounds_at_once = 4; // then others have their turn
 
 // One for all: what a side does not take at once is kept by its relay.
 std::array<char, 64UL * 1024> &shared_buffer()
@@ -222,7 +223,8 @@ public:
 private:
     void read_away()
     {
-        socket_.async_read_some(asio::buffer(unread_), [self = shared_from_this()](const error_code &problem, std::size_t count) {
+        // Nobody looks at what comes there.
+        socket_.async_read_some(asio::buffer(shared_buffer()), [self = shared_from_this()](const error_code &problem, std::size_t count) {
             self->read_ += count;
             if (problem || self->read_ > farewell_reads) return self->close();
             self->read_away();
@@ -240,7 +242,6 @@ private:
     std::string text_;
     std::shared_ptr<void> counted_;
     asio::steady_timer timer_;
-    std::array<char, 1024> unread_{};
     std::size_t read_ = 0;
 };
 

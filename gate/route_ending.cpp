@@ -2,6 +2,7 @@
 #include "gate/route_connection.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace pi_agent {
 
@@ -10,7 +11,15 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr std::chrono::seconds ending_patience{2};
-constexpr std::size_t ignored_limit = 1024UL * 1024;
+// Of a body that nobody wants any more: a request with pictures is that large, and its client hears why only when it has sent it.
+constexpr std::size_t ignored_limit = 64UL * 1024 * 1024;
+
+// For what nobody looks at, so one for all.
+std::array<char, 64UL * 1024> &unseen_bytes()
+{
+    static std::array<char, 64UL * 1024> bytes;
+    return bytes;
+}
 
 } // namespace
 
@@ -50,7 +59,7 @@ void RouteConnection::end_politely()
 
 void RouteConnection::read_out()
 {
-    client_.async_read_some(asio::buffer(ignored_), [this, self = shared_from_this()](ErrorCode problem, std::size_t size) {
+    client_.async_read_some(asio::buffer(unseen_bytes()), [this, self = shared_from_this()](ErrorCode problem, std::size_t size) {
         ignored_size_ += size;
         if (problem || ignored_size_ > ignored_limit)
             stop();

@@ -294,6 +294,12 @@ def other_hosts_paths_and_methods(gate, service):
     assert refused(gate, service, head(method="CONNECT", target="api.openai.com:443")) in (400, 405)
 
 
+def a_refusal_of_a_large_request_is_heard(gate, service):
+    """By a client that sends all of it before it listens."""
+    size = 8 * 1024 * 1024
+    assert refused(gate, service, head(f"Content-Length: {size}", target="/api.openai.com/v1/files") + b"x" * size) == 403
+
+
 def what_is_denied_is_told_with_its_place(gate, service):
     assert refused(gate, service, head("Content-Length: 0", target="/api.anthropic.com/v1/files?secret=1")) == 403
     told = gate.denials()

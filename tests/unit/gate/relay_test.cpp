@@ -162,6 +162,16 @@ TEST_CASE("what is refused gets the judge's farewell, and the outside nothing")
     CHECK(read_all(relay.outside, problem).empty());
 }
 
+TEST_CASE("who is refused in the middle of a long speech hears the farewell after it")
+{
+    Relayed relay([](RelaySetup setup) {
+        setup.judge = judge_word;
+        return setup;
+    });
+    write(relay.session, "evil" + std::string(16UL * 1024 * 1024, 'x'));
+    CHECK(read_all(relay.session) == "no");
+}
+
 TEST_CASE("who ends before there is enough to judge is broken off, and who need not speak may listen")
 {
     {
