@@ -19,7 +19,7 @@ from gate_driver import KINDS, bind_file, decode_message, number, send_record, t
 ADDRESS = "198.51.100.7"
 OLD_ADDRESS = "198.51.100.8"  # of a server that knows TLS 1.0 alone
 KEY = "sk-the-key-that-no-session-has"
-HOSTS = ("api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "openrouter.ai", "old.example", "wrong.example", "expired.example", "self.example")
+HOSTS = ("api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "openrouter.ai", "old.example", "wrong.example", "expired.example", "self.example", "common.example")
 ORDER, LISTENER = 40, 41
 ROUTE = 3  # the kind of its denials
 RESPONSES = ["POST /v1/responses", "WEBSOCKET /v1/responses", "GET /v1/models/"]
@@ -102,13 +102,15 @@ class Authority:
         Path(directory, "cnf").write_text("[req]\ndistinguished_name=name\n[name]\n[ca]\nbasicConstraints=critical,CA:true\n")
         openssl(directory, *new, "-x509", "-days", "2", "-subj", "/CN=authority", "-extensions", "ca", "-keyout", "ca.key", "-out", "ca.pem")
         openssl(directory, *new, "-subj", "/CN=leaf", "-keyout", "leaf.key", "-out", "leaf.csr")
+        openssl(directory, "req", "-new", "-config", "cnf", "-key", "leaf.key", "-subj", "/CN=common.example", "-out", "common.csr")
         self.pem = Path(directory, "ca.pem").read_text()
 
-    def sign(self, name, *hosts, dates=(("-days", "2"),), issuer=("-CA", "ca.pem", "-CAkey", "ca.key")):
-        Path(self.directory, name + ".ext").write_text("subjectAltName=" + ",".join("DNS:" + host for host in hosts))
+    def sign(self, name, *hosts, dates=(("-days", "2"),), issuer=("-CA", "ca.pem", "-CAkey", "ca.key"), request="leaf.csr"):
+        names = "subjectAltName=" + ",".join("DNS:" + host for host in hosts) if hosts else "basicConstraints=CA:false"
+        Path(self.directory, name + ".ext").write_text(names)
         for index, when in enumerate(dates):
             try:
-                openssl(self.directory, "x509", "-req", "-in", "leaf.csr", *issuer, *when, "-extfile", name + ".ext", "-out", name + ".pem")
+                openssl(self.directory, "x509", "-req", "-in", request, *issuer, *when, "-extfile", name + ".ext", "-out", name + ".pem")
                 break
             except subprocess.CalledProcessError:
                 if index + 1 == len(dates):
@@ -124,6 +126,7 @@ def contexts(authority):
     made = dict.fromkeys(HOSTS, authority.sign("good", *HOSTS[:5]))
     made["wrong.example"] = authority.sign("wrong", "api.openai.com", "*.wrong.example")
     made["expired.example"] = authority.sign("expired", "expired.example", dates=past)
+    made["common.example"] = authority.sign("common", request="common.csr")  # its name is the holder's own word
     made["self.example"] = authority.sign("self", "self.example", issuer=("-signkey", "leaf.key"))
     return made
 
