@@ -242,6 +242,22 @@ def a_caller_that_goes_ends_the_request(gate, service):
     assert closed.wait(3)
 
 
+def a_head_that_comes_slowly_is_not_waited_for(gate, service):
+    """However often a byte of it comes."""
+    begin = time.monotonic()
+    seen = b""
+    with connect(gate, b"POST /api.openai.com/v1/responses HTTP/1.1\r\nX: ") as one:
+        one.settimeout(1)
+        while not seen and time.monotonic() - begin < 60:
+            one.sendall(b"y")
+            try:
+                seen = one.recv(65536)
+            except TimeoutError:
+                pass
+    assert seen.startswith(b"HTTP/1.1 408 ") and 25 < time.monotonic() - begin < 40, seen
+    assert service.connections == 0
+
+
 def an_answer_that_breaks_off_does_not_look_whole(gate, service):
     for begin in (b"Transfer-Encoding: chunked\r\n\r\n5\r\nhel", b"Content-Length: 10\r\n\r\nhel", b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", b"\r\nhello"):
         service.answer = lambda connection, _, begin=begin: connection.sendall(b"HTTP/1.1 200 OK\r\n" + begin)

@@ -257,6 +257,11 @@ def test_every_name_has_an_address_and_nothing_else(gate):
     assert gate.run("getent", "hosts", "localhost")["status"] == 0
 
 
+def test_names_are_answered_over_tcp_as_well(gate):
+    done = gate.run("env", "RES_OPTIONS=use-vc", "getent", "ahostsv4", "over-tcp.example")
+    assert done["out"].startswith("198.18."), done
+
+
 def test_the_same_denial_is_told_once_a_second_with_its_count(gate):
     many = "import socket\nfor _ in range(20):\n try: socket.create_connection(('%s', 22), 5).recv(1)\n except OSError: pass\n" % OUTSIDE
     gate.run("python3", "-c", many)
