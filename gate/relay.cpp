@@ -99,9 +99,22 @@ private:
             error_code problem;
             written += way.to.write_some(asio::buffer(bytes.data() + written, bytes.size() - written), problem);
             if (problem == asio::error::would_block) break;
-            if (problem) end();
+            if (!problem) continue;
+            if (&way == &outwards_) hear_last_words();
+            end();
         }
         return written;
+    }
+
+    // A server that takes no more has often said why. What is there of it passes, as it would have without a relay.
+    void hear_last_words()
+    {
+        std::array<char, 4096> bytes{};
+        while (inwards_.held.empty() && !inwards_.has_ended) {
+            error_code problem;
+            const std::size_t count = setup_.outside.read_some(asio::buffer(bytes), problem);
+            if (problem || setup_.session.write_some(asio::buffer(bytes.data(), count), problem) < count) return;
+        }
     }
 
     void wait_for_input(Direction &way)

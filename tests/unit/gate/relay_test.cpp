@@ -112,6 +112,24 @@ TEST_CASE("a side that breaks off breaks the other off, so that half an answer d
     CHECK(problem == boost::asio::error::connection_reset);
 }
 
+TEST_CASE("what the outside said before it broke off arrives, while the session still speaks")
+{
+    Relayed relay;
+    auto written = std::async(std::launch::async, [&] {
+        error_code problem;
+        const std::string piece(64UL * 1024, 'x');
+        while (!problem)
+            boost::asio::write(relay.session, boost::asio::buffer(piece), problem);
+    });
+    char first = 0;
+    boost::asio::read(relay.outside, boost::asio::buffer(&first, 1));
+    write(relay.outside, "too long");
+    relay.outside.close(); // with bytes unread: a reset
+    error_code problem;
+    CHECK(read_all(relay.session, problem) == "too long");
+    written.get();
+}
+
 TEST_CASE("more than a side takes at once arrives whole, and in order")
 {
     Relayed relay;
