@@ -193,6 +193,27 @@ TEST_CASE("names are asked for over TCP as well, one question after the other, i
     CHECK(problem);
 }
 
+TEST_CASE("the addresses that were judged are dialled, the next one where one does not answer, and no other")
+{
+    boost::asio::io_context loop;
+    const tcp::acceptor server(loop, tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
+    const auto reached = [&](const std::vector<Address> &addresses) {
+        std::string where = "nobody was told";
+        dial(loop, addresses, server.local_endpoint().port(), [&where](const error_code &problem, const tcp::socket &socket) {
+            where = problem ? "nobody" : socket.remote_endpoint().address().to_string();
+        });
+        loop.restart();
+        loop.run();
+        return where;
+    };
+    const Address here = boost::asio::ip::make_address("127.0.0.1");
+    const Address silent = boost::asio::ip::make_address("127.0.0.2");
+    CHECK(reached({here}) == "127.0.0.1");
+    CHECK(reached({silent, here}) == "127.0.0.1");
+    CHECK(reached({silent}) == "nobody");
+    CHECK(reached({}) == "nobody");
+}
+
 TEST_CASE("there are only so many connections at once, and room when one ends")
 {
     auto [ours, theirs] = make_channel();
