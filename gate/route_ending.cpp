@@ -96,7 +96,9 @@ void RouteConnection::watch_time()
 
 void RouteConnection::end_by_time()
 {
-    if (has_answered_ || is_ending_)
+    // Clients open connections ahead; of one that nobody needed nothing is denied.
+    const bool said_nothing = provider_ == nullptr && from_client_.size() == 0;
+    if (has_answered_ || is_ending_ || said_nothing)
         stop();
     else if (provider_ == nullptr)
         refuse(RouteRefusal(408, "too-slow", "the request did not come in time"));

@@ -82,6 +82,8 @@ private:
             if (problem || self->is_over_) return;
             error_code ignored;
             self->socket_.cancel(ignored);
+            // Browsers and libraries open connections ahead; of one that nobody needed nothing is denied.
+            if (self->first_.empty() && self->target_.host.text.empty()) return self->finish();
             self->refuse("too-slow");
         });
     }

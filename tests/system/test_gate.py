@@ -305,6 +305,12 @@ def test_who_says_nothing_is_not_waited_for(gate):
     assert 8 < done["took"] < 15
 
 
+def test_a_connection_that_nobody_needed_is_no_denial(gate):
+    done = gate.say("127.0.0.1", int(gate.proxy), "", "keep")
+    assert done["out"] == "" and 8 < done["took"] < 15, done
+    assert gate.denials(1.2) == []
+
+
 def test_a_dead_host_is_no_denial(gate):
     done = gate.tls("dead.example")
     assert done["out"].startswith("HTTP/1.1 504 "), done
