@@ -38,11 +38,6 @@ bool is_of_internet(const PublicSuffixes &suffixes, const std::string &name)
     return psl_is_public_suffix2(suffixes.get(), last.c_str(), PSL_TYPE_ICANN | PSL_TYPE_NO_STAR_RULE) == 1;
 }
 
-// The usual ones. A range never opens these (gate/addresses.hpp).
-constexpr std::string_view metadata_addresses =
-    "169.254.169.254 169.254.169.253 169.254.170.2 169.254.170.23 169.254.0.23 169.254.42.42 100.100.100.200 168.63.129.16 192.0.0.192 "
-    "fd00:ec2::254 fd00:ec2::23 fd20:ce::254 fd00:c1::a9fe:a9fe fd00:a9fe:a9fe::1 fd00:42::42";
-
 using VisitLevel = std::function<void(const Rules &rules, const std::string &whose)>;
 
 void each_level(const Policy &policy, const VisitLevel &visit)
@@ -73,7 +68,7 @@ public:
         for (const auto &rule : rules) {
             look_for_other(rule, rules, key);
             look_for_apex(rule, rules, key);
-            if (has_word(metadata_addresses, rule.host))
+            if (is_metadata(rule))
                 add(rule, key, "is where clouds hand out the host's own credentials", "take it out, unless sessions shall have them");
         }
     }

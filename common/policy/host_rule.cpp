@@ -168,7 +168,7 @@ bool covers(const HostRule &rule, const HostRule &other)
     if (rule.host == "localhost") return is_loopback(other); // as the gate has it
     const auto addresses = address_of(rule.host);
     const auto asked = address_of(other.host);
-    if (addresses || asked) return addresses && asked && holds(*addresses, *asked);
+    if (addresses || asked) return addresses && asked && holds(*addresses, *asked) && (rule.host == other.host || !is_metadata(other));
     if (!is_wildcard(rule)) return rule.host == other.host;
     // "*.example.org" covers itself, "*.a.example.org" and "a.example.org", and not "example.org".
     const auto ending = std::string_view(rule.host).substr(1);
@@ -179,6 +179,11 @@ const HostRule *rule_for(const std::vector<HostRule> &rules, const HostRule &oth
 {
     const auto found = std::find_if(rules.begin(), rules.end(), [&](const HostRule &rule) { return covers(rule, other); });
     return found == rules.end() ? nullptr : &*found;
+}
+
+bool is_metadata(const HostRule &rule) noexcept
+{
+    return std::find(std::begin(metadata_addresses), std::end(metadata_addresses), rule.host) != std::end(metadata_addresses);
 }
 
 bool is_wildcard(const HostRule &rule) noexcept

@@ -23,6 +23,15 @@ struct HostProblem {
     std::string remedy;
 };
 
+// Where clouds give a host's own credentials to whoever asks, as inet_ntop(3) writes it. A range does not mean these: each needs a rule of
+// its own.
+constexpr const char *metadata_addresses[] = {
+    "169.254.169.254", "169.254.169.253", "169.254.170.2",      "169.254.170.23",    "169.254.0.23",
+    "169.254.42.42",   "100.100.100.200", "168.63.129.16",      "192.0.0.192",       "fd00:ec2::254",
+    "fd00:ec2::23",    "fd20:ce::254",    "fd00:c1::a9fe:a9fe", "fd00:a9fe:a9fe::1", "fd00:42::42",
+};
+bool is_metadata(const HostRule &rule) noexcept;
+
 // Strict. Refuses what no connection could ever match: URLs, odd names, port 0, addresses that lead to no host.
 std::variant<HostRule, HostProblem> parse_host_rule(const std::string &text);
 

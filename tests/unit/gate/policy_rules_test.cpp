@@ -10,11 +10,12 @@ namespace policy_rules_test {
 
 namespace {
 
-constexpr const char *texts[] = {"a.example",    "A.Example",     "*.a.example",  "*.b.a.example",         "b.a.example",  "c.b.a.example",
-                                 "a.example:80", "ba.example",    "a_b.example",  "xn--bcher-kva.example", "intranet",     "1.example",
-                                 "localhost",    "localhost:80",  "127.0.0.1",    "127.0.0.1:80",          "127.0.0.0/8",  "[::1]:80",
-                                 "10.20.0.5",    "10.20.0.5:80",  "10.20.0.0/16", "10.0.0.0/8:80",         "fd00::5",      "[fd00::5]:80",
-                                 "fd00::/8",     "[fd00::/8]:80", "8.8.8.8",      "2001:db8::1",           "172.16.0.0/12"};
+constexpr const char *texts[] = {
+    "a.example",     "A.Example",      "*.a.example",           "*.b.a.example", "b.a.example",   "c.b.a.example", "a.example:80",
+    "ba.example",    "a_b.example",    "xn--bcher-kva.example", "intranet",      "1.example",     "localhost",     "localhost:80",
+    "127.0.0.1",     "127.0.0.1:80",   "127.0.0.0/8",           "[::1]:80",      "10.20.0.5",     "10.20.0.5:80",  "10.20.0.0/16",
+    "10.0.0.0/8:80", "fd00::5",        "[fd00::5]:80",          "fd00::/8",      "[fd00::/8]:80", "8.8.8.8",       "2001:db8::1",
+    "172.16.0.0/12", "169.254.0.0/16", "169.254.169.254",       "169.254.1.1",   "fd00:ec2::254"};
 
 HostRule rule(const char *text)
 {

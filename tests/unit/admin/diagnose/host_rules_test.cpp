@@ -89,6 +89,7 @@ TEST_CASE("a network without hosts, metadata, and a rule beside a provider's own
     CHECK(odd("network: {hosts: []}\nproviders: {openai: {key_file: /etc/k}}\n").empty());
     CHECK(odd("network: {may_grant: [a.example.org]}\n").empty());
     CHECK(contains(odd("network: {hosts: ['169.254.169.254:80']}\n"), "hand out the host's own credentials"));
+    CHECK_FALSE(contains(odd("network: {hosts: ['169.254.0.0/16:80', '169.254.169.254:80']}\n"), "adds nothing")); // a range is without it
     CHECK(contains(odd("network: {hosts: [api.openai.com]}\nproviders: {openai: {key_file: /etc/k}}\n"),
                    "network.hosts: 'api.openai.com' names api.openai.com, to which requests go with the key of providers.openai"));
 }
