@@ -128,6 +128,10 @@ TEST_CASE("a range of addresses is one rule, for the servers that internal names
     CHECK_FALSE(covers(rule("10.20.4.0/24"), rule("10.20.0.0/16")));
     CHECK_FALSE(covers(rule("10.20.0.0/16"), rule("10.20.3.4:80")));
     CHECK_FALSE(covers(rule("10.20.0.0/16"), rule("git.example")));
+    CHECK(covers(rule("169.254.0.0/16"), rule("169.254.1.1")));
+    CHECK_FALSE(covers(rule("169.254.0.0/16"), rule("169.254.169.254"))); // so nobody grants it by a range
+    CHECK_FALSE(covers(rule("fd00::/8"), rule("fd00:ec2::254")));
+    CHECK(covers(rule("169.254.169.254"), rule("169.254.169.254")));
     CHECK(is_loopback(rule("127.0.0.0/8")));
     CHECK_FALSE(is_loopback(rule("126.0.0.0/7")));
 }
