@@ -33,10 +33,15 @@ void Denials::wait()
         if (problem) return;
         waits_ = false;
         std::erase_if(recent_, [](const auto &one) { return one.second.count == 0; });
-        for (auto &[key, denial] : recent_)
-            send(denial);
+        tell_rest();
         if (!recent_.empty()) wait();
     });
+}
+
+void Denials::tell_rest()
+{
+    for (auto &[key, denial] : recent_)
+        if (denial.count > 0) send(denial);
 }
 
 void Denials::send(GateDenial &denial) const

@@ -21,6 +21,8 @@ public:
     Denials(boost::asio::io_context &loop, FdRef channel) : channel_(channel), timer_(loop) {}
     // Nothing waits: where the runner does not read, they are counted until it does.
     void report(GateDenial denial);
+    // What was counted since, at once: before the end, and each second.
+    void tell_rest();
 
 private:
     void send(GateDenial &denial) const;

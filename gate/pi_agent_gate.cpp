@@ -43,10 +43,11 @@ std::vector<ReceivedListener> receive_listeners(FdRef channel, std::uint64_t cou
     return listeners;
 }
 
-// Nothing more comes by the channel but its end.
-void end_with_channel(boost::asio::posix::stream_descriptor &channel)
+// Nothing more comes by the channel but its end. The runner then listens for a moment: the last denials are told with their counts.
+void end_with_channel(boost::asio::posix::stream_descriptor &channel, Denials &denials)
 {
-    channel.async_wait(boost::asio::posix::stream_descriptor::wait_read, [](const boost::system::error_code &) {
+    channel.async_wait(boost::asio::posix::stream_descriptor::wait_read, [&denials](const boost::system::error_code &) {
+        denials.tell_rest();
         std::_Exit(0); // threads may wait for the resolver, and nothing has to be put away
     });
 }
@@ -85,7 +86,7 @@ int main()
         // --- confined from here: it opens no file but those of the resolver, starts nothing, and reads what the session sends ---
         serve(gate, std::move(listeners));
         boost::asio::posix::stream_descriptor waiting(loop, duplicate(channel).release());
-        end_with_channel(waiting);
+        end_with_channel(waiting, gate.denials);
         send_packet(channel, encode(GateReady{}), {}, in_seconds(order_patience_seconds));
         run(loop);
         return 0;

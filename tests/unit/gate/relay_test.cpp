@@ -236,6 +236,22 @@ TEST_CASE("a denial is told at once, and the same ones of a second later, togeth
     CHECK(together.where == "p:1");
 }
 
+TEST_CASE("what was counted is told before the end, and not twice")
+{
+    auto [ours, theirs] = make_channel();
+    boost::asio::io_context loop;
+    Denials denials(loop, ours);
+    for (int count = 0; count < 3; ++count)
+        denials.report({DenialKind::tunnel, "a.example", 443, {}, "no-rule", 1, {}});
+    denials.tell_rest();
+    denials.tell_rest();
+    ours.reset();
+    std::vector<std::uint64_t> counts;
+    while (const auto packet = receive_packet(theirs, in_seconds(5)))
+        counts.push_back(std::get<GateDenial>(decode_gate_message(packet->bytes)).count);
+    CHECK(counts == std::vector<std::uint64_t>{1, 2});
+}
+
 TEST_CASE("denials of a second beyond a number are counted without their hosts")
 {
     auto [ours, theirs] = make_channel();
