@@ -28,6 +28,17 @@ Host meant_by(const Gate &gate, const Host &host)
     return name.empty() ? host : *read_host(name);
 }
 
+// The session's loopback stands for the host's. Programs that look "localhost" up try both of its addresses, and do not go on to the second
+// when the first one was there: so each stands for the one that a rule names.
+Target as_ruled(const Gate &gate, const Target &target)
+{
+    const Address &address = *target.host.address;
+    if (!address.is_loopback() || !why_not(gate, target)) return target;
+    const Address other = address.is_v6() ? Address(asio::ip::address_v4::loopback()) : Address(asio::ip::address_v6::loopback());
+    const Target same{to_host(other), target.port};
+    return why_not(gate, same) ? target : same;
+}
+
 // Of the rule that allows it, for what is refused all the same; empty without one.
 std::string where_of(const Gate &gate, const Target &target)
 {
@@ -56,7 +67,7 @@ public:
         error_code problem;
         const tcp::endpoint asked = socket_.local_endpoint(problem);
         if (problem) return;
-        target_ = {to_host(asked.address()), asked.port()};
+        target_ = as_ruled(gate_, {to_host(asked.address()), asked.port()});
         const bool is_synthetic = NameTable::is_synthetic(asked.address());
         const std::string name = gate_.names.name_of(asked.address());
         const bool is_open_address = !is_synthetic && !why_not(gate_, target_);

@@ -48,6 +48,10 @@ public:
     tcp::socket visit(Visitor visitor)
     {
         tcp::acceptor acceptor(blocking_, tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
+        return visit(visitor, acceptor);
+    }
+    tcp::socket visit(Visitor visitor, tcp::acceptor &acceptor)
+    {
         tcp::socket session(blocking_);
         session.connect(acceptor.local_endpoint());
         tcp::socket accepted(loop_);
@@ -165,6 +169,28 @@ TEST_CASE("an address that no rule names is closed without a word, and told")
     CHECK(denial.kind == DenialKind::transparent);
     CHECK(denial.host == "127.0.0.1");
     CHECK(denial.reason == "no-rule");
+}
+
+TEST_CASE("either address of the loopback leads to the one that a rule names")
+{
+    boost::asio::io_context outside;
+    tcp::acceptor inside(outside, tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
+    const std::uint16_t port = inside.local_endpoint().port();
+    tcp::acceptor server(outside);
+    error_code problem;
+    server.open(tcp::v6(), problem);
+    if (!problem) server.bind(tcp::endpoint(boost::asio::ip::address_v6::loopback(), port), problem);
+    if (problem) return; // no IPv6 here
+    server.listen();
+    RunningGate gate({{"::1", port, "p:1"}});
+    tcp::socket session = gate.visit(visit_directly, inside);
+    tcp::socket there(outside);
+    bool is_there = false;
+    server.async_accept(there, [&is_there](const error_code &failure) { is_there = !failure; });
+    outside.run_for(std::chrono::seconds(5));
+    REQUIRE(is_there);
+    write(there, "hello");
+    CHECK(read_exactly(session, 5) == "hello");
 }
 
 TEST_CASE("names are asked for over TCP as well, one question after the other, in whatever pieces")
