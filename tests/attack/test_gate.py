@@ -114,6 +114,17 @@ def test_there_are_no_raw_sockets(family, product, control_seen):
     control_seen("root of the host makes one")
 
 
+def test_an_address_with_a_zone_does_not_end_the_gate(product, control_seen):
+    """Root takes a letter that no host has for a gate that somebody has taken over, and closes its channel."""
+    zone = "socket.AF_INET6, socket.SOCK_STREAM, ('fe80::1', 8443, 0, socket.if_nametoindex('lo'))"
+    then = REACH.format("socket.AF_INET, socket.SOCK_STREAM, ('192.0.2.3', 8443)")
+    with product.policy_with(HOSTS):
+        done = product.pi("python3", "-c", REACH.format(zone) + "\nimport time; time.sleep(0.5)\n" + then)
+    assert done.returncode == 0 and b"gate has ended" not in done.stderr, done
+    assert b"192.0.2.3:8443" in done.stderr, done
+    control_seen("the next connection is denied and told")
+
+
 def test_a_server_of_the_session_has_any_port_and_the_gate_keeps_what_goes_elsewhere(product, control_seen):
     """Connections that the gate took for a port do not hold it, and a server at all addresses does not take the gate's."""
     script = """
