@@ -57,8 +57,7 @@ void say_alive(boost::asio::steady_timer &timer, FdRef channel)
 {
     try {
         send_packet(channel, encode(GateAlive{}), {}, Clock::now());
-    } catch (
-        const Failure &) { // NOLINT(bugprone-empty-catch): the next one is as good; where the runner is gone, the channel's end ends this
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): the next is as good, and a runner that is gone ends this elsewhere
     }
     timer.expires_after(gate_alive_interval);
     timer.async_wait([&timer, channel](const boost::system::error_code &problem) {
