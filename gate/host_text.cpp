@@ -54,8 +54,7 @@ Host to_host(const Address &address)
 {
     const bool is_mapped = address.is_v6() && address.to_v6().is_v4_mapped();
     const Address one = is_mapped ? Address(boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, address.to_v6())) : address;
-    // Without the zone that a link-local address has: it is this host's own, and '%' is in no name that the runner takes.
-    return {one.is_v6() ? boost::asio::ip::address_v6(one.to_v6().to_bytes()).to_string() : one.to_string(), one};
+    return {one.to_string(), one};
 }
 
 std::optional<Host> read_host(std::string_view text)

@@ -32,15 +32,6 @@ BindList parts_of_the_host()
     return shown;
 }
 
-// The gate says it back with what it denies, and root takes plain letters alone from it; a file of the policy may have any name.
-std::string place_for_gate(const Position &where)
-{
-    std::string text = to_string(where);
-    std::replace_if(
-        text.begin(), text.end(), [](char one) { return one < ' ' || one > '~'; }, '?');
-    return text;
-}
-
 std::string remedy_of(const DenialReason &reason, const std::string &where)
 {
     std::string text;
@@ -143,7 +134,7 @@ GateOrder plan_gate(const Policy &policy, const std::string &session_id)
     GateOrder order;
     order.session = session_id;
     for (const auto &rule : policy.network.hosts)
-        order.rules.push_back({rule.host, rule.port, place_for_gate(rule.where)});
+        order.rules.push_back({rule.host, rule.port, to_string(rule.where)});
     return order;
 }
 
@@ -154,8 +145,7 @@ GateProvider to_gate_provider(const ProviderRule &rule, std::string key)
     const ProviderHost host = host_of_provider(*known, rule.host);
     if (host.problem) throw Failure(ExitStatus::configuration, to_string(rule.where) + ": the provider " + rule.name + " " + *host.problem);
     const KeyForm form = form_of_key(*known, key);
-    GateProvider provider{host.host, std::string(form.header),  std::string(form.prefix), std::move(key), {},
-                          {},        place_for_gate(rule.where)};
+    GateProvider provider{host.host, std::string(form.header), std::string(form.prefix), std::move(key), {}, {}, to_string(rule.where)};
     for (const auto &request : known->requests) {
         provider.methods.emplace_back(request.method);
         provider.paths.emplace_back(request.path);

@@ -53,13 +53,6 @@ std::string where(std::string_view text, std::uint16_t port)
 
 } // namespace
 
-TEST_CASE("the zone of an address is not a part of its text")
-{
-    CHECK(to_host(boost::asio::ip::address_v6(boost::asio::ip::make_address_v6("fe80::1").to_bytes(), 1)).text == "fe80::1");
-    CHECK(to_host(address("2001:db8::2")).text == "2001:db8::2");
-    CHECK(to_host(address("::ffff:192.0.2.1")).text == "192.0.2.1");
-}
-
 TEST_CASE("a host is read into one form")
 {
     CHECK(read("API.Example.Org.") == "name api.example.org");

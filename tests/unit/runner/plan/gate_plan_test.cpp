@@ -108,17 +108,6 @@ TEST_CASE("the order has the policy's rules, each with its place, and no key")
     CHECK(order.session == id);
 }
 
-TEST_CASE("the place of a rule has plain letters, whatever its file is called")
-{
-    HostRule rule{"a.example", 443};
-    rule.where = {"/etc/pi-agent/policy.d/\xc3\xbc\x1b.yaml", 3, 5};
-    const GateOrder order = plan_gate(policy_with({rule}), id);
-    CHECK(order.rules.front().where == "/etc/pi-agent/policy.d/???.yaml:3:5");
-    GateDenial told = denial("a.example", 80, "other-port");
-    told.where = order.rules.front().where;
-    CHECK_NOTHROW(decode_gate_message(encode(told)));
-}
-
 TEST_CASE("ports of the host's loopback are found inside at the same place")
 {
     const NetworkPolicy network =
