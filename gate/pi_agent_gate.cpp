@@ -6,6 +6,7 @@
 #include "runner/filter/seccomp_filter.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -52,6 +53,19 @@ void end_with_channel(boost::asio::posix::stream_descriptor &channel, Denials &d
     });
 }
 
+// From the loop that serves: one that hangs says nothing. Nothing waits for a runner that does not read.
+void say_alive(boost::asio::steady_timer &timer, FdRef channel)
+{
+    try {
+        send_packet(channel, encode(GateAlive{}), {}, Clock::now());
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): the next is as good, and a runner that is gone ends this elsewhere
+    }
+    timer.expires_after(gate_alive_interval);
+    timer.async_wait([&timer, channel](const boost::system::error_code &problem) {
+        if (!problem) say_alive(timer, channel);
+    });
+}
+
 // Without unwinding: what waits in the loop holds on to the gate.
 [[noreturn]] void give_up(const std::exception &failure)
 {
@@ -88,6 +102,8 @@ int main()
         boost::asio::posix::stream_descriptor waiting(loop, duplicate(channel).release());
         end_with_channel(waiting, gate.denials);
         send_packet(channel, encode(GateReady{}), {}, in_seconds(order_patience_seconds));
+        boost::asio::steady_timer alive(loop);
+        say_alive(alive, channel);
         run(loop);
         return 0;
     } catch (const std::exception &failure) {

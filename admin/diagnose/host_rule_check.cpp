@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 
 namespace pi_agent {
 
@@ -146,7 +147,11 @@ void check_host_rules(const Policy &policy, Problems &problems)
 {
     std::optional<PublicSuffixes> suffixes; // read where there is something to ask
     each_list(policy, [&](const std::vector<HostRule> &rules, const std::string &key) {
+        std::set<std::uint16_t> of_loopback;
         for (const auto &rule : rules) {
+            if (is_loopback(rule) && of_loopback.insert(rule.port).second && of_loopback.size() == host_port_limit + 1)
+                problems.add(rule.where, key, fmt::format("names more than {} ports of this host's own loopback", host_port_limit),
+                             "name fewer: a session has a listener for each");
             if (is_loopback(rule) && (rule.port == gate_proxy_port || rule.port == gate_route_port))
                 problems.add(rule.where, key, quote(to_string(rule)) + ": the gate itself listens there in each session",
                              "give that service another port");

@@ -8,6 +8,7 @@
 #include "runner/plan/json_merge.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <thread>
 
 namespace pi_agent {
@@ -89,10 +90,11 @@ std::optional<json> parse_base(const std::string &text)
 DocumentWriter::DocumentWriter(const WritingPlan &plan, FdRef locked_settings, FdRef channel)
     : plan_(plan), locked_settings_(locked_settings), channel_(channel), managed_providers_(plan.managed_providers)
 {
-    const auto models = plan.documents.find("models.json");
-    if (models == plan.documents.end()) return;
-    for (const auto &provider : providers_with_keys(parse_json_object(models->second.managed, "the managed models")))
-        managed_providers_.insert(provider);
+    if (const auto models = plan.documents.find("models.json"); models != plan.documents.end())
+        for (const auto &provider : providers_with_keys(parse_json_object(models->second.managed, "the managed models")))
+            managed_providers_.insert(provider);
+    std::set_difference(managed_providers_.begin(), managed_providers_.end(), plan.held_providers.begin(), plan.held_providers.end(),
+                        std::inserter(given_providers_, given_providers_.begin()));
 }
 
 void DocumentWriter::take_host(const SyncMessage &document, FdRef file)
@@ -130,7 +132,7 @@ DocumentWriter::Merged DocumentWriter::merge(const std::string &name, const Docu
 {
     const FileClass file_class = plan_.classes.of(name);
     if (is_credentials(name)) {
-        json merged = merge_credentials(name, file_class, versions, managed_providers_);
+        json merged = merge_credentials(name, file_class, versions, given_providers_);
         return {merged, merged};
     }
     json chosen = merge_document(name, file_class, versions);
@@ -149,6 +151,7 @@ DocumentVersions DocumentWriter::versions_before(const std::string &name, const 
     DocumentVersions versions;
     if (const auto host = hosts_.find(name); host != hosts_.end()) versions.host = host->second;
     if (name == "models.json") versions.host = without_keys(std::move(versions.host), managed_providers_);
+    if (name == "auth.json") versions.host = without_keys_of(std::move(versions.host), plan_.held_providers);
     if (base == nullptr) return versions;
     versions.base_host = parse_base(base->host);
     versions.base_chosen = parse_base(base->chosen);
@@ -161,6 +164,7 @@ DocumentWriter::Merged DocumentWriter::merge_with(const InsideDocument &inside, 
     versions.inside = inside.document;
     // Half written, e.g. the agent was killed while it wrote: take what it had at the last sync.
     if (inside.is_broken) versions.inside = versions.base_written;
+    if (name == "auth.json" && versions.inside) versions.inside = without_keys_of(std::move(*versions.inside), plan_.held_providers);
     if (!versions.inside) versions.forget_base(); // nothing was deleted key by key
     send_progress(channel_);                      // each of these steps may take a second for the largest document, and more on a busy host
     Merged merged = merge(name, versions);
@@ -210,7 +214,7 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
     // it counts again it is new.
     json host = is_copied(plan_.classes.of(name)) ? versions.host : json::object();
     if (name == "auth.json")
-        for (const auto &provider : managed_providers_)
+        for (const auto &provider : given_providers_)
             host.erase(provider);
     const DocumentBase now{dump_with_numbers(host), dump_with_numbers(merged.chosen), dump_with_numbers(merged.document)};
     if (base == nullptr || *base != now) manifest.set_document(name, now);

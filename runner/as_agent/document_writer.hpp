@@ -54,7 +54,8 @@ private:
     FdRef channel_;
     std::map<std::string, nlohmann::json> hosts_; // of those that the host has
     std::map<std::string, std::string> places_;
-    std::set<std::string> managed_providers_;
+    std::set<std::string> managed_providers_; // whose keys come from the policy
+    std::set<std::string> given_providers_;   // of these, those whose keys the session gets: they beat a login, too
     std::vector<AgentPackage> packages_;
 };
 

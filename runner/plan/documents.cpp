@@ -178,6 +178,13 @@ json merge_credentials(const std::string &name, FileClass file_class, const Docu
     return merged;
 }
 
+json without_keys_of(json credentials, const std::set<std::string> &held_providers)
+{
+    for (const auto &provider : held_providers)
+        if (!is_oauth(member(&credentials, provider))) credentials.erase(provider);
+    return credentials;
+}
+
 json without_keys(json models, const std::set<std::string> &managed_providers)
 {
     const auto providers = models.find("providers");

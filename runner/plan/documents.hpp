@@ -38,6 +38,9 @@ nlohmann::json merge_document(const std::string &name, FileClass file_class, con
 nlohmann::json merge_credentials(const std::string &name, FileClass file_class, const DocumentVersions &versions,
                                  const std::set<std::string> &managed_providers);
 
+// auth.json without keys of these providers: of each, nothing but a login (`oauth`) is left.
+nlohmann::json without_keys_of(nlohmann::json credentials, const std::set<std::string> &held_providers);
+
 // models.json without the keys of managed providers, which would beat the managed ones.
 nlohmann::json without_keys(nlohmann::json models, const std::set<std::string> &managed_providers);
 // The providers for which a managed models.json has a key.

@@ -158,6 +158,10 @@ std::vector<std::uint16_t> host_ports(const NetworkPolicy &network)
     std::vector<std::uint16_t> ports;
     for (const auto &rule : network.hosts)
         if (is_loopback(rule) && std::find(ports.begin(), ports.end(), rule.port) == ports.end()) ports.push_back(rule.port);
+    if (ports.size() > host_port_limit)
+        throw Failure(ExitStatus::configuration, to_string(network.where) + ": network.hosts names " + std::to_string(ports.size()) +
+                                                     " ports of this host's own loopback, and a session has " +
+                                                     std::to_string(host_port_limit) + " at most; name fewer");
     return ports;
 }
 

@@ -37,11 +37,14 @@ std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid use
 
 // --- Its order.
 
+constexpr std::size_t host_port_limit = 200;
+static_assert(2 * host_port_limit + 8 < gate_listener_limit); // two listeners for each, and the gate's own
+
 // The policy's rules. Providers follow with their keys: to_gate_provider.
 GateOrder plan_gate(const Policy &policy, const std::string &session_id);
 // Takes over the key. Throws Failure(configuration) for a provider that no gate can hold the key of.
 GateProvider to_gate_provider(const ProviderRule &rule, std::string key);
-// Ports of the host's loopback that the policy names.
+// Ports of the host's loopback that the policy names. Throws Failure(configuration) for more than a session has listeners for.
 std::vector<std::uint16_t> host_ports(const NetworkPolicy &network);
 
 // --- What the agent reads in its view, and its user at the end.

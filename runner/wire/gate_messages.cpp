@@ -9,6 +9,7 @@ namespace pi_agent {
 namespace {
 
 constexpr std::string_view lower_and_digits = "abcdefghijklmnopqrstuvwxyz0123456789";
+constexpr std::string_view other_bytes = "-._:/"; // not by strchr(3), which finds the end of a text as well
 constexpr std::string_view upper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 bool is_printable(std::string_view text) noexcept
@@ -20,7 +21,7 @@ bool is_printable(std::string_view text) noexcept
 bool is_host_alphabet(std::string_view text) noexcept
 {
     return std::all_of(text.begin(), text.end(), [](char one) {
-        return lower_and_digits.find(one) != std::string_view::npos || std::strchr("-._:/", one) != nullptr;
+        return lower_and_digits.find(one) != std::string_view::npos || other_bytes.find(one) != std::string_view::npos;
     });
 }
 

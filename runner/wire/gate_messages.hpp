@@ -3,6 +3,7 @@
 
 #include "common/base/fields.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -130,12 +131,22 @@ struct ReceivedListener {
 void send_gate_listener(FdRef channel, const GateListener &about, FdRef socket, Deadline deadline);
 ReceivedListener receive_gate_listener(FdRef channel, Deadline deadline);
 
-// --- What the gate says: first `ready`, then denials. It reads what the session sends, so root reads it as a hostile peer's.
+// --- What the gate says: first `ready`, then denials, and again and again that it is alive. It reads what the session sends, so root reads
+// it as a hostile peer's.
 
 struct GateReady {
     static constexpr std::uint64_t type = 42;
     static void fields(auto & /*archive*/, auto & /*self*/) {}
 };
+
+// A process that is stopped, or hangs, ends nothing: so the gate says that it serves, and its silence says that it does not.
+struct GateAlive {
+    static constexpr std::uint64_t type = 44;
+    static void fields(auto & /*archive*/, auto & /*self*/) {}
+};
+
+constexpr auto gate_alive_interval = std::chrono::milliseconds(500);
+constexpr auto gate_longest_silence = std::chrono::milliseconds(1800); // the user is told within two seconds
 
 // By which way somebody came.
 enum class DenialKind : std::uint64_t {
@@ -202,7 +213,7 @@ private:
     static bool is_harmless(const GateDenial &denial) noexcept;
 };
 
-using GateMessage = std::variant<GateReady, GateDenial>;
+using GateMessage = std::variant<GateReady, GateDenial, GateAlive>;
 GateMessage decode_gate_message(std::string_view bytes);
 
 } // namespace pi_agent

@@ -114,6 +114,17 @@ def test_there_are_no_raw_sockets(family, product, control_seen):
     control_seen("root of the host makes one")
 
 
+def test_an_address_with_a_zone_does_not_end_the_gate(product, control_seen):
+    """Root takes a letter that no host has for a gate that somebody has taken over, and closes its channel."""
+    zone = "socket.AF_INET6, socket.SOCK_STREAM, ('fe80::1', 8443, 0, socket.if_nametoindex('lo'))"
+    then = REACH.format("socket.AF_INET, socket.SOCK_STREAM, ('192.0.2.3', 8443)")
+    with product.policy_with(HOSTS):
+        done = product.pi("python3", "-c", REACH.format(zone) + "\nimport time; time.sleep(0.5)\n" + then)
+    assert done.returncode == 0 and b"gate has ended" not in done.stderr, done
+    assert b"192.0.2.3:8443" in done.stderr, done
+    control_seen("the next connection is denied and told")
+
+
 def test_a_server_of_the_session_has_any_port_and_the_gate_keeps_what_goes_elsewhere(product, control_seen):
     """Connections that the gate took for a port do not hold it, and a server at all addresses does not take the gate's."""
     script = """
@@ -270,13 +281,51 @@ def test_without_its_gate_a_session_reaches_nothing_and_its_user_is_told(service
     assert process.returncode == 0
 
 
+WHILE_IT_IS_STOPPED = """
+import os, socket, sys
+print(os.environ["PI_AGENT_SESSION"], flush=True)
+sys.stdin.readline()
+with socket.create_connection(("127.0.0.1", 808), 5) as one:
+    one.sendall(b"CONNECT other.example:443 HTTP/1.1\\r\\nHost: other.example:443\\r\\n\\r\\n")
+    for seconds in (1, 20):
+        one.settimeout(seconds)
+        try: print(one.recv(12).decode(), flush=True)
+        except TimeoutError: print("nothing", flush=True)
+"""
+
+
 @pytest.mark.position("host")
 @pytest.mark.usefixtures("nothing_left")
+def test_a_gate_that_is_stopped_passes_nothing_and_its_user_is_told(prove):
+    """By root, or because it hangs: it has no end that would be seen."""
+
+    def attack(target):
+        with target.policy_with(HOSTS):
+            process = target.machine.popen(["pi", "python3", "-c", WHILE_IT_IS_STOPPED], cwd="/home/alice/projects/demo")
+            identity = process.stdout.readline().decode().strip()
+        (pid,) = pids_in(target.machine, f"pi-agent-gate-{identity}.service")
+        target.machine.root(["kill", "-STOP", str(pid)], check=True)
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        target.machine.root(f"sleep 2; kill -CONT {pid}", check=True)
+        out, told = process.communicate(timeout=30)
+        assert out.decode().splitlines() == ["nothing", "HTTP/1.1 403"], (out, told)
+        return Outcome(b"said nothing for two seconds" not in told, told)
+
+    on, _ = prove(attack, "gate-silence")
+    assert b"goes on" in on.seen, on
+
+
+@pytest.mark.position("host")
+@pytest.mark.usefixtures("nothing_left")
+@pytest.mark.parametrize("gate", ["gate that runs", "gate that is stopped"])
 @pytest.mark.parametrize("victim", ["runner", "wrapper"])
-def test_the_gate_ends_with_its_session(victim, product, control_seen):
+def test_the_gate_ends_with_its_session(victim, gate, product, control_seen):
     with product.policy_with(HOSTS):
         session = product.session(*STAYING)
-    assert pids_in(product.machine, gate_of(session))
+    (gates_pid,) = pids_in(product.machine, gate_of(session))
+    if "stopped" in gate:
+        product.machine.root(["kill", "-STOP", str(gates_pid)], check=True)
     pid = session.runner_pid() if victim == "runner" else session.wrapper_pid()
     product.machine.root(["kill", "-KILL", str(pid)], check=True)
     until = time.monotonic() + 10
@@ -378,6 +427,13 @@ def test_root_does_not_believe_the_gate(mode, product, control_seen):
         denied = product.pi("python3", "-c", REACH.format("socket.AF_INET, socket.SOCK_STREAM, ('192.0.2.9', 443)"))
     assert b"192.0.2.9:443" in denied.stderr, denied
     control_seen("what a gate says is told")
+
+
+def test_a_gate_that_is_silent_again_and_again_is_told_a_few_times(product, control_seen):
+    with stand_in(product, "flickering"):
+        done = product.pi("sleep", "11", check=True, timeout=60)
+    assert 1 <= done.stderr.count(b"said nothing") <= 3, done
+    control_seen("its silence is told")
 
 
 @pytest.mark.usefixtures("nothing_left")

@@ -74,7 +74,7 @@ class Gate:
         while (left := until - time.monotonic()) > 0:
             if select.select([self.channel], [], [], left)[0]:
                 found.append(decode_message(self.channel.recv(32 * 1024)))
-        return found
+        return [message for message in found if message is not None]
 
     def memory(self):
         """KiB that are its own."""

@@ -190,9 +190,12 @@ def send_record(channel, data):
 
 
 def decode_message(data):
+    """None for what the gate says twice a second: that it is alive."""
     numbers = lambda at: struct.unpack_from("<Q", data, at)[0]  # noqa: E731
     if numbers(0) == 42:
         return {"ready": True}
+    if numbers(0) == 44:
+        return None
     at, fields = 8, {}
     for name, is_text in (("kind", 0), ("host", 1), ("port", 0), ("path", 1), ("reason", 1), ("count", 0), ("where", 1)):
         value, at = numbers(at), at + 8
@@ -261,8 +264,9 @@ class Driver:
         if not select.select([self.channel], [], [], seconds)[0]:
             return False
         data = self.channel.recv(65536)
-        if data:
-            self.messages.append(decode_message(data))
+        message = decode_message(data) if data else None
+        if message is not None:
+            self.messages.append(message)
         return bool(data)
 
     def denials(self, seconds=1.5):

@@ -160,3 +160,18 @@ def test_the_users_own_key_for_a_provider_stays_out(held, service):
     assert '"baseUrl": "http://127.0.0.1:809/api.anthropic.com"' in inside and "evil.example" not in inside, inside
     assert "ANTHROPIC_API_KEY" not in inside and "GROQ_API_KEY=sk-alices-own" in inside, inside
     assert service.requests()[-1]["fields"]["x-api-key"] == KEYS["anthropic"]
+
+
+def test_a_login_for_a_provider_stays_and_the_gate_puts_the_key_in_its_place(held, service):
+    """pi takes a login before a key; it goes to the gate all the same, and no further."""
+    agent = "/home/alice/.pi/agent"
+    held.root(["cp", "-a", agent, f"{agent}.before"], check=True)
+    login = {"type": "oauth", "refresh": "sk-ant-ort-alices", "access": "sk-ant-oat01-alices-own", "expires": 4_000_000_000_000}
+    held.write(f"{agent}/auth.json", json.dumps({"anthropic": login}), owner="alice", mode=0o600)
+    inside = held.run(["pi-agentctl", "shell", "--", "-c", "cat ~/.pi/agent/auth.json"], user="alice", cwd=DEMO).stdout
+    done = pi(held, "--provider", "anthropic", "--model", "claude-sonnet-4-5", "-p", "hello")
+    held.root(f"rm -r {agent} && mv {agent}.before {agent}", check=True)
+    assert json.loads(inside)["anthropic"] == login, inside
+    assert (done.returncode, done.stdout.decode().strip()) == (0, SAID), done
+    fields = service.requests()[-1]["fields"]
+    assert fields["x-api-key"] == KEYS["anthropic"] and "sk-ant-oat01" not in json.dumps(fields), fields

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utility>
 
 namespace pi_agent {
 
@@ -18,6 +19,7 @@ constexpr std::size_t recorded_each_second = 10;
 constexpr std::size_t recorded_in_all = 1000;
 constexpr std::size_t counted_places = 200;
 constexpr auto last_words = std::chrono::milliseconds(200);
+constexpr std::size_t silences_told = 3; // a gate that the agent has taken over can be silent as often as it likes
 constexpr const char *end_of_list = "(more is not listed here)\n";
 
 ConnectionDeniedEvent event_of(const GateDenial &denial)
@@ -53,9 +55,29 @@ std::string GateWatch::hear()
         is_there_ = false;
         shutdown(channel_.get(), SHUT_RDWR); // then it ends by itself
     }
-    if (is_there_) return "";
-    return "the session's gate has ended, so the agent reaches nothing any more; start pi again. The administrator finds why with: "
-           "journalctl -u " +
+    if (!is_there_)
+        return "the session's gate has ended, so the agent reaches nothing any more; start pi again. The administrator finds why with: "
+               "journalctl -u " +
+               gate_name(session_);
+    if (last_heard_) last_heard_ = Clock::now();
+    if (!std::exchange(is_silent_, false) || silences_told_ > silences_told) return "";
+    return "the session's gate goes on, and connections of the agent with it";
+}
+
+Deadline GateWatch::due() const
+{
+    return is_there_ && last_heard_ && !is_silent_ ? *last_heard_ + gate_longest_silence : Deadline::max();
+}
+
+// Nothing has to be closed: a process that is stopped passes nothing on.
+std::string GateWatch::look()
+{
+    if (Clock::now() < due()) return "";
+    if (wait_for_input(channel_, Clock::now())) return ""; // this process is the late one
+    is_silent_ = true;
+    if (++silences_told_ > silences_told || !defence_is_on("gate-silence")) return "";
+    return "the session's gate has said nothing for two seconds, because it is stopped or this host is very busy; until it goes on, the "
+           "agent reaches nothing. The administrator sees its state with: systemctl status " +
            gate_name(session_);
 }
 
@@ -105,7 +127,7 @@ std::string GateWatch::finish()
     shutdown(channel_.get(), SHUT_WR);
     const Deadline deadline = Clock::now() + last_words;
     while (is_there_ && Clock::now() < deadline && wait_for_input(channel_, deadline))
-        if (!hear().empty()) break;
+        static_cast<void>(hear());
     if (unrecorded_ > 0)
         record_.denied_connection({"", 0, "", "not-recorded", "there were more than the record takes of one session", "", "", unrecorded_});
     return denied_notice(denied_);

@@ -39,9 +39,14 @@ public:
 
     // To poll; of no file once the gate is gone.
     [[nodiscard]] FdRef fd() const { return is_there_ ? channel_ : FdRef(-1); }
-    // Reads one message. Returns what the user should know when the gate has gone, and "" otherwise. Then every connection is refused:
-    // nothing else leads out of the session's network.
+    // Reads one message. Returns what the user should know when the gate has gone, or goes on after a silence, and "" otherwise. Without a
+    // gate every connection is refused: nothing else leads out of the session's network.
     [[nodiscard]] std::string hear();
+    // It serves, so from now on it has to say that it is alive.
+    void expect_life() { last_heard_ = Clock::now(); }
+    // To poll until then for a message, and to look at its silence if none came: what the user should know of it, or "".
+    [[nodiscard]] Deadline due() const;
+    [[nodiscard]] std::string look();
     // Reads what the gate still says when it is told that the session is over, for a moment; then what was denied in all, for the user: one
     // line, or "". Once.
     std::string finish();
@@ -56,6 +61,9 @@ private:
     const SessionRecord &record_;
     UniqueFd file_;
     bool is_there_ = true;
+    std::optional<Deadline> last_heard_;
+    bool is_silent_ = false;
+    std::size_t silences_told_ = 0;
     DeniedPlaces denied_;
     std::size_t written_ = 0; // bytes of the file
     std::size_t recorded_ = 0;

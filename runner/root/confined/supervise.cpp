@@ -53,7 +53,8 @@ private:
     bool wait()
     {
         if (deadline_ && Clock::now() >= *deadline_) return false;
-        const Deadline until = sandbox_.next_look(deadline_.value_or(Deadline::max()));
+        const Deadline until = std::min(sandbox_.next_look(deadline_.value_or(Deadline::max())),
+                                        session_.gate != nullptr ? session_.gate->due() : Deadline::max());
         const int timeout = until == Deadline::max() ? -1 : milliseconds_left(until);
         // The user can stop the receiver, so this also watches for the end of the wrapper's socket.
         std::array<pollfd, 6> waits{pollfd{sandbox_.fd().get(), POLLIN, 0},
@@ -68,13 +69,14 @@ private:
         if (waits[2].revents != 0) hear_receiver();
         if (waits[3].revents != 0) lose_wrapper();
         if (waits[4].revents != 0) hear_termination();
-        if (waits[5].revents != 0) hear_gate();
+        hear_gate(waits[5].revents != 0);
         return true;
     }
 
-    void hear_gate()
+    void hear_gate(bool has_spoken)
     {
-        const std::string notice = session_.gate->hear();
+        if (session_.gate == nullptr) return;
+        const std::string notice = has_spoken ? session_.gate->hear() : session_.gate->look();
         if (!notice.empty() && !stopping_) session_.to_wrapper.tell(Notice{notice});
     }
 

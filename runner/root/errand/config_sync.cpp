@@ -87,6 +87,8 @@ SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account
     if (!plan.writing.managed_providers.empty()) plan.writing.documents["models.json"]; // it may hold keys
     for (const auto &[name, managed_text] : policy.documents)
         plan.writing.documents[name].managed = managed_text;
+    for (const auto &provider : policy.providers)
+        plan.writing.held_providers.insert(provider.name);
     if (!policy.providers.empty()) { // the administrator's own entry for such a provider would lead pi elsewhere
         std::string &models = plan.writing.documents["models.json"].managed;
         models = dump_with_numbers(merge_managed(parse_json_object(models, "the managed models.json"),

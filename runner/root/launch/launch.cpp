@@ -19,6 +19,8 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
         hand_record_over(entered.root, entered.policy, entered.environment, presented.launch, launched.control, pty,
                          presented.modes ? presented.modes->channel() : FdRef(-1));
     };
+    std::optional<GateWatch> gate;
+    if (launched.gate) gate.emplace(entered.id, launched.gate->gate.channel(), entered.record, std::move(launched.gate->denials));
     const auto before_agent = [&] {
         sandbox.require_enforced(entered.policy);
         if (launched.gate) open_gate(entered, *launched.gate);
@@ -26,13 +28,12 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
         if (heard.guards.has_inner()) heard.guards.apply_inside(entered.root, sandbox.mount_namespace(), session.project_path);
         confine_root(entered.root);
         // --- confined root from here: what is left is to watch, to end and to remove ---
+        if (gate) gate->expect_life();
     };
     const auto after_agent = [&] {
         entered.record.take_usage(sandbox.usage());
         reached = sandbox.limit_events();
     };
-    std::optional<GateWatch> gate;
-    if (launched.gate) gate.emplace(entered.id, launched.gate->gate.channel(), entered.record, std::move(launched.gate->denials));
     return session.ending.run_recorded([&] {
         const Session watched{entered.wrapper,
                               entered.to_wrapper,

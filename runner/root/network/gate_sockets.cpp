@@ -140,6 +140,10 @@ void add(GateSockets &sockets, ListenerKind kind, std::uint16_t port, UniqueFd s
 void listen_in_session(GateSockets &sockets, UniqueFd &v4, UniqueFd &v6, const std::vector<std::uint16_t> &host_ports)
 {
     bring_loopback_up();
+    // Named ports first: the kernel chooses one that is left for the two at port 0, and a rule may name any.
+    for (const std::uint16_t port : host_ports)
+        for (const char *address : {loopback_v4, loopback_v6})
+            add(sockets, ListenerKind::transparent, port, listen_at(address, port, SOCK_STREAM));
     v4 = listen_at(loopback_v4, 0, SOCK_STREAM);
     v6 = listen_at(loopback_v6, 0, SOCK_STREAM);
     make_all_local(AF_INET);
@@ -148,9 +152,6 @@ void listen_in_session(GateSockets &sockets, UniqueFd &v4, UniqueFd &v6, const s
     add(sockets, ListenerKind::reverse, gate_route_port, listen_at(loopback_v4, gate_route_port, SOCK_STREAM));
     add(sockets, ListenerKind::dns_udp, name_server_port, listen_at(name_server_inside, name_server_port, SOCK_DGRAM));
     add(sockets, ListenerKind::dns_tcp, name_server_port, listen_at(name_server_inside, name_server_port, SOCK_STREAM));
-    for (const std::uint16_t port : host_ports)
-        for (const char *address : {loopback_v4, loopback_v6})
-            add(sockets, ListenerKind::transparent, port, listen_at(address, port, SOCK_STREAM));
 }
 
 } // namespace

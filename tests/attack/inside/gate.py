@@ -5,9 +5,11 @@ import os
 import select
 import socket
 import struct
+import time
 
 MODE = "denying"
-ORDER, LISTENER, READY, DENIAL = 40, 41, 42, 43
+ORDER, LISTENER, READY, DENIAL, ALIVE = 40, 41, 42, 43, 44
+ALIVE_SECONDS = 0.5
 PACKET = 32 * 1024
 
 
@@ -90,6 +92,10 @@ def attack():
             say(denial(b"host.example", 443), [0, 1, 2])
     if MODE == "ended":
         os._exit(0)
+    if MODE == "flickering":  # silent, and not, and silent
+        for _ in range(5):
+            time.sleep(2)
+            say(number(ALIVE))
 
 
 order = receive_order()
@@ -101,7 +107,8 @@ if MODE == "silent":
 say(number(READY))
 attack()
 while True:
-    ready, _, _ = select.select([channel, *listeners], [], [])
+    ready, _, _ = select.select([channel, *listeners], [], [], ALIVE_SECONDS)
+    say(number(ALIVE))
     for one in ready:
         if one is channel:
             if not channel.recv(PACKET):

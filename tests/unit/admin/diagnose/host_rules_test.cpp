@@ -57,6 +57,11 @@ TEST_CASE("names below which anybody can have one are refused, and no others")
     CHECK(suffixes_of("[github.io, com]").empty()); // one host
     CHECK(contains(suffixes_of("['localhost:808']"), "'localhost:808': the gate itself listens there"));
     CHECK(suffixes_of("['localhost:8080', 'a.example:808']").empty());
+    std::string many;
+    for (int port = 2000; port < 2200; ++port)
+        many += (many.empty() ? "'localhost:" : ", 'localhost:") + std::to_string(port) + "'";
+    CHECK(suffixes_of("[" + many + ", 'localhost:2000']").empty());
+    CHECK(contains(suffixes_of("[" + many + ", 'localhost:1000']"), "names more than 200 ports of this host's own loopback"));
     Problems problems;
     check_host_rules(parse("version: 1\nagent: {accounts: shared}\nusers: {alice: {roots: [{path: /srv/a, network: {hosts: ['*.com']}}], "
                            "network: {hosts: [], may_grant: ['*.org']}}}\n"),

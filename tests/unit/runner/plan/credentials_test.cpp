@@ -172,6 +172,13 @@ TEST_CASE("a managed provider beats both, and the host's entry comes back when i
     CHECK(auth.next(5) == login("R2"));
 }
 
+TEST_CASE("of a provider whose key is held a login alone is left")
+{
+    const json mixed = {{"p", key("mine")}, {"q", login("Q1")}, {"r", key("other")}, {"s", 5}};
+    CHECK(without_keys_of(mixed, {"p", "q", "s", "not there"}) == json{{"q", login("Q1")}, {"r", key("other")}});
+    CHECK(without_keys_of(mixed, {}) == mixed);
+}
+
 TEST_CASE("in mcp-auth.json every entry rotates, and no provider is managed")
 {
     Credentials auth;

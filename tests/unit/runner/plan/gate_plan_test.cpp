@@ -113,6 +113,11 @@ TEST_CASE("ports of the host's loopback are found inside at the same place")
     const NetworkPolicy network =
         policy_with({{"localhost", 5432}, {"127.0.0.1", 5432}, {"::1", 9}, {"db.example.org", 7}, {"10.0.0.1", 8}}).network;
     CHECK(host_ports(network) == std::vector<std::uint16_t>{5432, 9});
+    NetworkPolicy many = network;
+    for (std::size_t index = many.hosts.size(); index < 2 * host_port_limit; ++index)
+        many.hosts.push_back({"localhost", static_cast<std::uint16_t>(1000 + index)});
+    const Caught refused = failure_of([&] { return host_ports(many).size(); });
+    CHECK(has(refused.text, "and a session has 200 at most"));
 }
 
 TEST_CASE("a provider's key goes to its own host, in its own header")

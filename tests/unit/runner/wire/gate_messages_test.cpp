@@ -98,6 +98,7 @@ TEST_CASE("a key of the gate is one word in a header that is known")
     refused([](GateProvider &one) { one.header = "cookie"; });
     refused([](GateProvider &one) { one.prefix = "Basic "; });
     refused([](GateProvider &one) { one.host = "a b"; });
+    refused([](GateProvider &one) { one.host = std::string("a\0b", 3); });
     refused([](GateProvider &one) { one.methods = {"post"}; });
     refused([](GateProvider &one) { one.methods.emplace_back("GET"); }); // and no path for it
     refused([](GateProvider &one) { one.paths = {"v1"}; });
@@ -139,6 +140,7 @@ TEST_CASE("a listener of the gate comes with one descriptor")
 TEST_CASE("what the gate says comes back as it was")
 {
     CHECK(std::holds_alternative<GateReady>(decode_gate_message(encode(GateReady{}))));
+    CHECK(std::holds_alternative<GateAlive>(decode_gate_message(encode(GateAlive{}))));
     CHECK(encode(decode_gate_message(encode(denial()))) == encode(denial()));
 }
 
@@ -151,6 +153,7 @@ TEST_CASE("what the gate says is believed by nobody who would show or count it")
     };
     refused([](GateDenial &one) { one.host = "\x1b[2J"; });
     refused([](GateDenial &one) { one.host = "Evil.example"; });
+    refused([](GateDenial &one) { one.host = std::string("a\0b", 3); });
     refused([](GateDenial &one) { one.path = "/a\n"; });
     refused([](GateDenial &one) { one.where = "\xff"; });
     refused([](GateDenial &one) { one.reason = "because"; });

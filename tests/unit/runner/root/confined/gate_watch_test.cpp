@@ -4,8 +4,10 @@
 #include "common/base/files.hpp"
 #include "support/failure.hpp"
 
+#include <chrono>
 #include <doctest/doctest.h>
 #include <sys/mman.h>
+#include <thread>
 
 using namespace pi_agent;
 using namespace pi_agent::test;
@@ -62,6 +64,41 @@ TEST_CASE("a gate that ends is told once, and then nobody listens")
     CHECK(has(gate.watch->hear(), "journalctl -u pi-agent-gate-ID.service"));
     CHECK(gate.watch->fd().get() < 0);
     CHECK(gate.watch->finish().empty());
+}
+
+TEST_CASE("a gate that says nothing is told, and that it goes on")
+{
+    Gate gate;
+    CHECK(gate.watch->due() == Deadline::max()); // nobody expects anything before it serves
+    gate.watch->expect_life();
+    const Deadline due = gate.watch->due();
+    CHECK(due > Clock::now());
+    CHECK(due <= Clock::now() + std::chrono::seconds(2));
+    CHECK(gate.watch->look().empty());
+    std::this_thread::sleep_until(due);
+    const std::string silent = gate.watch->look();
+    CHECK(has(silent, "said nothing for two seconds"));
+    CHECK(has(silent, "systemctl status pi-agent-gate-ID.service"));
+    CHECK(gate.watch->due() == Deadline::max());
+    CHECK(gate.watch->look().empty()); // once
+    gate.says(encode(GateMessage(GateAlive{})));
+    CHECK(has(gate.watch->hear(), "goes on"));
+    CHECK(gate.watch->due() > due);
+    gate.says(encode(GateMessage(GateAlive{})));
+    CHECK(gate.watch->hear().empty());
+    gate.own.reset();
+    CHECK(has(gate.watch->hear(), "has ended"));
+    CHECK(gate.watch->due() == Deadline::max());
+}
+
+TEST_CASE("what waits to be read is no silence")
+{
+    Gate gate;
+    gate.watch->expect_life();
+    gate.says(encode(GateMessage(GateAlive{})));
+    std::this_thread::sleep_until(gate.watch->due());
+    CHECK(gate.watch->look().empty());
+    CHECK(gate.watch->hear().empty());
 }
 
 TEST_CASE("a gate that breaks the protocol has ended")

@@ -305,6 +305,29 @@ TEST_CASE("the locked settings get what was merged" * doctest::skip(not_root()))
     }
 }
 
+TEST_CASE("the user's login for a provider whose key is held is left as it is" * doctest::skip(not_root()))
+{
+    const Both both;
+    ProviderRule rule;
+    rule.name = "anthropic";
+    Policy policy;
+    policy.providers = {rule};
+    const auto login = [](const std::string &token) { return json{{"type", "oauth"}, {"refresh", token}}; };
+    const auto inside = [&] {
+        CHECK(both.sync_with(policy).empty());
+        return both.json_inside("auth.json").value("anthropic", json());
+    };
+    both.write("auth.json", json{{"anthropic", login("H1")}}.dump());
+    CHECK(inside() == login("H1"));
+    both.write_inside("auth.json", json{{"anthropic", login("R1")}}.dump()); // renewed there
+    CHECK(inside() == login("R1"));
+    both.write("auth.json", json{{"anthropic", login("H2")}}.dump());
+    CHECK(inside() == login("H2"));
+    both.write_inside("auth.json", "{}"); // logged out there
+    CHECK(inside().is_null());
+    CHECK(inside().is_null());
+}
+
 TEST_CASE("pi is led to the gate for a provider whose key it holds, and nothing of the user's own for it comes in" *
           doctest::skip(not_root()))
 {
@@ -327,6 +350,15 @@ TEST_CASE("pi is led to the gate for a provider whose key it holds, and nothing 
     CHECK(providers["anthropic"] ==
           json{{"baseUrl", "http://127.0.0.1:809/api.anthropic.com"}, {"apiKey", "held-by-the-gate"}, {"headers", {{"X", "y"}}}});
     CHECK(providers["local"]["apiKey"] == "mine");
+    const json login = {{"type", "oauth"}, {"refresh", "R1"}};
+    both.write_inside("auth.json", json{{"anthropic", login}}.dump()); // by /login inside
+    for (int start = 0; start < 3; ++start) {
+        CHECK(both.sync_with(policy).empty());
+        CHECK(both.json_inside("auth.json")["anthropic"] == login);
+    }
+    both.write_inside("auth.json", R"({"anthropic": {"type": "api_key", "key": "mine"}})");
+    CHECK(both.sync_with(policy).empty());
+    CHECK_FALSE(both.json_inside("auth.json").contains("anthropic"));
     policy.providers.clear();
     CHECK(both.sync_with(policy).empty());
     CHECK(both.json_inside("auth.json")["anthropic"]["key"] == "mine");
