@@ -1,6 +1,8 @@
 // Ranges of addresses that are not of the Internet (the IANA registries of special-purpose addresses, RFC 6890).
 #include "gate/addresses.hpp"
 
+#include "common/policy/host_rule.hpp"
+
 #include <algorithm>
 #include <array>
 #include <boost/asio/ip/network_v4.hpp>
@@ -37,9 +39,6 @@ constexpr std::array reserved_v6 = {
     "2002::/16",     // 6to4: any IPv4 inside
     "3fff::/20",     // documentation
 };
-
-constexpr std::array metadata = {"169.254.169.254", "169.254.169.253", "169.254.170.2", "169.254.170.23", "169.254.0.23",
-                                 "100.100.100.200", "168.63.129.16",   "192.0.0.192",   "fd00:ec2::254",  "fd20:ce::254"};
 
 bool is_in(const ip::address_v4 &address, const ip::network_v4 &range)
 {
@@ -97,7 +96,8 @@ bool is_of_internet(const Address &address)
 bool is_of_metadata(const Address &address)
 {
     const Address one = within(address);
-    return std::any_of(metadata.begin(), metadata.end(), [&](const char *text) { return one == ip::make_address(text); });
+    return std::any_of(metadata_addresses.begin(), metadata_addresses.end(),
+                       [&](const char *text) { return one == ip::make_address(text); });
 }
 
 } // namespace pi_agent

@@ -38,10 +38,6 @@ bool is_of_internet(const PublicSuffixes &suffixes, const std::string &name)
     return psl_is_public_suffix2(suffixes.get(), last.c_str(), PSL_TYPE_ICANN | PSL_TYPE_NO_STAR_RULE) == 1;
 }
 
-// The usual ones. A range never opens these (gate/addresses.hpp).
-constexpr std::string_view metadata_addresses =
-    "169.254.169.254 169.254.169.253 169.254.170.2 169.254.170.23 100.100.100.200 168.63.129.16 192.0.0.192 fd00:ec2::254 fd20:ce::254";
-
 using VisitLevel = std::function<void(const Rules &rules, const std::string &whose)>;
 
 void each_level(const Policy &policy, const VisitLevel &visit)
@@ -72,7 +68,7 @@ public:
         for (const auto &rule : rules) {
             look_for_other(rule, rules, key);
             look_for_apex(rule, rules, key);
-            if (has_word(metadata_addresses, rule.host))
+            if (is_metadata(rule))
                 add(rule, key, "is where clouds hand out the host's own credentials", "take it out, unless sessions shall have them");
         }
     }
@@ -125,7 +121,7 @@ private:
 
     void look_for_address(const HostRule &rule, const std::vector<HostRule> &rules, const std::string &key)
     {
-        if (is_address(rule) || rule.host == "localhost") return;
+        if (is_address(rule) || is_loopback(rule)) return;
         const auto is_for_it = [&](const HostRule &other) { return other.port == rule.port && is_address(other); };
         if (std::any_of(rules.begin(), rules.end(), is_for_it)) return;
         if (!suffixes_) suffixes_ = find_public_suffixes();

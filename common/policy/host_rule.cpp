@@ -78,6 +78,14 @@ std::optional<HostProblem> problem_of_address(const IpRange &address)
     return std::nullopt;
 }
 
+// inet_aton(3), which getaddrinfo(3) asks first, takes a name that ends in one for an address.
+bool is_number(std::string_view label)
+{
+    constexpr std::string_view digits = "0123456789abcdef";
+    return label.starts_with("0x") ? label.find_first_not_of(digits, 2) == std::string_view::npos
+                                   : label.find_first_not_of(digits.substr(0, 10)) == std::string_view::npos;
+}
+
 bool is_host_label(std::string_view label)
 {
     const auto is_edge = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
@@ -94,9 +102,7 @@ std::optional<HostProblem> problem_of_name(std::string_view name, bool has_wildc
     const auto labels = split(name, '.');
     if (labels.empty() || name.size() > name_limit || !std::all_of(labels.begin(), labels.end(), is_host_label))
         return HostProblem{"is not the name of a host", rule_form};
-    const auto last = labels.back();
-    if (std::all_of(last.begin(), last.end(), [](char c) { return c >= '0' && c <= '9'; }))
-        return HostProblem{"is neither a name nor a whole address", "write an address in full, e.g. 10.20.0.5"};
+    if (is_number(labels.back())) return HostProblem{"is neither a name nor a whole address", "write an address in full, e.g. 10.20.0.5"};
     if (has_wildcard && name == "localhost") return HostProblem{"has no names below it", "write localhost"};
     return std::nullopt;
 }
@@ -168,11 +174,17 @@ bool covers(const HostRule &rule, const HostRule &other)
     if (rule.host == "localhost") return is_loopback(other); // as the gate has it
     const auto addresses = address_of(rule.host);
     const auto asked = address_of(other.host);
-    if (addresses || asked) return addresses && asked && holds(*addresses, *asked);
+    const bool is_range = rule.host.find('/') != std::string::npos;
+    if (addresses || asked) return addresses && asked && holds(*addresses, *asked) && !(is_range && is_metadata(other));
     if (!is_wildcard(rule)) return rule.host == other.host;
     // "*.example.org" covers itself, "*.a.example.org" and "a.example.org", and not "example.org".
     const auto ending = std::string_view(rule.host).substr(1);
     return rule.host == other.host || (other.host.size() > ending.size() && other.host.ends_with(ending));
+}
+
+bool is_metadata(const HostRule &rule) noexcept
+{
+    return std::find(metadata_addresses.begin(), metadata_addresses.end(), rule.host) != metadata_addresses.end();
 }
 
 const HostRule *rule_for(const std::vector<HostRule> &rules, const HostRule &other)
@@ -193,7 +205,7 @@ bool is_address(const HostRule &rule)
 
 bool is_loopback(const HostRule &rule)
 {
-    if (rule.host == "localhost") return true;
+    if (rule.host == "localhost" || rule.host.ends_with(".localhost")) return true;
     const auto address = address_of(rule.host);
     const auto ranges = loopback_ranges();
     return address && std::any_of(ranges.begin(), ranges.end(), [&](const IpRange &range) { return holds(range, *address); });

@@ -3,6 +3,7 @@
 
 #include "common/base/error.hpp"
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -29,7 +30,13 @@ std::variant<HostRule, HostProblem> parse_host_rule(const std::string &text);
 // As a policy writes it: without the port 443, and with brackets around IPv6 where a port follows.
 std::string to_string(const HostRule &rule);
 
-// Whether everything that `other` names is named by `rule` too. Of a rule for one host: whether it allows that host and port.
+// Where clouds give the credentials of a host to whoever asks there. A range never means one of them: only its own address does.
+constexpr std::array metadata_addresses = {"169.254.169.254", "169.254.169.253", "169.254.170.2", "169.254.170.23", "169.254.0.23",
+                                           "100.100.100.200", "168.63.129.16",   "192.0.0.192",   "fd00:ec2::254",  "fd20:ce::254"};
+bool is_metadata(const HostRule &rule) noexcept;
+
+// Whether everything that `other` names is named by `rule` too. Of a rule for one host: whether it allows that host and port, as the gate
+// decides it (gate/rules.cpp).
 bool covers(const HostRule &rule, const HostRule &other);
 
 // The first that covers `other`, or nullptr.
@@ -40,7 +47,8 @@ bool is_wildcard(const HostRule &rule) noexcept;
 // Whether its host is an address or a range of them, and not a name.
 bool is_address(const HostRule &rule);
 
-// Whether it leads to the host's own loopback alone, whatever a name server says: "localhost", addresses of 127.0.0.0/8, or ::1.
+// Whether it leads to the host's own loopback alone, whatever a name server says: "localhost" and names below it, addresses of 127.0.0.0/8,
+// or ::1.
 bool is_loopback(const HostRule &rule);
 
 } // namespace pi_agent
