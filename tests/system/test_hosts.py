@@ -61,7 +61,7 @@ def test_check_warns_of_rules_that_mean_less_or_more_than_they_seem_to(host):
     ("change", "words"),
     [
         (f"chmod 644 {KEY_FILE}", "is readable for others than root"),
-        (f"chown alice {KEY_FILE}", "alice"),
+        (f"chown alice {KEY_FILE}", "not to root"),
         (f": >{KEY_FILE}", "is empty"),
         (f"printf 'one\\ntwo\\n' >{KEY_FILE}", "has more than a key"),
         (f"rm {KEY_FILE}", "No such file"),
