@@ -5,6 +5,7 @@
 #include "admin/host/yaml_edit.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
+#include "common/policy/ip_range.hpp"
 #include "common/policy/policy_load.hpp"
 
 #include <algorithm>
@@ -83,11 +84,12 @@ std::string lines_of_hosts(const std::vector<std::string> &hosts)
     return text;
 }
 
+// Not "10.20.0.5:443", which is a host.
 bool is_address_or_range(const std::string &word)
 {
     const auto parsed = parse_host_rule(word);
     const auto *rule = std::get_if<HostRule>(&parsed);
-    return word.find('/') != std::string::npos || (rule != nullptr && is_address(*rule) && rule->port == https_port);
+    return std::holds_alternative<IpRange>(parse_ip_range(word)) || (rule != nullptr && is_address(*rule) && rule->host == word);
 }
 
 // A word without a dot and a port is rather a mistake.

@@ -75,6 +75,7 @@ TEST_CASE("names of hosts are an answer, and the key of a provider stays outside
     REQUIRE((named.mode == NetworkMode::hosts && named.hosts.size() == 3));
     CHECK(to_string(named.hosts[1]) == "*.example.org");
     CHECK(parse(init_text(alice, {"abc.de", {}})).network.hosts.size() == 1); // whose letters are digits, too
+    CHECK(parse(init_text(alice, {"10.20.0.5:443", {}})).network.mode == NetworkMode::hosts);
     const auto outside = parse(init_text(alice, {{}, {}, "anthropic"}));
     CHECK((outside.network.mode == NetworkMode::hosts && outside.network.hosts.empty()));
     REQUIRE(outside.providers.size() == 1);
@@ -103,6 +104,8 @@ TEST_CASE("a network that is none of the words, no host and no address is refuse
     for (const auto *answer :
          {"fll", "10.20.0.0/99", "[none]", "none\nusers: {}", "\"", "*", "full none", "https://a.example/", "a.example:0"})
         CHECK_THROWS_AS(static_cast<void>(init_text({{"alice", {"~/src"}}}, {answer, {}})), Failure);
+    CHECK_THROWS_WITH_AS(static_cast<void>(init_text({{"alice", {"~/src"}}}, {"https://a.example/", {}})), doctest::Contains("is a URL"),
+                         Failure);
 }
 
 TEST_CASE("a file of keys is named as text, whatever its name would mean in YAML")
