@@ -73,10 +73,11 @@ constexpr std::array providers_hosts = {"api.anthropic.com", "platform.claude.co
                                         "auth.openai.com",   "chatgpt.com",         "generativelanguage.googleapis.com",
                                         "openrouter.ai"};
 
+// `pi-agentctl set network` changes no value that has a comment inside.
 std::string lines_of_hosts(const std::vector<std::string> &hosts)
 {
-    std::string text = "network:\n  # More, for example: github.com, github.com:22, \"*.example.org\", example.org. Each with its port, "
-                       "unless it is 443.\n";
+    std::string text = "# More hosts are, for example: github.com, \"github.com:22\", \"*.example.org\", example.org. Each with its port, "
+                       "unless it is 443.\nnetwork:\n";
     if (hosts.empty()) return text + "  hosts: []\n";
     text += "  hosts:\n";
     for (const auto &host : hosts)
