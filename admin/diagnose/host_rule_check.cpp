@@ -172,8 +172,11 @@ std::vector<Diagnostic> find_odd_host_rules(const Policy &policy)
         const auto &network = rules.network ? rules.network : policy.rules.network;
         const auto &providers = rules.providers ? rules.providers : policy.rules.providers;
         if (!network || network->mode != NetworkMode::hosts) return;
-        if (providers && (rules.network || rules.providers))
-            oddities.look_at_providers(network->hosts, *providers, (rules.network ? whose : "") + "network.hosts");
+        if (providers && (rules.network || rules.providers)) {
+            const std::string level = rules.network ? whose : "";
+            oddities.look_at_providers(network->hosts, *providers, level + "network.hosts");
+            oddities.look_at_providers(network->may_grant, *providers, level + "network.may_grant");
+        }
         if (!rules.network) return;
         oddities.look_at(network->hosts, whose + "network.hosts");
         oddities.look_for_missing(network->hosts, whose + "network.hosts");

@@ -91,6 +91,8 @@ TEST_CASE("a network without hosts, metadata, and a rule beside a provider's own
     CHECK(contains(odd("network: {hosts: ['169.254.169.254:80']}\n"), "hand out the host's own credentials"));
     CHECK(contains(odd("network: {hosts: [api.openai.com]}\nproviders: {openai: {key_file: /etc/k}}\n"),
                    "network.hosts: 'api.openai.com' names api.openai.com, to which requests go with the key of providers.openai"));
+    CHECK(contains(odd("network: {may_grant: ['*.openai.com']}\nproviders: {openai: {key_file: /etc/k}}\n"),
+                   "network.may_grant: '*.openai.com' names api.openai.com, to which requests go with the key of providers.openai"));
     const auto of_a_user = odd("network: {hosts: [api.openai.com]}\n", ", providers: {openai: {key_file: /etc/k}}");
     CHECK(contains(of_a_user, "p.yaml:3:19: network.hosts: 'api.openai.com' names api.openai.com"));
 }
