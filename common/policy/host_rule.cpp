@@ -113,7 +113,7 @@ std::optional<HostProblem> problem_of_form(const std::string &text)
     if (const auto scheme = text.find("://"); scheme != std::string::npos) {
         auto host = text.substr(scheme + 3);
         host = host.substr(0, host.find('/'));
-        const bool is_plain = text.starts_with("http://") && host.find(':') == std::string::npos;
+        const bool is_plain = text.starts_with("http://") && (host.find(':') == std::string::npos || host.ends_with(']'));
         return HostProblem{"is a URL", fmt::format("name the host alone: {}{}", escape_for_display(host), is_plain ? ":80" : "")};
     }
     if (text == "*" || text.starts_with("*:")) return HostProblem{"is every host", "say 'network: full' for no restriction"};

@@ -116,6 +116,7 @@ TEST_CASE("a question is about a host where it says a port or is a URL, and othe
     CHECK(host_in("http://deb.debian.org/debian") == "deb.debian.org:80");
     CHECK(host_in("10.20.0.5") == "10.20.0.5:443");
     CHECK(host_in("[::1]:80") == "::1:80");
+    CHECK(host_in("http://[fd00::5]/x") == "fd00::5:80");
     CHECK(host_in("localhost") == "localhost:443");
     CHECK(host_in("packages.example.org") == "packages.example.org:443");
     for (const char *path : {"/etc/passwd", "./a.example", "src", "src/a.example", "..", ".git", "~/x", "", "a b.example", "a:b"})

@@ -44,6 +44,7 @@ TEST_CASE("what is meant otherwise is told with what to write")
 {
     CHECK(read("https://api.openai.com/v1") == "is a URL; name the host alone: api.openai.com");
     CHECK(read("http://deb.debian.org/debian") == "is a URL; name the host alone: deb.debian.org:80");
+    CHECK(says("http://[fd00::5]/x", "name the host alone: [fd00::5]:80"));
     CHECK(says("http://a.example:8080", "name the host alone: a.example:8080"));
     CHECK(says("github.com/owner", "has a path"));
     for (const char *text : {"*", "*:443"})
