@@ -79,7 +79,7 @@ std::optional<HostProblem> problem_of_address(const IpRange &address)
 }
 
 // inet_aton(3), which getaddrinfo(3) asks first, takes a name that ends in one for an address.
-bool is_number(std::string_view label)
+bool stands_for_number(std::string_view label)
 {
     constexpr std::string_view digits = "0123456789abcdef";
     return label.starts_with("0x") ? label.find_first_not_of(digits, 2) == std::string_view::npos
@@ -102,7 +102,7 @@ std::optional<HostProblem> problem_of_name(std::string_view name, bool has_wildc
     const auto labels = split(name, '.');
     if (labels.empty() || name.size() > name_limit || !std::all_of(labels.begin(), labels.end(), is_host_label))
         return HostProblem{"is not the name of a host", rule_form};
-    if (is_number(labels.back())) return HostProblem{"is neither a name nor a whole address", "write an address in full, e.g. 10.20.0.5"};
+    if (stands_for_number(labels.back())) return HostProblem{"is neither a name nor a whole address", "write an address in full, e.g. 10.20.0.5"};
     if (has_wildcard && name == "localhost") return HostProblem{"has no names below it", "write localhost"};
     return std::nullopt;
 }
