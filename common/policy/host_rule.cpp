@@ -102,7 +102,8 @@ std::optional<HostProblem> problem_of_name(std::string_view name, bool has_wildc
     const auto labels = split(name, '.');
     if (labels.empty() || name.size() > name_limit || !std::all_of(labels.begin(), labels.end(), is_host_label))
         return HostProblem{"is not the name of a host", rule_form};
-    if (stands_for_number(labels.back())) return HostProblem{"is neither a name nor a whole address", "write an address in full, e.g. 10.20.0.5"};
+    if (stands_for_number(labels.back()))
+        return HostProblem{"is neither a name nor a whole address", "write an address in full, e.g. 10.20.0.5"};
     if (has_wildcard && name == "localhost") return HostProblem{"has no names below it", "write localhost"};
     return std::nullopt;
 }
