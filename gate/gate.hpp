@@ -27,7 +27,7 @@ struct Gate {
 
     boost::asio::io_context &loop;
     std::chrono::seconds idle;
-    Rules rules;
+    GateRules rules;
     Denials denials;
     Lookup lookup;
     NameTable names = {};

@@ -11,7 +11,7 @@ namespace pi_agent {
 
 namespace ip = boost::asio::ip;
 
-Rules::Rule Rules::read(const GateRule &written)
+GateRules::Rule GateRules::read(const GateRule &written)
 {
     Rule rule{written};
     boost::system::error_code problem;
@@ -35,13 +35,13 @@ Rules::Rule Rules::read(const GateRule &written)
     return rule;
 }
 
-Rules::Rules(std::vector<GateRule> rules)
+GateRules::GateRules(std::vector<GateRule> rules)
 {
     for (const auto &rule : rules)
         rules_.push_back(read(rule));
 }
 
-bool Rules::names(const Rule &rule, const Address &address)
+bool GateRules::names(const Rule &rule, const Address &address)
 {
     const Address one = within(address);
     if (rule.address) return *rule.address == one || *rule.address == address;
@@ -50,7 +50,7 @@ bool Rules::names(const Rule &rule, const Address &address)
     return rule.range_v6 && one.is_v6() && ip::network_v6(one.to_v6(), rule.range_v6->prefix_length()).canonical() == *rule.range_v6;
 }
 
-bool Rules::is_for(const Rule &rule, const Host &host)
+bool GateRules::is_for(const Rule &rule, const Host &host)
 {
     if (rule.name == "localhost") return is_loopback(host);
     if (host.address) return names(rule, *host.address);
@@ -58,7 +58,7 @@ bool Rules::is_for(const Rule &rule, const Host &host)
     return !rule.address && !rule.range_v4 && !rule.range_v6 && rule.name == host.text;
 }
 
-RuleAnswer Rules::find(const Host &host, std::uint16_t port) const
+RuleAnswer GateRules::find(const Host &host, std::uint16_t port) const
 {
     RuleAnswer answer;
     for (const auto &rule : rules_) {
@@ -69,7 +69,7 @@ RuleAnswer Rules::find(const Host &host, std::uint16_t port) const
     return answer;
 }
 
-bool Rules::may_lead_to(const Address &address, std::uint16_t port) const
+bool GateRules::may_lead_to(const Address &address, std::uint16_t port) const
 {
     return is_of_internet(address) || !defence_is_on("gate-addresses") ||
            std::any_of(rules_.begin(), rules_.end(), [&](const Rule &rule) { return rule.written.port == port && names(rule, address); });

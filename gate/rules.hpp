@@ -17,10 +17,10 @@ struct RuleAnswer {
     const GateRule *almost = nullptr; // where none does: that would, at another port
 };
 
-class Rules {
+class GateRules {
 public:
     // Throws Failure for a rule that is none: a rule that can never hold must not be taken in silence.
-    explicit Rules(std::vector<GateRule> rules);
+    explicit GateRules(std::vector<GateRule> rules);
 
     // By the name, or by the address where somebody asks for one.
     [[nodiscard]] RuleAnswer find(const Host &host, std::uint16_t port) const;

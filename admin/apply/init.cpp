@@ -5,6 +5,7 @@
 #include "admin/host/yaml_edit.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
+#include "common/policy/ip_range.hpp"
 #include "common/policy/policy_load.hpp"
 
 #include <algorithm>
@@ -72,10 +73,11 @@ constexpr std::array providers_hosts = {"api.anthropic.com", "platform.claude.co
                                         "auth.openai.com",   "chatgpt.com",         "generativelanguage.googleapis.com",
                                         "openrouter.ai"};
 
+// `pi-agentctl set network` changes no value that has a comment inside.
 std::string lines_of_hosts(const std::vector<std::string> &hosts)
 {
-    std::string text = "network:\n  # More, for example: github.com, github.com:22, \"*.example.org\", example.org. Each with its port, "
-                       "unless it is 443.\n";
+    std::string text = "# More hosts are, for example: github.com, \"github.com:22\", \"*.example.org\", example.org. Each with its port, "
+                       "unless it is 443.\nnetwork:\n";
     if (hosts.empty()) return text + "  hosts: []\n";
     text += "  hosts:\n";
     for (const auto &host : hosts)
@@ -83,11 +85,12 @@ std::string lines_of_hosts(const std::vector<std::string> &hosts)
     return text;
 }
 
+// Not "10.20.0.5:443", which is a host.
 bool is_address_or_range(const std::string &word)
 {
     const auto parsed = parse_host_rule(word);
     const auto *rule = std::get_if<HostRule>(&parsed);
-    return word.find('/') != std::string::npos || (rule != nullptr && is_address(*rule) && rule->port == https_port);
+    return std::holds_alternative<IpRange>(parse_ip_range(word)) || (rule != nullptr && is_address(*rule) && rule->host == word);
 }
 
 // A word without a dot and a port is rather a mistake.

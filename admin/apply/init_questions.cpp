@@ -211,7 +211,8 @@ std::vector<std::string> hosts_of_keys(const std::string &file)
     try {
         for (const auto &assignment : parse_env_file(read_trusted_file(file, env_file_limit, "file of keys"), file))
             for (const auto &name : providers_of_key(assignment.name))
-                if (const auto *provider = find_provider(name); provider != nullptr && !provider->host.empty())
+                if (const auto *provider = find_provider(name);
+                    provider != nullptr && !provider->host.empty() && std::find(hosts.begin(), hosts.end(), provider->host) == hosts.end())
                     hosts.emplace_back(provider->host);
     } catch (const Failure &) { // NOLINT(bugprone-empty-catch): check says what is wrong with it
     }

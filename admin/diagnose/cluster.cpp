@@ -40,7 +40,7 @@ bool has_srun(const Policy &policy)
 
 std::vector<Diagnostic> find_idle_placement(const Policy &policy)
 {
-    if (first_with_jobs(policy)) return {};
+    if (has_any_jobs(policy)) return {};
     std::vector<Diagnostic> found;
     const auto look = [&](const Rules &rules) {
         for (const auto *key : {"placement.srun", "placement.partition", "placement.account", "placement.qos", "placement.constraint"})
@@ -63,9 +63,14 @@ std::vector<Diagnostic> find_missing_cluster(const Policy &policy)
              "install Slurm's client if users shall type pi here, or correct placement.srun"}};
 }
 
+bool has_any_jobs(const Policy &policy)
+{
+    return first_with_jobs(policy).has_value();
+}
+
 Faults find_cluster_faults(const Policy &policy)
 {
-    if (!first_with_jobs(policy) || !has_srun(policy) || !has_program("sinfo")) return {};
+    if (!has_any_jobs(policy) || !has_srun(policy) || !has_program("sinfo")) return {};
     const std::string remedy = "find out with sinfo and 'systemctl status slurmctld' why, or say placement: {engine: none}";
     const auto result = run_program_apart({"sinfo", "--noheader", "--format=%D"}, cluster_patience_seconds);
     if (result.status != 0)

@@ -104,7 +104,7 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
     look("looking at pi-agent's own files", faults, [&] { return find_changed_files(); });
     look("reading the sudo configuration", faults, [&] { return find_sudo_faults(root, policy, users); });
     look("looking at file systems", faults, [&] { return find_file_system_faults(root, policy, agents, observer); });
-    look("asking the cluster", faults, [&] { return find_cluster_faults(policy); });
+    if (has_any_jobs(policy)) look("asking the cluster", faults, [&] { return find_cluster_faults(policy); });
     look("looking for what sessions left", faults, [&] { return find_leftovers(root); });
     const auto wrapper = names_of_wrapper(policy.wrapper.command_name, build::wrapper_path);
     for (const auto &agent : agents)

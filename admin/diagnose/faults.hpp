@@ -89,7 +89,8 @@ Faults find_changed_files();
 Faults find_account_faults(const AgentsOfUsers &agents);
 // Where state cannot be kept, or a root cannot be mapped.
 Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const AgentsOfUsers &agents, const Observer &observer);
-// Where the policy asks a cluster for nodes, and that does not answer.
+// Whether sessions of anybody run in jobs of a cluster; and where that does not answer.
+bool has_any_jobs(const Policy &policy);
 Faults find_cluster_faults(const Policy &policy);
 // What sessions left whose runners are gone, and an apply that was cut short.
 Faults find_leftovers(const AsRoot &root);

@@ -68,17 +68,18 @@ public:
     {
         for (const auto &rule : rules) {
             look_for_other(rule, rules, key);
-            look_for_apex(rule, rules, key);
             if (is_metadata(rule))
                 add(rule, key, "is where clouds hand out the host's own credentials", "take it out, unless sessions shall have them");
         }
     }
 
-    // The gate connects to an address of the host's own networks only where a rule names that, too (gate/rules.hpp).
-    void look_for_addresses(const std::vector<HostRule> &rules, const std::string &key)
+    // What a session may lack. Not of what its user may add: whoever adds a host sees whether that was the one.
+    void look_for_missing(const std::vector<HostRule> &rules, const std::string &key)
     {
-        for (const auto &rule : rules)
+        for (const auto &rule : rules) {
+            look_for_apex(rule, rules, key);
             look_for_address(rule, rules, key);
+        }
     }
 
     void look_at_grants(const NetworkPolicy &network, const std::string &key)
@@ -120,9 +121,10 @@ private:
                 "add " + to_string(apex) + " if sessions need it");
     }
 
+    // The gate connects to an address of the host's own networks only where a rule names that, too (gate/rules.hpp).
     void look_for_address(const HostRule &rule, const std::vector<HostRule> &rules, const std::string &key)
     {
-        if (is_address(rule) || rule.host == "localhost") return;
+        if (is_address(rule) || is_loopback(rule)) return;
         const auto is_for_it = [&](const HostRule &other) { return other.port == rule.port && is_address(other); };
         if (std::any_of(rules.begin(), rules.end(), is_for_it)) return;
         if (!suffixes_) suffixes_ = find_public_suffixes();
@@ -172,17 +174,23 @@ std::vector<Diagnostic> find_odd_host_rules(const Policy &policy)
     std::vector<Diagnostic> found;
     Oddities oddities(found);
     each_level(policy, [&](const Rules &rules, const std::string &whose) {
-        if (!rules.network || rules.network->mode != NetworkMode::hosts) return;
-        oddities.look_at(rules.network->hosts, whose + "network.hosts");
-        oddities.look_for_addresses(rules.network->hosts, whose + "network.hosts");
-        oddities.look_at(rules.network->may_grant, whose + "network.may_grant");
-        oddities.look_at_grants(*rules.network, whose + "network.may_grant");
+        const auto &network = rules.network ? rules.network : policy.rules.network;
         const auto &providers = rules.providers ? rules.providers : policy.rules.providers;
-        if (providers) oddities.look_at_providers(rules.network->hosts, *providers, whose + "network.hosts");
+        if (!network || network->mode != NetworkMode::hosts) return;
+        if (providers && (rules.network || rules.providers)) {
+            const std::string level = rules.network ? whose : "";
+            oddities.look_at_providers(network->hosts, *providers, level + "network.hosts");
+            oddities.look_at_providers(network->may_grant, *providers, level + "network.may_grant");
+        }
+        if (!rules.network) return;
+        oddities.look_at(network->hosts, whose + "network.hosts");
+        oddities.look_for_missing(network->hosts, whose + "network.hosts");
+        oddities.look_at(network->may_grant, whose + "network.may_grant");
+        oddities.look_at_grants(*network, whose + "network.may_grant");
         const bool has_providers = !whose.empty() || (providers && !providers->empty());
-        if (rules.network->hosts.empty() && rules.network->may_grant.empty() && !has_providers)
-            found.push_back({rules.network->where, whose + "network",
-                             "names no host, and there are no providers, so sessions reach nothing", "name hosts, or say 'network: none'"});
+        if (network->hosts.empty() && network->may_grant.empty() && !has_providers)
+            found.push_back({network->where, whose + "network", "names no host, and there are no providers, so sessions reach nothing",
+                             "name hosts, or say 'network: none'"});
     });
     return found;
 }

@@ -20,7 +20,8 @@ std::string without_url(const std::string &text)
     const auto scheme = text.find("://");
     if (scheme == std::string::npos) return text;
     const auto host = text.substr(scheme + 3, text.find('/', scheme + 3) - (scheme + 3));
-    return text.starts_with("http://") && host.find(':') == std::string::npos ? host + ":80" : host;
+    const bool has_port = host.find(':') != std::string::npos && !host.ends_with(']'); // of an address with brackets
+    return text.starts_with("http://") && !has_port ? host + ":80" : host;
 }
 
 const char *verdict_on_host(Reach reach)

@@ -34,8 +34,8 @@ struct DenialQuery {
 // In the order of their times.
 std::vector<DeniedConnection> to_denials(const std::vector<LogEntry> &entries, const DenialQuery &query);
 
-// A user who cannot read the journal sees their own. Throws Nothing if the record has no such event, unless it follows. As JSON, what it follows comes one
-// object a line.
+// A user who cannot read the journal sees their own. Throws Nothing if the record has no such event, unless it follows. As JSON, what it
+// follows comes one object a line.
 void run_denials(const DenialQuery &query, bool json, std::ostream &out, std::ostream &notes);
 
 } // namespace pi_agent

@@ -21,7 +21,7 @@ HostAccess in_list(const NetworkPolicy &network, const HostRule &asked)
         return {Reach::unknown, "a list of addresses knows no names: what the name leads to decides, if a name server is in the list",
                 "network", network.where};
     const bool is_v6 = asked.host.find(':') != std::string::npos;
-    const std::string address = asked.host == "localhost" ? "127.0.0.1/32" : asked.host + (is_v6 ? "/128" : "/32");
+    const std::string address = !is_address(asked) ? "127.0.0.1/32" : asked.host + (is_v6 ? "/128" : "/32");
     const auto parsed = parse_ip_range(address);
     const auto *one = std::get_if<IpRange>(&parsed);
     for (const auto &range : network.allowed)

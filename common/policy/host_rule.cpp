@@ -78,6 +78,14 @@ std::optional<HostProblem> problem_of_address(const IpRange &address)
     return std::nullopt;
 }
 
+// inet_aton(3), which getaddrinfo(3) asks first, takes a name that ends in one for an address.
+bool stands_for_number(std::string_view label)
+{
+    constexpr std::string_view digits = "0123456789abcdef";
+    return label.starts_with("0x") ? label.find_first_not_of(digits, 2) == std::string_view::npos
+                                   : label.find_first_not_of(digits.substr(0, 10)) == std::string_view::npos;
+}
+
 bool is_host_label(std::string_view label)
 {
     const auto is_edge = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
@@ -94,8 +102,7 @@ std::optional<HostProblem> problem_of_name(std::string_view name, bool has_wildc
     const auto labels = split(name, '.');
     if (labels.empty() || name.size() > name_limit || !std::all_of(labels.begin(), labels.end(), is_host_label))
         return HostProblem{"is not the name of a host", rule_form};
-    const auto last = labels.back();
-    if (std::all_of(last.begin(), last.end(), [](char c) { return c >= '0' && c <= '9'; }))
+    if (stands_for_number(labels.back()))
         return HostProblem{"is neither a name nor a whole address", "write an address in full, e.g. 10.20.0.5"};
     if (has_wildcard && name == "localhost") return HostProblem{"has no names below it", "write localhost"};
     return std::nullopt;
@@ -107,7 +114,7 @@ std::optional<HostProblem> problem_of_form(const std::string &text)
     if (const auto scheme = text.find("://"); scheme != std::string::npos) {
         auto host = text.substr(scheme + 3);
         host = host.substr(0, host.find('/'));
-        const bool is_plain = text.starts_with("http://") && host.find(':') == std::string::npos;
+        const bool is_plain = text.starts_with("http://") && (host.find(':') == std::string::npos || host.ends_with(']'));
         return HostProblem{"is a URL", fmt::format("name the host alone: {}{}", escape_for_display(host), is_plain ? ":80" : "")};
     }
     if (text == "*" || text.starts_with("*:")) return HostProblem{"is every host", "say 'network: full' for no restriction"};
@@ -168,7 +175,8 @@ bool covers(const HostRule &rule, const HostRule &other)
     if (rule.host == "localhost") return is_loopback(other); // as the gate has it
     const auto addresses = address_of(rule.host);
     const auto asked = address_of(other.host);
-    if (addresses || asked) return addresses && asked && holds(*addresses, *asked) && (rule.host == other.host || !is_metadata(other));
+    const bool is_range = rule.host.find('/') != std::string::npos;
+    if (addresses || asked) return addresses && asked && holds(*addresses, *asked) && !(is_range && is_metadata(other));
     if (!is_wildcard(rule)) return rule.host == other.host;
     // "*.example.org" covers itself, "*.a.example.org" and "a.example.org", and not "example.org".
     const auto ending = std::string_view(rule.host).substr(1);
@@ -198,7 +206,7 @@ bool is_address(const HostRule &rule)
 
 bool is_loopback(const HostRule &rule)
 {
-    if (rule.host == "localhost") return true;
+    if (rule.host == "localhost" || rule.host.ends_with(".localhost")) return true;
     const auto address = address_of(rule.host);
     const auto ranges = loopback_ranges();
     return address && std::any_of(ranges.begin(), ranges.end(), [&](const IpRange &range) { return holds(range, *address); });

@@ -3,6 +3,7 @@
 
 #include "common/base/error.hpp"
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -38,7 +39,8 @@ std::variant<HostRule, HostProblem> parse_host_rule(const std::string &text);
 // As a policy writes it: without the port 443, and with brackets around IPv6 where a port follows.
 std::string to_string(const HostRule &rule);
 
-// Whether everything that `other` names is named by `rule` too. Of a rule for one host: whether it allows that host and port.
+// Whether everything that `other` names is named by `rule` too. Of a rule for one host: whether it allows that host and port, as the gate
+// decides it (gate/rules.cpp).
 bool covers(const HostRule &rule, const HostRule &other);
 
 // The first that covers `other`, or nullptr.
@@ -49,7 +51,8 @@ bool is_wildcard(const HostRule &rule) noexcept;
 // Whether its host is an address or a range of them, and not a name.
 bool is_address(const HostRule &rule);
 
-// Whether it leads to the host's own loopback alone, whatever a name server says: "localhost", addresses of 127.0.0.0/8, or ::1.
+// Whether it leads to the host's own loopback alone, whatever a name server says: "localhost" and names below it, addresses of 127.0.0.0/8,
+// or ::1.
 bool is_loopback(const HostRule &rule);
 
 } // namespace pi_agent

@@ -11,8 +11,8 @@ namespace pi_agent {
 namespace {
 
 // At the level of a user or group, by the same name; each with all keys below it, except those of `never_below`.
-constexpr std::string_view of_users =
-    "network providers limits projects settings models keybindings mcp settings_lock env_files toolchains view_paths path devices scratch placement";
+constexpr std::string_view of_users = "network providers limits projects settings models keybindings mcp settings_lock env_files "
+                                      "toolchains view_paths path devices scratch placement";
 constexpr std::string_view never_below = "projects.ownership placement.srun";
 
 // At the level of a root, where `projects` is what it is about; each with all keys below it.

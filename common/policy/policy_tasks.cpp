@@ -40,8 +40,7 @@ constexpr PolicyTask task_table[] = {
      "network: {hosts: [github.com, 'github.com:22', '*.example.org']}   # these and no others\n"
      "providers: {anthropic: {key_file: /etc/pi-agent/anthropic.key}}    # a file that only root can read\n"},
     {"Limits and temporary files", "limits scratch", "limits: {memory: 8G, cpu: 400%, runtime: 12h, sessions: 2}\n"},
-    {"A cluster", "placement",
-     "placement: {engine: slurm, partition: interactive}    # pi on a login node runs the session on a node\n"},
+    {"A cluster", "placement", "placement: {engine: slurm, partition: interactive}    # pi on a login node runs the session on a node\n"},
     {"The agent's configuration", "config settings models keybindings mcp settings_lock box_notes users.*.config",
      "settings: {defaultProvider: local}\n"
      "settings_lock: true\n"

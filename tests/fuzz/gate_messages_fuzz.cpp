@@ -16,7 +16,7 @@ void try_order(std::string_view bytes)
     for (const auto &provider : order->providers)
         require(provider.key.find_first_of("\r\n") == std::string::npos, "a key that ends its field");
     try {
-        const Rules rules(order->rules);
+        const GateRules rules(order->rules);
         for (const auto &rule : order->rules)
             if (const auto host = read_host(rule.host))
                 require(rules.find(*host, rule.port).rule != nullptr, "a rule that does not allow what it names");

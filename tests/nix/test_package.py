@@ -18,7 +18,7 @@ def test_it_can_be_parsed(file):
 def test_the_package_is_built_as_the_tests_build_it():
     programs = {"bashInteractive": "bash", "bubblewrap": "bubblewrap", "util-linux": "util-linux"}
     given = {name: f'"{NIXOS_PROGRAMS[program]}"' for name, program in programs.items()}
-    libraries = ["boost", "cli11", "cmake", "curl", "doctest", "fmt", "libseccomp", "meson", "ninja", "nlohmann_json", "openssl", "pkg-config", "python3", "scdoc", "sdbus-cpp_2", "spdlog", "systemd", "yaml-cpp"]
+    libraries = ["boost", "cli11", "cmake", "curl", "doctest", "fmt", "libpsl", "libseccomp", "meson", "ninja", "nlohmann_json", "openssl", "pkg-config", "python3", "scdoc", "sdbus-cpp_2", "spdlog", "systemd", "yaml-cpp"]
     arguments = {"lib": f"import {LIBRARIES['stand-in']}", "stdenv": "{ mkDerivation = x: x; }", **given, **dict.fromkeys(libraries, "null")}
     text = " ".join(f"{name} = {value};" for name, value in arguments.items())
     package = nix("--expr", f"let p = import {SOURCE}/nix/package.nix {{ {text} }}; in {{ inherit (p) mesonFlags version; }}")

@@ -6,7 +6,7 @@ import time
 import pytest
 from launching import PLAYING_POLICY, pi
 
-SECTION = "network: {hosts: [provider.example, \"*.example.org:22\", \"localhost:7801\"]}\n"
+SECTION = "network: {hosts: [provider.example, \"*.example.org:22\", \"localhost:7801\", \"10.20.0.0/16:8080\"]}\n"
 INSIDE = """
 import json, os, socket, time
 def ask(address):
@@ -63,7 +63,7 @@ def test_a_session_finds_its_gate_and_its_rules(inside):
         "NODE_USE_ENV_PROXY": "1",
     }
     assert "nameserver 127.0.0.53\n" in seen["names"]
-    assert [rule.split()[0] for rule in seen["rules"]] == ["provider.example:443", "*.example.org:22", "localhost:7801"]
+    assert [rule.split()[0] for rule in seen["rules"]] == ["provider.example:443", "*.example.org:22", "localhost:7801", "10.20.0.0/16:8080"]
     assert all(f"/etc/pi-agent/policy.yaml:{line_of('network:')}:" in rule for rule in seen["rules"]), seen
 
 
@@ -103,6 +103,9 @@ def test_who_follows_sees_what_is_denied_from_then_on(hosts):
     ("a.example.org:22", 0, "allowed by the rule *.example.org:22"),
     ("a.example.org", 1, "with another port: *.example.org:22"),
     ("example.org:22", 1, "no rule of the policy names it"),
+    ("10.20.3.4:8080", 0, "allowed by the rule 10.20.0.0/16:8080"),
+    ("10.21.3.4:8080", 1, "no rule of the policy names it"),
+    ("127.0.0.1:7801", 0, "allowed by the rule localhost:7801"),
     ("other.example", 1, "pi --pi-agent-allow other.example"),
     ("/etc/shadow", 1, "not here"),
     ("/usr/bin/env", 1, "mounted read-only"),

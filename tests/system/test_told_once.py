@@ -43,4 +43,4 @@ def test_doctor_tells_it_always(nagging):
     for _ in range(2):
         notes = json.loads(nagging.root(["pi-agentctl", "doctor", "--json"]).stdout)["notes"]
         assert [any(word in note for note in notes) for word in ("LD_PRELOAD", ".pyenv")] == [True, True], notes
-        assert all(note.startswith(("alice: ", "bob: ", "carol: ")) for note in notes), notes
+        assert all(note.startswith(("alice: ", "bob: ", "carol: ", "network: full")) for note in notes), notes

@@ -31,17 +31,17 @@ Host host(std::string_view text)
     return *one;
 }
 
-const Rules &some_rules()
+const GateRules &some_rules()
 {
-    static const Rules rules({{"api.example.org", 443, "p:1"},
-                              {"*.npm.example", 443, "p:2"},
-                              {"github.example", 22, "p:3"},
-                              {"localhost", 5432, "p:4"},
-                              {"10.20.0.5", 8080, "p:5"},
-                              {"10.30.0.0/16", 443, "p:6"},
-                              {"fd12::/32", 443, "p:7"},
-                              {"169.254.0.0/16", 80, "p:8"},
-                              {"2001:db8::1", 443, "p:9"}});
+    static const GateRules rules({{"api.example.org", 443, "p:1"},
+                                  {"*.npm.example", 443, "p:2"},
+                                  {"github.example", 22, "p:3"},
+                                  {"localhost", 5432, "p:4"},
+                                  {"10.20.0.5", 8080, "p:5"},
+                                  {"10.30.0.0/16", 443, "p:6"},
+                                  {"fd12::/32", 443, "p:7"},
+                                  {"169.254.0.0/16", 80, "p:8"},
+                                  {"2001:db8::1", 443, "p:9"}});
     return rules;
 }
 
@@ -199,8 +199,8 @@ TEST_CASE("a name leads into a network of the host only where a rule names the a
     CHECK_FALSE(may("127.0.0.1", 5432)); // "localhost" is not a name that leads there
     CHECK(may("169.254.1.1", 80));
     CHECK_FALSE(may("169.254.169.254", 80)); // a range does not mean it
-    CHECK(Rules({{"169.254.169.254", 80, {}}}).may_lead_to(address("169.254.169.254"), 80));
-    const Rules wide({{"169.254.0.0/16", 80, {}}, {"fd00::/8", 80, {}}});
+    CHECK(GateRules({{"169.254.169.254", 80, {}}}).may_lead_to(address("169.254.169.254"), 80));
+    const GateRules wide({{"169.254.0.0/16", 80, {}}, {"fd00::/8", 80, {}}});
     for (const char *text : {"169.254.170.23", "169.254.42.42", "fd00:ec2::254", "fd00:ec2::23", "fd00:42::42", "fd00:a9fe:a9fe::1",
                              "fd00:c1::a9fe:a9fe", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"})
         CHECK_FALSE_MESSAGE(wide.may_lead_to(address(text), 80), text);
@@ -210,7 +210,7 @@ TEST_CASE("a name leads into a network of the host only where a rule names the a
 TEST_CASE("a rule that can never hold is refused when the gate starts")
 {
     for (const char *text : {"a..b", "127.1", "*.10.0.0.1", "10.0.0.1/8", "10.0.0.0/33", "fd00::1/8", "a/8", "10.0.0.0/8/8"})
-        CHECK_MESSAGE(has(failure_of([&] { return Rules({{text, 443, "p:7"}}); }).text, "p:7"), text);
+        CHECK_MESSAGE(has(failure_of([&] { return GateRules({{text, 443, "p:7"}}); }).text, "p:7"), text);
 }
 
 } // namespace hosts_test

@@ -2,6 +2,7 @@
 #include "admin/apply/first_policy.hpp"
 
 #include "admin/host/root_files.hpp"
+#include "admin/host/yaml_edit.hpp"
 #include "common/base/error.hpp"
 #include "support/policy_text.hpp"
 
@@ -59,6 +60,7 @@ TEST_CASE("answers become keys of the policy, and what was not asked stays a com
     CHECK(rule_for(unasked.network.hosts, HostRule{"api.anthropic.com"}) != nullptr);
     CHECK(rule_for(unasked.network.hosts, HostRule{"github.com"}) == nullptr);
     CHECK((unasked.env_files.empty() && unasked.providers.empty()));
+    CHECK(set_in_yaml("p.yaml", init_text(alice), {"network"}, "loopback").find("\nnetwork: loopback\n") != std::string::npos);
     CHECK(parse(init_text(alice, {"full", {}})).network.mode == NetworkMode::full);
     CHECK(parse(init_text(alice, {"loopback", {}})).network.mode == NetworkMode::loopback);
     CHECK(parse(init_text(alice, {"none", {}})).network.mode == NetworkMode::none);
@@ -75,6 +77,7 @@ TEST_CASE("names of hosts are an answer, and the key of a provider stays outside
     REQUIRE((named.mode == NetworkMode::hosts && named.hosts.size() == 3));
     CHECK(to_string(named.hosts[1]) == "*.example.org");
     CHECK(parse(init_text(alice, {"abc.de", {}})).network.hosts.size() == 1); // whose letters are digits, too
+    CHECK(parse(init_text(alice, {"10.20.0.5:443", {}})).network.mode == NetworkMode::hosts);
     const auto outside = parse(init_text(alice, {{}, {}, "anthropic"}));
     CHECK((outside.network.mode == NetworkMode::hosts && outside.network.hosts.empty()));
     REQUIRE(outside.providers.size() == 1);
@@ -103,6 +106,8 @@ TEST_CASE("a network that is none of the words, no host and no address is refuse
     for (const auto *answer :
          {"fll", "10.20.0.0/99", "[none]", "none\nusers: {}", "\"", "*", "full none", "https://a.example/", "a.example:0"})
         CHECK_THROWS_AS(static_cast<void>(init_text({{"alice", {"~/src"}}}, {answer, {}})), Failure);
+    CHECK_THROWS_WITH_AS(static_cast<void>(init_text({{"alice", {"~/src"}}}, {"https://a.example/", {}})), doctest::Contains("is a URL"),
+                         Failure);
 }
 
 TEST_CASE("a file of keys is named as text, whatever its name would mean in YAML")

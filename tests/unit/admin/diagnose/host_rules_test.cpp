@@ -32,9 +32,9 @@ std::string suffixes_of(const std::string &hosts)
     return joined(problems.all());
 }
 
-std::string odd(const std::string &rules)
+std::string odd(const std::string &rules, const std::string &of_alice = "")
 {
-    return joined(find_odd_host_rules(parse(head + rules)));
+    return joined(find_odd_host_rules(parse("version: 1\nusers: {alice: {roots: [/srv/a]" + of_alice + "}}\n" + rules)));
 }
 
 // "host:port", or nothing for a path.
@@ -92,11 +92,15 @@ TEST_CASE("a network without hosts, metadata, and a rule beside a provider's own
 {
     CHECK(contains(odd("network: {hosts: []}\n"), "network: names no host, and there are no providers, so sessions reach nothing"));
     CHECK(odd("network: {hosts: []}\nproviders: {openai: {key_file: /etc/k}}\n").empty());
-    CHECK(odd("network: {may_grant: [a.example.org]}\n").empty());
+    CHECK(odd("network: {may_grant: [a.example.org, '*.example.org:80']}\n").empty());
     CHECK(contains(odd("network: {hosts: ['169.254.169.254:80']}\n"), "hand out the host's own credentials"));
     CHECK_FALSE(contains(odd("network: {hosts: ['169.254.0.0/16:80', '169.254.169.254:80']}\n"), "adds nothing")); // a range is without it
     CHECK(contains(odd("network: {hosts: [api.openai.com]}\nproviders: {openai: {key_file: /etc/k}}\n"),
                    "network.hosts: 'api.openai.com' names api.openai.com, to which requests go with the key of providers.openai"));
+    CHECK(contains(odd("network: {may_grant: ['*.openai.com']}\nproviders: {openai: {key_file: /etc/k}}\n"),
+                   "network.may_grant: '*.openai.com' names api.openai.com, to which requests go with the key of providers.openai"));
+    const auto of_a_user = odd("network: {hosts: [api.openai.com]}\n", ", providers: {openai: {key_file: /etc/k}}");
+    CHECK(contains(of_a_user, "p.yaml:3:19: network.hosts: 'api.openai.com' names api.openai.com"));
 }
 
 TEST_CASE("a name that only an own name server knows needs a rule for the address that it leads to")
@@ -118,6 +122,7 @@ TEST_CASE("a question is about a host where it says a port or is a URL, and othe
     CHECK(host_in("http://deb.debian.org/debian") == "deb.debian.org:80");
     CHECK(host_in("10.20.0.5") == "10.20.0.5:443");
     CHECK(host_in("[::1]:80") == "::1:80");
+    CHECK(host_in("http://[fd00::5]/x") == "fd00::5:80");
     CHECK(host_in("localhost") == "localhost:443");
     CHECK(host_in("packages.example.org") == "packages.example.org:443");
     for (const char *path : {"/etc/passwd", "./a.example", "src", "src/a.example", "..", ".git", "~/x", "", "a b.example", "a:b"})

@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <iostream>
+#include <optional>
 #include <random>
 #include <set>
 
@@ -90,6 +91,29 @@ std::string policy_text(Draw &draw)
     return fmt::format("{{version: 1, agent: {{accounts: shared}}{}, users: {{'%daemon': {{roots: [/srv/d]{}}}, "
                        "alice: {{roots: [{{path: /srv/a{}}}, /srv/b]{}}}}}}}\n",
                        top, level_of(draw, false), level_of(draw, true), level_of(draw, false));
+}
+
+// One under which keys may stay outside.
+std::string closed_network_of(Draw &draw)
+{
+    return draw.coin() ? "none" : fmt::format("{{hosts: {}}}", rules_of(draw, 3));
+}
+
+std::string providers_of(Draw &draw)
+{
+    std::string list;
+    for (const char *name : {"anthropic", "google", "openai"})
+        if (draw.coin()) list += fmt::format("{}{}: {{key_file: /etc/k{}}}", list.empty() ? "" : ", ", name, draw.below(2));
+    return "{" + list + "}";
+}
+
+// The same of a policy.
+std::string written(const std::vector<ProviderRule> &providers)
+{
+    std::string list;
+    for (const auto &provider : providers)
+        list += fmt::format("{}{}: {{key_file: {}}}", list.empty() ? "" : ", ", provider.name, provider.key_file.path);
+    return "{" + list + "}";
 }
 
 HostRule rule(const std::string &text)
@@ -198,6 +222,32 @@ TEST_CASE("what a start adds is a part of what the policy lets its user add, or 
     }
     CHECK(refused > 1000);
     CHECK(wider > 100);
+}
+
+TEST_CASE("a start has the keys of providers that its levels give, where a gate leads out, and never others")
+{
+    const auto seed = seed_of_run();
+    std::cout << "policies with keys drawn with PI_AGENT_SEED=" << seed << '\n';
+    Draw draw(seed);
+    int with_keys = 0;
+    for (int number = 0; number < 2000; ++number) {
+        const auto top = providers_of(draw);
+        const auto own = draw.coin() ? std::optional(providers_of(draw)) : std::nullopt;
+        const auto text = fmt::format("{{version: 1, network: {}, providers: {}, "
+                                      "users: {{alice: {{roots: [{{path: /srv/a, network: {}}}, /srv/b]{}}}}}}}\n",
+                                      closed_network_of(draw), top, closed_network_of(draw), own ? ", providers: " + *own : "");
+        const auto policy = policy_of_alice(parse(text), draw);
+        const Narrowing start{static_cast<LeftNetwork>(draw.below(3)), draw.coin(), draw.coin()};
+        try {
+            const auto asked = narrowed(policy, start);
+            const bool has_gate = asked.network.mode == NetworkMode::hosts && start.network == LeftNetwork::policys;
+            CHECK_MESSAGE(written(asked.providers) == (has_gate ? own.value_or(top) : "{}"), "seed " << seed << ": " << text);
+            with_keys += asked.providers.empty() ? 0 : 1;
+        } catch (const Failure &failure) {
+            CHECK_MESSAGE(failure.kind() == FailureKind::start_asks, text << failure.what());
+        }
+    }
+    CHECK(with_keys > 100);
 }
 
 TEST_CASE("a method that cannot filter addresses refuses a start that asks for it")

@@ -308,6 +308,8 @@ TEST_CASE("a host that the policy does not let its user add is refused with the 
     CHECK(of("{hosts: [], may_grant: ['*.debian.org:80']}", "debian.org:80") ==
           "denied: --pi-agent-allow debian.org:80 is not among what the policy lets you add (p.yaml:3:10, may_grant: *.debian.org:80); "
           "ask the administrator");
+    CHECK(of("{hosts: [], may_grant: [169.254.0.0/16]}", "169.254.0.1").empty());
+    CHECK(contains(of("{hosts: [], may_grant: [169.254.0.0/16]}", "169.254.169.254"), "is not among what the policy lets you add"));
     CHECK(contains(of("{hosts: []}", "a.example"), "may_grant: nothing"));
     CHECK(contains(of("full", "a.example"), "has no meaning here"));
     CHECK(contains(of("none", "a.example"), "has no meaning here"));

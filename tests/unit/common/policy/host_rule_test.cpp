@@ -44,6 +44,7 @@ TEST_CASE("what is meant otherwise is told with what to write")
 {
     CHECK(read("https://api.openai.com/v1") == "is a URL; name the host alone: api.openai.com");
     CHECK(read("http://deb.debian.org/debian") == "is a URL; name the host alone: deb.debian.org:80");
+    CHECK(says("http://[fd00::5]/x", "name the host alone: [fd00::5]:80"));
     CHECK(says("http://a.example:8080", "name the host alone: a.example:8080"));
     CHECK(says("github.com/owner", "has a path"));
     for (const char *text : {"*", "*:443"})
@@ -68,7 +69,8 @@ TEST_CASE("a port that no connection has, and what is no name, are refused")
     CHECK(says(std::string("a\0b", 3), "is not a host with a port"));
     for (const char *text : {"*a.example", "a.*.example", "a.*", "**.example", "*.*.example"})
         CHECK_MESSAGE(says(text, "has a '*' that is not its whole first part"), text);
-    for (const char *text : {"10.1", "10", "1.2.3.4.5", "256.1.1.1", "010.0.0.1", "*.0.0.1", "0x7f.1"})
+    for (const char *text :
+         {"10.1", "10", "1.2.3.4.5", "256.1.1.1", "010.0.0.1", "*.0.0.1", "0x7f.1", "127.0.0.0x1", "0x7f000001", "*.a.0x"})
         CHECK_MESSAGE(says(text, "is neither a name nor a whole address"), text);
     CHECK(says(std::string(64, 'a') + ".example", "is not the name of a host"));
     CHECK(read(std::string(63, 'a') + ".example") == std::string(63, 'a') + ".example");
@@ -103,7 +105,7 @@ TEST_CASE("a rule covers itself and, with a '*', all names below its own, with t
         CHECK_MESSAGE(covers(below, rule(text)), text);
     for (const char *text : {"a.example", "ba.example", "b.a.example:80", "*.example", "a.example.b", "10.0.0.1"})
         CHECK_FALSE_MESSAGE(covers(below, rule(text)), text);
-    for (const char *text : {"localhost:80", "127.0.0.1:80", "[::1]:80"})
+    for (const char *text : {"localhost:80", "app.localhost:80", "127.0.0.1:80", "[::1]:80"})
         CHECK_MESSAGE(covers(rule("localhost:80"), rule(text)), text);
     CHECK_FALSE(covers(rule("localhost:80"), rule("127.0.0.1:81")));
     CHECK_FALSE(covers(rule("127.0.0.1"), rule("localhost")));
@@ -132,15 +134,17 @@ TEST_CASE("a range of addresses is one rule, for the servers that internal names
     CHECK_FALSE(covers(rule("169.254.0.0/16"), rule("169.254.169.254"))); // so nobody grants it by a range
     CHECK_FALSE(covers(rule("fd00::/8"), rule("fd00:ec2::254")));
     CHECK(covers(rule("169.254.169.254"), rule("169.254.169.254")));
+    CHECK_FALSE(covers(rule("[fd00::/8]:80"), rule("[fd00:ec2::254]:80")));
+    CHECK(covers(rule("169.254.169.254"), rule("169.254.169.254/32")));
     CHECK(is_loopback(rule("127.0.0.0/8")));
     CHECK_FALSE(is_loopback(rule("126.0.0.0/7")));
 }
 
 TEST_CASE("what leads to the host's own loopback is known by its text")
 {
-    for (const char *text : {"localhost", "localhost:5432", "127.0.0.1", "127.9.9.9:80", "::1", "[::1]:80"})
+    for (const char *text : {"localhost", "localhost:5432", "app.localhost", "127.0.0.1", "127.9.9.9:80", "::1", "[::1]:80"})
         CHECK_MESSAGE(is_loopback(rule(text)), text);
-    for (const char *text : {"localhost.example", "128.0.0.1", "::2", "a.example", "*.example"})
+    for (const char *text : {"localhost.example", "alocalhost", "128.0.0.1", "::2", "a.example", "*.example"})
         CHECK_FALSE_MESSAGE(is_loopback(rule(text)), text);
     CHECK((is_address(rule("10.0.0.1")) && is_address(rule("::1")) && !is_address(rule("a.example"))));
 }
