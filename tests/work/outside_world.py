@@ -3,11 +3,12 @@
     outside_world.py DIRECTORY ACCOUNT
 
 Files are in DIRECTORY/www/HOST, served by HTTP and HTTPS; repositories in DIRECTORY/git/HOST, served by HTTPS with git's own http-backend, and by ssh
-to ACCOUNT. Each request is a line on standard output, after `ready`.
+to ACCOUNT. A name server says that every name is there. Each request by HTTP is a line on standard output, after `ready`.
 """
 
 import os
 import posixpath
+import socket
 import ssl
 import subprocess
 import sys
@@ -67,12 +68,21 @@ class Server(ThreadingHTTPServer):
     def __init__(self, network, port, context=None):
         super().__init__((OUTSIDE, port), Handler, bind_and_activate=False)
         self.socket.close()
-        self.socket = in_network(network, listen, 2, OUTSIDE, port)
+        self.socket = in_network(network, listen, socket.AF_INET, OUTSIDE, port)
         if context:
             self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     def handle_error(self, *_):
         pass  # a client that does not trust it, or goes
+
+
+def serve_names(server):
+    """One A record for whatever is asked, and no other (RFC 1035)."""
+    while True:
+        question, peer = server.recvfrom(512)
+        end = question.index(b"\0", 12) + 5
+        record = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4" + socket.inet_aton(OUTSIDE) if question[end - 4 : end - 2] == b"\0\1" else b""
+        server.sendto(question[:2] + b"\x81\x80\0\1" + (b"\0\1" if record else b"\0\0") + b"\0\0\0\0" + question[12:end] + record, peer)
 
 
 def main():
@@ -90,6 +100,8 @@ def main():
     context.load_cert_chain(DIRECTORY / "leaf.pem", DIRECTORY / "leaf.key")
     for server in (Server(network, 80), Server(network, 443, context)):
         threading.Thread(target=server.serve_forever, daemon=True).start()
+    names = in_network(network, listen, socket.AF_INET, OUTSIDE, 53, socket.SOCK_DGRAM)
+    threading.Thread(target=serve_names, args=(names,), daemon=True).start()
     print("ready", flush=True)
     sys.stdin.read()
 

@@ -111,7 +111,7 @@ $new -subj /CN=leaf -keyout leaf.key -out leaf.csr
 echo subjectAltName={",".join("DNS:" + host for host in HOSTS)} >names
 openssl x509 -req -in leaf.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out leaf.pem
 cp ca.pem {AUTHORITY}; update-ca-certificates
-cp /etc/hosts hosts.before; echo {OUTSIDE} {" ".join(HOSTS)} >>/etc/hosts
+echo nameserver {OUTSIDE} >/etc/resolv.conf
 useradd --system --home-dir {PLACE} --shell /bin/sh --password '*' forge
 for host in git ssh; do
   mkdir -p made; git init -q -b main made; echo hello from $host.example >made/file; git -C made add .; git -C made -c user.name=x -c user.email=x commit -q -m x
@@ -132,7 +132,7 @@ setpriv --reuid=bob --regid=bob --clear-groups sh -ec "cd /; $bin/initdb -A trus
 """
 REMOVE = f"""
 bin=$(echo /usr/lib/postgresql/*/bin); setpriv --reuid=bob --regid=bob --clear-groups sh -c "cd /; $bin/pg_ctl -s -D {PLACE}/db -m fast stop"
-cat {PLACE}/hosts.before >/etc/hosts; userdel forge; rm -rf {PLACE} /home/alice/.ssh {PROJECT} {AUTHORITY}; update-ca-certificates --fresh
+rm /etc/resolv.conf; userdel forge; rm -rf {PLACE} /home/alice/.ssh {PROJECT} {AUTHORITY}; update-ca-certificates --fresh
 """
 # Prints at last how many milliseconds the script took.
 MEASURED = 'begin=${EPOCHREALTIME/./}; bash -ec "$1"; status=$?; echo; echo took $(( (${EPOCHREALTIME/./} - begin) / 1000 )); exit $status'
