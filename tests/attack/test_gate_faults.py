@@ -8,8 +8,10 @@ import time
 
 import pytest
 from session import main_pid, pids_in
+from target import Outcome
 
-pytestmark = [pytest.mark.position("host"), pytest.mark.usefixtures("nothing_left")]
+pytestmark = pytest.mark.position("host")
+clean = pytest.mark.usefixtures("nothing_left")
 
 HOSTS = 'network: {hosts: ["localhost:7011"]}'
 TOLD_SECONDS = 2
@@ -125,6 +127,7 @@ def whole(answers):
     return {way: answer[0] for way, answer in answers.items()}
 
 
+@clean
 @pytest.mark.parametrize("fault", FAULTS)
 def test_nothing_passes_a_gate_that_is(fault, running, control_seen):
     """Neither what a rule names nor anything else, by itself or by the proxy; and the session ends as others do."""
@@ -145,6 +148,7 @@ def test_nothing_passes_a_gate_that_is(fault, running, control_seen):
     control_seen("the same connections passed before")
 
 
+@clean
 @pytest.mark.parametrize("fault", GONE)
 def test_the_user_is_told_at_once_of_a_gate_that_is(fault, running, control_seen):
     begin = running.break_gate(fault)
@@ -154,6 +158,7 @@ def test_the_user_is_told_at_once_of_a_gate_that_is(fault, running, control_seen
     control_seen("the fault took place, or nobody had told of it")
 
 
+@clean
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in GONE])
 def test_somebody_is_told_at_once_of_a_gate_that_lives_and_is(fault, running, control_seen):
     """Its user by a line, or the agent by its list of what was denied."""
@@ -167,6 +172,7 @@ def test_somebody_is_told_at_once_of_a_gate_that_lives_and_is(fault, running, co
     control_seen("what it denied before was told, and this was not")
 
 
+@clean
 def test_a_gate_that_has_descriptors_again_goes_on(running, control_seen):
     pid = main_pid(running.machine, running.gate)
     running.break_gate("without descriptors")
@@ -180,6 +186,7 @@ def test_a_gate_that_has_descriptors_again_goes_on(running, control_seen):
     control_seen("it served nobody in between")
 
 
+@clean
 @pytest.mark.parametrize("fault", ["stopped", "without descriptors"])
 @pytest.mark.parametrize("victim", ["runner", "wrapper"])
 def test_it_ends_with_who_it_belongs_to_though_it_is(fault, victim, product, control_seen):
@@ -197,3 +204,23 @@ def test_it_ends_with_who_it_belongs_to_though_it_is(fault, victim, product, con
         assert not left
         control_seen("the gate was there until then")
         product.end_all()
+
+
+def test_a_gate_that_hears_nothing_ends_after_a_runner_that_was_killed(prove):
+    """Where systemd does not bring it: the unit that cleans up looks for it."""
+
+    def attack(target):
+        with target.policy_with(HOSTS):
+            session = target.session("sh", "-c", "echo $PI_AGENT_SESSION; exec sleep 60")
+        gate = f"pi-agent-gate-{session.id}.service"
+        pid = main_pid(target.machine, gate)
+        target.machine.root(["kill", "-STOP", str(pid)], check=True)
+        target.machine.root(["kill", "-KILL", str(session.runner_pid())], check=True)
+        until = time.monotonic() + END_SECONDS
+        while (left := pids_in(target.machine, gate)) and time.monotonic() < until:
+            time.sleep(0.1)
+        target.machine.root(f"kill -KILL {pid}; true")
+        target.end_all()
+        return Outcome(bool(left), left)
+
+    prove(attack, "unit:BindsTo", "gate-ends", quick=True)
