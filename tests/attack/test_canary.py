@@ -138,7 +138,7 @@ def test_apply_and_doctor_refuse_a_host_that_does_not_hold(weak, control_seen):
     control_seen("without the canary apply goes on there, and with it on a host that holds")
 
 
-NOBODYS = {"192.0.2.1": 4, "2001:db8::1": 6}  # whom the canary asks (runner/inside/canary_gate.cpp), here somebody's
+NOBODYS = {"192.0.2.1": "32", "2001:db8::1": "128"}  # whom the canary asks (runner/inside/canary_gate.cpp), here somebody's
 WEB = """
 import socket, threading
 def answer(address):
@@ -152,8 +152,8 @@ for address in %r: threading.Thread(target=answer, args=(address,)).start()
 
 @contextlib.contextmanager
 def somebody_at_nobodys_addresses(target):
-    for address, family in NOBODYS.items():
-        target.machine.root(["ip", f"-{family}", "address", "replace", address, "dev", "lo"], check=True)
+    for address, bits in NOBODYS.items():
+        target.machine.root(["ip", "address", "replace", f"{address}/{bits}", "dev", "lo"], check=True)
     server = target.machine.popen(["python3", "-c", WEB % list(NOBODYS)], user="root")
     assert [server.stdout.readline() for _ in NOBODYS] == [b"ready\n"] * len(NOBODYS), server.stderr.read()
     try:
@@ -161,8 +161,8 @@ def somebody_at_nobodys_addresses(target):
     finally:
         server.kill_all()
         server.communicate()
-        for address in NOBODYS:
-            target.machine.root(["ip", "address", "del", address, "dev", "lo"], check=True)
+        for address, bits in NOBODYS.items():
+            target.machine.root(["ip", "address", "del", f"{address}/{bits}", "dev", "lo"], check=True)
 
 
 def test_doctor_asks_from_inside_whether_somebody_else_than_the_gate_answers(weak, seen_to_work):
