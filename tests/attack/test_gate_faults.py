@@ -123,6 +123,14 @@ def running(product):
             one.process.communicate()
 
 
+def left_in(machine, *units):
+    """Processes that do not go in time."""
+    until = time.monotonic() + END_SECONDS
+    while (left := [pid for unit in units for pid in pids_in(machine, unit)]) and time.monotonic() < until:
+        time.sleep(0.1)
+    return left
+
+
 def whole(answers):
     return {way: answer[0] for way, answer in answers.items()}
 
@@ -144,7 +152,7 @@ def test_nothing_passes_a_gate_that_is(fault, running, control_seen):
         assert all(took < TOLD_SECONDS for _, _, took in after["answers"].values()), after
     status, said = running.end()
     assert status == 0, said
-    assert not pids_in(running.machine, running.gate)
+    assert not left_in(running.machine, running.gate)
     control_seen("the same connections passed before")
 
 
@@ -198,10 +206,7 @@ def test_it_ends_with_who_it_belongs_to_though_it_is(fault, victim, product, con
         product.machine.root(["sh", "-ec", FAULTS[fault], "sh", str(pid)], check=True)
         victims = session.runner_pid() if victim == "runner" else session.wrapper_pid()
         product.machine.root(["kill", "-KILL", str(victims)], check=True)
-        until = time.monotonic() + END_SECONDS
-        while (left := pids_in(product.machine, gate) + pids_in(product.machine, session.service)) and time.monotonic() < until:
-            time.sleep(0.1)
-        assert not left
+        assert not left_in(product.machine, gate, session.service)
         control_seen("the gate was there until then")
         product.end_all()
 
@@ -216,9 +221,7 @@ def test_a_gate_that_hears_nothing_ends_after_a_runner_that_was_killed(prove):
         pid = main_pid(target.machine, gate)
         target.machine.root(["kill", "-STOP", str(pid)], check=True)
         target.machine.root(["kill", "-KILL", str(session.runner_pid())], check=True)
-        until = time.monotonic() + END_SECONDS
-        while (left := pids_in(target.machine, gate)) and time.monotonic() < until:
-            time.sleep(0.1)
+        left = left_in(target.machine, gate)
         target.machine.root(f"kill -KILL {pid}; true")
         target.end_all()
         return Outcome(bool(left), left)
