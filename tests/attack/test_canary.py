@@ -11,6 +11,8 @@ from test_inside import ALL_FILTERS, FILTERS, LAUNCHER, NO_SUID_BITS
 
 pytestmark = pytest.mark.position("host")
 
+HOSTS = "network: {hosts: [provider.example]}"
+OPEN = ("unit:PrivateNetwork", "network-check", "gate")
 # (what the policy says besides, defences that are taken out, an answer that is wrong then)
 OF_SYSTEMD = (
     ("", ("unit:ProtectSystem",), "/ is read-only"),
@@ -18,6 +20,9 @@ OF_SYSTEMD = (
     ("", ("unit:PrivateIPC",), "ipc namespace"),
     ("", ("unit:ProtectHostname",), "uts namespace"),
     ("network: none", ("unit:PrivateNetwork", "network-check"), "net namespace"),
+    (HOSTS, OPEN, "net namespace"),
+    (HOSTS, OPEN, "the gate about a host that no policy names"),
+    (HOSTS, ("gate",), "the gate about a host that no policy names"),
     ("", ("unit:CapabilityBoundingSet",), "capabilities (CapBnd)"),
     ("", (*ALL_FILTERS, "unit:NoNewPrivileges", "landlock"), "no new privileges"),
     ("", (*ALL_FILTERS, "unit:NoNewPrivileges", "landlock"), "system call filter"),
@@ -105,6 +110,12 @@ def test_nothing_is_wrong_while_every_defence_is_in(product, weak, method):
         assert canary(target, method, "network: none") == ({}, 0)
 
 
+@pytest.mark.parametrize("method", ["systemd", "podman", "docker"])  # bwrap has no gate
+def test_nothing_is_wrong_with_a_gate_while_every_defence_is_in(product, weak, method):
+    for target in (product, weak):
+        assert canary(target, method, HOSTS) == ({}, 0)
+
+
 @pytest.mark.parametrize(("method", "section", "defences", "answer"), CASES, ids=[f"{case[0]}-{'+'.join(case[2][:2])}-{case[3]}" for case in CASES])
 def test_a_defence_that_is_out_is_found(weak, method, section, defences, answer, seen_to_work):
     with weak.without(*defences):
@@ -125,6 +136,50 @@ def test_apply_and_doctor_refuse_a_host_that_does_not_hold(weak, control_seen):
     done = weak.machine.root(["pi-agentctl", "doctor", "--json"])  # which has more to say of this machine than of its sandbox
     assert json.loads(done.stdout)["sandbox"]["good"], done
     control_seen("without the canary apply goes on there, and with it on a host that holds")
+
+
+NOBODYS = {"192.0.2.1": "32", "2001:db8::1": "128"}  # whom the canary asks (runner/inside/canary_gate.cpp), here somebody's
+WEB = """
+import socket, threading
+def answer(address):
+    server = socket.create_server((address, 8443), family=socket.AF_INET6 if ":" in address else socket.AF_INET)
+    print("ready", flush=True)
+    while True:
+        accepted = server.accept()[0]; accepted.recv(100); accepted.sendall(b"HTTP/1.1 200 OK\\r\\n\\r\\n"); accepted.close()
+for address in %r: threading.Thread(target=answer, args=(address,)).start()
+"""
+
+
+@contextlib.contextmanager
+def somebody_at_nobodys_addresses(target):
+    for address, bits in NOBODYS.items():
+        target.machine.root(["ip", "address", "replace", f"{address}/{bits}", "dev", "lo"], check=True)
+    server = target.machine.popen(["python3", "-c", WEB % list(NOBODYS)], user="root")
+    assert [server.stdout.readline() for _ in NOBODYS] == [b"ready\n"] * len(NOBODYS), server.stderr.read()
+    try:
+        yield
+    finally:
+        server.kill_all()
+        server.communicate()
+        for address, bits in NOBODYS.items():
+            target.machine.root(["ip", "address", "del", f"{address}/{bits}", "dev", "lo"], check=True)
+
+
+def test_doctor_asks_from_inside_whether_somebody_else_than_the_gate_answers(weak, seen_to_work):
+    """A server of the host's, at addresses that no policy names: out of reach while the defences are in."""
+    wrong = {f"a server at {address} port 8443" for address in NOBODYS}
+    with somebody_at_nobodys_addresses(weak):
+        assert canary(weak, "systemd", HOSTS) == ({}, 0)
+        with weak.without(*OPEN):
+            found, status = canary(weak, "systemd", HOSTS)
+            with weak.policy_with(HOSTS):
+                done = weak.machine.root(["pi-agentctl", "doctor"])
+        with weak.policy_with(HOSTS):
+            sandbox = json.loads(weak.machine.root(["pi-agentctl", "doctor", "--json"]).stdout)["sandbox"]
+    assert wrong <= set(found) and status == 1, found
+    assert done.returncode == 69 and b"a server at 192.0.2.1 port 8443: expected no answer, found an answer" in done.stderr, done
+    assert sandbox["good"], sandbox
+    seen_to_work(OPEN)
 
 
 @pytest.mark.position("user")

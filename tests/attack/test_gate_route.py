@@ -37,6 +37,7 @@ def asking(case):
         ("attack_with_a_key_of_ones_own", ("route-credentials",)),
         ("attack_a_path_that_the_key_is_not_for", ("route-lists",)),
         ("attack_a_path_by_a_detour", ("route-plain-paths",)),
+        ("attack_by_a_call_that_a_gate_never_makes", ("gate-call-filter",)),
     ],
 )
 def test_a_key_opens_nothing_else(case, defences, alone, prove):

@@ -13,6 +13,7 @@ PROGRAMS = [
     "/usr/libexec/pi-agent/pi-agent-runner",
     "/usr/libexec/pi-agent/pi-agent-exec",
     "/usr/libexec/pi-agent/pi-agent-cleanup",
+    "/usr/libexec/pi-agent/pi-agent-gate",
 ]
 SEAMS = (b"/etc/pi-agent/test-without", b"/etc/pi-agent/test-wait-at")
 
@@ -35,7 +36,7 @@ def test_the_product_takes_no_notice_of_the_file(product):
 def test_every_seam_in_the_sources_is_used_by_a_test():
     """A defence that lands without its case fails here."""
     here = Path(__file__).resolve().parent
-    sources = [file for area in ("common", "runner", "wrapper", "admin") for file in (here.parents[1] / area).rglob("*.cpp")]
+    sources = [file for area in ("common", "runner", "gate", "wrapper", "admin") for file in (here.parents[1] / area).rglob("*.cpp")]
     seams = {word.split('"')[0] for file in sources for word in file.read_text().split('defence_is_on("')[1:]} - {"unit:"}
     asked = (here.parents[1] / "runner/plan/engine_commands.cpp").read_text().split('options.is_on("')[1:]
     assert asked

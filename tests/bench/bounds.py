@@ -8,6 +8,7 @@ BENCHES = (
     ("idle", [], ["--sessions", "1"]),
     ("pty", ["--rounds", "40"], ["--rounds", "2", "--megabytes", "50", "--samples", "200"]),
     ("pipe", ["--runs", "40"], ["--runs", "5"]),
+    ("gate", ["--runs", "40"], ["--runs", "4", "--sessions", "1", "--megabytes", "50", "--stream", "3"]),
     ("together", ["--runs", "40"], ["--runs", "3"]),
     ("growth", ["--runs", "40"], ["--runs", "6", "--many", "2000"]),
     ("sync", ["--files", "1000", "--files", "20000", "--runs", "40"], ["--files", "1000", "--runs", "5", "--launches", "10"]),

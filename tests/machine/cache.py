@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cgroup import Cgroup
 from progress import CommandFailed, quietly, say
-from recipes import AGENTS, DOCKER, ENGINES, JUDGING, LINTED, MACHINES, PODMAN, TOOLCHAINS, WORK
+from recipes import AGENTS, CLIENTS, DOCKER, ENGINES, JUDGING, LINTED, MACHINES, PODMAN, TOOLCHAINS, WORK
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
@@ -134,6 +134,11 @@ def toolchains_tree(name):
     if not os.path.lexists(tree / "bin/cc"):
         (tree / "bin/cc").symlink_to("gcc")
     return tree
+
+
+def clients_tree(name):
+    """Debian's python3-requests and python3-aiohttp."""
+    return added_tree(name, "clients", CLIENTS)
 
 
 def podman_tree(name):

@@ -53,7 +53,9 @@ WORK = (
         " redis-server ripgrep rsync ruby s-nail screen sqlite3 time tox tree tzdata unzip valgrind vim wget xz-utils zip"
     ).split(),
 )
-# The same for sandbox.method podman: 200 MB.
+# Libraries that ask by HTTP, for the tests of hosts by name, beside WORK: few, and WORK is large to make again.
+CLIENTS = "python3-aiohttp python3-requests".split()
+# For sandbox.method podman: 200 MB.
 PODMAN = "conmon crun podman".split()
 # And for sandbox.method docker: 280 MB.
 DOCKER = "containerd docker.io runc".split()

@@ -444,3 +444,13 @@ def attack_by_a_certificate_of_ones_own(gate, service):
     service.answer = answer_ok
     ask(gate, "/self.example/v1/responses")
     say_done(any(KEY.encode() in sent for sent in service.heads))
+
+
+def filters_of(pid):
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("Seccomp_filters:")))
+
+
+def attack_by_a_call_that_a_gate_never_makes(gate, service):
+    """Whoever takes it over has the calls that no filter of its own keeps away; what that one refuses is its unit test's."""
+    say_done(filters_of(gate.process.pid) == filters_of("self"))

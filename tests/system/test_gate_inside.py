@@ -24,6 +24,12 @@ print(json.dumps({
     "denials": (time.sleep(0.5), open("/run/pi-agent/denials").read())[1],
 }))
 """
+ASK_BY_NAME = """
+import socket, time
+try: print(socket.create_connection(("internal.example", 8443), 5).recv(1))
+except OSError as failure: print(failure)
+time.sleep(0.5); print(open("/run/pi-agent/denials").read())
+"""
 SERVER = "import socket\nserver = socket.create_server(('127.0.0.1', 7801)); print('ready', flush=True)\nwhile True: server.accept()[0].sendall(b'outside')"
 
 
@@ -114,6 +120,15 @@ def test_who_follows_sees_what_is_denied_from_then_on(hosts):
 def test_the_agent_asks_why(asked, status, said, hosts):
     done = pi(hosts, "sh", 'pi-agent-why "$1"', asked)
     assert done.returncode == status and said in done.stdout.decode(), done
+
+
+def test_a_name_in_a_file_of_the_hosts_is_a_name_inside_too(hosts):
+    """Rules name it, so its address of the host's /etc/hosts must not take its place there."""
+    hosts.root("cp /etc/hosts /root/hosts.before; echo 192.0.2.77 internal.example >>/etc/hosts", check=True)
+    done = python(hosts, ASK_BY_NAME)
+    hosts.root("cat /root/hosts.before >/etc/hosts; rm /root/hosts.before", check=True)
+    assert done.returncode == 0 and b"internal.example:8443: " in done.stdout and b"192.0.2.77" not in done.stdout, done
+    assert b"internal.example:8443" in done.stderr, done
 
 
 def test_sessions_without_hosts_have_nothing_of_a_gate(playing, playing_policy):

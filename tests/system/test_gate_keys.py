@@ -40,7 +40,7 @@ REMOVE_CERTIFICATES = f"cat {PLACE}/hosts.before >/etc/hosts; ip address del {AD
 # Inside: everything that the agent's account can read of itself, its home and its session, searched for a text.
 SEARCH = """
 import os, sys
-text = sys.argv[1].encode()
+text = sys.stdin.buffer.read()  # an argument would be found
 def contents():
     for directory in (os.environ["HOME"], os.environ["TMPDIR"], "/run", "/etc", os.getcwd()):
         for place, directories, files in os.walk(directory):
@@ -71,13 +71,13 @@ class Service:
     def __init__(self, machine):
         self.machine = machine
         machine.write(f"{PLACE}/scripted_provider.py", (HERE / "scripted_provider.py").read_text())
-        command = f"exec python3 -B {PLACE}/scripted_provider.py {ADDRESS} 443 {PLACE}/leaf.pem {PLACE}/leaf.key >{PLACE}/requests"
+        command = f"exec python3 -B {PLACE}/scripted_provider.py {ADDRESS} 443 {PLACE}/leaf.pem {PLACE}/leaf.key >>{PLACE}/requests"
         self.process = machine.popen(["sh", "-c", command], user="root")
         machine.root(f"for i in $(seq 200); do grep -q ready {PLACE}/requests && exit; sleep 0.1; done; exit 1", check=True)
 
     def requests(self):
         lines = self.machine.read(f"{PLACE}/requests").decode().splitlines()[1:]
-        self.machine.root(f"echo ready >{PLACE}/requests", check=True)
+        self.machine.root(f"echo ready >{PLACE}/requests", check=True)  # which the provider appends to
         return [json.loads(line) for line in lines]
 
     def end(self):
@@ -133,10 +133,11 @@ def test_the_key_is_nowhere_inside(held, service):
     """And the search finds what is there."""
     held.write("/home/alice/projects/demo/search.py", SEARCH, owner="alice")
     held.write("/home/alice/projects/demo/planted", "a text that is planted", owner="alice")
+    search = ["pi-agentctl", "shell", "--", "-c", "python3 search.py"]
     for key in KEYS.values():
-        done = held.run(["pi-agentctl", "shell", "--", "-c", 'python3 search.py "$1"', "sh", key], user="alice", cwd=DEMO)
+        done = held.run(search, user="alice", cwd=DEMO, input=key.encode())
         assert (done.returncode, done.stdout) == (0, b"[]\n"), done
-    done = held.run(["pi-agentctl", "shell", "--", "-c", 'python3 search.py "$1"', "sh", "a text that is planted"], user="alice", cwd=DEMO)
+    done = held.run(search, user="alice", cwd=DEMO, input=b"a text that is planted")
     held.root(f"rm {DEMO}/search.py {DEMO}/planted", check=True)
     assert b"/planted" in done.stdout, done
     journal = held.root(["journalctl", "--no-pager", "--output=export"], check=True).stdout

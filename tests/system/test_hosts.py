@@ -31,6 +31,11 @@ def checked(machine, lines):
 
 REFUSED = {
     "network: {hosts: ['*.github.io']}": ("network.hosts", "anybody can have a name below github.io"),
+    "network: {hosts: ['*.com']}": ("network.hosts", "anybody can have a name below com"),
+    "network: {hosts: ['*.co.uk:8443']}": ("network.hosts", "anybody can have a name below co.uk"),
+    "network: {hosts: ['*.s3.amazonaws.com']}": ("network.hosts", "anybody can have a name below s3.amazonaws.com"),
+    "network: {hosts: ['*.blob.core.windows.net']}": ("network.hosts", "anybody can have a name below blob.core.windows.net"),
+    "network: {hosts: [example.org], may_grant: ['*.github.io']}": ("network.may_grant", "anybody can have a name below github.io"),
     "network: {hosts: ['localhost:808']}": ("network.hosts", "the gate itself listens there"),
     "network: {hosts: ['https://example.org/']}": ("network.hosts[0]", "is a URL"),
     "network: {hosts: ['example.org:0']}": ("network.hosts[0]", "has a port that is not a number"),
@@ -39,6 +44,9 @@ REFUSED = {
     f"{PROVIDERS}": ("providers", "is full (the default)"),
     "sandbox: {method: bwrap}\nnetwork: {hosts: [example.org]}": ("network", "has no gate that could hold a session to hosts"),
     "sandbox: {method: none}\nnetwork: {hosts: [example.org]}": ("network", "has no gate that could hold a session to hosts"),
+    f"network: [10.0.0.0/8]\n{PROVIDERS}": ("providers", "the network of these sessions is a list of ranges"),
+    f"sandbox: {{method: bwrap}}\nnetwork: none\n{PROVIDERS}": ("providers", "has no gate that could keep their keys outside"),
+    f"sandbox: {{method: bwrap}}\nnetwork: {{hosts: [example.org]}}\n{PROVIDERS}": ("providers", "has no gate that could keep their keys outside"),
 }  # fmt: skip
 
 
@@ -47,6 +55,33 @@ def test_check_refuses_what_cannot_hold(host, lines):
     key, words = REFUSED[lines]
     errors, _ = checked(host, f"{lines}\n")
     assert words in errors[key], errors
+
+
+@pytest.mark.parametrize("lines", REFUSED)
+def test_apply_refuses_it_as_well_and_the_policy_stays_in_force(host, lines):
+    """Or somebody would believe that it holds."""
+    _, words = REFUSED[lines]
+    with written_policy(host, f"{PLAYING_POLICY}{lines}\n"):
+        done = host.root(["pi-agentctl", "apply", "--no-canary"])
+    assert done.returncode == INVALID and words in done.stderr.decode(), done
+    assert host.root(["pi-agentctl", "apply", "--no-canary"]).returncode == 0
+
+
+LEVELS = {
+    "of a user": PLAYING_POLICY.replace("  alice:\n", f"  alice:\n    {PROVIDERS}", 1),
+    "of a group": PLAYING_POLICY.replace('  "%devs":\n', f'  "%devs":\n    {PROVIDERS}', 1),
+    "of a user whose own network is open": PLAYING_POLICY.replace("  alice:\n", "  alice:\n    network: full\n", 1) + HOSTS + PROVIDERS,
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_check_refuses_a_key_outside_of_an_open_network_at_every_level(host, level):
+    host.write(DRAFT, LEVELS[level])
+    done = host.root(["pi-agentctl", "check", "--json", DRAFT])
+    told = [one["message"] for one in json.loads(done.stdout)["errors"]]
+    assert done.returncode == INVALID and any("is full" in message and "which has no gate" in message for message in told), done
+    host.write(DRAFT, PLAYING_POLICY + HOSTS + PROVIDERS)
+    assert host.root(["pi-agentctl", "check", DRAFT]).returncode == 0
 
 
 def test_check_warns_of_rules_that_mean_less_or_more_than_they_seem_to(host):

@@ -44,6 +44,7 @@ def census():
         "processes": len(processes),
         "namespaces": namespaces(processes),
         "control groups": sum(len(directories) for _, directories, _ in os.walk("/sys/fs/cgroup")),
+        "accounts of units": entries_below("/run/systemd/dynamic-uid", "/var/lib/private"),
         "files of ours": entries_below("/run/pi-agent", "/var/lib/pi-agent"),
         "files of everybody's": entries_below("/run/systemd/transient", "/run/user", "/tmp", "/var/tmp", "/dev/shm"),
         "sockets": len(Path("/proc/net/unix").read_text().splitlines()),
