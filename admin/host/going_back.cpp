@@ -71,7 +71,7 @@ public:
         step([this] { policy(); });
         step([this] { rule(); });
         for (const auto &[path, rights] : before_.places)
-            if (rights) step([&, &path = path, &rights = rights] { rights_of_place(path, *rights); });
+            if (rights) step([&, &place = path, &before = rights] { rights_of_place(place, *before); });
         step([this] { note(hidden_name, before_.hidden); });
         step([this] { state_place(); });
         step([this] { install_command(root_, before_.command_name, places_of_command(), changes_); });
@@ -202,8 +202,8 @@ private:
 
     void directory(const std::string &path)
     {
-        const auto [parent, name] = split_last(path);
-        const auto holder = if_there([&, &parent = parent] { return open_trusted(parent, O_RDONLY | O_DIRECTORY, "state directory"); });
+        const auto [above, name] = split_last(path);
+        const auto holder = if_there([&, &parent = above] { return open_trusted(parent, O_RDONLY | O_DIRECTORY, "state directory"); });
         if (!holder || !has_name(holder, name, "cannot examine " + path)) return;
         if (::unlinkat(holder.get(), name.c_str(), AT_REMOVEDIR) == 0) {
             changes_.make("remove the directory " + path, [] {});

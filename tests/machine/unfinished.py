@@ -1,7 +1,10 @@
 """What a `check --full` has brought to its end so far, so that `--continue` goes on with a run that was interrupted, or in which tests failed.
 
-It goes on at the same commit, or at a later one that differs only in files of tests, or of unit tests: then the pieces that these files
-are part of run again, and lint, and the page says which."""
+It goes on at the same commit, or at a later one that differs only in
+- files of tests, or of unit tests: the pieces that these files are part of run again,
+- sources that build the same programs, byte for byte (same_programs.py): what reads or compiles sources runs again,
+- what only lint reads, or this choice itself.
+Lint runs again in any case, and the page says what else."""
 
 import fcntl
 import json
@@ -11,6 +14,7 @@ import shutil
 from pathlib import Path
 
 import assurance
+import same_programs
 from cache import CACHE, SOURCE
 from progress import START, say
 from results import Results
@@ -19,6 +23,11 @@ DIRECTORY = CACHE / "unfinished"
 RUN = "run.json"
 TEST = re.compile(r"tests/(?:system|attack|container|work)/test_\w+\.py")  # a file that, of other suites, only lint reads
 UNIT = re.compile(r"tests/unit/.+")  # read by the unit tests, and by tests that use their data
+PROGRAM = re.compile(r"(?!tests/)[a-z]+/.+\.[ch]pp")
+OF_LINT = re.compile(r"tests/lint/.+|tests/machine/(?:unfinished|same_programs)(?:_test)?\.py")
+KEPT = (TEST, UNIT, PROGRAM, OF_LINT)
+READS_SOURCES = {"unit", "static", "fuzz"}  # the suites that compile or analyse them by themselves; a build with clang is never kept
+READS_SOURCE_FILES = re.compile(r"\.[ch]pp\"")  # in a test that looks into the sources
 READS_UNIT_DATA = re.compile(r'"unit" / "data"|tests/unit/data')
 READS_ALL = 'glob("test_*.py")'  # in a test that looks into the tests beside it
 ALWAYS = "lint"  # takes a minute, and reads every file
@@ -55,12 +64,16 @@ class Unfinished:
         return self._run()["changes"] if self.directory else []
 
     def moves_to(self, commit, tests):
-        """Forgets what the changed files of tests are part of, and lint. `tests`: of each piece's label its files."""
+        """Forgets what the changed files are part of, and lint. `tests`: of each piece's label its files."""
         before = self.directory.name
-        changed = changed_tests(before, commit)
+        changed = changed_files(before, commit)
         found = affected(changed)
         again = {ALWAYS, *(label for label, files in tests.items() if runs_any_of(found, files))}
         again |= {"unit"} if any(map(UNIT.fullmatch, changed)) else set()
+        if any(map(PROGRAM.fullmatch, changed)):
+            if differing := same_programs.programs_that_differ(before):
+                raise ValueError(f"--continue: the programs are not those of {before}: {', '.join(differing[:5])}. Start a run without it")
+            again |= READS_SOURCES
         # The change is noted first: whoever goes on after a kill between these steps still finds it.
         self.goes_on([f"{', '.join(changed)} changed since {before}: {', '.join(sorted(again))} ran again"])
         for file in self.directory.glob("*.results"):
@@ -86,20 +99,21 @@ class Unfinished:
             shutil.rmtree(self.directory)
 
 
-def changed_tests(before, commit):
-    """The files that differ between two commits. Raises ValueError if one of them is more than a test, or is new, gone or renamed."""
+def changed_files(before, commit):
+    """The files that differ between two commits. Raises ValueError if one of them is none that a run survives, or is new, gone or renamed."""
     lines = assurance.git("diff", "--name-status", "--no-renames", before, commit).splitlines()
-    more = [line for line in lines if not (line.startswith("M\t") and (TEST.fullmatch(line[2:]) or UNIT.fullmatch(line[2:])))]
+    more = [line for line in lines if not OF_LINT.fullmatch(line[2:]) and not (line.startswith("M\t") and any(kind.fullmatch(line[2:]) for kind in KEPT))]
     if more:
-        raise ValueError(f"--continue: not only tests changed since {before}: {'; '.join(more[:5])}. Start a run without it")
+        raise ValueError(f"--continue: more than tests and sources changed since {before}: {'; '.join(more[:5])}. Start a run without it")
     return [line[2:] for line in lines]
 
 
 def affected(changed):
     """These files of tests, those that import from them, directly or through others, and those that read all files beside them. With the
-    data of unit tests, all that reads it."""
+    data of unit tests, or sources, all that reads those."""
     texts = {str(file.relative_to(SOURCE)): file.read_text() for file in (SOURCE / "tests").glob("*/*.py")}
-    readers = {file for file, text in texts.items() if READS_UNIT_DATA.search(text)} if any(map(UNIT.fullmatch, changed)) else set()
+    read = [reader for kind, reader in ((UNIT, READS_UNIT_DATA), (PROGRAM, READS_SOURCE_FILES)) if any(map(kind.fullmatch, changed))]
+    readers = {file for file, text in texts.items() if any(reader.search(text) for reader in read)}
     found, before = {*changed, *readers}, None
     while found != before:
         before = set(found)

@@ -115,17 +115,34 @@ class Runs(unittest.TestCase):
         self.assertEqual(self.ran, ["unit", "unit"])
         self.assertEqual(run.changes(), ["tests/unit/data/broken_rules.txt changed since 0123: a, b, lint, unit ran again"])
 
+    def test_sources_of_the_same_programs_are_compiled_and_read_again(self):
+        self.changed = "M\tadmin/host/place.cpp\nA\ttests/lint/new.py\n"
+        tests = {"a": ("tests/attack/test_seams.py",), "b": ("tests/system/test_sync.py",), "unit": (), "static": (), "fuzz": ()}
+        with mock.patch.object(unfinished.same_programs, "programs_that_differ", return_value=[]) as compared:
+            ran, run = self.pieces_after_a_change(tests)
+        compared.assert_called_once_with("0123")
+        self.assertEqual(ran, ["lint", "a", "unit", "static", "fuzz"])
+        self.assertIn("admin/host/place.cpp, tests/lint/new.py changed since 0123", run.changes()[0])
+
+    def test_after_sources_of_other_programs_no_run_goes_on(self):
+        self.changed = "M\tadmin/host/place.cpp\n"
+        unfinished.begin("0123", goes_on=False)
+        with mock.patch.object(unfinished.same_programs, "programs_that_differ", return_value=["usr/bin/pi on trixie"]):
+            with self.assertRaisesRegex(ValueError, "are not those of 0123: usr/bin/pi on trixie"):
+                unfinished.begin("4567", goes_on=True)
+        self.assertEqual(os.listdir(unfinished.DIRECTORY), ["0123"])
+
     def test_a_change_is_noted_before_anything_is_forgotten(self):
         self.run_of(unfinished.begin("0123", goes_on=False), **{"lint on one": self.suite("lint")})
         with mock.patch.object(unfinished.Path, "unlink", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
             unfinished.begin("4567", goes_on=True)
         self.assertIn("changed since 0123", unfinished.begin("4567", goes_on=True).changes()[0])
 
-    def test_after_a_change_of_more_than_tests_no_run_goes_on(self):
-        for change in ("M\trunner/root/main.cpp", "M\ttests/conftest.py", "A\ttests/system/test_new.py", "D\ttests/system/test_sync.py", "M\tdocs/README.md"):
+    def test_after_a_change_of_more_no_run_goes_on(self):
+        for change in ("A\trunner/root/new.cpp", "M\tmeson.build", "M\ttests/conftest.py", "A\ttests/system/test_new.py", "D\ttests/system/test_sync.py", "M\tdocs/README.md"):
             self.changed = f"M\ttests/system/test_sync.py\n{change}\n"
             unfinished.begin("0123", goes_on=False)
-            with self.subTest(change), self.assertRaisesRegex(ValueError, f"not only tests changed since 0123: {change}"):
+            with self.subTest(change), self.assertRaisesRegex(ValueError, f"more than tests and sources changed since 0123: {change}"):
                 unfinished.begin("4567", goes_on=True)
 
     def test_only_a_run_of_a_commit_goes_on(self):
