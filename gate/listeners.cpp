@@ -45,16 +45,19 @@ public:
                 return self->accept();
             }
             if (problem == asio::error::connection_aborted) return self->accept(); // it gave up before
+            self->tell_too_many(); // those who wait are told by the time they take, and whoever reads denials by this
             self->timer_.expires_after(before_again);
             self->timer_.async_wait([self](const error_code &) { self->accept(); });
         });
     }
 
 private:
+    void tell_too_many() { gate_.denials.report({DenialKind::transparent, {}, 0, {}, "too-many", 1, {}}); }
+
     void take(tcp::socket socket)
     {
         auto counted = gate_.count_connection();
-        if (!counted) return gate_.denials.report({DenialKind::transparent, {}, 0, {}, "too-many", 1, {}});
+        if (!counted) return tell_too_many();
         switch (kind_) {
         case ListenerKind::proxy:
             return visit_proxy(gate_, std::move(socket), std::move(counted));

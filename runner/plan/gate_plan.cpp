@@ -47,6 +47,12 @@ std::string resolv_conf_inside()
     return std::string("# The session's gate answers for every name.\nnameserver ") + name_server_inside + "\noptions edns0\n";
 }
 
+std::string hosts_inside(const std::string &host_name)
+{
+    return std::string("# The session's gate answers for every other name.\n") + loopback_v4 + " localhost\n" + loopback_v6 +
+           " localhost ip6-localhost ip6-loopback\n127.0.1.1 " + host_name + "\n";
+}
+
 Environment gate_environment()
 {
     const std::string proxy = std::string("http://") + loopback_v4 + ":" + std::to_string(gate_proxy_port);

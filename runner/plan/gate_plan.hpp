@@ -25,6 +25,9 @@ constexpr std::uint16_t name_server_port = 53;
 // /etc/resolv.conf of the session.
 std::string resolv_conf_inside();
 
+// /etc/hosts of the session. The host's own would give names addresses that no rule names, before anybody asks the gate.
+std::string hosts_inside(const std::string &host_name);
+
 // What programs read that go through a proxy; the others arrive at the gate as well. No layer of the environment may set them otherwise:
 // nothing else leads out.
 Environment gate_environment();

@@ -5,6 +5,7 @@
 #include "common/base/text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -99,6 +100,13 @@ bool has_name(const std::vector<std::string> &directories, const std::string &na
         struct stat facts {};
         return lstat((directory + "/" + name).c_str(), &facts) == 0;
     });
+}
+
+std::string host_name()
+{
+    std::array<char, 256> name{};
+    if (gethostname(name.data(), name.size() - 1) != 0) throw_errno("asking for the host's name");
+    return name.data();
 }
 
 std::vector<std::string> missing_search_tools(const std::vector<std::string> &directories)

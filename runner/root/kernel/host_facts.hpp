@@ -43,6 +43,9 @@ std::vector<cpu_set_t> processors_of(pid_t process, const AskForProcessors &ask 
 // does not look at it.
 bool has_name(const std::vector<std::string> &directories, const std::string &name);
 
+// Its name, as the kernel reports it.
+std::string host_name();
+
 // --- Whether the host has fd and rg where the agent looks for them.
 
 // Which of "fd" and "rg" are in none of these directories, the host's part of the agent's PATH. The agent also accepts fd under Debian's

@@ -7,6 +7,7 @@
 #include "runner/plan/gate_plan.hpp"
 #include "runner/plan/held_keys.hpp"
 #include "runner/root/errand/provider_keys.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 
 #include <fcntl.h>
 
@@ -16,17 +17,17 @@ namespace {
 
 constexpr const char *gate_directory = "gate"; // of the session: the gate's file system
 constexpr const char *resolv_conf = "resolv.conf";
+constexpr const char *hosts_file = "hosts";
 
 bool has_gate(const Entered &entered)
 {
     return entered.policy.network.mode == NetworkMode::hosts && defence_is_on("gate");
 }
 
-// Of the host's view, /etc is the host's own: then the file is where that leads.
-void show_name_server(const Entered &entered, const OpenedSession &session, RootTree &tree)
+// A file of /etc that is the session's own. Of the host's view, /etc is the host's own: then the file is where that leads.
+void show_in_etc(const Entered &entered, const OpenedSession &session, RootTree &tree, const char *name, const std::string &text)
 {
-    const std::string text = resolv_conf_inside();
-    const std::string path = std::string("/etc/") + resolv_conf;
+    const std::string path = std::string("/etc/") + name;
     if (entered.admission.view.view == View::minimal)
         return write_whole(session.directory.make_late_file("root" + path), text, "the session's " + path);
     const std::string end = resolve_trusted(path, "host's").canonical;
@@ -34,8 +35,8 @@ void show_name_server(const Entered &entered, const OpenedSession &session, Root
         session.directory.make_directory(pi_agent::parent_of(end).substr(1));
         return session.directory.write_file(end.substr(1), text);
     }
-    session.directory.write_file(resolv_conf, text);
-    const UniqueFd file = open_or_throw("opening the session's name server", session.directory.fd(), resolv_conf, O_PATH | O_NOFOLLOW);
+    session.directory.write_file(name, text);
+    const UniqueFd file = open_or_throw("opening the session's " + path, session.directory.fd(), name, O_PATH | O_NOFOLLOW);
     tree.late.push_back({clone_mount(entered.root, file, Submounts::leave_out, MountAttributes{true, nullptr}), end});
 }
 
@@ -52,7 +53,7 @@ UniqueFd show_lists(const Entered &entered, const OpenedSession &session)
 std::vector<std::string> files_of_others(const Entered &entered)
 {
     std::vector<std::string> names = entered.sandbox->own_files();
-    if (has_gate(entered)) names.emplace_back(resolv_conf);
+    if (has_gate(entered)) names.insert(names.end(), {resolv_conf, hosts_file});
     return names;
 }
 
@@ -64,7 +65,8 @@ std::optional<LaunchedGate> start_gate(Entered &entered, const OpenedSession &se
     entered.environment.gate = gate_environment();
     entered.environment.gate.merge(environment_of_held_keys(entered.policy.providers));
     entered.environment.held_outside = variables_of_held_keys(entered.policy.providers);
-    show_name_server(entered, session, tree);
+    show_in_etc(entered, session, tree, resolv_conf, resolv_conf_inside());
+    show_in_etc(entered, session, tree, hosts_file, hosts_inside(host_name()));
     return LaunchedGate{std::move(gate), show_lists(entered, session)};
 }
 

@@ -9,13 +9,13 @@
 #include "runner/plan/engine_commands.hpp"
 #include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/kernel/control_group.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/docker_daemon.hpp"
 #include "runner/root/method/engine_arguments.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -95,13 +95,6 @@ void ContainerSandbox::require_account(const std::vector<pid_t> &inside) const
                           engine() + " gave the session other rights than the agent's account has (" + *problem +
                               "); look for accounts and groups in its image whose names are numbers, or choose another method");
     }
-}
-
-std::string ContainerSandbox::host_name()
-{
-    std::array<char, 256> name{};
-    if (gethostname(name.data(), name.size() - 1) != 0) throw_errno("asking for the host's name");
-    return name.data();
 }
 
 void ContainerSandbox::start_engine(const SandboxPlan &plan, FdRef input, const std::vector<std::string> &command)

@@ -78,8 +78,6 @@ protected:
     // Notes as which account the engine must run the launcher: require_confined() asks the kernel. Also makes the engine's place in root's
     // own runtime directory. Call it before anything is started.
     void prepare(const SandboxPlan &plan);
-    // As the kernel reports it.
-    static std::string host_name();
     // `input` becomes its standard input; /dev/null without one.
     void start_engine(const SandboxPlan &plan, FdRef input, const std::vector<std::string> &command);
     [[nodiscard]] std::string engine() const { return to_string(method()); }

@@ -142,6 +142,8 @@ TEST_CASE("the environment leads to the gate, and what is of the session stays t
     CHECK(has(variables.at("no_proxy"), "localhost"));
     CHECK(variables.at("NODE_USE_ENV_PROXY") == "1");
     CHECK(has(resolv_conf_inside(), "nameserver 127.0.0.53\n"));
+    CHECK(has(hosts_inside("build-1"), "\n127.0.0.1 localhost\n"));
+    CHECK(has(hosts_inside("build-1"), "\n127.0.1.1 build-1\n"));
 }
 
 TEST_CASE("a denial is told with its place, its reason and what would change it")
