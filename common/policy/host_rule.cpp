@@ -62,6 +62,19 @@ bool is_in(const IpRange &address, const char *range)
     return holds(std::get<IpRange>(parse_ip_range(range)), address);
 }
 
+// 64:ff9b::/96: IPv4 as gateways to it write it (NAT64).
+bool is_translated(const IpRange &address)
+{
+    return address.is_v6() && is_in(address, "64:ff9b::/96");
+}
+
+// What it stands for, as the gate has it (gate/addresses.cpp).
+IpRange within(IpRange address)
+{
+    if (!is_translated(address)) return address;
+    return {{address.address.end() - 4, address.address.end()}, address.prefix - 96};
+}
+
 // Where no connection ever goes.
 std::optional<HostProblem> problem_of_address(const IpRange &address)
 {
@@ -75,6 +88,20 @@ std::optional<HostProblem> problem_of_address(const IpRange &address)
         return HostProblem{"is one of the addresses that stand for names inside a session", "name the host"};
     if (is_in(address, "fe80::/10"))
         return HostProblem{"needs an interface, which a rule cannot name", "name another address of that host"};
+    return std::nullopt;
+}
+
+// Ranges that mean less than they say, or more.
+std::optional<HostProblem> problem_of_range(const IpRange &range)
+{
+    if (is_translated(range) && range.prefix < 128)
+        return HostProblem{"is IPv4 in the form of IPv6 (NAT64)", "write the range as IPv4, which means both forms"};
+    const auto ranges = loopback_ranges();
+    const bool has_loopback = std::any_of(
+        ranges.begin(), ranges.end(), [&](const IpRange &loopback) { return range.prefix < loopback.prefix && overlap(range, loopback); });
+    if (has_loopback)
+        return HostProblem{"has this host's own loopback in it, where services trust whoever asks",
+                           "name smaller ranges, and what sessions need of the loopback by itself, e.g. localhost:5432"};
     return std::nullopt;
 }
 
@@ -148,6 +175,7 @@ std::variant<HostRule, HostProblem> parse_host_rule(const std::string &text)
     }
     if (const auto address = address_of(rule.host)) {
         if (auto problem = problem_of_address(*address)) return *problem;
+        if (auto problem = problem_of_range(*address)) return *problem;
         const auto canonical = to_string(*address);
         rule.host = address->prefix < address->address.size() * 8 ? canonical : canonical.substr(0, canonical.find('/'));
         return rule;
@@ -176,7 +204,8 @@ bool covers(const HostRule &rule, const HostRule &other)
     const auto addresses = address_of(rule.host);
     const auto asked = address_of(other.host);
     const bool is_range = rule.host.find('/') != std::string::npos;
-    if (addresses || asked) return addresses && asked && holds(*addresses, *asked) && !(is_range && is_metadata(other));
+    if (addresses && asked && !is_range) return holds(*addresses, *asked) || holds(*addresses, within(*asked));
+    if (addresses || asked) return addresses && asked && holds(*addresses, within(*asked)) && !is_metadata(other);
     if (!is_wildcard(rule)) return rule.host == other.host;
     // "*.example.org" covers itself, "*.a.example.org" and "a.example.org", and not "example.org".
     const auto ending = std::string_view(rule.host).substr(1);
@@ -189,9 +218,14 @@ const HostRule *rule_for(const std::vector<HostRule> &rules, const HostRule &oth
     return found == rules.end() ? nullptr : &*found;
 }
 
-bool is_metadata(const HostRule &rule) noexcept
+bool is_metadata(const HostRule &rule)
 {
-    return std::find(std::begin(metadata_addresses), std::end(metadata_addresses), rule.host) != std::end(metadata_addresses);
+    const auto address = address_of(rule.host);
+    return address && std::any_of(std::begin(metadata_addresses), std::end(metadata_addresses), [&](const char *text) {
+               const auto one = within(*address);
+               const auto metadata = address_of(text);
+               return one.prefix == metadata->prefix && one.address == metadata->address;
+           });
 }
 
 bool is_wildcard(const HostRule &rule) noexcept

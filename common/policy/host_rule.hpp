@@ -31,7 +31,7 @@ constexpr const char *metadata_addresses[] = {
     "169.254.42.42",   "100.100.100.200", "168.63.129.16",      "192.0.0.192",       "fd00:ec2::254",
     "fd00:ec2::23",    "fd20:ce::254",    "fd00:c1::a9fe:a9fe", "fd00:a9fe:a9fe::1", "fd00:42::42",
 };
-bool is_metadata(const HostRule &rule) noexcept;
+bool is_metadata(const HostRule &rule); // IPv4 also in the form of NAT64
 
 // Strict. Refuses what no connection could ever match: URLs, odd names, port 0, addresses that lead to no host.
 std::variant<HostRule, HostProblem> parse_host_rule(const std::string &text);

@@ -11,11 +11,12 @@ namespace policy_rules_test {
 namespace {
 
 constexpr const char *texts[] = {
-    "a.example",     "A.Example",      "*.a.example",           "*.b.a.example", "b.a.example",   "c.b.a.example", "a.example:80",
-    "ba.example",    "a_b.example",    "xn--bcher-kva.example", "intranet",      "1.example",     "localhost",     "localhost:80",
-    "127.0.0.1",     "127.0.0.1:80",   "127.0.0.0/8",           "[::1]:80",      "10.20.0.5",     "10.20.0.5:80",  "10.20.0.0/16",
-    "10.0.0.0/8:80", "fd00::5",        "[fd00::5]:80",          "fd00::/8",      "[fd00::/8]:80", "8.8.8.8",       "2001:db8::1",
-    "172.16.0.0/12", "169.254.0.0/16", "169.254.169.254",       "169.254.1.1",   "fd00:ec2::254", "a.localhost",   "localhost.a"};
+    "a.example",     "A.Example",      "*.a.example",           "*.b.a.example",  "b.a.example",   "c.b.a.example", "a.example:80",
+    "ba.example",    "a_b.example",    "xn--bcher-kva.example", "intranet",       "1.example",     "localhost",     "localhost:80",
+    "127.0.0.1",     "127.0.0.1:80",   "127.0.0.0/8",           "[::1]:80",       "10.20.0.5",     "10.20.0.5:80",  "10.20.0.0/16",
+    "10.0.0.0/8:80", "fd00::5",        "[fd00::5]:80",          "fd00::/8",       "[fd00::/8]:80", "8.8.8.8",       "2001:db8::1",
+    "172.16.0.0/12", "169.254.0.0/16", "169.254.169.254",       "169.254.1.1",    "fd00:ec2::254", "a.localhost",   "localhost.a",
+    "64::/16",       "64:ff9b::a14:5", "64:ff9b::a9fe:a9fe",    "64:ff9b::7f00:1"};
 
 HostRule rule(const char *text)
 {
@@ -57,9 +58,12 @@ TEST_CASE("neither means by a range where clouds give credentials to whoever ask
     for (const char *text : metadata_addresses) {
         const auto one = rule(text);
         CHECK_MESSAGE((covers(one, one) && allowed_by_gate(one, one)), text);
-        for (const char *range : {"169.254.0.0/16", "100.64.0.0/10", "168.0.0.0/8", "192.0.0.0/24", "fd00::/8"})
+        for (const char *range : {"169.254.0.0/16", "100.64.0.0/10", "168.0.0.0/8", "192.0.0.0/24", "fd00::/8", "64::/16"})
             CHECK_MESSAGE((!covers(rule(range), one) && !allowed_by_gate(rule(range), one)), text << " by " << range);
     }
+    const auto translated = rule("64:ff9b::a9fe:a9fe");
+    for (const char *range : {"169.254.0.0/16", "64::/16"})
+        CHECK_MESSAGE((!covers(rule(range), translated) && !allowed_by_gate(rule(range), translated)), range);
 }
 
 } // namespace policy_rules_test

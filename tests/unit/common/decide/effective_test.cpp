@@ -310,6 +310,7 @@ TEST_CASE("a host that the policy does not let its user add is refused with the 
           "ask the administrator");
     CHECK(of("{hosts: [], may_grant: [169.254.0.0/16]}", "169.254.0.1").empty());
     CHECK(contains(of("{hosts: [], may_grant: [169.254.0.0/16]}", "169.254.169.254"), "is not among what the policy lets you add"));
+    CHECK(contains(of("{hosts: [], may_grant: ['64::/16']}", "64:ff9b::a9fe:a9fe"), "is not among what the policy lets you add"));
     CHECK(contains(of("{hosts: []}", "a.example"), "may_grant: nothing"));
     CHECK(contains(of("full", "a.example"), "has no meaning here"));
     CHECK(contains(of("none", "a.example"), "has no meaning here"));

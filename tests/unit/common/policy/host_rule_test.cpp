@@ -137,7 +137,29 @@ TEST_CASE("a range of addresses is one rule, for the servers that internal names
     CHECK_FALSE(covers(rule("[fd00::/8]:80"), rule("[fd00:ec2::254]:80")));
     CHECK(covers(rule("169.254.169.254"), rule("169.254.169.254/32")));
     CHECK(is_loopback(rule("127.0.0.0/8")));
-    CHECK_FALSE(is_loopback(rule("126.0.0.0/7")));
+}
+
+TEST_CASE("a range with more in it than the loopback is refused, for it would open the loopback as well")
+{
+    for (const char *text : {"126.0.0.0/7", "0.0.0.0/1", "0.0.0.0/1:80", "64.0.0.0/2", "::/127", "::/1", "[::/8]:80"})
+        CHECK_MESSAGE(says(text, "has this host's own loopback in it"), text);
+    for (const char *text : {"128.0.0.0/1", "126.0.0.0/8", "127.0.0.0/8", "127.128.0.0/9", "8000::/1", "1::/16"})
+        CHECK(read(text) == text);
+}
+
+TEST_CASE("an address of IPv4 in the form of NAT64 is what is inside of it, as the gate has it")
+{
+    CHECK(read("64:ff9b::a00:5") == "64:ff9b::a00:5");
+    CHECK(covers(rule("64:ff9b::a00:5"), rule("64:ff9b::a00:5")));
+    CHECK(covers(rule("10.0.0.0/8"), rule("64:ff9b::a00:5")));
+    CHECK(covers(rule("10.0.0.5"), rule("64:ff9b::a00:5")));
+    CHECK_FALSE(covers(rule("64:ff9b::a00:5"), rule("10.0.0.5")));
+    CHECK_FALSE(covers(rule("64::/16"), rule("64:ff9b::a00:5")));
+    CHECK(is_metadata(rule("64:ff9b::a9fe:a9fe")));
+    CHECK_FALSE(covers(rule("64::/16"), rule("64:ff9b::a9fe:a9fe"))); // so nobody grants it by a range
+    CHECK_FALSE(covers(rule("169.254.0.0/16"), rule("64:ff9b::a9fe:a9fe")));
+    for (const char *text : {"64:ff9b::/96", "64:ff9b::a9fe:0/112", "[64:ff9b::/97]:80"})
+        CHECK_MESSAGE(says(text, "write the range as IPv4"), text);
 }
 
 TEST_CASE("what leads to the host's own loopback is known by its text")
