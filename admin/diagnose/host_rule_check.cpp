@@ -68,6 +68,7 @@ public:
     {
         for (const auto &rule : rules) {
             look_for_other(rule, rules, key);
+            look_for_place_inside(rule, key);
             if (is_metadata(rule))
                 add(rule, key, "is where clouds hand out the host's own credentials", "take it out, unless sessions shall have them");
         }
@@ -100,6 +101,13 @@ public:
     }
 
 private:
+    void look_for_place_inside(const HostRule &rule, const std::string &key)
+    {
+        if (!is_loopback(rule) || rule.host == "localhost" || rule.host == loopback_v4 || rule.host == loopback_v6) return;
+        add(rule, key, "is of the host's loopback, which sessions find at 127.0.0.1 and ::1; beside these, only the proxy leads there",
+            fmt::format("write localhost:{} if the service listens at one of these, too", rule.port));
+    }
+
     // A rule is compared with those before it, and with wider ones after it.
     void look_for_other(const HostRule &rule, const std::vector<HostRule> &rules, const std::string &key)
     {
@@ -151,10 +159,10 @@ void check_host_rules(const Policy &policy, Problems &problems)
     each_list(policy, [&](const std::vector<HostRule> &rules, const std::string &key) {
         std::set<std::uint16_t> of_loopback;
         for (const auto &rule : rules) {
-            if (is_loopback(rule) && of_loopback.insert(rule.port).second && of_loopback.size() == host_port_limit + 1)
+            if (has_own_listener(rule) && of_loopback.insert(rule.port).second && of_loopback.size() == host_port_limit + 1)
                 problems.add(rule.where, key, fmt::format("names more than {} ports of this host's own loopback", host_port_limit),
                              "name fewer: a session has a listener for each");
-            if (is_loopback(rule) && (rule.port == gate_proxy_port || rule.port == gate_route_port))
+            if (has_own_listener(rule) && (rule.port == gate_proxy_port || rule.port == gate_route_port))
                 problems.add(rule.where, key, quote(to_string(rule)) + ": the gate itself listens there in each session",
                              "give that service another port");
             if (!is_wildcard(rule)) continue;

@@ -19,13 +19,13 @@ constexpr std::uint64_t gate_files = 4096; // two for each connection
 constexpr std::uint64_t stop_microseconds = 2'000'000;
 constexpr std::size_t places_in_notice = 4;
 
-// Programs and libraries, names and certificates. The directories of name services are shown whole: their files are replaced while a
-// session runs. Accounts of the host can read all of it.
+// Programs and libraries, names and certificates, which openSUSE has in /var/lib/ca-certificates, and others in /etc or /usr. The
+// directories of name services are shown whole: their files are replaced while a session runs. Accounts of the host can read all of it.
 BindList parts_of_the_host()
 {
     BindList shown;
-    for (const char *path : {"/usr", "/bin", "/lib", "/lib64", "/lib32", "/nix/store", "/etc", "/run/systemd/resolve",
-                             "/run/NetworkManager", "/run/resolvconf", "/run/nscd"})
+    for (const char *path : {"/usr", "/bin", "/lib", "/lib64", "/lib32", "/nix/store", "/etc", "/var/lib/ca-certificates",
+                             "/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf", "/run/nscd"})
         shown.binds.push_back({path, path, true, true});
     const std::string own = parent_of(build::gate_path);
     if (!is_within(own, "/usr") && !is_within(own, "/nix/store")) shown.binds.push_back({own, own, true, false});
@@ -159,11 +159,16 @@ GateProvider to_gate_provider(const ProviderRule &rule, std::string key)
     return provider;
 }
 
+bool has_own_listener(const HostRule &rule)
+{
+    return is_loopback(rule) && (covers(rule, HostRule{loopback_v4, rule.port}) || covers(rule, HostRule{loopback_v6, rule.port}));
+}
+
 std::vector<std::uint16_t> host_ports(const NetworkPolicy &network)
 {
     std::vector<std::uint16_t> ports;
     for (const auto &rule : network.hosts)
-        if (is_loopback(rule) && std::find(ports.begin(), ports.end(), rule.port) == ports.end()) ports.push_back(rule.port);
+        if (has_own_listener(rule) && std::find(ports.begin(), ports.end(), rule.port) == ports.end()) ports.push_back(rule.port);
     if (ports.size() > host_port_limit)
         throw Failure(ExitStatus::configuration, to_string(network.where) + ": network.hosts names " + std::to_string(ports.size()) +
                                                      " ports of this host's own loopback, and a session has " +

@@ -47,7 +47,10 @@ static_assert(2 * host_port_limit + 8 < gate_listener_limit); // two listeners f
 GateOrder plan_gate(const Policy &policy, const std::string &session_id);
 // Takes over the key. Throws Failure(configuration) for a provider that no gate can hold the key of.
 GateProvider to_gate_provider(const ProviderRule &rule, std::string key);
-// Ports of the host's loopback that the policy names. Throws Failure(configuration) for more than a session has listeners for.
+// Whether it is found inside by a program that connects by itself: of the loopback, at 127.0.0.1 or ::1. Other addresses of it, and names
+// below "localhost", are reached by the proxy alone.
+bool has_own_listener(const HostRule &rule);
+// Ports of rules that have one. Throws Failure(configuration) for more than a session has listeners for.
 std::vector<std::uint16_t> host_ports(const NetworkPolicy &network);
 
 // --- What the agent reads in its view, and its user at the end.

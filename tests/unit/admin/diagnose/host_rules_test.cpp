@@ -88,6 +88,17 @@ TEST_CASE("a '*' that leaves out its own name, and rules that add nothing, are t
                    "network.may_grant: 'a.example.org' is in hosts already"));
 }
 
+TEST_CASE("an address of the loopback that no program inside comes to by itself is told")
+{
+    CHECK(odd("network: {hosts: ['localhost:5432', '127.0.0.1:1', '[::1]:2']}\n").empty());
+    for (const std::string host : {"127.0.0.2", "127.0.0.0/8", "app.localhost"})
+        CHECK_MESSAGE(contains(odd("network: {hosts: ['" + host + ":5432']}\n"),
+                               "only the proxy leads there; write localhost:5432 if the service listens at one of these, too"),
+                      host);
+    CHECK(suffixes_of("['127.0.0.2:808']").empty());
+    CHECK(contains(suffixes_of("['127.0.0.0/8:808']"), "the gate itself listens there"));
+}
+
 TEST_CASE("a network without hosts, metadata, and a rule beside a provider's own route are told")
 {
     CHECK(contains(odd("network: {hosts: []}\n"), "network: names no host, and there are no providers, so sessions reach nothing"));

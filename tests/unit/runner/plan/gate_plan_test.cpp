@@ -91,6 +91,7 @@ TEST_CASE("the gate sees programs, libraries and name services of the host, and 
         CHECK_MESSAGE(!shown.contains(hidden), hidden);
     CHECK(shown.contains("/usr"));
     CHECK(shown.contains("/etc"));
+    CHECK(shown.contains("/var/lib/ca-certificates")); // what /etc/ssl leads to, on some
     CHECK(value_of<TemporaryFileSystems>("TemporaryFileSystem").entries.at(0).first == parent_of(policy_path));
     CHECK(value_of<std::string>("RootDirectory") == "/run/pi-agent/sessions/" + id + "/gate");
 }
@@ -110,9 +111,17 @@ TEST_CASE("the order has the policy's rules, each with its place, and no key")
 
 TEST_CASE("ports of the host's loopback are found inside at the same place")
 {
-    const NetworkPolicy network =
-        policy_with({{"localhost", 5432}, {"127.0.0.1", 5432}, {"::1", 9}, {"db.example.org", 7}, {"10.0.0.1", 8}}).network;
-    CHECK(host_ports(network) == std::vector<std::uint16_t>{5432, 9});
+    const NetworkPolicy network = policy_with({{"localhost", 5432},
+                                               {"127.0.0.1", 5432},
+                                               {"::1", 9},
+                                               {"db.example.org", 7},
+                                               {"10.0.0.1", 8},
+                                               {"127.0.0.0/8", 10},
+                                               {"127.0.0.2", 11},
+                                               {"127.1.0.0/16", 12},
+                                               {"app.localhost", 13}})
+                                      .network;
+    CHECK(host_ports(network) == std::vector<std::uint16_t>{5432, 9, 10});
     NetworkPolicy many = network;
     for (std::size_t index = many.hosts.size(); index < 2 * host_port_limit; ++index)
         many.hosts.push_back({"localhost", static_cast<std::uint16_t>(1000 + index)});
