@@ -413,6 +413,17 @@ def test_the_record_is_not_filled_by_what_an_agent_asks_for(prove):
     prove(attack, "bounded-denials")
 
 
+def test_a_gate_that_never_stops_talking_is_closed(prove):
+    """Each of its packets would cost root a turn of its loop, for as long as the session runs."""
+
+    def attack(target):
+        with stand_in(target, "torrent"):
+            done = target.pi("sleep", "4", check=True, timeout=60)
+        return Outcome(b"gate has ended" not in done.stderr, done)
+
+    prove(attack, "gate-rate")
+
+
 @pytest.mark.usefixtures("nothing_left")
 @pytest.mark.parametrize("mode", ["flooding", "same", "malformed", "unprintable", "overlong", "descriptors", "ended"])
 def test_root_does_not_believe_the_gate(mode, product, control_seen):
@@ -447,22 +458,7 @@ def test_no_agent_starts_before_its_gate_serves(mode, product, control_seen):
     control_seen("a gate that serves is waited for")
 
 
-# --- Keys, and the record.
-
-
-@pytest.mark.position("user")
-def test_a_key_that_others_can_read_starts_no_session(prove):
-    section = f"{HOSTS}\nproviders: {{openai: {{key_file: /etc/pi-agent/attack.key}}}}"
-
-    def attack(target):
-        target.machine.write("/etc/pi-agent/attack.key", "held-outside\n", mode=0o644)
-        with target.policy_with(section):
-            done = target.pi("echo", "ran")
-        target.machine.root(["rm", "/etc/pi-agent/attack.key"], check=True)
-        return Outcome(done.stdout == b"ran\n", done)
-
-    on, _ = prove(attack, "key-file-mode")
-    assert b"readable for others than root" in on.seen.stderr, on
+# --- The record.
 
 
 def test_a_users_own_word_is_no_denial(product, control_seen):

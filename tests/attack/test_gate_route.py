@@ -55,3 +55,18 @@ def test_a_key_opens_nothing_else(case, defences, alone, prove):
 def test_a_key_goes_to_its_provider_alone(case, defences, alone, prove):
     """Somebody on the way to it, or who answers for its name."""
     prove(asking(case), *defences)
+
+
+@pytest.mark.position("user")
+def test_a_key_that_others_can_read_starts_no_session(prove):
+    section = "network: {hosts: [provider.example]}\nproviders: {openai: {key_file: /etc/pi-agent/attack.key}}"
+
+    def attack(target):
+        target.machine.write("/etc/pi-agent/attack.key", "held-outside\n", mode=0o644)
+        with target.policy_with(section):
+            done = target.pi("echo", "ran")
+        target.machine.root(["rm", "/etc/pi-agent/attack.key"], check=True)
+        return Outcome(done.stdout == b"ran\n", done)
+
+    on, _ = prove(attack, "key-file-mode")
+    assert b"readable for others than root" in on.seen.stderr, on

@@ -18,6 +18,7 @@ constexpr std::size_t recorded_at_once = 20;
 constexpr std::size_t recorded_each_second = 10;
 constexpr std::size_t recorded_in_all = 1000;
 constexpr std::size_t counted_places = 200;
+constexpr std::size_t heard_each_second = 2000; // of a gate: 240 at most (gate/denials.cpp), and what a late reader finds at once
 constexpr auto last_words = std::chrono::milliseconds(200);
 constexpr std::size_t silences_told = 3; // a gate that the agent has taken over can be silent as often as it likes
 constexpr const char *end_of_list = "(more is not listed here)\n";
@@ -48,6 +49,7 @@ std::string GateWatch::hear()
         const std::optional<Packet> packet = receive_plain_packet(channel_, in_seconds(0));
         is_there_ = packet.has_value();
         if (packet) {
+            if (says_too_much()) throw ProtocolError("it says more than a gate does");
             const GateMessage message = decode_gate_message(packet->bytes);
             if (const auto *denial = std::get_if<GateDenial>(&message)) take(*denial);
         }
@@ -62,6 +64,17 @@ std::string GateWatch::hear()
     if (last_heard_) last_heard_ = Clock::now();
     if (!std::exchange(is_silent_, false) || silences_told_ > silences_told) return "";
     return "the session's gate goes on, and connections of the agent with it";
+}
+
+// Each packet costs this process a turn of its loop, whatever is in it. Only a gate that the agent has taken over says so many.
+bool GateWatch::says_too_much()
+{
+    const auto now = Clock::now();
+    if (now - counted_since_ >= std::chrono::seconds(1)) {
+        counted_since_ = now;
+        heard_ = 0;
+    }
+    return ++heard_ > heard_each_second && defence_is_on("gate-rate");
 }
 
 Deadline GateWatch::due() const

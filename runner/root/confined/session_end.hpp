@@ -52,6 +52,7 @@ public:
     std::string finish();
 
 private:
+    bool says_too_much();
     void take(const GateDenial &denial);
     bool may_record();
     void write_down(const std::string &line);
@@ -61,6 +62,8 @@ private:
     const SessionRecord &record_;
     UniqueFd file_;
     bool is_there_ = true;
+    std::size_t heard_ = 0; // packets, since:
+    Deadline counted_since_{};
     std::optional<Deadline> last_heard_;
     bool is_silent_ = false;
     std::size_t silences_told_ = 0;

@@ -81,6 +81,8 @@ def attack():
     if MODE == "same":
         for _ in range(20_000):
             say(denial(b"host.example", 443, count=2**63))
+    while MODE == "torrent":
+        say(number(ALIVE))
     if MODE == "malformed":
         say(b"\xff" * 100)
     if MODE == "unprintable":

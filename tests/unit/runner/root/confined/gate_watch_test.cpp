@@ -122,6 +122,20 @@ TEST_CASE("a gate that breaks the protocol has ended")
     CHECK(!gate.watch->hear().empty());
 }
 
+TEST_CASE("a gate that says more in a second than any gate does has ended")
+{
+    Gate gate;
+    std::string told;
+    int said = 0;
+    for (; told.empty() && said < 50'000; ++said) { // a slow machine may not come to so many in its first second
+        gate.says(encode(GateMessage(GateAlive{})));
+        told = gate.watch->hear();
+    }
+    CHECK(has(told, "the session's gate has ended"));
+    CHECK(said > 2000);
+    CHECK(gate.watch->fd().get() < 0);
+}
+
 TEST_CASE("the file of denials has an end, and counts have one too")
 {
     Gate gate;
