@@ -179,6 +179,8 @@ std::optional<HostRule> host_of_question(const std::string &text, const std::str
 
 // The answer, by the policy alone: no session is asked.
 std::string host_text(const HostRule &asked, const Policy &policy);
+// A line more where the question could be about a file that does not exist yet, such as "README.md"; or nothing.
+std::string hint_of_file(const std::string &question, const HostRule &taken_for);
 nlohmann::json host_json(const HostRule &asked, const Policy &policy);
 
 // Starts one session as the user, in which a shell looks at the paths, if there are any. Throws Failure.

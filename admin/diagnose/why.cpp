@@ -265,7 +265,7 @@ void run_why(const WhyOptions &options, std::ostream &out)
     for (const auto &path : options.paths) {
         const auto host = host_of_question(path, directory.path);
         if (host) hosts.push_back(host_json(*host, explanation.policy));
-        if (host && !options.json) out << host_text(*host, explanation.policy);
+        if (host && !options.json) out << host_text(*host, explanation.policy) << hint_of_file(path, *host);
         if (!host) paths.push_back(normal_path(path, inside));
     }
     const auto answers = paths.empty() ? std::vector<PathAccess>() : ask(observer, user, directory.path, paths);

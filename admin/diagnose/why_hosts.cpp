@@ -81,6 +81,12 @@ std::string host_text(const HostRule &asked, const Policy &policy)
                        verdict_on_host(access.reach), access.rule, where.empty() ? "" : " (" + where + ")", key_in_answer(access, policy));
 }
 
+std::string hint_of_file(const std::string &question, const HostRule &taken_for)
+{
+    if (question.find(':') != std::string::npos || is_address(taken_for) || taken_for.host == "localhost") return "";
+    return fmt::format("  a file:    there is none of this name; for one, ask with ./{}\n", escape_for_display(question));
+}
+
 nlohmann::json host_json(const HostRule &asked, const Policy &policy)
 {
     const auto access = host_access(policy, asked);

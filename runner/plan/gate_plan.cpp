@@ -182,7 +182,7 @@ std::string rules_text(const NetworkPolicy &network, const std::vector<ProviderR
     for (const auto &rule : network.hosts)
         text += host_and_port(rule.host, rule.port) + " " + to_string(rule.where) + "\n";
     for (const auto &provider : providers)
-        text += "provider:" + provider.name + " " + to_string(provider.where) + "\n";
+        text += "provider:" + provider.name + " " + provider.host + " " + to_string(provider.where) + "\n";
     return text;
 }
 

@@ -55,7 +55,7 @@ std::vector<std::uint16_t> host_ports(const NetworkPolicy &network);
 
 // --- What the agent reads in its view, and its user at the end.
 
-constexpr const char *network_file = "run/pi-agent/network"; // a rule a line
+constexpr const char *network_file = "run/pi-agent/network"; // a rule a line, and providers as "provider:NAME HOST"
 constexpr const char *denials_file = "run/pi-agent/denials"; // a denial a line, oldest first
 constexpr std::size_t denials_file_limit = 64UL * 1024;      // bytes
 

@@ -147,6 +147,14 @@ TEST_CASE("a question is about a host where it says a port or is a URL, and othe
     CHECK_THROWS_WITH_AS(host_in("*.example.org"), doctest::Contains("is many hosts"), Failure);
 }
 
+TEST_CASE("who asks for what is no file, and may be a host, hears of both")
+{
+    const auto hint = [](const std::string &text) { return hint_of_file(text, *host_of_question(text, "/nowhere")); };
+    CHECK(hint("README.md") == "  a file:    there is none of this name; for one, ask with ./README.md\n");
+    for (const char *text : {"README.md:443", "https://a.example/README.md", "10.0.0.1", "localhost"})
+        CHECK_MESSAGE(hint(text).empty(), text);
+}
+
 TEST_CASE("the answer names rule, line and the key of the level that says it")
 {
     const auto policy = parse(head + "network: {hosts: [github.com], may_grant: ['*.debian.org:80']}\n");
