@@ -136,6 +136,7 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
     auto &own = explanation.policy;
     own = policy_for(policy, *rules);
     if (explanation.directory && explanation.directory->allowed.value_or(false)) own = policy_in(own, explanation.directory->root);
+    if (own.network.mode == NetworkMode::none) own.providers.clear(); // as a start does, also where nobody names a directory
     if (observer.root()) {
         try {
             explanation.shown = plan_host_view(own);

@@ -139,6 +139,17 @@ TEST_CASE("the network is explained with its mode, the place that sets it and ev
     CHECK(to_json(with("[10.0.0.0/8]"))["network"] == nlohmann::json{{"mode", "list"}, {"allowed", {"10.0.0.0/8"}}});
 }
 
+TEST_CASE("under no network, no provider is listed, with a directory or without")
+{
+    Somebody somebody;
+    const std::string text = "version: 1\nusers: {alice: {roots: [~/projects]}}\nproviders: {openai: {key_file: /etc/k}}\n";
+    somebody.policy = parse(text + "network: {hosts: []}\n");
+    CHECK(contains(to_text(somebody.explained(std::nullopt)), "openai at api.openai.com"));
+    somebody.policy = parse(text + "network: none\n");
+    for (const auto &where : {std::optional<std::string>(), std::optional(somebody.directory / "home/projects/a")})
+        CHECK(to_json(somebody.explained(where))["providers"].empty());
+}
+
 TEST_CASE("it is explained where a session's temporary files lie")
 {
     Somebody somebody;
