@@ -60,11 +60,16 @@ Gate::Gate(asio::io_context &the_loop, FdRef channel, const GateOrder &order)
 {
 }
 
-std::shared_ptr<void> Gate::count_connection()
+std::shared_ptr<void> Gate::count_connection(bool is_at_route)
 {
-    if (connections >= connection_limit) return {};
+    const std::size_t more = is_at_route ? 1 : 0;
+    if (connections >= connection_limit || at_route + more > route_limit) return {};
     ++connections;
-    return {this, [](Gate *gate) { --gate->connections; }};
+    at_route += more;
+    return {this, [more](Gate *gate) {
+                --gate->connections;
+                gate->at_route -= more;
+            }};
 }
 
 std::optional<Reached> why_not(const Gate &gate, const Target &target)

@@ -15,7 +15,15 @@
 
 namespace pi_agent {
 
+// What a session can make its gate hold must fit into the memory of the gate's unit (256 MiB: runner/plan/gate_plan.cpp). In KiB, at most:
+//   a request at the route, 510: its head as it came (80), in fields (80), as a target (8) and as it goes out (88); TLS by Asio's and
+//       OpenSSL's buffers, with the provider's certificates (150); the answer's head (40); pieces of bodies (64)
+//   any other connection, 130: one piece in each direction (64) that the other side does not take
+//   the gate itself, 20,000: its program, the host's certificates, 8,192 names and the last denials
+// So 128 of the one and 384 of the other hold 132 MiB together. The kernel's buffers of all these sockets are charged to the unit, too:
+// they have the rest, and who fills that as well ends their own gate.
 constexpr std::size_t connection_limit = 512; // at once, with questions to the name server over TCP
+constexpr std::size_t route_limit = 128;      // of these: requests at the reverse route
 
 struct Gate {
     Gate(boost::asio::io_context &the_loop, FdRef channel, const GateOrder &order);
@@ -23,7 +31,7 @@ struct Gate {
     Gate &operator=(const Gate &) = delete;
 
     // One more connection as long as the result lives; empty where there are too many.
-    std::shared_ptr<void> count_connection();
+    std::shared_ptr<void> count_connection(bool is_at_route = false);
 
     boost::asio::io_context &loop;
     std::chrono::seconds idle;
@@ -32,7 +40,7 @@ struct Gate {
     Lookup lookup;
     NameTable names = {};
     bool has_v6 = false; // the session has a listener of IPv6, so its name server says addresses of it
-    std::size_t connections = 0;
+    std::size_t connections = 0, at_route = 0;
     // Answers at the reverse route; without it, such a connection is closed.
     std::function<void(boost::asio::ip::tcp::socket, std::shared_ptr<void> counted)> serve_route = {};
 };

@@ -56,7 +56,7 @@ private:
 
     void take(tcp::socket socket)
     {
-        auto counted = gate_.count_connection();
+        auto counted = gate_.count_connection(kind_ == ListenerKind::reverse);
         if (!counted) return tell_too_many();
         switch (kind_) {
         case ListenerKind::proxy:

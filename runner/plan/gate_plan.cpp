@@ -13,7 +13,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::uint64_t gate_memory = std::uint64_t{256} << 20U; // bytes; some hundred connections use a tenth
+constexpr std::uint64_t gate_memory = std::uint64_t{256} << 20U; // bytes; gate/gate.hpp has the sum
 constexpr std::uint64_t gate_tasks = 64;
 constexpr std::uint64_t gate_files = 4096; // two for each connection
 constexpr std::uint64_t stop_microseconds = 2'000'000;

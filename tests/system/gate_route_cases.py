@@ -197,16 +197,35 @@ def large_bodies_pass_in_little_memory(gate, service):
     assert gate.memory() - before < 4096, (before, gate.memory())
 
 
-def two_hundred_requests_at_once(gate, service):
-    meeting = threading.Barrier(200, timeout=60)
+def a_hundred_requests_at_once(gate, service):
+    meeting = threading.Barrier(100, timeout=60)
 
     def answer(connection, _):
         meeting.wait()
         connection.sendall(OK)
 
     service.answer = answer
-    ones = [connect(gate, head("Content-Length: 0")) for _ in range(200)]
+    ones = [connect(gate, head("Content-Length: 0")) for _ in range(100)]
     assert all(read_all(one).endswith(b"ok") for one in ones)
+
+
+def more_requests_than_a_session_has_are_closed_and_told(gate, service):
+    service.answer = answer_ok
+    held = [connect(gate, b"POST ") for _ in range(128)]
+    assert read_all(connect(gate, head("Content-Length: 0"))) == b""
+    assert [denial["reason"] for denial in gate.denials()] == ["too-many"]
+    held.pop().close()
+    wait_for(lambda: read_all(connect(gate, head("Content-Length: 0"))).endswith(b"ok"))
+
+
+def a_request_with_a_large_head_holds_no_more_than_is_counted_for_it(gate, service):
+    """gate/gate.hpp has the sum of all."""
+    service.answer = lambda connection, _: connection.recv(1)
+    before = gate.memory()
+    large = head(*(f"X-{index}: " + "y" * 500 for index in range(110)), "Content-Length: 9")
+    held = [connect(gate, large) for _ in range(16)]
+    wait_for(lambda: len(service.heads) == len(held), 60)
+    assert gate.memory() - before < len(held) * 510, (before, gate.memory())
 
 
 def a_redirect_is_the_callers_to_follow(gate, service):

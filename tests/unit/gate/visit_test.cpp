@@ -253,6 +253,17 @@ TEST_CASE("there are only so many connections at once, and room when one ends")
     CHECK_FALSE(gate.count_connection());
     all.pop_back();
     CHECK(gate.count_connection());
+    all.clear();
+    while (all.size() < route_limit) {
+        all.push_back(gate.count_connection(true));
+        REQUIRE(all.back());
+    }
+    CHECK_FALSE(gate.count_connection(true));
+    CHECK(gate.count_connection());
+    all.pop_back();
+    CHECK(gate.count_connection(true));
+    all.clear();
+    CHECK((gate.connections == 0 && gate.at_route == 0));
 }
 
 } // namespace visit_test
