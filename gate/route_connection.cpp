@@ -123,7 +123,10 @@ void RouteConnection::send_request()
         request_head_.reset();
         if (problem) fail_upstream("the connection to " + provider_->host + " ended before the request was sent");
         read_answer();
-        if (request_.method != websocket_method) send_body();
+        if (request_.method == websocket_method)
+            watch_asker();
+        else
+            send_body();
     }));
 }
 
@@ -145,6 +148,16 @@ void RouteConnection::watch_client()
 {
     client_.async_read_some(asio::buffer(ignored_), [this, self = shared_from_this()](ErrorCode problem, std::size_t) {
         if (problem && !is_ending_) stop();
+    });
+}
+
+// The same of one that asks for a WebSocket, without reading: what it sends ahead is the tunnel's, and then nobody sees whether it stays.
+void RouteConnection::watch_asker()
+{
+    client_.async_wait(Socket::wait_read, [this, self = shared_from_this()](ErrorCode problem) {
+        if (problem || is_ending_ || has_answered_) return;
+        ErrorCode gone;
+        if (client_.available(gone) == 0) stop();
     });
 }
 

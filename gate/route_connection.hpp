@@ -27,6 +27,7 @@ private:
     void send_request();
     void send_body();
     void watch_client();
+    void watch_asker();
     void read_answer();
     void take_answer();
     void send_answer();
