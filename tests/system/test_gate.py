@@ -317,9 +317,21 @@ def test_a_dead_host_is_no_denial(gate):
     assert gate.denials(0.2) == []
 
 
+def status_of(machine, pid):
+    lines = machine.root(["cat", f"/proc/{pid}/status"], check=True).stdout.decode().splitlines()
+    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+
+
 def test_the_gate_can_do_nothing_else(gate):
-    status = gate.driver.machine.root(["cat", f"/proc/{gate.pid}/status"], check=True).stdout.decode()
-    assert "Seccomp:\t2" in status and "NoNewPrivs:\t1" in status and "CapEff:\t0000000000000000" in status
+    """Calls that a filter refuses: of each thread, and one filter more than whoever started it has."""
+    machine = gate.driver.machine
+    status = status_of(machine, gate.pid)
+    assert status["NoNewPrivs"] == "1" and status["CapEff"] == "0" * 16, status
+    before = int(status_of(machine, status["PPid"])["Seccomp_filters"])
+    threads = machine.root(["ls", f"/proc/{gate.pid}/task"], check=True).stdout.decode().split()
+    assert len(threads) > 1, "the resolver has threads"
+    for thread in threads:
+        assert int(status_of(machine, f"{gate.pid}/task/{thread}")["Seccomp_filters"]) == before + 1, thread
     assert gate.driver.machine.run(["cat", f"/proc/{gate.pid}/environ"]).returncode != 0  # not even by its own account
 
 
