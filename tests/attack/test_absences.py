@@ -11,7 +11,7 @@ from target import Outcome
 pytestmark = pytest.mark.position("host")
 
 FULL = bool(os.environ.get("PI_AGENT_FULL"))
-ROUNDS = 500 if FULL else 15
+ROUNDS = 150 if FULL else 15
 SESSIONS = "/run/pi-agent/sessions"
 SCRATCH = "/var/lib/pi-agent/sessions"
 WORK = "/home/bob/work/demo"

@@ -208,7 +208,7 @@ def test_a_home_rearranged_between_starts_leads_nowhere(product, control_seen):
     on_host(product, "mkdir -p prompts/deep/er; echo '{\"openai\": {\"type\": \"api_key\", \"key\": \"k\"}}' >auth.json")
     change_host(product, draw)
     product.pi("true", check=True)
-    for turn in range(300 if FULL else 20):
+    for turn in range(100 if FULL else 20):
         product.pi("python3", f"{INSIDE}/rearrange.py", "once", OUTSIDE, str(draw.randrange(10**9)))
         change_host(product, draw)
         before = fingerprint(product)
@@ -231,7 +231,7 @@ def test_a_home_rearranged_all_the_time_leads_nowhere(product, control_seen):
     product.pi("true", check=True)
     session = product.session("python3", f"{INSIDE}/rearrange.py", "always", OUTSIDE, str(draw.randrange(10**9)))
     statuses = []
-    for turn in range(700 if FULL else 60):
+    for turn in range(200 if FULL else 60):
         change_host(product, draw)
         before = fingerprint(product)
         done = product.pi("true", timeout=90)

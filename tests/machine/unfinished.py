@@ -22,7 +22,8 @@ from results import Results
 DIRECTORY = CACHE / "unfinished"
 RUN = "run.json"
 TEST = re.compile(r"tests/(?:system|attack|container|work)/test_\w+\.py")  # a file that, of other suites, only lint reads
-UNIT = re.compile(r"tests/unit/.+")  # read by the unit tests, and by tests that use their data
+UNIT = re.compile(r"tests/unit/.+")
+UNIT_DATA = re.compile(r"tests/unit/data/.+")  # read by other tests, too
 PROGRAM = re.compile(r"(?!tests/)[a-z]+/.+\.[ch]pp")
 OF_LINT = re.compile(r"tests/lint/.+|tests/machine/(?:unfinished|same_programs)(?:_test)?\.py")
 KEPT = (TEST, UNIT, PROGRAM, OF_LINT)
@@ -112,7 +113,7 @@ def affected(changed):
     """These files of tests, those that import from them, directly or through others, and those that read all files beside them. With the
     data of unit tests, or sources, all that reads those."""
     texts = {str(file.relative_to(SOURCE)): file.read_text() for file in (SOURCE / "tests").glob("*/*.py")}
-    read = [reader for kind, reader in ((UNIT, READS_UNIT_DATA), (PROGRAM, READS_SOURCE_FILES)) if any(map(kind.fullmatch, changed))]
+    read = [reader for kind, reader in ((UNIT_DATA, READS_UNIT_DATA), (PROGRAM, READS_SOURCE_FILES)) if any(map(kind.fullmatch, changed))]
     readers = {file for file, text in texts.items() if any(reader.search(text) for reader in read)}
     found, before = {*changed, *readers}, None
     while found != before:

@@ -115,6 +115,11 @@ class Runs(unittest.TestCase):
         self.assertEqual(self.ran, ["unit", "unit"])
         self.assertEqual(run.changes(), ["tests/unit/data/broken_rules.txt changed since 0123: a, b, lint, unit ran again"])
 
+    def test_after_a_change_of_a_unit_test_its_neighbours_data_is_as_it_was(self):
+        self.changed = "M\ttests/unit/admin/agents/take_over_test.cpp\n"
+        ran, _ = self.pieces_after_a_change({"a": ("tests/system/test_policy_schema.py",), "unit": ()})
+        self.assertEqual(ran, ["lint", "unit"])
+
     def test_sources_of_the_same_programs_are_compiled_and_read_again(self):
         self.changed = "M\tadmin/host/place.cpp\nA\ttests/lint/new.py\n"
         tests = {"a": ("tests/attack/test_seams.py",), "b": ("tests/system/test_sync.py",), "unit": (), "static": (), "fuzz": ()}

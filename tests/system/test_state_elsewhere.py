@@ -4,7 +4,7 @@ import json
 
 import pytest
 from administering import NOTHING, answer, ctl, said
-from launching import INVALID, PLAYING_POLICY, STATE, agent_says, assert_refused, owner_and_mode, pi, session
+from launching import INVALID, PLAYING_POLICY, STATE, agent_says, assert_refused, owner_and_mode, pi, session, wait_until_empty
 from test_apply_first_looks import UNAVAILABLE, a_sandbox_that_does_not_hold
 
 PLACE = "/srv/agents"
@@ -57,7 +57,7 @@ def test_modes_sizes_and_explanations_are_of_the_new_place(moved):
     assert HOME.encode() in moved.root(["pi-agentctl", "explain", "--user", "alice"], check=True).stdout
     with session(moved, "sh", "echo x >$TMPDIR/file; echo ready; cat"):
         assert moved.root(f"find {PLACE}/sessions -name file").stdout.strip()
-    assert not moved.root(["ls", "-A", f"{PLACE}/sessions"]).stdout
+    wait_until_empty(lambda: moved.root(["ls", "-A", f"{PLACE}/sessions"], check=True).stdout)
     told = json.loads(moved.root(["pi-agentctl", "doctor", "--json"], timeout=300).stdout)
     assert not [fault for fault in told["faults"] if fault["about"] == "state"], told["faults"]
 
