@@ -118,6 +118,8 @@ class EmulatedMachine:
                 data = self._commands.recv(65536)
             except TimeoutError:
                 data = None
+            except ConnectionError:  # qemu ended, with something unread
+                data = b""
             if data == b"" or time.monotonic() > self._until:
                 raise MachineError(self._trouble("does not answer"))
             self._answers += data or b""
