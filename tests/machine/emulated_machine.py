@@ -40,13 +40,22 @@ ExecStart=/usr/bin/python3 -B {GUEST}
 WantedBy=multi-user.target
 """
 
+TCG = "tcg,thread=multi"  # without any help of the processor
+
 
 def acceleration():
-    """For qemu, which goes on with the next where one does not work. A device file alone says nothing: there may be no KVM behind it."""
-    with contextlib.suppress(OSError):
-        os.close(os.open("/dev/kvm", os.O_RDWR | os.O_CLOEXEC))
-        return ("kvm", "tcg,thread=multi")
-    return ("tcg,thread=multi",)
+    """For qemu, which goes on with the next where one is not there at all."""
+    return ("kvm", TCG) if has_kvm() else (TCG,)
+
+
+def has_kvm():
+    """Whether qemu can begin with it, which is asked of qemu: a device file alone says nothing, and where a KVM inside of another refuses a
+    register of the processor (Debian 12's qemu: "failed to set MSR"), qemu ends before the machine begins."""
+    begin = ["qemu-system-x86_64", "-accel", "kvm", "-machine", "pc", "-cpu", "max", "-smp", "2", "-m", "64M", "-nodefaults", "-display", "none"]
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run([*begin, "-S", "-qmp", "stdio"], input=b'{"execute": "qmp_capabilities"}{"execute": "quit"}', capture_output=True, timeout=30)
+        return done.returncode == 0
+    return False
 
 
 class EmulatedMachine:
