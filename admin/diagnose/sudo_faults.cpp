@@ -6,12 +6,12 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 
 #include <algorithm>
 #include <fnmatch.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <sys/utsname.h>
 
 namespace pi_agent {
 
@@ -156,14 +156,6 @@ void judge_defaults(const Document &defaults, const std::string &user, SudoKind 
     if (defaults.value("requiretty", false)) add("sudo-terminal", "sudo starts the runner only on a terminal (requiretty)");
     for (const char *log : {"log_input", "log_output"})
         if (defaults.value(log, false)) add("sudo-terminal", std::string("sudo puts itself between the user and the runner (") + log + ")");
-}
-
-// cvtsudoers' own filter by command would leave out what forbids one.
-std::string host_name()
-{
-    utsname names{};
-    if (uname(&names) != 0) throw_errno("asking for the name of this host");
-    return names.nodename;
 }
 
 } // namespace
