@@ -197,6 +197,7 @@ Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vec
                           "install the package sudo beside it for its cvtsudoers; the wrapper goes on with sudo-rs"});
     if (!faults.empty()) return faults; // what follows would be the same once more
     for (const auto &user : users) {
+        // Its own filter by command would leave out what forbids one.
         const auto result =
             run_program({"cvtsudoers", "-e", "-M", "-f", "json", "-m", "user=" + user + ",host=" + host_name(), main_sudoers_of(sudo)});
         if (result.status != 0)
