@@ -93,15 +93,18 @@ def quota_disk(work):
     return work / "quota-disk"
 
 
+QEMU = ["qemu-system-x86_64", "-machine", "pc", "-cpu", "max", "-smp", "2", "-nodefaults", "-display", "none"]
+TCG = "tcg,thread=multi"  # without any help of the processor
+
+
 def drive(disk):
     return ["-drive", f"file={disk},if=virtio,format=raw,cache=unsafe"]
 
 
-def qemu(work, disk, release=EMULATED.release, memory=MEMORY_MIB, acceleration=("tcg,thread=multi",), ports=()):
+def qemu(work, disk, release=EMULATED.release, memory=MEMORY_MIB, accelerator=TCG, ports=()):
     """The command line; `ports`: of qemu for what else leads into the machine."""
     files = kernel(release)
-    command = ["qemu-system-x86_64", *(word for kind in acceleration for word in ("-accel", kind)), "-machine", "pc", "-cpu", "max", "-smp", "2"]
-    command += ["-m", f"{memory}M", "-nodefaults", "-display", "none", "-no-reboot", "-kernel", files / "vmlinuz", "-initrd", files / "initrd"]
+    command = [*QEMU, "-accel", accelerator, "-m", f"{memory}M", "-no-reboot", "-kernel", files / "vmlinuz", "-initrd", files / "initrd"]
     command += ["-append", KERNEL_LINE, *drive(disk)]
     return [*command, "-serial", f"file:{work / 'console'}", *ports]
 

@@ -19,7 +19,7 @@ import time
 import tty
 
 from cache import AGENT_DIRECTORY, CACHE, HERE, agent_tree, copy_tree, machine_root, remove_tree
-from emulated import file_system, qemu
+from emulated import QEMU, TCG, file_system, qemu
 from machine import PIPE, REQUESTS, MachineError, lock_without_waiting
 from progress import say
 from recipes import DEFAULT_AGENT, MACHINES
@@ -40,20 +40,12 @@ ExecStart=/usr/bin/python3 -B {GUEST}
 WantedBy=multi-user.target
 """
 
-TCG = "tcg,thread=multi"  # without any help of the processor
-
-
-def acceleration():
-    """For qemu, which goes on with the next where one is not there at all."""
-    return ("kvm", TCG) if has_kvm() else (TCG,)
-
 
 def has_kvm():
     """Whether qemu can begin with it, which is asked of qemu: a device file alone says nothing, and where a KVM inside of another refuses a
     register of the processor (Debian 12's qemu: "failed to set MSR"), qemu ends before the machine begins."""
-    begin = ["qemu-system-x86_64", "-accel", "kvm", "-machine", "pc", "-cpu", "max", "-smp", "2", "-m", "64M", "-nodefaults", "-display", "none"]
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        done = subprocess.run([*begin, "-S", "-qmp", "stdio"], input=b'{"execute": "qmp_capabilities"}{"execute": "quit"}', capture_output=True, timeout=30)
+        done = subprocess.run([*QEMU, "-accel", "kvm", "-m", "64M", "-S", "-qmp", "stdio"], input=b'{"execute": "qmp_capabilities"}{"execute": "quit"}', capture_output=True, timeout=30)
         return done.returncode == 0
     return False
 
@@ -98,7 +90,7 @@ class EmulatedMachine:
         for name in ("commands", "terminal"):
             ports += ["-chardev", f"socket,id={name},path={self.directory / name},server=on,wait=off"]
             ports += ["-device", f"virtserialport,chardev={name},name={name}"]
-        line = qemu(self.directory, disk, MACHINES[self.recipe].release, MEMORY_MIB, acceleration(), ports)
+        line = qemu(self.directory, disk, MACHINES[self.recipe].release, MEMORY_MIB, "kvm" if has_kvm() else TCG, ports)
         with open(self.directory / "qemu.log", "wb") as log:
             self._qemu = subprocess.Popen(["setpriv", "--pdeathsig=KILL", *line], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         self._until = time.monotonic() + BOOT_SECONDS

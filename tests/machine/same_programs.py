@@ -38,7 +38,7 @@ def checkout_of(commit):
     try:
         with tempfile.NamedTemporaryFile(dir=CACHE) as archive:
             assurance.git("archive", "--format=tar", f"--output={archive.name}", commit)
-            subprocess.run(["tar", "-xf", archive.name, "-C", place], check=True)
+            subprocess.run(["tar", "-xmf", archive.name, "-C", place], check=True)  # new, or ninja keeps what an earlier commit compiled to
         yield place
     finally:
         remove_tree(place)
