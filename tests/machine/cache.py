@@ -57,6 +57,18 @@ def remove_tree(path):
         subprocess.run(["rm", "-rf", "--one-file-system", "--", path], check=True)
 
 
+def emptied(directory):
+    """The directory, made if need be, without what was in it. It is never removed itself: a build beside this one, of the
+    same root, may have it as a place to mount, and rmdir(2) of such a place takes its mount away in every namespace."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for entry in directory.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            remove_tree(entry)
+        else:
+            entry.unlink()
+    return directory
+
+
 def files_below(tree):
     """Every file and link, relative to it."""
     for directory, directories, files in os.walk(tree):
@@ -320,8 +332,7 @@ class Build:
             if (self.directory / "build.ninja").exists():
                 self._quietly(["ninja", "-C", "/build", "build.ninja"])  # there may be programs and tests since it was configured
             else:
-                remove_tree(self.directory)
-                self.directory.mkdir()
+                emptied(self.directory)
                 self._quietly(["meson", "setup", "/build", "/src", *self.options])
 
     def compile(self, everything=False):

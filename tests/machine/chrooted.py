@@ -4,7 +4,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from cache import CACHE, SOURCE, Build, copy_tree, remove_tree
+from cache import CACHE, SOURCE, Build, emptied
 from progress import quietly
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
@@ -27,19 +27,16 @@ class ChrootedBuild(Build):
 
     def setup(self):
         if not self.built_from.exists() or self.built_from.read_text() != str(self.source):
-            remove_tree(self.directory)
+            emptied(self.directory)
             self.built_from.write_text(str(self.source))
         super().setup()
 
     def _quietly(self, argv, destination=None, staged=None):
-        source, results = self.root / "src", self.root / "dest"
-        for tree in (source, results):
-            remove_tree(tree)
+        source, results = emptied(self.root / "src"), emptied(self.root / "dest")
         if staged:
-            copy_tree(staged, source)
+            shutil.copytree(staged, source, symlinks=True, dirs_exist_ok=True)
         else:
-            shutil.copytree(self.source, source, ignore=not_source, symlinks=True)
-        results.mkdir()
+            shutil.copytree(self.source, source, ignore=not_source, symlinks=True, dirs_exist_ok=True)
         environment = [f"PATH={PATH}", "HOME=/root", *self.settings()]
         quietly(["chroot", self.root, "env", "-i", *environment, *argv], self.log, shown_as=argv)
         if destination:
