@@ -26,7 +26,7 @@ struct HostProblem {
 
 // Where clouds give a host's own credentials to whoever asks, as inet_ntop(3) writes it. A range does not mean these: each needs a rule of
 // its own.
-constexpr const char *metadata_addresses[] = {
+inline constexpr const char *metadata_addresses[] = {
     "169.254.169.254", "169.254.169.253", "169.254.170.2",      "169.254.170.23",    "169.254.0.23",
     "169.254.42.42",   "100.100.100.200", "168.63.129.16",      "192.0.0.192",       "fd00:ec2::254",
     "fd00:ec2::23",    "fd20:ce::254",    "fd00:c1::a9fe:a9fe", "fd00:a9fe:a9fe::1", "fd00:42::42",

@@ -175,7 +175,7 @@ FoundIdentity find_git_identity(const AsUser &user, const UserPaths &paths, cons
                 passing.take(std::move(one));
         found = passing.finish(repository);
     } catch (const Failure &failure) {
-        found = {{}, failure.what()};
+        found.problem = failure.what(); // nothing else of it is set by then
     }
     found.notices.insert(found.notices.begin(), files.notices().begin(), files.notices().end());
     found.notices.resize(std::min(found.notices.size(), git_notice_limit));

@@ -164,7 +164,7 @@ struct DenialReason {
 };
 
 // clang-format off
-constexpr DenialReason denial_reasons[] = {
+inline constexpr DenialReason denial_reasons[] = {
     {"no-rule", "no rule of the policy names this host", "network.hosts"},
     {"other-port", "a rule of the policy names this host, but not this port", "network.hosts"},
     {"private-address", "the name leads to an address of this host or its own networks, which no rule names", "network.hosts"},

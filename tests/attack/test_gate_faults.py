@@ -58,8 +58,8 @@ for line in sys.stdin:
 FAULTS = {
     "killed": 'kill -KILL "$1"',
     "stopped": 'kill -STOP "$1"',
-    "without memory": 'echo 65536 >"/sys/fs/cgroup$(cut -d : -f 3 /proc/"$1"/cgroup)/memory.max"',
-    "without descriptors": 'prlimit --pid "$1" --nofile=3:3',  # as many as it began with
+    "without memory": 'echo 65536 >"/sys/fs/cgroup$(sed -n s/^0:://p "/proc/$1/cgroup")/memory.max"',
+    "without descriptors": 'prlimit --pid "$1" --nofile=3:',  # as many as it began with
 }
 GONE = ("killed", "without memory")
 
@@ -82,6 +82,8 @@ class Running:
 
     def break_gate(self, fault):
         """How it is since then; returns when that began."""
+        if fault == "without memory" and b"memory" not in self.machine.root(["cat", "/sys/fs/cgroup/cgroup.controllers"]).stdout.split():
+            pytest.skip("this kernel's memory controller is not one of version 2, so the machine cannot limit a gate's memory")
         self.machine.root(["sh", "-ec", FAULTS[fault], "sh", str(main_pid(self.machine, self.gate))], check=True)
         return time.monotonic()
 
@@ -185,7 +187,7 @@ def test_a_gate_that_has_descriptors_again_goes_on(running, control_seen):
     pid = main_pid(running.machine, running.gate)
     running.break_gate("without descriptors")
     assert not running.ask()["answers"]["itself"][0]
-    running.machine.root(["prlimit", "--pid", str(pid), "--nofile=4096:4096"], check=True)
+    running.machine.root(["prlimit", "--pid", str(pid), "--nofile=4096:"], check=True)
     until = time.monotonic() + 10
     while not (seen := running.ask())["answers"]["itself"][0]:
         assert time.monotonic() < until, seen

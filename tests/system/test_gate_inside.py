@@ -73,6 +73,11 @@ def test_a_session_finds_its_gate_and_its_rules(inside):
     assert all(f"/etc/pi-agent/policy.yaml:{line_of('network:')}:" in rule for rule in seen["rules"]), seen
 
 
+def test_a_name_has_an_address_for_who_asks_for_ipv4_alone(hosts):
+    """As getent asks: only where the session has an IPv4 address of its own beside 127.0.0.1."""
+    assert pi(hosts, "getent", "ahostsv4", "provider.example").stdout.startswith(b"198.18.")
+
+
 def test_a_service_of_the_host_that_the_policy_names_is_where_it_is_outside(inside):
     seen, _ = inside
     assert seen["own"] == ["outside", True]

@@ -26,7 +26,7 @@ def checked(machine, lines):
     done = machine.root(["pi-agentctl", "check", "--json", DRAFT])
     report = json.loads(done.stdout)
     assert (done.returncode == 0) == (report["errors"] == []), report
-    return tuple({one["key"]: one["message"] for one in report[kind] if one["key"].startswith(("network", "providers"))} for kind in ("errors", "warnings"))
+    return tuple({one["key"]: one["message"] for one in report[kind] if (one["key"] or "").startswith(("network", "providers"))} for kind in ("errors", "warnings"))
 
 
 REFUSED = {

@@ -107,6 +107,7 @@ SCENARIOS = [
     ("", "script -qec 'pi sh true' /dev/null"),
     ("", "timeout --foreground --preserve-status -s INT 6 pi sh 'trap \"exit 0\" INT; sleep 60 & wait'"),
     (MUCH, "pi sh true"),
+    ("network: {hosts: [example.org]}\n", "pi sh true"),
     ("sandbox: {method: bwrap}\n", "pi sh true"),
     ("sandbox: {method: none}\n", "pi sh true"),
 ]

@@ -25,6 +25,9 @@ namespace {
 constexpr int waiting_connections = 1024;
 constexpr int route_patience_seconds = 2;
 constexpr const char *loopback = "lo";
+// glibc answers AF_INET with AI_ADDRCONFIG only where there is an address besides 127.0.0.1 (its check_pf.c); `getent ahostsv4` asks so.
+constexpr const char *second_loopback = "lo:1";
+constexpr std::uint32_t second_loopback_address = 0x7f000002; // 127.0.0.2
 
 UniqueFd make_socket(int family, int type, int protocol = 0)
 {
@@ -88,6 +91,18 @@ void bring_loopback_up()
     if (ioctl(socket.get(), SIOCSIFFLAGS, &request) != 0) throw_errno("bringing the session's loopback up");
 }
 
+void add_second_loopback()
+{
+    const UniqueFd socket = make_socket(AF_INET, SOCK_DGRAM);
+    ifreq request{};
+    std::strncpy(request.ifr_name, second_loopback, sizeof request.ifr_name - 1);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(second_loopback_address);
+    std::memcpy(&request.ifr_addr, &address, sizeof request.ifr_addr);
+    if (ioctl(socket.get(), SIOCSIFADDR, &request) != 0) throw_errno("adding an address to the session's loopback");
+}
+
 // Makes all addresses of the family local (rtnetlink(7)).
 void make_all_local(unsigned char family)
 {
@@ -140,6 +155,7 @@ void add(GateSockets &sockets, ListenerKind kind, std::uint16_t port, UniqueFd s
 void listen_in_session(GateSockets &sockets, UniqueFd &v4, UniqueFd &v6, const std::vector<std::uint16_t> &host_ports)
 {
     bring_loopback_up();
+    add_second_loopback();
     // Named ports first: the kernel chooses one that is left for the two at port 0, and a rule may name any.
     for (const std::uint16_t port : host_ports)
         for (const char *address : {loopback_v4, loopback_v6})
