@@ -16,7 +16,7 @@ class FieldWriter {
 public:
     explicit FieldWriter(Encoder &to) noexcept : to_(to) {}
     void operator()(const auto &...fields) { (put(fields), ...); }
-    // A reader accepts no larger number and no longer list.
+    // A reader accepts no larger number, and no longer list or text.
     void bounded(const auto &field, auto /*limit*/, const char * /*problem*/ = nullptr) { put(field); }
     // Cut to `limit` bytes. A reader refuses a longer text with `problem`, if there is one.
     void cut(const std::string &text, std::size_t limit, const char * /*problem*/ = nullptr)
@@ -66,6 +66,11 @@ public:
         const std::uint64_t value = from_.number();
         require([&] { return value <= static_cast<std::uint64_t>(limit); }, problem);
         number = static_cast<Number>(value);
+    }
+    void bounded(std::string &text, std::size_t limit, const char *problem)
+    {
+        text = from_.text();
+        require([&] { return text.size() <= limit; }, problem);
     }
     void bounded(std::vector<std::string> &texts, std::size_t limit) { texts = from_.texts(limit); }
     template <typename Field>

@@ -32,7 +32,7 @@ struct GateRule {
 
     static void fields(auto &archive, auto &self)
     {
-        archive.cut(self.host, gate_host_bytes, "a rule of the gate has a host that is too long");
+        archive.bounded(self.host, gate_host_bytes, "a rule of the gate has a host that is too long");
         archive.require([&] { return is_host_text(self.host); }, "a rule of the gate has a host that cannot be one");
         archive.bounded(self.port, UINT16_MAX, "a rule of the gate has an impossible port");
         archive.require([&] { return self.port != 0; }, "a rule of the gate has an impossible port");
@@ -57,9 +57,9 @@ struct GateProvider {
 
     static void fields(auto &archive, auto &self)
     {
-        archive.cut(self.host, gate_host_bytes, "a provider of the gate has a host that is too long");
+        archive.bounded(self.host, gate_host_bytes, "a provider of the gate has a host that is too long");
         archive(self.header, self.prefix);
-        archive.cut(self.key, gate_key_bytes, "a provider of the gate has a key that is too long");
+        archive.bounded(self.key, gate_key_bytes, "a provider of the gate has a key that is too long");
         archive.bounded(self.methods, 64);
         archive.bounded(self.paths, 64);
         archive.cut(self.where, gate_where_bytes, "a provider of the gate is at a place that is too long");
@@ -85,9 +85,9 @@ struct GateOrder {
         archive.bounded(self.providers, gate_provider_limit, "the gate's order has too many providers");
         archive.bounded(self.idle_seconds, gate_idle_seconds_limit, "the gate's order has an impossible time");
         archive.require([&] { return self.idle_seconds != 0; }, "the gate's order has an impossible time");
-        archive.cut(self.session, 64, "the gate's order has a name that is too long");
+        archive.bounded(self.session, 64, "the gate's order has a name that is too long");
         archive.bounded(self.listeners, gate_listener_limit, "the gate's order has too many listeners");
-        archive.cut(self.authorities, gate_authorities, "the gate's order has too many certificates");
+        archive.bounded(self.authorities, gate_authorities, "the gate's order has too many certificates");
     }
 };
 static_assert(gate_rule_limit * (gate_host_bytes + gate_where_bytes + 32) + gate_provider_limit * (gate_key_bytes + 16'384) +

@@ -75,7 +75,7 @@ def test_a_session_finds_its_gate_and_its_rules(inside):
 
 def test_a_name_has_an_address_for_who_asks_for_ipv4_alone(hosts):
     """As getent asks: only where the session has an IPv4 address of its own beside 127.0.0.1."""
-    assert pi(hosts, "getent", "ahostsv4", "provider.example").stdout.startswith(b"198.18.")
+    assert pi(hosts, "sh", "exec getent ahostsv4 provider.example").stdout.startswith(b"198.18.")
 
 
 def test_a_service_of_the_host_that_the_policy_names_is_where_it_is_outside(inside):

@@ -36,4 +36,4 @@ def test_the_agent_asks_why(playing, method):
 def test_a_name_leads_to_the_gate(playing, method):
     script = "import socket; print(sorted({one[4][0] for one in socket.getaddrinfo('provider.example', 443)}))"
     assert "198.18." in python(playing, script).stdout.decode()
-    assert pi(playing, "getent", "ahostsv4", "provider.example").stdout.startswith(b"198.18.")  # asks for IPv4 alone, if there is any
+    assert pi(playing, "sh", "exec getent ahostsv4 provider.example").stdout.startswith(b"198.18.")  # asks for IPv4 alone, if there is any
