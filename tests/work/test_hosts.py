@@ -52,7 +52,7 @@ MODULE = {
     "hello.go": 'package hello\n\nfunc Hello() string { return "hello from a module" }\n',
 }
 GO = 'package main\n\nimport (\n\t"fmt"\n\n\t"hello.example/module"\n)\n\nfunc main() { fmt.Println(hello.Hello()) }\n'
-GO_SETTINGS = "export GOPROXY=https://go.example GOSUMDB=off GOFLAGS=-mod=mod GOTOOLCHAIN=local"  # which registry, not which way
+GO_SETTINGS = "export GOPROXY=https://go.example GOSUMDB=off GOFLAGS='-mod=mod -modcacherw' GOTOOLCHAIN=local GOMODCACHE=$PWD/mod"  # which registry, not which way; no cache
 PARENT = "<project><modelVersion>4.0.0</modelVersion><groupId>org.example</groupId><artifactId>parent</artifactId><version>1</version><packaging>pom</packaging></project>\n"
 POM = (
     "<project><modelVersion>4.0.0</modelVersion><parent><groupId>org.example</groupId><artifactId>parent</artifactId><version>1</version><relativePath/></parent>"
@@ -92,7 +92,7 @@ TOOLS = {
     "go": Tool("go.example", f"{GO_SETTINGS}; go run .", "hello from a module",
                (("go.mod", "module work.example/work\n\ngo 1.19\n\nrequire hello.example/module v1.0.0\n"), ("main.go", GO))),
     "apt": Tool("deb.example", APT, "hello-deb", port=80),
-    "maven": Tool("maven.example", "mvn -B -q -s settings.xml -Dmaven.repo.local=$PWD/m2 validate; head -c 9 m2/org/example/parent/1/parent-1.pom", "<project>",
+    "maven": Tool("maven.example", "mvn -B -q -s settings.xml -Dmaven.repo.local=$PWD/m2 validate >&2; head -c 9 m2/org/example/parent/1/parent-1.pom", "<project>",
                   (("pom.xml", POM), ("settings.xml", MIRROR))),
     "java HttpClient": Tool("java.example", "java Ask.java https://java.example/hello", "hello from java.example", (("Ask.java", ASK_IN_JAVA),)),
     "node fetch": Tool("fetch.example", "node -e 'fetch(\"https://fetch.example/hello\").then(a => a.text()).then(t => process.stdout.write(t))'", "hello from fetch.example"),
