@@ -22,4 +22,4 @@ def alone(machine):
 @pytest.mark.parametrize("case", CASES)
 def test_the_route(case, alone):
     done = alone.root(["timeout", "150", "python3", "-B", f"{PLACE}/gate_alone.py", GATE, case])
-    assert (done.returncode, done.stdout) == (0, b"passed\n"), done
+    assert (done.returncode, done.stdout) == (0, b"passed\n"), done.stderr.decode()
