@@ -27,6 +27,8 @@ def entry(event, session=NAME, **changes):
         made.update({"PI_AGENT_EXIT_CODE": "0", "PI_AGENT_DURATION_USEC": "12"})
     if event == "denied":
         made.update({"PI_AGENT_STATUS": "77", "PI_AGENT_CODE": "E77", "PI_AGENT_REASON": "denied: no"})
+    if event == "connection-denied":
+        made.update({"PI_AGENT_CODE": "no-rule", "PI_AGENT_REASON": "no rule names it", "PI_AGENT_COUNT": "2", "PI_AGENT_HOST": "a.example", "PI_AGENT_PORT": "443"})
     if event == "problem":
         made.update({"PI_AGENT_REASON": "bad"})
     made.update(changes)
@@ -63,6 +65,8 @@ class Form(unittest.TestCase):
             entry("denied", PI_AGENT_STATUS="0"),
             entry("denied", PI_AGENT_CODE="77"),
             entry("denied", SYSLOG_IDENTIFIER="pi", _UID="1001"),
+            entry("connection-denied", PI_AGENT_CODE=None),
+            entry("connection-denied", PI_AGENT_COUNT="0"),
         ]
         for one in wrong:
             self.assertNotEqual(findings_in_form(one), [], one)

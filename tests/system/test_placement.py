@@ -268,9 +268,9 @@ def test_the_part_on_a_node_is_not_for_people(placed):
 
 
 def test_what_a_session_leaves_is_told_here(placed):
-    done = pi(placed, "sh", "echo all: >Makefile")
-    placed.root(["rm", f"{DEMO}/Makefile"], check=True)
-    assert done.returncode == 0 and b"Makefile" in done.stderr and done.stderr.startswith(b"pi: "), done
+    done = pi(placed, "sh", "mkdir .husky; echo x >.husky/pre-commit")
+    placed.root(["rm", "-r", f"{DEMO}/.husky"], check=True)
+    assert done.returncode == 0 and b".husky/pre-commit: git hook" in done.stderr and done.stderr.startswith(b"pi: "), done
 
 
 def test_inside_of_a_job_pi_starts_where_it_is(placed):
