@@ -131,6 +131,24 @@ void ask_network(const InitOrder &order, InitAnswers &answers, std::ostream &que
     });
 }
 
+bool is_suggested(const std::optional<std::string> &network)
+{
+    return network.value_or(suggested_network) == suggested_network;
+}
+
+// The hosts that a policy gets unasked lead to the providers that are known here, and to no other.
+[[noreturn]] void refuse_unknown_host(const std::string &key)
+{
+    throw Failure(ExitStatus::usage, "which hosts " + escape_for_display(key) +
+                                         " needs is not known here, and a network that nobody named leads to the usual providers alone; "
+                                         "begin again, and name its hosts or full: pi-agentctl init --network api.mistral.ai, for example");
+}
+
+void require_known_host(const std::string &key, const std::optional<std::string> &network)
+{
+    if (is_suggested(network) && !provider_outside(key, network)) refuse_unknown_host(key);
+}
+
 std::string ask_value(const std::string &variable)
 {
     auto value = read_hidden("   The value of " + variable + " (it is not shown):");
@@ -152,14 +170,17 @@ void take_key(const std::string &key, InitAnswers &answers)
 void ask_key(const InitOrder &order, bool has_key_file, InitAnswers &answers, std::ostream &questions)
 {
     answers.policy.env_file = order.env_file;
+    if (order.env_file) answers.policy.hosts = hosts_of_keys(*order.env_file, answers.policy.network);
     if (order.env_file || order.key == no_key) return;
     const auto take = [&](const std::string &answer) {
         if (answer == no_key) return;
         if (answer == key_file()) {
+            answers.policy.hosts = hosts_of_keys(answer, answers.policy.network);
             answers.policy.env_file = answer;
             return;
         }
         variable_of_key(answer);
+        require_known_host(answer, answers.policy.network);
         const auto file = file_of_key(answer, answers.policy.network);
         const bool exists = file == key_file() ? has_key_file : ::access(file.c_str(), F_OK) == 0;
         if (exists) throw Failure(ExitStatus::usage, existing_key_file(file));
@@ -173,6 +194,19 @@ void ask_key(const InitOrder &order, bool has_key_file, InitAnswers &answers, st
            "   outside of them; otherwise every agent can read it\n";
     if (has_key_file) questions << "   or " << key_file() << ", which exists\n";
     ask_until_taken("  ", has_key_file ? key_file() : no_key, questions, take);
+}
+
+// None of a file that cannot be read: check says what is wrong with it.
+std::vector<std::string> variables_of(const std::string &file)
+{
+    std::vector<std::string> names;
+    try {
+        for (const auto &assignment : parse_env_file(read_trusted_file(file, env_file_limit, "file of keys"), file))
+            names.push_back(assignment.name);
+    } catch (const Failure &) {
+        return {};
+    }
+    return names;
 }
 
 } // namespace
@@ -205,16 +239,21 @@ std::string file_of_key(const std::string &key, const std::optional<std::string>
     return provider ? key_file_of(*provider) : key_file();
 }
 
-std::vector<std::string> hosts_of_keys(const std::string &file)
+std::vector<std::string> hosts_of_keys(const std::string &file, const std::optional<std::string> &network)
 {
     std::vector<std::string> hosts;
-    try {
-        for (const auto &assignment : parse_env_file(read_trusted_file(file, env_file_limit, "file of keys"), file))
-            for (const auto &name : providers_of_key(assignment.name))
-                if (const auto *provider = find_provider(name);
-                    provider != nullptr && !provider->host.empty() && std::find(hosts.begin(), hosts.end(), provider->host) == hosts.end())
-                    hosts.emplace_back(provider->host);
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): check says what is wrong with it
+    for (const auto &variable : variables_of(file)) {
+        const auto names = providers_of_key(variable);
+        const auto known = std::find_if(names.begin(), names.end(), [](const auto &name) {
+            const auto *provider = find_provider(name);
+            return provider != nullptr && !provider->host.empty();
+        });
+        if (known == names.end()) {
+            if (!names.empty() && is_suggested(network)) refuse_unknown_host(variable);
+            continue;
+        }
+        const std::string host(find_provider(*known)->host);
+        if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(host);
     }
     return hosts;
 }
@@ -238,7 +277,6 @@ InitAnswers ask_for_policy(const InitOrder &order, const Observer &observer, boo
     ask_where(order, users, observer, answers, questions);
     ask_network(order, answers, questions);
     ask_key(order, has_key_file, answers, questions);
-    if (answers.policy.env_file) answers.policy.hosts = hosts_of_keys(*answers.policy.env_file);
     return answers;
 }
 
@@ -247,9 +285,10 @@ InitAnswers answers_of(const InitOrder &order, const Observer &observer)
     InitAnswers answers;
     answers.candidates = find_candidates(order, observer);
     answers.policy = {order.network, order.env_file};
-    if (order.env_file) answers.policy.hosts = hosts_of_keys(*order.env_file);
+    if (order.env_file) answers.policy.hosts = hosts_of_keys(*order.env_file, order.network);
     if (!order.key || *order.key == no_key) return answers;
     variable_of_key(*order.key);
+    require_known_host(*order.key, order.network);
     init_text(answers.candidates, answers.policy); // reports a mistake before it asks for the key
     take_key(*order.key, answers);
     return answers;

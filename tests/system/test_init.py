@@ -131,6 +131,17 @@ def test_a_file_of_keys_says_which_hosts_a_session_needs(fresh):
     assert "  hosts:\n    - api.openai.com\n" in text and "anthropic" not in text and f"\nenv_files: [{KEYS}]\n" in text, text
 
 
+def test_a_provider_whose_host_is_not_known_is_no_reason_to_write_the_hosts_of_others(fresh):
+    """Its agent would start, and never reach its model."""
+    fresh.write(KEYS, "OPENAI_API_KEY=x\nMISTRAL_API_KEY=x\n", mode=0o600)
+    for way in (["--key", "mistral"], ["--env-file", KEYS]):
+        done = fresh.root(["pi-agentctl", "init", "--user", "alice", *way], input=f"{KEY}\n".encode())
+        assert done.returncode == USAGE and b"--network api.mistral.ai" in done.stderr and b"istral" in done.stderr.lower(), done
+        assert policy_and_key(fresh) == [KEYS], done
+    said(fresh, "init", "--user", "alice", "--env-file", KEYS, "--network", "api.openai.com, api.mistral.ai")
+    assert "    - api.mistral.ai\n" in fresh.read(POLICY_FILE).decode()
+
+
 def test_an_empty_key_goes_back_to_the_question(fresh):
     with asking(fresh, "--user alice --root /home/alice/projects --network full") as shell:
         shell.expect(rb"\[none\] $")

@@ -98,7 +98,7 @@ TEST_CASE("a key stays outside where the network has a gate, and the provider a 
     CHECK_FALSE(provider_outside("azure-openai-responses", {}).has_value());
     CHECK(file_of_key("anthropic", {}) == "/etc/pi-agent/anthropic.key");
     CHECK(file_of_key("anthropic", "full") == "/etc/pi-agent/keys.env");
-    CHECK(hosts_of_keys("/no/such/file").empty());
+    CHECK(hosts_of_keys("/no/such/file", {}).empty());
 }
 
 TEST_CASE("a network that is none of the words, no host and no address is refused, whatever it would mean in YAML")
