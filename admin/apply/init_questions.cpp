@@ -121,7 +121,7 @@ void ask_network(const InitOrder &order, InitAnswers &answers, std::ostream &que
     answers.policy.network = order.network;
     if (order.network) return;
     questions << "3. Which network may sessions reach? The agent must reach its model.\n"
-                 "   hosts: the model's provider and nothing else, until you name more in the policy\n"
+                 "   hosts: the usual providers of models and nothing else, until you name more in the policy\n"
                  "   or names of hosts, such as github.com, *.example.org, localhost:5432\n"
                  "   full: everything that this host reaches   loopback: services of this host alone   none\n"
                  "   or a list of addresses, such as 127.0.0.0/8, 10.20.0.0/16\n";

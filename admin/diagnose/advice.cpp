@@ -148,6 +148,9 @@ std::string troubleshooting_page()
     text += "\n" + wrapped("", "",
                            "`pi-agentctl explain KEY` explains a key of the policy, such as `limits.memory`. `sudo pi-agentctl doctor` "
                            "looks for causes itself.");
+    text += "\n" + wrapped("", "",
+                           "A program in a session that cannot connect has its own words. `pi-agentctl denials` lists the connections "
+                           "that a network of hosts denied, and `docs/start/using.md` says what to do then.");
     std::optional<ExitStatus> status;
     for (const auto &facts : failure_kinds()) {
         if (status != facts.status)

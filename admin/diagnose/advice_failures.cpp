@@ -23,8 +23,8 @@ const std::vector<Advice> &advice_on_failures()
          "Files that arguments name are copied for the session where it does not see them. A directory, a file of another process, or too "
          "many or too large files are not copied.",
          "Move the file into the project, or pass its text on standard input.", ""},
-        {"E69", "the agent was not started: …", "The sandbox could not be built. The message names the step.",
-         "Send the message to the administrator.",
+        {"E69", "the agent was not started: …\nthe session's gate does not serve: …",
+         "The sandbox could not be built. The message names the step.", "Send the message to the administrator.",
          "Run `sudo pi-agentctl doctor`. `sudo pi-agentctl history --failed` lists the failed starts."},
         {"E69-method", "sandbox.method …\nthis host runs systemd …\nroot of this container …\nsandbox.method docker needs docker's daemon",
          "The policy's `sandbox.method` needs a program, a version or a right that this host does not have.",
@@ -35,8 +35,9 @@ const std::vector<Advice> &advice_on_failures()
          "The policy sets a limit under `limits`, and this host lacks the controller for it. No session starts without a limit that the "
          "policy sets.",
          "Send the message to the administrator.", "Enable the controller that the message names, or remove the key from the policy."},
-        {"E69-network", "this host cannot enforce the policy's network",
-         "The policy restricts `network`, and this host cannot filter addresses or make a network namespace.",
+        {"E69-network", "this host cannot enforce the policy's network\nthis host cannot lead connections of a session to its gate",
+         "The policy restricts `network`, and this host cannot filter addresses, make a network namespace, or lead connections to the "
+         "gate.",
          "Send the message to the administrator.", "Do what the message says, or change `network` in the policy."},
         {"E69-mount", "… is id-mapped already and cannot be mapped again\n… ask the administrator to make it optional",
          "The kernel cannot show this directory to the agent with changed owners (an id-mapped mount), or a toolchain cannot be mounted. "
@@ -161,7 +162,7 @@ const std::vector<Advice> &advice_on_failures()
          "Redirect the stream that the message names to a file or to `/dev/null`.", ""},
         {"E77-tmpdir", "denied: --pi-agent-tmpdir: …", "The directory for TMPDIR must be your own directory inside the project's root.",
          "Name another directory, or leave the option out: each session has a temporary directory of its own.", ""},
-        {"E77-start", "denied: --pi-agent-… asks for more than the policy gives",
+        {"E77-start", "denied: --pi-agent-… asks for more than the policy gives\ndenied: --pi-agent-allow …",
          "The options `--pi-agent-network`, `--pi-agent-read-only` and `--pi-agent-scope` take something away from one session. They never "
          "give it more than the policy does. `--pi-agent-allow` adds a host, of those in `may_grant` of the policy's `network`.",
          "Leave the option out, or ask for less. `pi-agentctl explain` lists the hosts that you may add.",
@@ -173,8 +174,8 @@ const std::vector<Advice> &advice_on_failures()
          "Type `pi`, which asks for a job itself, or start it in one of your own: `srun --pty pi`.",
          "Say `placement: {engine: none}` for users whose sessions shall run on this host."},
         {"E77-admin", "… only root can run it\nonly root can …",
-         "The command changes the host, or reads what only root may read. `sessions`, `stop`, `history` and `state` work without root for "
-         "your own sessions, if the policy names you.",
+         "The command changes the host, or reads what only root may read. `sessions`, `stop`, `history`, `denials` and `state` work "
+         "without root for your own sessions, if the policy names you.",
          "Leave out `--all`, and `--user` with another name, or ask the administrator.", "Run the command with `sudo`."},
         {"E77-sessions", "the policy keeps the sessions of your own agent outside",
          "The policy's `config.classes` keeps the directory `sessions` out of the sandbox, so `--pi-agent-sessions` cannot copy it.",

@@ -136,8 +136,8 @@ def test_strict_is_a_unit_without_homes_and_with_a_list_of_addresses(example):
 def test_a_team_works_where_its_groups_do_one_repository_at_a_time(example):
     assert agent_says(example, "sh", "id -un; ls /srv/devs", user="carol", cwd="/srv/devs/tool") == b"pi-agent-carol\ntool\n"
     assert agent_says(example, "sh", "pwd; echo $EDITOR", user="carol", cwd="/srv/ops") == b"/srv/ops\nnano\n"
-    assert agent_says(example, "sh", "pwd; grep -o local $PI_CODING_AGENT_DIR/settings.json", user="bob", cwd="/home/bob/work") == (
-        b"/home/bob/work\nlocal\n"
+    assert agent_says(example, "sh", "pwd; grep -o anthropic $PI_CODING_AGENT_DIR/settings.json", user="bob", cwd="/home/bob/work") == (
+        b"/home/bob/work\nanthropic\n"
     )
     # With the group, which a colleague's directory asks for: only a group's entry gives a session its group.
     example.root("install -d -o bob -g devs -m 2770 /srv/devs/tool/of-bob", check=True)
