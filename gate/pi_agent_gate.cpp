@@ -14,6 +14,7 @@
 #include <malloc.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
 
@@ -47,8 +48,11 @@ std::vector<ReceivedListener> receive_listeners(FdRef channel, std::uint64_t cou
 // Nothing more comes by the channel but its end. The runner then listens for a moment: the last denials are told with their counts.
 void end_with_channel(boost::asio::posix::stream_descriptor &channel, Denials &denials)
 {
-    channel.async_wait(boost::asio::posix::stream_descriptor::wait_read, [&denials](const boost::system::error_code &) {
+    channel.async_wait(boost::asio::posix::stream_descriptor::wait_read, [&channel, &denials](const boost::system::error_code &) {
         denials.tell_rest();
+        // The user's pi waits for this. The kernel closes descriptors of an ending process last: after its memory, its threads and its
+        // mounts.
+        shutdown(channel.native_handle(), SHUT_RDWR);
         std::_Exit(0); // threads may wait for the resolver, and nothing has to be put away
     });
 }
