@@ -101,7 +101,8 @@ int main()
         Gate gate(loop, channel, order);
         gate.serve_route = open_route(gate, order);
         install_gate_call_filter();
-        // --- confined from here: it opens no file but those of the resolver, starts nothing, and reads what the session sends ---
+        // --- confined from here: it reads what the session sends, starts nothing, and writes no file; it opens those of the resolver, and
+        // the certificates that the host trusts ---
         serve(gate, std::move(listeners));
         boost::asio::posix::stream_descriptor waiting(loop, duplicate(channel).release());
         end_with_channel(waiting, gate.denials);
