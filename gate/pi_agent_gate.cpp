@@ -20,7 +20,9 @@ using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is 
 
 namespace {
 
-constexpr int order_patience_seconds = 30;
+// A start may take minutes before the order comes: it reads the user's project and configuration. Whatever ends the runner closes the
+// channel, and that ends the wait.
+constexpr Deadline while_the_runner_lives = Deadline::max();
 
 // Nothing of it is found in a core, in /proc, or by a process of the same account.
 void become_opaque()
@@ -41,7 +43,7 @@ std::vector<ReceivedListener> receive_listeners(FdRef channel, std::uint64_t cou
 {
     std::vector<ReceivedListener> listeners;
     while (listeners.size() < count)
-        listeners.push_back(receive_gate_listener(channel, in_seconds(order_patience_seconds)));
+        listeners.push_back(receive_gate_listener(channel, while_the_runner_lives));
     return listeners;
 }
 
@@ -95,7 +97,7 @@ int main()
         become_opaque();
         set_up_resolver();
         const UniqueFd channel = UniqueFd::adopt(0);
-        const GateOrder order = receive_gate_order(channel, in_seconds(order_patience_seconds));
+        const GateOrder order = receive_gate_order(channel, while_the_runner_lives);
         std::vector<ReceivedListener> listeners = receive_listeners(channel, order.listeners);
         boost::asio::io_context loop(1);
         Gate gate(loop, channel, order);
@@ -106,7 +108,7 @@ int main()
         serve(gate, std::move(listeners));
         boost::asio::posix::stream_descriptor waiting(loop, duplicate(channel).release());
         end_with_channel(waiting, gate.denials);
-        send_packet(channel, encode(GateReady{}), {}, in_seconds(order_patience_seconds));
+        send_packet(channel, encode(GateReady{}), {}, while_the_runner_lives);
         boost::asio::steady_timer alive(loop);
         say_alive(alive, channel);
         run(loop);
