@@ -14,12 +14,15 @@
 #include <malloc.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
 
 namespace {
 
-constexpr int order_patience_seconds = 30;
+// A start may take minutes before the order comes: it reads the user's project and configuration. Whatever ends the runner closes the
+// channel, and that ends the wait.
+constexpr Deadline while_the_runner_lives = Deadline::max();
 
 // Nothing of it is found in a core, in /proc, or by a process of the same account.
 void become_opaque()
@@ -40,15 +43,18 @@ std::vector<ReceivedListener> receive_listeners(FdRef channel, std::uint64_t cou
 {
     std::vector<ReceivedListener> listeners;
     while (listeners.size() < count)
-        listeners.push_back(receive_gate_listener(channel, in_seconds(order_patience_seconds)));
+        listeners.push_back(receive_gate_listener(channel, while_the_runner_lives));
     return listeners;
 }
 
 // Nothing more comes by the channel but its end. The runner then listens for a moment: the last denials are told with their counts.
 void end_with_channel(boost::asio::posix::stream_descriptor &channel, Denials &denials)
 {
-    channel.async_wait(boost::asio::posix::stream_descriptor::wait_read, [&denials](const boost::system::error_code &) {
+    channel.async_wait(boost::asio::posix::stream_descriptor::wait_read, [&channel, &denials](const boost::system::error_code &) {
         denials.tell_rest();
+        // The user's pi waits for this. The kernel closes descriptors of an ending process last: after its memory, its threads and its
+        // mounts.
+        shutdown(channel.native_handle(), SHUT_RDWR);
         std::_Exit(0); // threads may wait for the resolver, and nothing has to be put away
     });
 }
@@ -91,17 +97,18 @@ int main()
         become_opaque();
         set_up_resolver();
         const UniqueFd channel = UniqueFd::adopt(0);
-        const GateOrder order = receive_gate_order(channel, in_seconds(order_patience_seconds));
+        const GateOrder order = receive_gate_order(channel, while_the_runner_lives);
         std::vector<ReceivedListener> listeners = receive_listeners(channel, order.listeners);
         boost::asio::io_context loop(1);
         Gate gate(loop, channel, order);
         gate.serve_route = open_route(gate, order);
         install_gate_call_filter();
-        // --- confined from here: it opens no file but those of the resolver, starts nothing, and reads what the session sends ---
+        // --- confined from here: it reads what the session sends, starts nothing, and writes no file; it opens those of the resolver, and
+        // the certificates that the host trusts ---
         serve(gate, std::move(listeners));
         boost::asio::posix::stream_descriptor waiting(loop, duplicate(channel).release());
         end_with_channel(waiting, gate.denials);
-        send_packet(channel, encode(GateReady{}), {}, in_seconds(order_patience_seconds));
+        send_packet(channel, encode(GateReady{}), {}, while_the_runner_lives);
         boost::asio::steady_timer alive(loop);
         say_alive(alive, channel);
         run(loop);

@@ -17,9 +17,20 @@ RouteRefusal unreached(const std::string &host, const char *reason)
 } // namespace
 
 Route::Route(const GateOrder &order, RouteNeeds needs)
-    : order_(order), needs_(std::move(needs)), idle_(static_cast<std::chrono::seconds::rep>(order.idle_seconds)),
-      tls_(make_tls_context(order.authorities))
+    : order_(order), needs_(std::move(needs)), idle_(static_cast<std::chrono::seconds::rep>(order.idle_seconds))
 {
+}
+
+// OpenSSL takes twenty milliseconds to read the certificates that a host trusts. Here a session pays them with its first request to a
+// provider; made before the gate serves, each start would wait for them.
+boost::asio::ssl::context &Route::tls()
+{
+    try {
+        if (!tls_) tls_.emplace(make_tls_context(order_.authorities));
+    } catch (const std::exception &failure) { // no memory, or certificates that are none: the next request tries again
+        throw RouteRefusal(502, "", std::string("the gate cannot set TLS up: ") + failure.what());
+    }
+    return *tls_;
 }
 
 void Route::serve(boost::asio::ip::tcp::socket client, std::shared_ptr<void> counted)

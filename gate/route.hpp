@@ -10,6 +10,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 
 namespace pi_agent {
 
@@ -26,7 +27,7 @@ struct RouteNeeds {
 // sides: no byte after a request's body counts.
 class Route {
 public:
-    // Borrows the order, whose keys it needs as long as it lives. Throws when the order's certificates are none.
+    // Borrows the order, whose keys and certificates it needs as long as it lives.
     Route(const GateOrder &order, RouteNeeds needs);
 
     // `counted` goes with the connection.
@@ -34,10 +35,13 @@ public:
 
 private:
     friend class RouteConnection;
+    // How providers are spoken to. Throws RouteRefusal.
+    boost::asio::ssl::context &tls();
+
     const GateOrder &order_;
     RouteNeeds needs_;
     std::chrono::seconds idle_;
-    boost::asio::ssl::context tls_;
+    std::optional<boost::asio::ssl::context> tls_ = {}; // once a request has needed it
 };
 
 // For Gate::serve_route; empty where the order has no provider.

@@ -89,7 +89,7 @@ void RouteConnection::connect()
                               ErrorCode ignored;
                               socket.set_option(asio::ip::tcp::no_delay(true), ignored);
                               client_.set_option(asio::ip::tcp::no_delay(true), ignored);
-                              upstream_.emplace(std::move(socket), route_.tls_);
+                              upstream_.emplace(std::move(socket), route_.tls());
                               shake_hands();
                           }));
 }

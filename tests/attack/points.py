@@ -31,10 +31,11 @@ ARGUMENTS = {"reading-named": [f"@{NAMED}"]}  # of the agent, alike
 # Reached by a question of alice's in place of a start, by these commands of pi-agentctl.
 QUESTIONS = {"question-read": "sessions", "measuring": "state"}
 OPTIONS = {"making-tmpdir": ["--pi-agent-tmpdir=made/tmp"]}  # of `pi`, without which nobody comes there
+GATE_ASKED_FOR = "gate-asked-for with hosts"
 BEFORE_THE_UNIT = ("authenticated", "in-its-scope", "half-made", "directory-made", "state-locked", "holding-id-map", "tree-built")
 RUNNER = (
     *BEFORE_THE_UNIT, "unit-asked-for", "syncing", "start-recorded", "late-mounted", "giving-up", "handed-over", "end-unrecorded", "releasing",
-    "removing", "unmounted", "gate-asked-for with hosts", "gate-listens with hosts", "gate-open with hosts",
+    "removing", "unmounted", GATE_ASKED_FOR, "gate-listens with hosts", "gate-open with hosts",
 )  # fmt: skip
 CHILDREN = (
     "request-read", "handing-stdio", "listed", "writing", "finding-paths", "reading-env", "reading-certs", "reading-named", "reading-ssh", "reading-git-id", "reading-etc",
@@ -54,7 +55,7 @@ AFTER_A_KILLED_RUNNER = ("cleaning-up", "keeper-cleans", f"removing{OF_CLEANUP}"
 POINTS = (*WRAPPER, *BESIDE_THE_WRAPPER, *RUNNER, *CHILDREN, *LAUNCHER, *AFTER_A_KILLED_RUNNER, *ENGINES)
 # Killed there, nobody is left who would remove the session's directory and mounts before the next start: a runner whose unit is not asked for
 # yet, or who removes what a runner left. That nothing runs any more is everybody's.
-REMOVED_BY_THE_NEXT_START = ("half-made", "directory-made", "state-locked", "holding-id-map", "tree-built", *AFTER_A_KILLED_RUNNER)
+REMOVED_BY_THE_NEXT_START = ("half-made", "directory-made", "state-locked", GATE_ASKED_FOR, "holding-id-map", "tree-built", *AFTER_A_KILLED_RUNNER)
 
 # What we expect of a point that is reached under a policy of its own, or from a terminal.
 WITH_TERMINAL = " with a terminal"

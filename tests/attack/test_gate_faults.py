@@ -7,6 +7,7 @@ import select
 import time
 
 import pytest
+from points import Before, waiting_at
 from session import main_pid, pids_in
 from target import Outcome
 
@@ -55,6 +56,7 @@ for line in sys.stdin:
     told = open("/run/pi-agent/denials").read()
     print(json.dumps({"answers": answers, "name": name, "held": rest(held) if line == "rest\\n" else "", "told": told}), flush=True)
 """
+EXEC = "/usr/libexec/pi-agent/pi-agent-exec"
 FAULTS = {
     "killed": 'kill -KILL "$1"',
     "stopped": 'kill -STOP "$1"',
@@ -194,6 +196,25 @@ def test_a_gate_that_has_descriptors_again_goes_on(running, control_seen):
     assert main_pid(running.machine, running.gate) == pid
     assert running.end()[0] == 0
     control_seen("it served nobody in between")
+
+
+def test_a_start_that_fails_takes_its_gate_with_it(weak, control_seen):
+    """It has been asked for before the session's own unit, and systemd makes mount points for it in a directory that is removed next."""
+    before = Before(weak, "tree-built with hosts")
+    with waiting_at(weak, before.point) as reached:
+        until = time.monotonic() + END_SECONDS
+        while not weak.machine.root(["systemctl", "list-units", "--plain", "--no-legend", "pi-agent-gate-*"]).stdout:
+            assert time.monotonic() < until, "nobody asked for the gate"
+            time.sleep(0.1)
+        control_seen("systemd had the gate's unit by then")
+        weak.machine.root(["mv", EXEC, f"{EXEC}.away"], check=True)
+        try:
+            reached.release()
+            status, _, said = reached.end()
+        finally:
+            weak.machine.root(["mv", f"{EXEC}.away", EXEC], check=True)
+    assert status > 0 and b"pi: " in said, (status, said)
+    before.require_sound()
 
 
 @clean

@@ -1,4 +1,4 @@
-// The phase that only sessions with a network of hosts have: starts the gate, says inside where it is, and opens it.
+// What only sessions with a network of hosts have: asks for the gate, says inside where it is, and opens it.
 #include "runner/root/launch/phases.hpp"
 
 #include "common/base/files.hpp"
@@ -57,26 +57,30 @@ std::vector<std::string> files_of_others(const Entered &entered)
     return names;
 }
 
-std::optional<LaunchedGate> start_gate(Entered &entered, const OpenedSession &session, RootTree &tree)
+std::unique_ptr<SessionGate> ask_for_gate(const Entered &entered, const OpenedSession &session)
 {
-    if (!has_gate(entered)) return std::nullopt;
+    if (!has_gate(entered)) return {};
     session.directory.make_directory(gate_directory);
-    SessionGate gate(*entered.sandbox, session.directory.path() + "/" + gate_directory);
+    return std::make_unique<SessionGate>(*entered.sandbox, session.directory.path() + "/" + gate_directory);
+}
+
+UniqueFd show_gate(Entered &entered, const OpenedSession &session, RootTree &tree)
+{
     entered.environment.gate = gate_environment();
     entered.environment.gate.merge(environment_of_held_keys(entered.policy.providers));
     entered.environment.held_outside = variables_of_held_keys(entered.policy.providers);
     show_in_etc(entered, session, tree, resolv_conf, resolv_conf_inside());
     show_in_etc(entered, session, tree, hosts_file, hosts_inside(host_name()));
-    return LaunchedGate{std::move(gate), show_lists(entered, session)};
+    return show_lists(entered, session);
 }
 
-void open_gate(const Entered &entered, LaunchedGate &launched)
+void open_gate(const Entered &entered, SessionGate &gate)
 {
     GateOrder order = plan_gate(entered.policy, entered.id);
     order.providers.reserve(entered.policy.providers.size()); // a longer list would leave copies of keys behind
     for (const auto &rule : entered.policy.providers)
         order.providers.push_back(to_gate_provider(rule, read_provider_key(rule)));
-    launched.gate.open(entered.root, *entered.sandbox, std::move(order), host_ports(entered.policy.network));
+    gate.open(entered.root, std::move(order), host_ports(entered.policy.network));
 }
 
 } // namespace pi_agent

@@ -20,7 +20,7 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
                          presented.modes ? presented.modes->channel() : FdRef(-1));
     };
     std::optional<GateWatch> gate;
-    if (launched.gate) gate.emplace(entered.id, launched.gate->gate.channel(), entered.record, std::move(launched.gate->denials));
+    if (launched.gate) gate.emplace(entered.id, launched.gate->channel(), entered.record, std::move(launched.denials));
     const auto before_agent = [&] {
         sandbox.require_enforced(entered.policy);
         if (launched.gate) open_gate(entered, *launched.gate);
@@ -87,8 +87,9 @@ void run_session(const AsRoot &root, const Account &caller, FdRef wrapper, Sessi
         Entered entered(root, caller, wrapper, record);
         Heard heard(entered);
         OpenedSession session(entered, heard);
+        std::unique_ptr<SessionGate> gate = ask_for_gate(entered, session);
         BuiltView view(entered, heard, session);
-        Launched launched(entered, heard, session, view);
+        Launched launched(entered, heard, session, view, std::move(gate));
         Presented presented(entered, heard, session, view, launched);
         PlaceholderRemoval placeholders(root, entered.id, session.directory.fd());
         LimitEvents reached;

@@ -276,9 +276,10 @@ LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &sessio
 
 } // namespace
 
-Launched::Launched(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view)
-    : begun(Clock::now()), control(start_sandbox(entered, heard, session, view.tree)), gate(start_gate(entered, session, view.tree)),
-      leftovers(entered.root, entered.policy.agent.state_dir), synced(fetch_meanwhile(entered, heard, session, view, home))
+Launched::Launched(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, std::unique_ptr<SessionGate> asked_gate)
+    : begun(Clock::now()), control(start_sandbox(entered, heard, session, view.tree)), gate(std::move(asked_gate)),
+      denials(gate ? show_gate(entered, session, view.tree) : UniqueFd()), leftovers(entered.root, entered.policy.agent.state_dir),
+      synced(fetch_meanwhile(entered, heard, session, view, home))
 {
 }
 

@@ -108,7 +108,13 @@ class Synced {
 // Reads as the caller and writes as the agent, then releases the state to other starts; and reads the caller's variables.
 Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session);
 
-// --- Fourth: the tree that the session will see.
+// --- Fourth: the gate of a session with a network of hosts; no other session has one. It is being started, and waits for its order.
+
+// Before the view is built, so that systemd does its part beside us. Not earlier, because the phase before may wait for another start, or
+// refuse this one.
+std::unique_ptr<SessionGate> ask_for_gate(const Entered &entered, const OpenedSession &session);
+
+// --- Fifth: the tree that the session will see.
 
 struct BuiltView {
     BuiltView(Entered &entered, Heard &heard, OpenedSession &session);
@@ -121,33 +127,29 @@ struct BuiltView {
     HomeMounts home_mounts;
 };
 
-// --- Fifth: the sandbox is being built, while the runner fetches what it needs. The launcher in it waits for the launch record.
+// --- Sixth: the sandbox is being built, while the runner fetches what it needs. The launcher in it waits for the launch record.
 
-// Of a session with a network of hosts, and of no other.
-struct LaunchedGate {
-    SessionGate gate;
-    UniqueFd denials; // a file of the session's, for what the gate tells
-};
-// Starts the gate, and says in the session where it is.
-std::optional<LaunchedGate> start_gate(Entered &entered, const OpenedSession &session, RootTree &tree);
+// Says in the session where its gate is. Returns a file of the session's, for what the gate tells.
+UniqueFd show_gate(Entered &entered, const OpenedSession &session, RootTree &tree);
 // What of the view's /etc comes from elsewhere than the host.
 std::vector<std::string> files_of_others(const Entered &entered);
 // Once the launcher runs: from here on connections of the session arrive at the gate. Reads the keys of providers.
-void open_gate(const Entered &entered, LaunchedGate &launched);
+void open_gate(const Entered &entered, SessionGate &gate);
 
 struct Launched {
-    // A problem from here on ends the sandbox.
-    Launched(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view);
+    // A problem from here on ends the sandbox. `asked_gate`: from ask_for_gate.
+    Launched(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, std::unique_ptr<SessionGate> asked_gate);
 
     Clock::time_point begun;
     const UniqueFd control; // pi-agent-exec's socket
-    std::optional<LaunchedGate> gate;
+    const std::unique_ptr<SessionGate> gate;
+    UniqueFd denials;       // from show_gate; empty without a gate
     ScratchSweep leftovers; // of other sessions
     ShownHome home;         // the visible part of the caller's home
     const Synced synced;
 };
 
-// --- Sixth: messages for the user, their terminal, and the data for pi-agent-exec.
+// --- Seventh: messages for the user, their terminal, and the data for pi-agent-exec.
 
 // Only for a session whose configuration is up to date.
 struct Presented {

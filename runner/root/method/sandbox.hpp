@@ -91,6 +91,8 @@ public:
     // Begins to start the session's gate (gate/), beside the sandbox and as long-lived as this process; `channel` becomes its standard
     // input (borrowed), and the empty directory `root_directory` its file system. Once. Throws Failure where the method cannot.
     virtual void start_gate(const std::string &root_directory, FdRef channel);
+    // Ends one that has no order yet, and returns when it is gone. Throws.
+    virtual void end_gate() {}
     // What runs in the sandbox now; one that has just ended may be among them.
     virtual std::vector<pid_t> processes() = 0;
 

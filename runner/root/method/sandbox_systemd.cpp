@@ -10,11 +10,19 @@
 #include "runner/root/session/session_directory.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <thread>
 #include <utility>
 
 namespace pi_agent {
+
+namespace {
+
+constexpr int gate_end_seconds = 4; // its unit's own stop takes 2 s at most (runner/plan/gate_plan.cpp)
+
+} // namespace
 
 SystemdSandbox::SystemdSandbox(const AsRoot &root, SandboxMethod method, std::string session_id, Uid user)
     : Sandbox(root, method, std::move(session_id), user), service_(service_name(id())), bus_(root)
@@ -118,6 +126,16 @@ UniqueFd SystemdSandbox::network_namespace()
 void SystemdSandbox::start_gate(const std::string &root_directory, FdRef channel)
 {
     bus_.start_program(gate_name(id()), gate_properties(id(), user(), features_, root_directory), {channel, FdRef(-1), FdRef(-1)});
+}
+
+// Asks systemd, because a process that it has just made for the gate may not be in the gate's group yet.
+void SystemdSandbox::end_gate()
+{
+    const std::string gate = gate_name(id());
+    bus_.stop_unit(gate);
+    for (const Deadline deadline = in_seconds(gate_end_seconds); bus_.unit_exists(gate);
+         std::this_thread::sleep_for(std::chrono::milliseconds(2)))
+        if (Clock::now() >= deadline) throw Failure(ExitStatus::system_failure, gate + " does not stop");
 }
 
 std::vector<pid_t> SystemdSandbox::processes()

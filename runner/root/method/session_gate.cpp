@@ -4,6 +4,7 @@
 #include "common/base/error.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/network/gate_sockets.hpp"
+#include "runner/root/session/record.hpp"
 
 #include <utility>
 
@@ -11,7 +12,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int gate_patience_seconds = 10; // systemd starts it while the session's own unit is made
+constexpr int gate_patience_seconds = 10; // it has been starting since before the session's own unit
 
 // Forgets the keys, whatever happens.
 class Forgetting {
@@ -43,14 +44,19 @@ void require_ready(FdRef channel, Deadline deadline)
 } // namespace
 
 SessionGate::SessionGate(Sandbox &sandbox, const std::string &root_directory)
-    : session_(sandbox.session()), channel_(start_gate_of(sandbox, root_directory))
+    : sandbox_(sandbox), channel_(start_gate_of(sandbox, root_directory))
 {
 }
 
-void SessionGate::open(const AsRoot &root, Sandbox &sandbox, GateOrder order, const std::vector<std::uint16_t> &host_ports)
+SessionGate::~SessionGate() // NOLINT(bugprone-exception-escape): attempt_recorded catches it
+{
+    if (!is_open_) attempt_recorded(sandbox_.session(), [&] { sandbox_.end_gate(); });
+}
+
+void SessionGate::open(const AsRoot &root, GateOrder order, const std::vector<std::uint16_t> &host_ports)
 {
     const Forgetting forgetting(order);
-    GateSockets sockets = open_gate_sockets(root, sandbox.network_namespace(), host_ports);
+    GateSockets sockets = open_gate_sockets(root, sandbox_.network_namespace(), host_ports);
     order.listeners = sockets.listeners.size();
     const Deadline deadline = in_seconds(gate_patience_seconds);
     try {
@@ -60,9 +66,10 @@ void SessionGate::open(const AsRoot &root, Sandbox &sandbox, GateOrder order, co
         require_ready(channel_, deadline);
     } catch (const Failure &failure) {
         throw Failure(ExitStatus::unavailable, std::string("the session's gate does not serve: ") + failure.what() +
-                                                   "; the administrator finds more with: journalctl -u " + gate_name(session_));
+                                                   "; the administrator finds more with: journalctl -u " + gate_name(sandbox_.session()));
     }
     lookup_ = std::move(sockets.lookup);
+    is_open_ = true;
     fault_point("gate-open");
 }
 

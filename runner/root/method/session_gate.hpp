@@ -14,16 +14,22 @@ namespace pi_agent {
 
 class SessionGate {
 public:
-    // Begins to start it. It waits for its order.
+    // Begins to start it. It waits for its order. Borrows the sandbox.
     SessionGate(Sandbox &sandbox, const std::string &root_directory);
+    SessionGate(const SessionGate &) = delete;
+    SessionGate &operator=(const SessionGate &) = delete;
+    // Waits for the end of one that was not opened: systemd may still be making its file system, in a directory of the session that is
+    // removed next. An open one ends with its channel, and nobody waits.
+    ~SessionGate();
     // Call it when the launcher runs, and before it has started anything. Opens the gate's listeners in the session's network, hands them
     // over with the order, whose keys it forgets, and returns when the gate serves. Throws Failure(unavailable) when it does not.
-    void open(const AsRoot &root, Sandbox &sandbox, GateOrder order, const std::vector<std::uint16_t> &host_ports);
+    void open(const AsRoot &root, GateOrder order, const std::vector<std::uint16_t> &host_ports);
     // What the gate says afterwards comes here, and its end. Closed, the gate ends.
     [[nodiscard]] FdRef channel() const { return channel_; }
 
 private:
-    std::string session_;
+    Sandbox &sandbox_;
+    bool is_open_ = false;
     UniqueFd channel_;
     UniqueFd lookup_; // without it, connections to other addresses are refused
 };
