@@ -28,9 +28,9 @@ namespace pi_agent {
 
 class GateWatch {
 public:
-    // Borrows channel and record. `file`: the session's file of denials, open for writing.
-    GateWatch(std::string session, FdRef channel, const SessionRecord &record, UniqueFd file)
-        : session_(std::move(session)), channel_(channel), record_(record), file_(std::move(file))
+    // Borrows channel and record. `file`: the session's file of denials, open for writing. `kill` ends the gate.
+    GateWatch(std::string session, FdRef channel, const SessionRecord &record, UniqueFd file, std::function<void()> kill)
+        : session_(std::move(session)), channel_(channel), record_(record), file_(std::move(file)), kill_(std::move(kill))
     {
     }
     GateWatch(const GateWatch &) = delete;
@@ -40,7 +40,8 @@ public:
     // To poll; of no file once the gate is gone.
     [[nodiscard]] FdRef fd() const { return is_there_ ? channel_ : FdRef(-1); }
     // Reads one message. Returns what the user should know when the gate has gone, or goes on after a silence, and "" otherwise. Without a
-    // gate every connection is refused: nothing else leads out of the session's network.
+    // gate every connection is refused: nothing else leads out of the session's network. One that breaks the protocol is killed: it has the
+    // listeners, and would pass on what it likes.
     [[nodiscard]] std::string hear();
     // It serves, so from now on it has to say that it is alive.
     void expect_life() { last_heard_ = Clock::now(); }
@@ -52,6 +53,7 @@ public:
     std::string finish();
 
 private:
+    void end_it();
     bool says_too_much();
     void take(const GateDenial &denial);
     bool may_record();
@@ -61,6 +63,7 @@ private:
     FdRef channel_;
     const SessionRecord &record_;
     UniqueFd file_;
+    std::function<void()> kill_;
     bool is_there_ = true;
     std::size_t heard_ = 0; // packets, since:
     Deadline counted_since_{};

@@ -91,6 +91,8 @@ public:
     // Begins to start the session's gate (gate/), beside the sandbox and as long-lived as this process; `channel` becomes its standard
     // input (borrowed), and the empty directory `root_directory` its file system. Once. Throws Failure where the method cannot.
     virtual void start_gate(const std::string &root_directory, FdRef channel);
+    // Ends that gate, whatever it does: with the kernel alone. Throws.
+    virtual void kill_gate();
     // What runs in the sandbox now; one that has just ended may be among them.
     virtual std::vector<pid_t> processes() = 0;
 

@@ -36,6 +36,7 @@ public:
     UniqueFd mount_namespace() override;
     UniqueFd network_namespace() override;
     void start_gate(const std::string &root_directory, FdRef channel) override;
+    void kill_gate() override;
     std::vector<pid_t> processes() override;
     bool is_there() override;
     bool may_live(const std::string &session_id) override;

@@ -68,7 +68,7 @@ void SystemdSandbox::kill()
 
 std::optional<ControlGroup> SystemdSandbox::group() const
 {
-    return group_of_service(id());
+    return group_beside_runner(id(), service_);
 }
 
 // Asks the kernel while there is a group: systemd's answer takes long where it matters (service_watch.hpp).
@@ -118,6 +118,11 @@ UniqueFd SystemdSandbox::network_namespace()
 void SystemdSandbox::start_gate(const std::string &root_directory, FdRef channel)
 {
     bus_.start_program(gate_name(id()), gate_properties(id(), user(), features_, root_directory), {channel, FdRef(-1), FdRef(-1)});
+}
+
+void SystemdSandbox::kill_gate()
+{
+    kill_group(group_beside_runner(id(), gate_name(id())));
 }
 
 std::vector<pid_t> SystemdSandbox::processes()
