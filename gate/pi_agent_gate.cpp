@@ -4,6 +4,7 @@
 #include "gate/listeners.hpp"
 #include "gate/route.hpp"
 #include "runner/filter/seccomp_filter.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -19,7 +20,7 @@ using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is 
 
 namespace {
 
-constexpr int order_patience_seconds = 30;
+constexpr int next_patience_seconds = 30; // for what follows the order, and for ours to be heard
 
 // Nothing of it is found in a core, in /proc, or by a process of the same account.
 void become_opaque()
@@ -40,7 +41,7 @@ std::vector<ReceivedListener> receive_listeners(FdRef channel, std::uint64_t cou
 {
     std::vector<ReceivedListener> listeners;
     while (listeners.size() < count)
-        listeners.push_back(receive_gate_listener(channel, in_seconds(order_patience_seconds)));
+        listeners.push_back(receive_gate_listener(channel, in_seconds(next_patience_seconds)));
     return listeners;
 }
 
@@ -91,7 +92,8 @@ int main()
         become_opaque();
         set_up_resolver();
         const UniqueFd channel = UniqueFd::adopt(0);
-        const GateOrder order = receive_gate_order(channel, in_seconds(order_patience_seconds));
+        // It comes as late as the launcher's record: until then the runner prepares the session.
+        const GateOrder order = receive_gate_order(channel, in_seconds(launch_patience_seconds));
         std::vector<ReceivedListener> listeners = receive_listeners(channel, order.listeners);
         boost::asio::io_context loop(1);
         Gate gate(loop, channel, order);
@@ -101,7 +103,7 @@ int main()
         serve(gate, std::move(listeners));
         boost::asio::posix::stream_descriptor waiting(loop, duplicate(channel).release());
         end_with_channel(waiting, gate.denials);
-        send_packet(channel, encode(GateReady{}), {}, in_seconds(order_patience_seconds));
+        send_packet(channel, encode(GateReady{}), {}, in_seconds(next_patience_seconds));
         boost::asio::steady_timer alive(loop);
         say_alive(alive, channel);
         run(loop);
