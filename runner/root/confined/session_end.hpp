@@ -86,6 +86,7 @@ struct Session {
     Receiver &receiver; // what the wrapper says
     FdRef control;      // pi-agent-exec
     FdRef termination;  // from watch_termination
+    FdRef job;          // readable when the job of the cluster has ended inside of which it runs; of no file without one
     // Sends the launch record, with the agent's end of the terminal where it has one, to pi-agent-exec.
     std::function<void(FdRef terminal)> hand_record_over;
     std::vector<WrapperMessage> early; // what the wrapper said before
@@ -97,6 +98,8 @@ struct Session {
     std::function<void()> while_it_ends;
     GateWatch *gate = nullptr; // of a session that has one
 };
+
+constexpr int sandbox_stop_seconds = 15; // a unit's own stop takes at most 2 s per stage
 
 // Ends a sandbox in which no agent has been started. False when it does not end in time.
 bool end_sandbox(Sandbox &sandbox);
