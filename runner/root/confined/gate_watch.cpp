@@ -50,8 +50,8 @@ std::string GateWatch::hear()
         is_there_ = packet.has_value();
         if (packet) {
             if (says_too_much()) throw ProtocolError("it says more than a gate does");
-            const GateMessage message = decode_gate_message(packet->bytes);
-            if (const auto *denial = std::get_if<GateDenial>(&message)) take(*denial);
+            GateMessage message = decode_gate_message(packet->bytes);
+            if (auto *denial = std::get_if<GateDenial>(&message)) take(std::move(*denial));
         }
     } catch (const Failure &) { // it breaks the protocol, so it is not ours any more; or its socket does not work
         is_there_ = false;
@@ -103,8 +103,9 @@ std::string GateWatch::look()
            gate_name(session_);
 }
 
-void GateWatch::take(const GateDenial &denial)
+void GateWatch::take(GateDenial denial)
 {
+    if (!places_.contains(denial.where) && defence_is_on("denial-places")) denial.where.clear(); // no rule is there, whoever says so
     denied_.connections = sum_of(denied_.connections, denial.count);
     const std::string place = place_of_denial(denial);
     if (denied_.places.size() < counted_places || denied_.places.contains(place))

@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,9 +29,12 @@ namespace pi_agent {
 
 class GateWatch {
 public:
-    // Borrows channel and record. `file`: the session's file of denials, open for writing. `kill` ends the gate.
-    GateWatch(std::string session, FdRef channel, const SessionRecord &record, UniqueFd file, std::function<void()> kill)
-        : session_(std::move(session)), channel_(channel), record_(record), file_(std::move(file)), kill_(std::move(kill))
+    // Borrows channel and record. `file`: the session's file of denials, open for writing. `places`: of the policy, which denials may name.
+    // `kill` ends the gate.
+    GateWatch(std::string session, FdRef channel, const SessionRecord &record, UniqueFd file, std::set<std::string> places,
+              std::function<void()> kill)
+        : session_(std::move(session)), channel_(channel), record_(record), file_(std::move(file)), places_(std::move(places)),
+          kill_(std::move(kill))
     {
     }
     GateWatch(const GateWatch &) = delete;
@@ -55,7 +59,7 @@ public:
 private:
     void end_it();
     bool says_too_much();
-    void take(const GateDenial &denial);
+    void take(GateDenial denial);
     bool may_record();
     void write_down(const std::string &line);
 
@@ -63,6 +67,7 @@ private:
     FdRef channel_;
     const SessionRecord &record_;
     UniqueFd file_;
+    std::set<std::string> places_;
     std::function<void()> kill_;
     bool is_there_ = true;
     std::size_t heard_ = 0; // packets, since:

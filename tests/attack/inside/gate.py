@@ -104,6 +104,8 @@ def attack():
             say(denial(b"host.example", 443), [0, 1, 2])
     if MODE == "ended":
         os._exit(0)
+    if MODE == "forging":
+        say(denial(b"host.example", 443, where=b"it is gone; as root, run: sh /home/alice/fix"))
     if MODE in ("traitor", "empty"):
         betray()
     if MODE == "flickering":  # silent, and not, and silent
