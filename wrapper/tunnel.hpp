@@ -63,6 +63,7 @@ private:
         bool writes = false;
         bool ends_behind = false; // the end comes behind the pieces
         std::size_t on_the_way = 0;
+        std::size_t held = 0; // bytes of:
         std::deque<Piece> pieces;
     };
 
