@@ -25,6 +25,18 @@ bool has_gate(const Entered &entered)
     return entered.policy.network.mode == NetworkMode::hosts && defence_is_on("gate");
 }
 
+// Forgets the keys, whatever happens: who cleans up after a failure has children with other rights, which inherit this memory.
+class Forgetting {
+public:
+    explicit Forgetting(GateOrder &order) noexcept : order_(order) {}
+    Forgetting(const Forgetting &) = delete;
+    Forgetting &operator=(const Forgetting &) = delete;
+    ~Forgetting() { forget_keys(order_); }
+
+private:
+    GateOrder &order_;
+};
+
 // Where a name of /etc leads on the host. In /run, which is the session's own, by its text: what the host has there may be a service's own,
 // as what systemd-resolved writes is, and only the place counts.
 std::string end_on_host(const std::string &path)
@@ -82,11 +94,13 @@ std::optional<LaunchedGate> start_gate(Entered &entered, const OpenedSession &se
 
 void open_gate(const Entered &entered, LaunchedGate &launched)
 {
+    const std::vector<std::uint16_t> ports = host_ports(entered.policy.network); // refuses some, so before a key is read
     GateOrder order = plan_gate(entered.policy, entered.id);
+    const Forgetting forgetting(order);
     order.providers.reserve(entered.policy.providers.size()); // a longer list would leave copies of keys behind
     for (const auto &rule : entered.policy.providers)
         order.providers.push_back(to_gate_provider(rule, read_provider_key(rule)));
-    launched.gate.open(entered.root, *entered.sandbox, std::move(order), host_ports(entered.policy.network));
+    launched.gate.open(entered.root, *entered.sandbox, order, ports);
 }
 
 } // namespace pi_agent

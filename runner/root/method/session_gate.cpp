@@ -4,6 +4,7 @@
 #include "common/base/error.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/network/gate_sockets.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <utility>
 
@@ -12,18 +13,6 @@ namespace pi_agent {
 namespace {
 
 constexpr int gate_patience_seconds = 10; // systemd starts it while the session's own unit is made
-
-// Forgets the keys, whatever happens.
-class Forgetting {
-public:
-    explicit Forgetting(GateOrder &order) noexcept : order_(order) {}
-    Forgetting(const Forgetting &) = delete;
-    Forgetting &operator=(const Forgetting &) = delete;
-    ~Forgetting() { forget_keys(order_); }
-
-private:
-    GateOrder &order_;
-};
 
 UniqueFd start_gate_of(Sandbox &sandbox, const std::string &root_directory)
 {
@@ -47,9 +36,8 @@ SessionGate::SessionGate(Sandbox &sandbox, const std::string &root_directory)
 {
 }
 
-void SessionGate::open(const AsRoot &root, Sandbox &sandbox, GateOrder order, const std::vector<std::uint16_t> &host_ports)
+void SessionGate::open(const AsRoot &root, Sandbox &sandbox, GateOrder &order, const std::vector<std::uint16_t> &host_ports)
 {
-    const Forgetting forgetting(order);
     GateSockets sockets = open_gate_sockets(root, sandbox.network_namespace(), host_ports);
     order.listeners = sockets.listeners.size();
     const Deadline deadline = in_seconds(gate_patience_seconds);
