@@ -7,9 +7,6 @@ namespace pi_agent {
 
 void Denials::report(GateDenial denial)
 {
-    // The runner takes printable ASCII, or gives the gate up; the policy's files may have any name.
-    for (char &one : denial.where)
-        if (one < ' ' || one > '~') one = '?';
     Key key{denial.kind, denial.host, denial.port, denial.path, denial.reason};
     if (recent_.size() >= denials_a_second && !recent_.contains(key)) {
         denial.host.clear();

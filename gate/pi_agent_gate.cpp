@@ -4,6 +4,7 @@
 #include "gate/listeners.hpp"
 #include "gate/route.hpp"
 #include "runner/filter/seccomp_filter.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>

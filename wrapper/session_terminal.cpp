@@ -116,11 +116,14 @@ Pump::Outcome DistantTerminal::drain(Pump &input)
 
 bool DistantTerminal::change_to(const termios &settings)
 {
-    known_ = settings;
+    termios wanted = settings;
     // What every pty has, whatever it is told: so the node's answers compare with this.
-    known_->c_cflag = (known_->c_cflag & ~static_cast<tcflag_t>(CSIZE | PARENB)) | CS8 | CREAD;
-    const std::string packet = encode_state({*known_, false});
-    return send(socket_.get(), packet.data(), packet.size(), MSG_NOSIGNAL) >= 0;
+    wanted.c_cflag = (wanted.c_cflag & ~static_cast<tcflag_t>(CSIZE | PARENB)) | CS8 | CREAD;
+    const std::string packet = encode_state({wanted, false});
+    // Full of keys that the agent does not read, which may wait to be continued by us: its terminal stays as it is.
+    if (send(socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) return errno == EAGAIN && known_;
+    known_ = wanted;
+    return true;
 }
 
 void DistantTerminal::resize(const WindowSize &size) noexcept

@@ -79,10 +79,12 @@ void SrunProcess::hear_error()
 
 void SrunProcess::cancel()
 {
-    kill(pid_, SIGTERM);
+    const pid_t process = std::exchange(pid_, -1); // once: then its number may be another process's
+    if (process < 0) return;
+    kill(process, SIGTERM);
     const Deadline deadline = in_seconds(end_patience_seconds);
-    while (waitpid(pid_, nullptr, WNOHANG) == 0) {
-        if (Clock::now() >= deadline) kill(pid_, SIGKILL);
+    while (waitpid(process, nullptr, WNOHANG) == 0) {
+        if (Clock::now() >= deadline) kill(process, SIGKILL);
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
 }

@@ -31,6 +31,8 @@ constexpr std::size_t header_size = 6;
 constexpr std::size_t tunnel_frame_limit = record_limit + packet_limit;
 // Bytes of a stream that are not taken yet: a slow reader holds up its own stream alone.
 constexpr std::size_t stream_window = 8 * piece_limit;
+// More than all streams and messages of a side that keeps to this: a peer that floods, and reads nothing, takes no more memory.
+constexpr std::size_t most_outgoing = 32UL * 1024 * 1024;
 constexpr std::size_t reads_at_once = 8;
 constexpr auto quiet_of_a_stream = std::chrono::milliseconds(100);
 constexpr std::size_t most_at_the_end = 1024UL * 1024; // more than a pty or a pipe holds: the rest is not the agent's
@@ -70,6 +72,7 @@ void Tunnel::say(std::string_view message)
 
 void Tunnel::send(char kind, Stream stream, std::string_view payload)
 {
+    if (outgoing_.size() > most_outgoing) throw ProtocolError("the other side of the session does not read what it asks for");
     outgoing_ += kind;
     outgoing_ += static_cast<char>(stream);
     for (unsigned shift = 0; shift < 32; shift += 8)
@@ -163,10 +166,13 @@ void Tunnel::take_frame(char kind, Stream stream, std::string_view payload)
     Flow &flow = flow_of(stream);
     switch (kind) {
     case data_kind:
-        if (flow.end && flow.writes && !payload.empty())
+        if (flow.end && flow.writes && !payload.empty()) {
+            flow.held += payload.size();
+            if (flow.held > stream_window) throw ProtocolError("the other side of the session sends more than is taken");
             flow.pieces.push_back({std::string(payload), payload.size()});
-        else
+        } else {
             send(taken_kind, stream, Encoder().number(payload.size()).bytes()); // nobody takes it, and nobody waits for that
+        }
         return;
     case end_kind:
         flow.ends_behind = true;
@@ -198,10 +204,12 @@ void Tunnel::write_pieces(Flow &flow, Stream stream)
         if (state == StreamEnd::State::blocked) return;
         if (state == StreamEnd::State::moved && !piece.rest.empty()) continue;
         send(taken_kind, stream, Encoder().number(piece.size).bytes());
+        flow.held -= piece.size;
         flow.pieces.pop_front();
         if (state != StreamEnd::State::ended) continue;
         send(broken_kind, stream, "");
         flow.writes = false;
+        flow.held = 0;
         for (const Piece &left : std::exchange(flow.pieces, {}))
             send(taken_kind, stream, Encoder().number(left.size).bytes());
         if (stream != Stream::terminal) flow.end.reset();

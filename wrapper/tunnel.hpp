@@ -44,7 +44,6 @@ public:
 
     // Nothing more will be written into what this side reads: the streams end when they have been silent for a moment.
     void finish() noexcept;
-    [[nodiscard]] bool is_finishing() const noexcept { return finishing_; }
     // All that this side reads has ended.
     [[nodiscard]] bool has_read_all() const noexcept;
     // All that came for this side's ends is there.
@@ -63,6 +62,7 @@ private:
         bool writes = false;
         bool ends_behind = false; // the end comes behind the pieces
         std::size_t on_the_way = 0;
+        std::size_t held = 0; // bytes of:
         std::deque<Piece> pieces;
     };
 

@@ -32,12 +32,18 @@ constexpr std::size_t words_of(std::string_view words)
 constexpr std::size_t presentation_limit = words_of(presentation_names) + words_of(place_names) + 32;
 
 constexpr std::size_t allowed_hosts_limit = 64;
-constexpr std::size_t allowed_host_length = 300; // a name has 253 bytes at most
+constexpr std::size_t allowed_host_length = 300;  // a name has 253 bytes at most
+constexpr std::size_t allowed_hosts_bytes = 8000; // in all: the record has one value for them, and cuts what is longer
 
-void check_allowed_host(const std::string &text)
+void check_allowed_hosts(const std::vector<std::string> &hosts)
 {
-    if (text.empty() || text.size() > allowed_host_length || text.find('\0') != std::string::npos)
-        throw ProtocolError("the request names an impossible host");
+    std::size_t bytes = 0;
+    for (const auto &host : hosts) {
+        bytes += host.size() + 1;
+        if (host.empty() || host.size() > allowed_host_length || host.find('\0') != std::string::npos)
+            throw ProtocolError("the request names an impossible host");
+    }
+    if (bytes > allowed_hosts_bytes) throw ProtocolError("the request adds more hosts than are recorded; say fewer --pi-agent-allow");
 }
 
 constexpr std::size_t kept_out_limit = 64;
@@ -147,7 +153,7 @@ Request decode_request(std::string_view bytes)
         throw ProtocolError("the request carries an impossible path");
     std::for_each(request.arguments.begin(), request.arguments.end(), check_argument);
     std::for_each(request.presentation.begin(), request.presentation.end(), check_presentation);
-    std::for_each(request.allow.begin(), request.allow.end(), check_allowed_host);
+    check_allowed_hosts(request.allow);
     std::for_each(request.kept_out.begin(), request.kept_out.end(), check_kept_out);
     return request;
 }

@@ -56,7 +56,7 @@ bool has_ancestor(const std::function<bool(const Ancestor &)> &is_it)
         if (!parent || !after || after->parent != before->parent) return false;
         const auto status = read_status(parent);
         if (!status) return false;
-        if (is_it({parent, status->name, status->is_roots})) return true;
+        if (is_it({parent, status->name, status->is_roots, before->parent})) return true;
         child = std::move(parent);
     }
     return false;

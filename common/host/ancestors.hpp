@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <sys/types.h>
 
 namespace pi_agent {
 
@@ -13,6 +14,7 @@ struct Ancestor {
     FdRef directory;  // its own in /proc: it never means another process
     std::string name; // as it says itself
     bool is_roots;    // by all of its user ids
+    pid_t number = 0; // another process may have it once this one is gone
 };
 
 // Whether `is_it` accepts one of the ancestors, from the parent up. False where one of them ended meanwhile, because others adopt its

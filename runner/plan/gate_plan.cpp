@@ -135,12 +135,30 @@ std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid use
     return properties;
 }
 
+std::string denial_place(const Position &where)
+{
+    std::string place = to_string(where).substr(0, gate_where_bytes);
+    std::replace_if(
+        place.begin(), place.end(), [](char one) { return one < ' ' || one > '~'; }, '?');
+    return place;
+}
+
+std::set<std::string> denial_places(const NetworkPolicy &network, const std::vector<ProviderRule> &providers)
+{
+    std::set<std::string> places;
+    for (const auto &rule : network.hosts)
+        places.insert(denial_place(rule.where));
+    for (const auto &provider : providers)
+        places.insert(denial_place(provider.where));
+    return places;
+}
+
 GateOrder plan_gate(const Policy &policy, const std::string &session_id)
 {
     GateOrder order;
     order.session = session_id;
     for (const auto &rule : policy.network.hosts)
-        order.rules.push_back({rule.host, rule.port, to_string(rule.where)});
+        order.rules.push_back({rule.host, rule.port, denial_place(rule.where)});
     return order;
 }
 
@@ -151,7 +169,7 @@ GateProvider to_gate_provider(const ProviderRule &rule, std::string key)
     const ProviderHost host = host_of_provider(*known, rule.host);
     if (host.problem) throw Failure(ExitStatus::configuration, to_string(rule.where) + ": the provider " + rule.name + " " + *host.problem);
     const KeyForm form = form_of_key(*known, key);
-    GateProvider provider{host.host, std::string(form.header), std::string(form.prefix), std::move(key), {}, {}, to_string(rule.where)};
+    GateProvider provider{host.host, std::string(form.header), std::string(form.prefix), std::move(key), {}, {}, denial_place(rule.where)};
     for (const auto &request : known->requests) {
         provider.methods.emplace_back(request.method);
         provider.paths.emplace_back(request.path);

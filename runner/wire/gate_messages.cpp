@@ -111,8 +111,9 @@ const DenialReason *find_denial_reason(std::string_view word) noexcept
 
 bool GateDenial::is_harmless(const GateDenial &denial) noexcept
 {
-    return is_host_alphabet(denial.host) && is_printable(denial.path) && is_printable(denial.where) && denial.count != 0 &&
-           find_denial_reason(denial.reason) != nullptr;
+    const bool is_path = denial.path.empty() || denial.path.starts_with('/');
+    return is_host_alphabet(denial.host) && is_path && is_printable(denial.path) && denial.path.find(' ') == std::string::npos &&
+           is_printable(denial.where) && denial.count != 0 && find_denial_reason(denial.reason) != nullptr;
 }
 
 GateMessage decode_gate_message(std::string_view bytes)

@@ -1,7 +1,10 @@
 """Sessions run in jobs of the cluster alone: a user of the login node who asks its runner directly gets none, whatever they pretend."""
 
+import time
+
 import pytest
-from target import Outcome
+from session import pids_in
+from target import DEMO, Outcome
 
 pytestmark = pytest.mark.position("user")
 
@@ -82,3 +85,35 @@ def test_a_wrapper_that_believes_to_be_in_a_job_starts_nothing(prove):
 
     on, _ = prove(attack, "jobs-alone")
     assert on.seen.returncode == 77 and b"E77-job" in on.seen.stderr, on
+
+
+# A program of root's that looks like Slurm's, with alice's wrapper below it. As by sbatch: no terminal and no pipe ends with the job.
+STEP = "/usr/local/sbin/slurmstepd"
+IN_A_JOB = f"""cd {DEMO}; setpriv --reuid=alice --regid=alice --init-groups --reset-env pi sh -c 'echo $PI_AGENT_SESSION; exec sleep 60'; true"""
+SECONDS = 10
+
+
+def test_a_session_ends_with_its_job_though_the_jobs_processes_live_on(prove):
+    """Slurm may not end them, or its own process dies first; and a user may hand the runner's socket to a process outside of the job."""
+
+    def attack(target):
+        target.machine.root(["cp", "/usr/bin/bash", STEP], check=True)
+        try:
+            with target.policy_with(PLACEMENT):
+                process = target.machine.popen([STEP, "-c", IN_A_JOB], user="root")
+                identity = process.stdout.readline().decode().strip()
+            assert len(identity) == 32, process.stderr.read()
+            unit = f"pi-agent-{identity}.service"
+            assert pids_in(target.machine, unit)
+            target.machine.root(["pkill", "-KILL", "-x", "slurmstepd"], check=True)
+            until = time.monotonic() + SECONDS
+            while (left := pids_in(target.machine, unit)) and time.monotonic() < until:
+                time.sleep(0.1)
+            process.kill_all()
+            _, said = process.communicate()
+            return Outcome(bool(left), said)
+        finally:
+            target.machine.root(["rm", STEP], check=True)
+
+    on, _ = prove(attack, "job-end")
+    assert b"the job of the cluster has ended" in on.seen, on

@@ -249,7 +249,8 @@ class Driver:
         return {"pid": self.process.pid, "proxy": proxy, "first": self.messages[:1]}
 
     def hand_over(self, order):
-        """The order and all listeners; the port of the proxy."""
+        """The order, after a while, and all listeners; the port of the proxy."""
+        time.sleep(order.get("after", 0))
         send_record(self.channel, encode_order(order, len(LISTENERS)))
         for kind, family, address, port in LISTENERS:
             with in_network(self.inside, listen, family, address, port, socket.SOCK_DGRAM if kind == "dns_udp" else socket.SOCK_STREAM) as server:

@@ -354,6 +354,12 @@ def test_a_rule_that_is_none_ends_the_gate_with_words(driver, gate, rule):
     Gate.__init__(gate, driver)
 
 
+def test_an_order_that_comes_late_is_waited_for(driver, gate):
+    """The gate is started before the configuration is read, which may take minutes."""
+    assert Gate(driver, after=32).tls("allowed.example")["status"] == 0
+    Gate.__init__(gate, driver)
+
+
 def test_the_channels_end_is_the_gates(driver, gate):
     stopped = driver.ask("stop")
     assert stopped["status"] == 0 and stopped["took"] < 2 and stopped["err"] == ""

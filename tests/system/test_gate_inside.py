@@ -136,6 +136,21 @@ def test_a_name_in_a_file_of_the_hosts_is_a_name_inside_too(hosts):
     assert b"internal.example:8443" in done.stderr, done
 
 
+@pytest.mark.parametrize("how", ["a file", "a link into /run"])
+def test_in_the_hosts_own_view_names_are_asked_of_the_gate_too(how, playing, playing_policy):
+    """As systemd-resolved keeps the list of name servers: in a directory of an account of its own."""
+    link = "install -d -o games /run/resolver; echo 'nameserver 192.0.2.1' >/run/resolver/stub; ln -s ../run/resolver/stub /etc/resolv.conf"
+    arrange = "echo 'nameserver 192.0.2.1' >/etc/resolv.conf" if how == "a file" else link
+    playing_policy(PLAYING_POLICY + "view: host\n" + SECTION)
+    playing.root(f"test ! -e /etc/resolv.conf -a ! -L /etc/resolv.conf || mv /etc/resolv.conf /root/; {arrange}", check=True)
+    try:
+        done = pi(playing, "sh", "cat /etc/resolv.conf /etc/hosts; exec getent ahostsv4 provider.example")
+    finally:
+        playing.root("rm -rf /etc/resolv.conf /run/resolver; test ! -e /root/resolv.conf || mv /root/resolv.conf /etc/", check=True)
+    assert done.returncode == 0 and b"nameserver 127.0.0.53\n" in done.stdout and b"192.0.2.1" not in done.stdout, done
+    assert b"gate answers for every other name" in done.stdout and b"\n198.18." in done.stdout, done
+
+
 def test_sessions_without_hosts_have_nothing_of_a_gate(playing, playing_policy):
     playing_policy(PLAYING_POLICY)
     done = pi(playing, "sh", "echo $HTTP_PROXY; ls /run/pi-agent; pi-agent-why provider.example")

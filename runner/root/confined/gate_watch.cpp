@@ -50,20 +50,29 @@ std::string GateWatch::hear()
         is_there_ = packet.has_value();
         if (packet) {
             if (says_too_much()) throw ProtocolError("it says more than a gate does");
-            const GateMessage message = decode_gate_message(packet->bytes);
-            if (const auto *denial = std::get_if<GateDenial>(&message)) take(*denial);
+            GateMessage message = decode_gate_message(packet->bytes);
+            if (auto *denial = std::get_if<GateDenial>(&message)) take(std::move(*denial));
         }
     } catch (const Failure &) { // it breaks the protocol, so it is not ours any more; or its socket does not work
         is_there_ = false;
-        shutdown(channel_.get(), SHUT_RDWR); // then it ends by itself
     }
-    if (!is_there_)
+    if (!is_there_) {
+        end_it();
         return "the session's gate has ended, so the agent reaches nothing any more; start pi again. The administrator finds why with: "
                "journalctl -u " +
                gate_name(session_);
+    }
     if (last_heard_) last_heard_ = Clock::now();
     if (!std::exchange(is_silent_, false) || silences_told_ > silences_told) return "";
     return "the session's gate goes on, and connections of the agent with it";
+}
+
+// The user is told that the agent reaches nothing any more. A gate that lives has its listeners, though nobody hears it: one that sends an
+// empty packet looks as if it had ended, and one that the agent has taken over does not end because its channel does.
+void GateWatch::end_it()
+{
+    shutdown(channel_.get(), SHUT_RDWR);
+    if (defence_is_on("gate-killed")) attempt_recorded(session_, kill_, "its gate cannot be ended: ");
 }
 
 // Each packet costs this process a turn of its loop, whatever is in it. Only a gate that the agent has taken over says so many.
@@ -94,8 +103,9 @@ std::string GateWatch::look()
            gate_name(session_);
 }
 
-void GateWatch::take(const GateDenial &denial)
+void GateWatch::take(GateDenial denial)
 {
+    if (!places_.contains(denial.where) && defence_is_on("denial-places")) denial.where.clear(); // no rule is there, whoever says so
     denied_.connections = sum_of(denied_.connections, denial.count);
     const std::string place = place_of_denial(denial);
     if (denied_.places.size() < counted_places || denied_.places.contains(place))

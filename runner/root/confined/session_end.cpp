@@ -125,6 +125,17 @@ std::string words_of_early_end(Sandbox &sandbox) noexcept
 
 } // namespace
 
+bool end_sandbox(Sandbox &sandbox)
+{
+    sandbox.stop();
+    const Deadline deadline = in_seconds(sandbox_stop_seconds);
+    for (sandbox.process(); !sandbox.result().ended; sandbox.process()) {
+        if (Clock::now() >= deadline) return false;
+        wait_for_input(sandbox.fd(), sandbox.next_look(deadline));
+    }
+    return true;
+}
+
 std::vector<std::string> end_sessions(const AsRoot &root, const std::vector<EndOrder> &orders)
 {
     require_host_namespaces(root); // in others, the numbers of processes mean something else

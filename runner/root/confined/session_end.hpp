@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,9 +29,12 @@ namespace pi_agent {
 
 class GateWatch {
 public:
-    // Borrows channel and record. `file`: the session's file of denials, open for writing.
-    GateWatch(std::string session, FdRef channel, const SessionRecord &record, UniqueFd file)
-        : session_(std::move(session)), channel_(channel), record_(record), file_(std::move(file))
+    // Borrows channel and record. `file`: the session's file of denials, open for writing. `places`: of the policy, which denials may name.
+    // `kill` ends the gate.
+    GateWatch(std::string session, FdRef channel, const SessionRecord &record, UniqueFd file, std::set<std::string> places,
+              std::function<void()> kill)
+        : session_(std::move(session)), channel_(channel), record_(record), file_(std::move(file)), places_(std::move(places)),
+          kill_(std::move(kill))
     {
     }
     GateWatch(const GateWatch &) = delete;
@@ -40,7 +44,8 @@ public:
     // To poll; of no file once the gate is gone.
     [[nodiscard]] FdRef fd() const { return is_there_ ? channel_ : FdRef(-1); }
     // Reads one message. Returns what the user should know when the gate has gone, or goes on after a silence, and "" otherwise. Without a
-    // gate every connection is refused: nothing else leads out of the session's network.
+    // gate every connection is refused: nothing else leads out of the session's network. One that breaks the protocol is killed: it has the
+    // listeners, and would pass on what it likes.
     [[nodiscard]] std::string hear();
     // It serves, so from now on it has to say that it is alive.
     void expect_life() { last_heard_ = Clock::now(); }
@@ -52,8 +57,9 @@ public:
     std::string finish();
 
 private:
+    void end_it();
     bool says_too_much();
-    void take(const GateDenial &denial);
+    void take(GateDenial denial);
     bool may_record();
     void write_down(const std::string &line);
 
@@ -61,6 +67,8 @@ private:
     FdRef channel_;
     const SessionRecord &record_;
     UniqueFd file_;
+    std::set<std::string> places_;
+    std::function<void()> kill_;
     bool is_there_ = true;
     std::size_t heard_ = 0; // packets, since:
     Deadline counted_since_{};
@@ -83,6 +91,7 @@ struct Session {
     Receiver &receiver; // what the wrapper says
     FdRef control;      // pi-agent-exec
     FdRef termination;  // from watch_termination
+    FdRef job;          // readable when the job of the cluster has ended inside of which it runs; of no file without one
     // Sends the launch record, with the agent's end of the terminal where it has one, to pi-agent-exec.
     std::function<void(FdRef terminal)> hand_record_over;
     std::vector<WrapperMessage> early; // what the wrapper said before
@@ -94,6 +103,8 @@ struct Session {
     std::function<void()> while_it_ends;
     GateWatch *gate = nullptr; // of a session that has one
 };
+
+constexpr int sandbox_stop_seconds = 15; // a unit's own stop takes at most 2 s per stage
 
 // Ends a sandbox in which no agent has been started. False when it does not end in time.
 bool end_sandbox(Sandbox &sandbox);

@@ -19,9 +19,8 @@ namespace pi_agent {
 namespace {
 
 constexpr int start_patience_seconds = 30;
-constexpr int grace_seconds = 2;          // for the agent to end by itself
-constexpr int stop_patience_seconds = 15; // a unit's own stop takes at most 2 s per stage
-constexpr int last_word_seconds = 1;      // of a launcher that is gone
+constexpr int grace_seconds = 2;     // for the agent to end by itself
+constexpr int last_word_seconds = 1; // of a launcher that is gone
 
 class Supervisor {
 public:
@@ -57,18 +56,20 @@ private:
                                         session_.gate != nullptr ? session_.gate->due() : Deadline::max());
         const int timeout = until == Deadline::max() ? -1 : milliseconds_left(until);
         // The user can stop the receiver, so this also watches for the end of the wrapper's socket.
-        std::array<pollfd, 6> waits{pollfd{sandbox_.fd().get(), POLLIN, 0},
+        std::array<pollfd, 7> waits{pollfd{sandbox_.fd().get(), POLLIN, 0},
                                     pollfd{control_open_ ? session_.control.get() : -1, POLLIN, 0},
                                     pollfd{wrapper_open_ ? session_.receiver.channel().get() : -1, POLLIN, 0},
                                     pollfd{wrapper_open_ ? session_.wrapper.get() : -1, POLLRDHUP, 0},
                                     pollfd{session_.termination.get(), POLLIN, 0},
-                                    pollfd{session_.gate != nullptr ? session_.gate->fd().get() : -1, POLLIN, 0}};
+                                    pollfd{session_.gate != nullptr ? session_.gate->fd().get() : -1, POLLIN, 0},
+                                    pollfd{stopping_ ? -1 : session_.job.get(), POLLIN, 0}};
         if (poll(waits.data(), waits.size(), memory_.patience(timeout)) < 0 && errno != EINTR) throw_errno("waiting for the session");
         memory_.look();
         if (waits[1].revents != 0) hear_launcher();
         if (waits[2].revents != 0) hear_receiver();
         if (waits[3].revents != 0) lose_wrapper();
         if (waits[4].revents != 0) hear_termination();
+        if (waits[6].revents != 0) lose_job();
         hear_gate(waits[5].revents != 0);
         return true;
     }
@@ -204,6 +205,13 @@ private:
         if (read(session_.termination.get(), &information, sizeof information) > 0) stop();
     }
 
+    // Whatever of the job lives on: Slurm counts nothing of it any more. A user may have handed our socket to a process of another job.
+    void lose_job()
+    {
+        if (!stopping_) session_.to_wrapper.tell(Notice{"the job of the cluster has ended, and so does the session"});
+        stop();
+    }
+
     // First asks the agent (TERM). When the sandbox has not ended within the grace period, stops it, which kills.
     void stop()
     {
@@ -221,7 +229,7 @@ private:
     void end_all()
     {
         killing_ = true;
-        deadline_ = in_seconds(stop_patience_seconds);
+        deadline_ = in_seconds(sandbox_stop_seconds);
         sandbox_.stop();
     }
 
@@ -280,17 +288,6 @@ private:
 };
 
 } // namespace
-
-bool end_sandbox(Sandbox &sandbox)
-{
-    sandbox.stop();
-    const Deadline deadline = in_seconds(stop_patience_seconds);
-    for (sandbox.process(); !sandbox.result().ended; sandbox.process()) {
-        if (Clock::now() >= deadline) return false;
-        wait_for_input(sandbox.fd(), sandbox.next_look(deadline));
-    }
-    return true;
-}
 
 AgentEnded supervise(Sandbox &sandbox, const Session &session, UniqueFd terminal)
 {

@@ -82,10 +82,12 @@ void require_not_drained(const AsRoot &root, const Account &caller, std::optiona
                       (drain->message.empty() ? "" : ". The administrator says: " + escape_for_display(drain->message)));
 }
 
-void require_in_job(const AsRoot &root, const Account &caller, const Policy &policy, Program program)
+UniqueFd require_in_job(const AsRoot &root, const Account &caller, const Policy &policy, Program program)
 {
-    if (!has_jobs(policy) || !defence_is_on("jobs-alone") || is_in_job(root)) return;
-    if (program == Program::canary && may_canary_start(root, caller.uid)) return; // root tries this very host
+    UniqueFd job;
+    if (!has_jobs(policy) || !defence_is_on("jobs-alone")) return job;
+    job = find_job(root);
+    if (job || (program == Program::canary && may_canary_start(root, caller.uid))) return job; // that one tries this very host
     throw Failure(
         FailureKind::outside_job,
         "denied: your sessions run in jobs of the cluster alone (" + to_string(policy.rules.places.at("placement.engine").where) +

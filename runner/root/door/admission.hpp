@@ -15,8 +15,9 @@ Policy load_enabled_policy(const Account &caller);
 // Call it again once others can see the session, because the caller decides how long a start takes.
 void require_not_drained(const AsRoot &root, const Account &caller, std::optional<Program> program);
 
-// Under a policy that places sessions in jobs of the cluster: refuses a start that comes from elsewhere.
-void require_in_job(const AsRoot &root, const Account &caller, const Policy &policy, Program program);
+// Under a policy that places sessions in jobs of the cluster: refuses a start that comes from elsewhere. Slurm's process for the job, whose
+// end ends the session (runner/root/kernel/cluster_job.hpp); empty for a session that needs no job.
+UniqueFd require_in_job(const AsRoot &root, const Account &caller, const Policy &policy, Program program);
 
 // The conditions under which a start began: the policy, and what `pi-agentctl apply` and `remove` have done to this host.
 struct StartStamp {

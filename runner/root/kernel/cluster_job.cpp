@@ -3,8 +3,11 @@
 
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
+#include "common/base/process.hpp"
 #include "common/host/ancestors.hpp"
 #include "common/host/trusted_file.hpp"
+
+#include <utility>
 
 namespace pi_agent {
 
@@ -29,9 +32,14 @@ bool is_slurms(const Ancestor &ancestor)
 
 } // namespace
 
-bool is_in_job(const AsRoot & /*root*/)
+UniqueFd find_job(const AsRoot & /*root*/)
 {
-    return has_ancestor(is_slurms);
+    UniqueFd job;
+    const bool is_there = has_ancestor([&](const Ancestor &ancestor) {
+        job = open_process(ancestor.number);
+        return job && is_slurms(ancestor); // asked of its directory, so it lived, and the number was its own, when `job` was opened
+    });
+    return is_there ? std::move(job) : UniqueFd();
 }
 
 } // namespace pi_agent

@@ -119,10 +119,10 @@ std::optional<ControlGroup> find_sibling_group(std::istream &groups, const std::
     return std::nullopt;
 }
 
-ControlGroup group_of_service(const std::string &session_id)
+ControlGroup group_beside_runner(const std::string &session_id, const std::string &unit)
 {
     std::ifstream own("/proc/self/cgroup");
-    const auto group = find_sibling_group(own, scope_name(session_id), service_name(session_id));
+    const auto group = find_sibling_group(own, scope_name(session_id), unit);
     if (!group) throw Failure(ExitStatus::internal, "the runner is not in its scope");
     return *group;
 }

@@ -35,8 +35,8 @@ std::optional<ControlGroup> group_of_unit(const SystemdTops &tops, const std::st
 // counts: users name groups as they like where one is delegated to them, and may move a process of root's into it (`cgroups(7)`).
 bool is_in_unit(std::istream &groups, const SystemdTops &tops, const std::string &place);
 
-// The group of a session's service, for its runner.
-ControlGroup group_of_service(const std::string &session_id);
+// The group of one of a session's units, for its runner.
+ControlGroup group_beside_runner(const std::string &session_id, const std::string &unit);
 
 // Where a controller has its files for the group: version 2 has one place for all, version 1 the same path in each hierarchy.
 std::string directory_of(const ControlGroup &group, const std::string &controller);

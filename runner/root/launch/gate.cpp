@@ -2,6 +2,7 @@
 #include "runner/root/launch/phases.hpp"
 
 #include "common/base/files.hpp"
+#include "common/base/text.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/gate_plan.hpp"
@@ -24,13 +25,34 @@ bool has_gate(const Entered &entered)
     return entered.policy.network.mode == NetworkMode::hosts && defence_is_on("gate");
 }
 
+// Forgets the keys, whatever happens: who cleans up after a failure has children with other rights, which inherit this memory.
+class Forgetting {
+public:
+    explicit Forgetting(GateOrder &order) noexcept : order_(order) {}
+    Forgetting(const Forgetting &) = delete;
+    Forgetting &operator=(const Forgetting &) = delete;
+    ~Forgetting() { forget_keys(order_); }
+
+private:
+    GateOrder &order_;
+};
+
+// Where a name of /etc leads on the host. In /run, which is the session's own, by its text: what the host has there may be a service's own,
+// as what systemd-resolved writes is, and only the place counts.
+std::string end_on_host(const std::string &path)
+{
+    const std::string target = read_link(FdRef(AT_FDCWD), path);
+    const std::string named = resolved_by_text(target.starts_with('/') ? target : pi_agent::parent_of(path) + "/" + target);
+    return is_within(named, "/run") ? named : resolve_trusted(path, "host's").canonical;
+}
+
 // A file of /etc that is the session's own. Of the host's view, /etc is the host's own: then the file is where that leads.
 void show_in_etc(const Entered &entered, const OpenedSession &session, RootTree &tree, const char *name, const std::string &text)
 {
     const std::string path = std::string("/etc/") + name;
     if (entered.admission.view.view == View::minimal)
         return write_whole(session.directory.make_late_file("root" + path), text, "the session's " + path);
-    const std::string end = resolve_trusted(path, "host's").canonical;
+    const std::string end = end_on_host(path);
     if (is_within(end, "/run")) {
         session.directory.make_directory(pi_agent::parent_of(end).substr(1));
         return session.directory.write_file(end.substr(1), text);
@@ -76,11 +98,13 @@ UniqueFd show_gate(Entered &entered, const OpenedSession &session, RootTree &tre
 
 void open_gate(const Entered &entered, SessionGate &gate)
 {
+    const std::vector<std::uint16_t> ports = host_ports(entered.policy.network); // refuses some, so before a key is read
     GateOrder order = plan_gate(entered.policy, entered.id);
+    const Forgetting forgetting(order);
     order.providers.reserve(entered.policy.providers.size()); // a longer list would leave copies of keys behind
     for (const auto &rule : entered.policy.providers)
         order.providers.push_back(to_gate_provider(rule, read_provider_key(rule)));
-    gate.open(entered.root, std::move(order), host_ports(entered.policy.network));
+    gate.open(entered.root, order, ports);
 }
 
 } // namespace pi_agent

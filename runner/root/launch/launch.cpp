@@ -1,6 +1,7 @@
 // The phases of one session. Each takes what those before it are, and nothing else makes it; what they hold ends backwards.
 #include "runner/root/launch/phases.hpp"
 
+#include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/confined/root_confinement.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
@@ -20,7 +21,9 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
                          presented.modes ? presented.modes->channel() : FdRef(-1));
     };
     std::optional<GateWatch> gate;
-    if (launched.gate) gate.emplace(entered.id, launched.gate->channel(), entered.record, std::move(launched.denials));
+    if (launched.gate)
+        gate.emplace(entered.id, launched.gate->channel(), entered.record, std::move(launched.denials),
+                     denial_places(entered.policy.network, entered.policy.providers), [&sandbox] { sandbox.kill_gate(); });
     const auto before_agent = [&] {
         sandbox.require_enforced(entered.policy);
         if (launched.gate) open_gate(entered, *launched.gate);
@@ -40,6 +43,7 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
                               heard.receiver,
                               launched.control,
                               entered.termination,
+                              FdRef(defence_is_on("job-end") ? heard.job.get() : -1),
                               hand_over,
                               session.early.messages(),
                               before_agent,

@@ -73,6 +73,7 @@ struct Heard {
 
     Receiver receiver;
     Request request;
+    const UniqueFd job; // of the cluster; the session ends with it
     const OpenedProject project;
     OpenedHome home;      // the caller's
     ProjectGuards guards; // searches while the start goes on

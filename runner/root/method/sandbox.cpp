@@ -91,6 +91,11 @@ void Sandbox::start_gate(const std::string & /*root_directory*/, FdRef /*channel
                                                          "another network");
 }
 
+void Sandbox::kill_gate()
+{
+    throw Failure(ExitStatus::internal, std::string(to_string(method_)) + " has no gate to end");
+}
+
 void Sandbox::require_own_namespaces(const std::vector<pid_t> &inside, std::initializer_list<const char *> kinds) const
 {
     for (const char *kind : kinds) {

@@ -93,6 +93,8 @@ public:
     virtual void start_gate(const std::string &root_directory, FdRef channel);
     // Ends one that has no order yet, and returns when it is gone. Throws.
     virtual void end_gate() {}
+    // Ends that gate, whatever it does: with the kernel alone. Throws.
+    virtual void kill_gate();
     // What runs in the sandbox now; one that has just ended may be among them.
     virtual std::vector<pid_t> processes() = 0;
 

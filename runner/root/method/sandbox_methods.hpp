@@ -37,6 +37,7 @@ public:
     UniqueFd network_namespace() override;
     void start_gate(const std::string &root_directory, FdRef channel) override;
     void end_gate() override;
+    void kill_gate() override;
     std::vector<pid_t> processes() override;
     bool is_there() override;
     bool may_live(const std::string &session_id) override;

@@ -76,7 +76,7 @@ void SystemdSandbox::kill()
 
 std::optional<ControlGroup> SystemdSandbox::group() const
 {
-    return group_of_service(id());
+    return group_beside_runner(id(), service_);
 }
 
 // Asks the kernel while there is a group: systemd's answer takes long where it matters (service_watch.hpp).
@@ -136,6 +136,11 @@ void SystemdSandbox::end_gate()
     for (const Deadline deadline = in_seconds(gate_end_seconds); bus_.unit_exists(gate);
          std::this_thread::sleep_for(std::chrono::milliseconds(2)))
         if (Clock::now() >= deadline) throw Failure(ExitStatus::system_failure, gate + " does not stop");
+}
+
+void SystemdSandbox::kill_gate()
+{
+    kill_group(group_beside_runner(id(), gate_name(id())));
 }
 
 std::vector<pid_t> SystemdSandbox::processes()

@@ -5,6 +5,7 @@
 #include "common/seams/seams.hpp"
 #include "runner/root/network/gate_sockets.hpp"
 #include "runner/root/session/record.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <utility>
 
@@ -13,18 +14,6 @@ namespace pi_agent {
 namespace {
 
 constexpr int gate_patience_seconds = 10; // it has been starting since before the session's own unit
-
-// Forgets the keys, whatever happens.
-class Forgetting {
-public:
-    explicit Forgetting(GateOrder &order) noexcept : order_(order) {}
-    Forgetting(const Forgetting &) = delete;
-    Forgetting &operator=(const Forgetting &) = delete;
-    ~Forgetting() { forget_keys(order_); }
-
-private:
-    GateOrder &order_;
-};
 
 UniqueFd start_gate_of(Sandbox &sandbox, const std::string &root_directory)
 {
@@ -53,9 +42,8 @@ SessionGate::~SessionGate() // NOLINT(bugprone-exception-escape): attempt_record
     if (!is_open_) attempt_recorded(sandbox_.session(), [&] { sandbox_.end_gate(); });
 }
 
-void SessionGate::open(const AsRoot &root, GateOrder order, const std::vector<std::uint16_t> &host_ports)
+void SessionGate::open(const AsRoot &root, GateOrder &order, const std::vector<std::uint16_t> &host_ports)
 {
-    const Forgetting forgetting(order);
     GateSockets sockets = open_gate_sockets(root, sandbox_.network_namespace(), host_ports);
     order.listeners = sockets.listeners.size();
     const Deadline deadline = in_seconds(gate_patience_seconds);

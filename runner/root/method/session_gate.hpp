@@ -22,8 +22,8 @@ public:
     // removed next. An open one ends with its channel, and nobody waits.
     ~SessionGate();
     // Call it when the launcher runs, and before it has started anything. Opens the gate's listeners in the session's network, hands them
-    // over with the order, whose keys it forgets, and returns when the gate serves. Throws Failure(unavailable) when it does not.
-    void open(const AsRoot &root, GateOrder order, const std::vector<std::uint16_t> &host_ports);
+    // over with the order, and returns when the gate serves. Throws Failure(unavailable) when it does not. The caller forgets the keys.
+    void open(const AsRoot &root, GateOrder &order, const std::vector<std::uint16_t> &host_ports);
     // What the gate says afterwards comes here, and its end. Closed, the gate ends.
     [[nodiscard]] FdRef channel() const { return channel_; }
 

@@ -271,17 +271,6 @@ TEST_CASE("denials of a second beyond a number are counted without their hosts")
     CHECK(others == denials_a_second);
 }
 
-TEST_CASE("a rule in a file with any name is told of in bytes that the runner takes")
-{
-    auto [ours, theirs] = make_channel();
-    boost::asio::io_context loop;
-    Denials denials(loop, ours);
-    denials.report({DenialKind::tunnel, "a.example", 443, {}, "other-name", 1, "policy.d/b\xc3\xbc.yaml:1"});
-    const auto packet = receive_packet(theirs, in_seconds(5));
-    REQUIRE(packet);
-    CHECK(std::get<GateDenial>(decode_gate_message(packet->bytes)).where == "policy.d/b??.yaml:1");
-}
-
 TEST_CASE("a denial in words says what would change it")
 {
     const std::string text = text_of_denial({DenialKind::tunnel, "a.example", 443, {}, "other-port", 1, "policy.yaml:3"});

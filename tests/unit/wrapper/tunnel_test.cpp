@@ -169,6 +169,35 @@ TEST_CASE("the other side's end is seen, and another language is refused")
     CHECK_THROWS_AS(say("Welcome to the node!\n"), ProtocolError);
 }
 
+TEST_CASE("who sends more than is taken, or asks for answers and reads none, is given up")
+{
+    const auto frame = [](char kind, Stream stream, const std::string &payload) {
+        std::string bytes{kind, static_cast<char>(stream)};
+        for (unsigned shift = 0; shift < 32; shift += 8)
+            bytes += static_cast<char>((payload.size() >> shift) & 0xffU);
+        return bytes + payload + '\n';
+    };
+    const auto flooded_by = [](const std::string &bytes, std::size_t times) {
+        Pipe in = make_pipe();
+        Pipe out = make_pipe();
+        Pipe unread = nonblocking_pipe();
+        Tunnel tunnel(std::move(in.reading), std::move(out.writing));
+        tunnel.attach(Stream::output, Tunnel::Way::there_to_here, end_of(std::move(unread.writing), DescriptorEnd::For::writing));
+        std::string next("\0pi-agent\0\n", 11);
+        for (std::size_t time = 0; time < times; ++time) {
+            REQUIRE(::write(in.writing.get(), next.data(), next.size()) == static_cast<ssize_t>(next.size()));
+            tunnel.serve([](const std::string & /*message*/) {});
+            next = bytes;
+        }
+    };
+    CHECK_THROWS_WITH_AS(flooded_by(frame('d', Stream::output, std::string(32000, 'x')), 100),
+                         "the other side of the session sends more than is taken", ProtocolError);
+    std::string empty_pieces; // of a stream that nobody has, each with an answer
+    while (empty_pieces.size() < 32000)
+        empty_pieces += frame('d', Stream::error, "");
+    CHECK_THROWS_WITH_AS(flooded_by(empty_pieces, 2000), "the other side of the session does not read what it asks for", ProtocolError);
+}
+
 TEST_CASE("a regular file is read from where it stands, and its flags stay")
 {
     const UniqueFd file = UniqueFd::adopt(::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
@@ -231,6 +260,24 @@ TEST_CASE("a terminal far away knows the settings that hold for each byte")
     CHECK(decode_size(receive_packet(node, in_seconds(1)).value().bytes).columns == 2);
     node.reset();
     CHECK(terminal.fill(output) == Pump::Outcome::source_ended);
+}
+
+TEST_CASE("a terminal far away that is full of keys is not waited for")
+{
+    auto [socket, node] = make_channel();
+    DistantTerminal terminal(std::move(socket));
+    termios first{};
+    first.c_lflag = ECHO;
+    REQUIRE(terminal.change_to(first));
+    Pump keys;
+    do
+        keys.replace(std::string(terminal_bytes_limit, 'k'));
+    while (terminal.drain(keys) == Pump::Outcome::moved);
+    termios second{};
+    CHECK(terminal.change_to(second));
+    CHECK(terminal.settings().value().c_lflag == ECHO); // as the agent still has it
+    node.reset();
+    CHECK(!terminal.change_to(second));
 }
 
 TEST_CASE("what a carrier says first is read as it was")

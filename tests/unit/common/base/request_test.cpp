@@ -263,6 +263,7 @@ TEST_CASE("what is not exactly one request is refused, and its descriptors are c
         {"a host without a name", allow_bytes({""}), "an impossible host"},
         {"a host with NUL", allow_bytes({std::string("a\0b", 3)}), "an impossible host"},
         {"a host that is too long", allow_bytes({std::string(301, 'a')}), "an impossible host"},
+        {"more hosts than the record has room for", allow_bytes(std::vector<std::string>(40, std::string(200, 'a'))), "than are recorded"},
         {"too many hosts", allow_bytes(std::vector<std::string>(65, "a.example")), "more entries than it holds"},
         {"cut", good.substr(0, good.size() - 1), "ends too early"},
         {"longer", good + "x", "longer than its fields"},

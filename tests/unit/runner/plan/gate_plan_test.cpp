@@ -109,6 +109,16 @@ TEST_CASE("the order has the policy's rules, each with its place, and no key")
     CHECK(order.session == id);
 }
 
+TEST_CASE("a rule in a file with any name is named in letters that root takes back, and so is a provider")
+{
+    const Policy policy = policy_with({{"api.example.org", 443, {"policy.d/b\xc3\xbc.yaml", 3, 5}}});
+    const ProviderRule provider{"openai", {}, "", {std::string(2 * gate_where_bytes, 'p'), 4, 5}};
+    const GateOrder order = plan_gate(policy, id);
+    const auto places = denial_places(policy.network, {provider});
+    CHECK(order.rules[0].where == "policy.d/b??.yaml:3:5");
+    CHECK(places == std::set<std::string>{order.rules[0].where, to_gate_provider(provider, "k").where});
+}
+
 TEST_CASE("ports of the host's loopback are found inside at the same place")
 {
     const NetworkPolicy network = policy_with({{"localhost", 5432},

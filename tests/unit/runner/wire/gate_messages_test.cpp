@@ -155,6 +155,8 @@ TEST_CASE("what the gate says is believed by nobody who would show or count it")
     refused([](GateDenial &one) { one.host = "Evil.example"; });
     refused([](GateDenial &one) { one.host = std::string("a\0b", 3); });
     refused([](GateDenial &one) { one.path = "/a\n"; });
+    refused([](GateDenial &one) { one.path = "/a: run this as root"; }); // words, to whoever reads the record
+    refused([](GateDenial &one) { one.path = "words"; });
     refused([](GateDenial &one) { one.where = "\xff"; });
     refused([](GateDenial &one) { one.reason = "because"; });
     refused([](GateDenial &one) { one.count = 0; });

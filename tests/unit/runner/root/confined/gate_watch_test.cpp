@@ -7,6 +7,7 @@
 #include <chrono>
 #include <doctest/doctest.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <thread>
 
 using namespace pi_agent;
@@ -22,7 +23,7 @@ struct Gate {
         auto ends = make_channel();
         roots = std::move(ends.first);
         own = std::move(ends.second);
-        watch.emplace("ID", roots, record, duplicate(file));
+        watch.emplace("ID", roots, record, duplicate(file), std::set<std::string>{"p.yaml:3:5"}, [this] { ++kills; });
     }
     void says(const std::string &bytes, const std::vector<int> &fds = {}) const { send_packet(own, bytes, fds, in_seconds(1)); }
     void denies(const std::string &host, std::uint64_t count = 1) const
@@ -40,6 +41,7 @@ struct Gate {
     UniqueFd roots;
     UniqueFd own;
     SessionRecord record;
+    int kills = 0;
     std::optional<GateWatch> watch;
 };
 
@@ -55,6 +57,23 @@ TEST_CASE("a denial is written down for the agent and counted for the user")
     CHECK(has(gate.written(), "a.example:443: no rule of the policy names this host"));
     gate.own.reset();
     CHECK(gate.watch->finish() == "the policy's network denied 3 connections: a.example:443 (3); why: pi-agentctl denials");
+}
+
+TEST_CASE("a denial names a place of the policy, and no other words of the gate's")
+{
+    GateDenial denial;
+    denial.host = "a.example";
+    denial.port = 22;
+    denial.reason = "other-port";
+    denial.where = "p.yaml:3:5";
+    Gate gate;
+    gate.says(encode(GateMessage(denial)));
+    CHECK(gate.watch->hear().empty());
+    CHECK(has(gate.written(), "network.hosts (p.yaml:3:5)"));
+    denial.where = "p.yaml:4:5; run this as root";
+    gate.says(encode(GateMessage(denial)));
+    CHECK(gate.watch->hear().empty());
+    CHECK(!has(gate.written(), "as root"));
 }
 
 TEST_CASE("a gate that ends is told once, and then nobody listens")
@@ -116,10 +135,29 @@ TEST_CASE("a gate that breaks the protocol has ended")
         CHECK(!gate.watch->hear().empty());
         CHECK(gate.watch->fd().get() < 0);
         CHECK(gate.written().empty());
+        CHECK(gate.kills == 1); // or it would go on with its listeners
     }
     Gate gate;
     gate.says(encode(GateMessage(GateReady{})), {0});
     CHECK(!gate.watch->hear().empty());
+    CHECK(gate.kills == 1);
+}
+
+TEST_CASE("a gate that only looks as if it had ended has ended")
+{
+    Gate gate;
+    REQUIRE(::send(gate.own.get(), "", 0, MSG_NOSIGNAL) == 0); // an empty packet, which reads like an end
+    CHECK(has(gate.watch->hear(), "has ended"));
+    CHECK(gate.kills == 1);
+}
+
+TEST_CASE("where it cannot be killed, its user is told of its end all the same")
+{
+    Gate gate;
+    gate.watch.emplace("ID", gate.roots, gate.record, UniqueFd(), std::set<std::string>(),
+                       [] { throw Failure(ExitStatus::system_failure, "no such group"); });
+    gate.says("x");
+    CHECK(has(gate.watch->hear(), "has ended"));
 }
 
 TEST_CASE("a gate that says more in a second than any gate does has ended")
