@@ -47,8 +47,8 @@ std::vector<std::string> words_of_answer(const std::string &answer);
 std::optional<std::string> provider_outside(const std::string &key, const std::optional<std::string> &network);
 // Where the key of a provider is kept, or of a variable.
 std::string file_of_key(const std::string &key, const std::optional<std::string> &network);
-// The hosts of the providers whose keys a file of variables has. Empty where it has none, or cannot be read. Throws Failure(usage) for a
-// provider whose host is not known, where the network is the suggested one: nothing would lead there.
+// The hosts of the providers whose keys a file of variables has. Empty for a file without one, or that cannot be read. Throws
+// Failure(usage) for a provider whose host is not known, where the network is the suggested one: nothing would lead there.
 std::vector<std::string> hosts_of_keys(const std::string &file, const std::optional<std::string> &network);
 // The variable that holds the key of a provider ("anthropic", or the variable's own name). Throws Failure(usage) for others.
 std::string variable_of_key(const std::string &provider);
