@@ -120,8 +120,13 @@ std::string without_credentials(std::string_view query)
     return kept;
 }
 
-bool allows(const std::string &listed, std::string_view path) noexcept
+bool allows(std::string_view listed, std::string_view path) noexcept
 {
+    if (const std::size_t star = listed.find('*'); star != listed.npos) {
+        const std::string_view last = listed.substr(star + 1);
+        return path.size() > star + last.size() && path.starts_with(listed.substr(0, star)) && path.ends_with(last) &&
+               path.substr(star, path.size() - star - last.size()).find('/') == path.npos;
+    }
     return listed.ends_with('/') ? path.size() > listed.size() && path.starts_with(listed) : path == listed;
 }
 

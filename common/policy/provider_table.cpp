@@ -38,11 +38,16 @@ constexpr ProviderRequest openai_requests[] = {
 };
 constexpr std::string_view openai_variables[] = {"OPENAI_API_KEY"};
 
-// ai.google.dev/api: models.generateContent, streamGenerateContent, countTokens, embedContent, models.list
+// ai.google.dev/api: models.generateContent, streamGenerateContent, countTokens, embedContent, batchEmbedContents, models.list. Each by its
+// name: others of the same form start batches, and work that goes on for hours.
 constexpr ProviderRequest google_requests[] = {
-    {"POST", "/v1beta/models/"},
+    {"POST", "/v1beta/models/*:generateContent"},
+    {"POST", "/v1beta/models/*:streamGenerateContent"},
+    {"POST", "/v1beta/models/*:countTokens"},
+    {"POST", "/v1beta/models/*:embedContent"},
+    {"POST", "/v1beta/models/*:batchEmbedContents"}, // at once
     {"GET", "/v1beta/models"},
-    {"GET", "/v1beta/models/"},
+    {"GET", "/v1beta/models/*"},
 };
 constexpr std::string_view google_variables[] = {"GEMINI_API_KEY", "GOOGLE_API_KEY"};
 
@@ -55,13 +60,23 @@ constexpr std::string_view openrouter_variables[] = {"OPENROUTER_API_KEY"};
 
 // learn.microsoft.com/azure/ai-foundry/openai: the v1 API, and deployments as older clients name them
 constexpr ProviderRequest azure_requests[] = {
-    {"POST", "/openai/v1/responses"},  {"WEBSOCKET", "/openai/v1/responses"}, {"POST", "/openai/v1/chat/completions"},
-    {"POST", "/openai/v1/embeddings"}, {"GET", "/openai/v1/models"},          {"POST", "/openai/deployments/"},
+    {"POST", "/openai/v1/responses"},
+    {"WEBSOCKET", "/openai/v1/responses"},
+    {"POST", "/openai/v1/chat/completions"},
+    {"POST", "/openai/v1/embeddings"},
+    {"GET", "/openai/v1/models"},
+    {"POST", "/openai/deployments/*/chat/completions"},
+    {"POST", "/openai/deployments/*/embeddings"},
 };
 constexpr std::string_view azure_variables[] = {"AZURE_OPENAI_API_KEY", "AZURE_OPENAI_BASE_URL", "AZURE_OPENAI_RESOURCE_NAME"};
 
 // docs.aws.amazon.com/bedrock/latest/APIReference: Converse, ConverseStream, InvokeModel, InvokeModelWithResponseStream
-constexpr ProviderRequest bedrock_requests[] = {{"POST", "/model/"}};
+constexpr ProviderRequest bedrock_requests[] = {
+    {"POST", "/model/*/converse"},
+    {"POST", "/model/*/converse-stream"},
+    {"POST", "/model/*/invoke"},
+    {"POST", "/model/*/invoke-with-response-stream"},
+};
 constexpr std::string_view bedrock_variables[] = {"AWS_BEARER_TOKEN_BEDROCK", "AWS_BEDROCK_SKIP_AUTH"};
 constexpr Variable bedrock_set[] = {
     {"AWS_BEARER_TOKEN_BEDROCK", key_placeholder}, // pi 0.73 takes no key of models.json here

@@ -8,8 +8,8 @@
 
 namespace pi_agent {
 
-// What may be asked of a provider. A path that ends in "/" stands for all below it, any other for itself alone. The method "WEBSOCKET" is a
-// GET that becomes a WebSocket.
+// What may be asked of a provider. A path that ends in "/" stands for all below it, any other for itself alone; a "*" in it is any text
+// without "/". The method "WEBSOCKET" is a GET that becomes a WebSocket.
 struct ProviderRequest {
     std::string_view method;
     std::string_view path;

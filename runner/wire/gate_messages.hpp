@@ -49,8 +49,8 @@ struct GateProvider {
     std::string header; // "authorization", "x-api-key", "x-goog-api-key", "api-key"
     std::string prefix; // "Bearer ", or nothing
     std::string key;    // printable bytes; forget_keys() after use
-    // What may be asked of it: the method at one place of the first list with the path at the same place of the second. A path that ends in
-    // "/" stands for all below it, any other for itself alone. The method "WEBSOCKET" is a GET that becomes a WebSocket.
+    // What may be asked of it: the method at one place of the first list with the path at the same place of the second
+    // (common/policy/provider_table.hpp).
     std::vector<std::string> methods = {};
     std::vector<std::string> paths = {};
     std::string where = {};

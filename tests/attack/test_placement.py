@@ -4,7 +4,7 @@ import time
 
 import pytest
 from session import pids_in
-from target import DEMO, Outcome
+from target import DEMO, INSIDE, Outcome
 
 pytestmark = pytest.mark.position("user")
 
@@ -88,7 +88,7 @@ def test_a_wrapper_that_believes_to_be_in_a_job_starts_nothing(prove):
 
 
 # A program of root's that looks like Slurm's, with alice's wrapper below it. As by sbatch: no terminal and no pipe ends with the job.
-STEP = "/usr/local/sbin/slurmstepd"
+STEP = f"{INSIDE}/slurmstepd"
 IN_A_JOB = f"""cd {DEMO}; setpriv --reuid=alice --regid=alice --init-groups --reset-env pi sh -c 'echo $PI_AGENT_SESSION; exec sleep 60'; true"""
 SECONDS = 10
 

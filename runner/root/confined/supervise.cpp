@@ -205,7 +205,7 @@ private:
         if (read(session_.termination.get(), &information, sizeof information) > 0) stop();
     }
 
-    // Whatever of the job lives on: Slurm no longer counts it. A user may have handed our socket to a process of another job.
+    // Whatever of the job lives on: Slurm counts no part of it any more. A user may have handed our socket to a process of another job.
     void lose_job()
     {
         if (!stopping_) session_.to_wrapper.tell(Notice{"the job of the cluster has ended, and so does the session"});

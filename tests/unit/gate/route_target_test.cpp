@@ -1,6 +1,8 @@
 // Where requests of the reverse route go: gate/route_target.hpp
 #include "gate/route_target.hpp"
 
+#include "common/policy/provider_table.hpp"
+
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -136,6 +138,33 @@ TEST_CASE("a key goes to the methods and paths that the policy's provider has, a
         CHECK_MESSAGE(
             (chosen("POST", "/" + host + "/v1/responses") == "no-provider" || chosen("POST", "/" + host + "/v1/responses") == "malformed"),
             host);
+}
+
+TEST_CASE("the table's keys are for answers of a model, and for no batches, long work, files or pictures")
+{
+    const auto reason = [](const char *name, const std::string &method, const std::string &path) {
+        GateProvider one{"h.example", "authorization", "", "k", {}, {}, "p:1"};
+        for (const auto &request : find_provider(name)->requests) {
+            one.methods.emplace_back(request.method);
+            one.paths.emplace_back(request.path);
+        }
+        return reason_of([&] { (void)choose_provider({one}, method, read_route_target("/h.example" + path)); });
+    };
+    for (const std::string call : {"generateContent", "streamGenerateContent", "countTokens", "embedContent"})
+        CHECK_MESSAGE(reason("google", "POST", "/v1beta/models/gemini-2.5-flash:" + call).empty(), call);
+    CHECK(reason("google", "GET", "/v1beta/models/gemini-2.5-flash").empty());
+    for (const std::string path :
+         {"/v1beta/models/g:batchGenerateContent", "/v1beta/models/g:asyncBatchEmbedContent", "/v1beta/models/v:predictLongRunning",
+          "/v1beta/models/g%3AbatchGenerateContent", "/v1beta/models/:generateContent", "/v1beta/models/a/b:generateContent",
+          "/v1beta/files:generateContent"})
+        CHECK_MESSAGE(!reason("google", "POST", path).empty(), path); // to a GET, some of them name a model
+    CHECK(reason("google", "GET", "/v1beta/models/v/operations/o") == "other-path");
+    CHECK(reason("azure-openai-responses", "POST", "/openai/deployments/mine/chat/completions").empty());
+    for (const std::string path : {"/openai/deployments/mine/images/generations", "/openai/deployments/mine/audio/speech",
+                                   "/openai/deployments/a/b/chat/completions"})
+        CHECK_MESSAGE(reason("azure-openai-responses", "POST", path) == "other-path", path);
+    CHECK(reason("amazon-bedrock", "POST", "/model/us.claude-v1%3A0/converse-stream").empty());
+    CHECK(reason("amazon-bedrock", "POST", "/model/us.claude-v1%3A0/other") == "other-path");
 }
 
 } // namespace route_target_test
