@@ -17,7 +17,20 @@ namespace tunnel_test {
 namespace {
 
 // Two tunnels that are each other's other side.
+// As on both sides of the product: a reader that is gone is an error, and no signal.
+class WithoutPipeSignal {
+public:
+    WithoutPipeSignal() : before_(::signal(SIGPIPE, SIG_IGN)) {}
+    WithoutPipeSignal(const WithoutPipeSignal &) = delete;
+    WithoutPipeSignal &operator=(const WithoutPipeSignal &) = delete;
+    ~WithoutPipeSignal() { ::signal(SIGPIPE, before_); }
+
+private:
+    sighandler_t before_;
+};
+
 struct Pair {
+    WithoutPipeSignal without_signal{};
     Pipe forth = make_pipe();
     Pipe back = make_pipe();
     Tunnel here{std::move(back.reading), std::move(forth.writing)};
@@ -124,7 +137,6 @@ TEST_CASE("a reader that does not read holds up its own stream, and nothing else
 
 TEST_CASE("who writes to a reader that is gone learns it")
 {
-    const auto before = ::signal(SIGPIPE, SIG_IGN);
     Pair pair;
     Pipe source = nonblocking_pipe();
     Pipe sink = nonblocking_pipe();
@@ -134,7 +146,6 @@ TEST_CASE("who writes to a reader that is gone learns it")
     CHECK(::write(source.writing.get(), "x", 1) == 1);
     pair.serve();
     CHECK((::write(source.writing.get(), "x", 1) == -1 && errno == EPIPE));
-    ::signal(SIGPIPE, before);
 }
 
 TEST_CASE("what others keep open ends when it has been silent for a moment, behind all that was written")
