@@ -108,6 +108,8 @@ private:
         const RunnerMessage said = decode_runner_message(rest);
         if (std::holds_alternative<AgentEnded>(said) || std::holds_alternative<FailureReport>(said)) {
             last_ = rest; // behind all output
+            tunnel_.say(std::string(1, heard_tag));
+            tunnel_.fall_silent();
         } else if (std::holds_alternative<TerminalOpened>(said)) {
             auto ends = make_channel();
             tunnel_.attach(Stream::terminal, Tunnel::Way::both,

@@ -50,6 +50,7 @@ std::unique_ptr<SessionPeer> reach_peer(const std::optional<JobCommand> &job);
 constexpr char hello_tag = 'H';   // to the node: Hello. From it: its name
 constexpr char message_tag = 'M'; // a message between wrapper and runner
 constexpr char gone_tag = 'E';    // the wrapper says nothing more
+constexpr char heard_tag = 'T';   // to the node: its last message has come, and nothing follows this one
 
 struct Hello {
     std::string version; // of pi-agent: both are of one build, because messages have no other version

@@ -161,16 +161,20 @@ private:
     bool nobody_waits_ = false;
 };
 
-void send_rest(Tunnel &tunnel)
+// Until the last message is heard, whether it was. Who ended before, with something unread, would reset Slurm's connection to srun, and
+// what is on its way there would be lost (RFC 2525, 2.17).
+bool send_rest(Tunnel &tunnel)
 {
     const Deadline deadline = in_seconds(sending_patience_seconds);
-    const auto ignore = [](const std::string & /*message*/) {};
-    while (!tunnel.is_sent() && !tunnel.has_ended() && Clock::now() < deadline) {
+    bool is_heard = false;
+    const auto hear = [&](const std::string &message) { is_heard = is_heard || message.starts_with(heard_tag); };
+    while (!is_heard && !tunnel.has_ended() && Clock::now() < deadline) {
         std::vector<pollfd> waits;
         tunnel.add_waits(waits);
         poll(waits.data(), waits.size(), milliseconds_left(deadline));
-        tunnel.serve(ignore);
+        tunnel.serve(hear);
     }
+    return is_heard;
 }
 
 std::string wait_for_hello(Tunnel &tunnel)
@@ -245,9 +249,10 @@ int serve_node(const RunWatched &run_watched)
     Tunnel tunnel = take_tunnel();
     Program program = Program::agent;
     Hello hello;
+    bool is_heard = false;
     const auto refuse = [&](const Failure &failure) {
         tunnel.say(message_of(FailureReport{failure.status(), failure.what(), failure.kind()}));
-        send_rest(tunnel);
+        is_heard = send_rest(tunnel);
     };
     try {
         hello = decode_hello(wait_for_hello(tunnel));
@@ -257,7 +262,7 @@ int serve_node(const RunWatched &run_watched)
         run_watched(request, [&](FdRef cwd, std::string &session) {
             const AgentEnded ended = NodeSession(tunnel, request, cwd, session).run();
             tunnel.say(message_of(ended));
-            send_rest(tunnel);
+            is_heard = send_rest(tunnel);
             return ended;
         });
     } catch (const EarlyRefusal &refusal) {
@@ -266,7 +271,7 @@ int serve_node(const RunWatched &run_watched)
     } catch (const Failure &failure) {
         refuse(failure);
     }
-    if (tunnel.has_ended()) end_own_job(hello);
+    if (!is_heard && tunnel.has_ended()) end_own_job(hello);
     return 0;
 }
 

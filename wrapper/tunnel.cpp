@@ -72,6 +72,7 @@ void Tunnel::say(std::string_view message)
 
 void Tunnel::send(char kind, Stream stream, std::string_view payload)
 {
+    if (silent_) return;
     if (outgoing_.size() > most_outgoing) throw ProtocolError("the other side of the session does not read what it asks for");
     outgoing_ += kind;
     outgoing_ += static_cast<char>(stream);
@@ -255,6 +256,13 @@ void Tunnel::flush()
         outgoing_.erase(0, static_cast<std::size_t>(count));
         last_said_ = Clock::now();
     }
+}
+
+void Tunnel::fall_silent() noexcept
+{
+    silent_ = true;
+    for (Flow &flow : flows_)
+        flow.reads = false;
 }
 
 void Tunnel::finish() noexcept

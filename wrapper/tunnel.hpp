@@ -42,14 +42,15 @@ public:
     // The process there is gone, or silent for a minute: who connects the two may be killed, and one side be left that is never told.
     [[nodiscard]] bool has_ended() const noexcept;
 
+    // Behind what has been said, nothing more is said or read here. What comes is still written.
+    void fall_silent() noexcept;
+
     // Nothing more will be written into what this side reads: the streams end when they have been silent for a moment.
     void finish() noexcept;
     // All that this side reads has ended.
     [[nodiscard]] bool has_read_all() const noexcept;
     // All that came for this side's ends is there.
     [[nodiscard]] bool has_written_all() const noexcept;
-    // All that is for the other side is on its way.
-    [[nodiscard]] bool is_sent() const noexcept { return outgoing_.empty(); }
 
 private:
     struct Piece {
@@ -86,6 +87,7 @@ private:
     bool in_begun_ = false; // the other side speaks; before that, others do who write there
     bool in_ended_ = false;
     bool finishing_ = false;
+    bool silent_ = false;
     Deadline last_heard_{};
     Deadline last_said_{};
     Deadline last_read_{};

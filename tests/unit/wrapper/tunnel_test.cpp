@@ -161,6 +161,26 @@ TEST_CASE("what others keep open ends when it has been silent for a moment, behi
     CHECK(Clock::now() - begun >= std::chrono::milliseconds(90));
 }
 
+TEST_CASE("who falls silent has said what it said, takes what comes, and reads nothing more")
+{
+    Pair pair;
+    Pipe typed = nonblocking_pipe();
+    Pipe from = nonblocking_pipe();
+    Pipe shown = nonblocking_pipe();
+    pair.here.attach(Stream::input, Tunnel::Way::here_to_there, end_of(duplicate(typed.reading), DescriptorEnd::For::reading));
+    pair.here.attach(Stream::output, Tunnel::Way::there_to_here, end_of(std::move(shown.writing), DescriptorEnd::For::writing));
+    pair.there->attach(Stream::output, Tunnel::Way::here_to_there, end_of(std::move(from.reading), DescriptorEnd::For::reading));
+    pair.here.say("last");
+    pair.here.fall_silent();
+    pair.here.say("more");
+    CHECK(::write(typed.writing.get(), "ahead", 5) == 5);
+    CHECK(::write(from.writing.get(), "out", 3) == 3);
+    pair.serve();
+    CHECK(pair.heard_there == std::vector<std::string>{"last"});
+    CHECK(drained(shown.reading) == "out");
+    CHECK(drained(typed.reading) == "ahead");
+}
+
 TEST_CASE("the other side's end is seen, and another language is refused")
 {
     Pair pair;
