@@ -48,6 +48,7 @@ FROM = {
         "pidfd_send_signal": "EPERM", "pipe2": "EMFILE", "pwrite64": "EIO", "rmdir": "EBUSY",
     },
     "start-recorded with a network": {"bpf": "EPERM"},
+    "start-recorded with hosts": {"bind": "EADDRINUSE", "bpf": "ENOMEM", "listen": "EADDRINUSE", "recvfrom": "ENOMEM", "shutdown": "ENOBUFS"},
     "authenticated with a terminal": {"fchown": "EPERM", "ioctl": "EIO"},
     "authenticated with a cache": {"mount": "EPERM", "setfsgid": "EPERM", "setfsuid": "EPERM"},
 }  # fmt: skip
@@ -64,7 +65,7 @@ NEVER = {
 }
 # Made by a thread of the runner's, or by a child.
 FOLLOWED = (
-    "close_range", "dup2", "execve", "getresuid", "mount", "move_mount", "setfsgid", "setfsuid", "setgroups", "setns", "setresgid",
+    "bind", "close_range", "dup2", "execve", "getresuid", "listen", "mount", "move_mount", "recvfrom", "setfsgid", "setfsuid", "setgroups", "setns", "setresgid",
     "setresuid", "unshare",
 )  # fmt: skip
 # Of a call that is made often, which one fails: one of so many, drawn for each run and machine; in a full run all of them, and a few of the later ones.
