@@ -152,7 +152,7 @@ def test_no_network_takes_a_capability(container, given, policy_with):
     assert refused.returncode == UNAVAILABLE and refused.stdout == b"", refused
     assert checked.returncode == INVALID, checked
     for said in (refused.stderr, checked.stderr):
-        for word in (b"lacks CAP_NET_ADMIN", b"network: none (/etc/pi-agent/policy.yaml:", b"start the container with that capability"):
+        for word in (b"lacks CAP_NET_ADMIN", b"for the policy's network (/etc/pi-agent/policy.yaml:", b"start the container with that capability"):
             assert word in said, said
     with given(capabilities=("net_admin",)):
         assert container.root(["pi-agentctl", "check"]).returncode == 0
