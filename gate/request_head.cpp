@@ -2,6 +2,7 @@
 #include "gate/request_head.hpp"
 
 #include "common/base/text.hpp"
+#include "gate/head_text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,9 +12,6 @@ namespace pi_agent {
 namespace {
 
 constexpr std::size_t request_field_limit = 100;
-constexpr std::string_view request_line_end = "\r\n";
-constexpr std::string_view request_head_end = "\r\n\r\n";
-constexpr std::string_view request_token_bytes = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 constexpr std::uint16_t http_port = 80;
 
 // For the next station alone, or for a proxy.
@@ -32,31 +30,10 @@ constexpr std::array dropped_fields = {"connection",
 // Two of them would be understood differently by two readers.
 constexpr std::array single_fields = {"host", "content-length", "transfer-encoding"};
 
-bool is_token(std::string_view text) noexcept
-{
-    return !text.empty() && text.find_first_not_of(request_token_bytes) == text.npos;
-}
-
-std::string_view without_blanks(std::string_view text) noexcept
-{
-    while (!text.empty() && (text.front() == ' ' || text.front() == '\t'))
-        text.remove_prefix(1);
-    while (!text.empty() && (text.back() == ' ' || text.back() == '\t'))
-        text.remove_suffix(1);
-    return text;
-}
-
-bool has_listed(std::string_view list, std::string_view word)
-{
-    for (const auto part : split(list, ','))
-        if (is_same_field(without_blanks(part), word)) return true;
-    return false;
-}
-
 const std::string *find_field(const RequestHead &head, std::string_view name)
 {
-    const auto found = std::find_if(head.fields.begin(), head.fields.end(),
-                                    [&](const RequestHead::Field &field) { return is_same_field(field.name, name); });
+    const auto found =
+        std::find_if(head.fields.begin(), head.fields.end(), [&](const RequestHead::Field &field) { return is_same(field.name, name); });
     return found == head.fields.end() ? nullptr : &found->value;
 }
 
@@ -86,45 +63,31 @@ std::uint64_t body_length(const RequestHead &head)
 
 } // namespace
 
-bool is_same_field(std::string_view one, std::string_view other) noexcept
-{
-    return std::equal(one.begin(), one.end(), other.begin(), other.end(), [](char left, char right) {
-        const auto lower = [](char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; };
-        return lower(left) == lower(right);
-    });
-}
-
 std::size_t find_request_head(std::string_view bytes)
 {
-    const std::size_t end = bytes.find(request_head_end);
-    const std::string_view head = bytes.substr(0, end == bytes.npos ? end : end + request_head_end.size());
-    if (head.size() > request_head_limit) throw MalformedHead("the head is too large");
-    for (std::size_t at = 0; at < head.size(); ++at) {
-        const auto byte = static_cast<unsigned char>(head[at]);
-        const bool ends_line =
-            byte == '\r' ? at + 1 == head.size() || head[at + 1] == '\n' : byte == '\n' && at > 0 && head[at - 1] == '\r';
-        if (!ends_line && ((byte < ' ' && byte != '\t') || byte == 0x7f)) throw MalformedHead("the head has a control character");
-    }
-    return end == bytes.npos ? 0 : head.size();
+    const HeadSize head = measure_head(bytes, request_head_limit);
+    if (head.problem == HeadProblem::too_large) throw MalformedHead("the head is too large");
+    if (head.problem == HeadProblem::control_character) throw MalformedHead("the head has a control character");
+    return head.size;
 }
 
 RequestHead read_request_head(std::string_view bytes)
 {
     if (find_request_head(bytes) != bytes.size()) throw MalformedHead("the head is not whole");
     RequestHead head;
-    std::size_t begin = bytes.find(request_line_end) + request_line_end.size();
-    read_first_line(bytes.substr(0, begin - request_line_end.size()), head);
-    while (begin + request_line_end.size() < bytes.size()) {
-        const std::size_t end = bytes.find(request_line_end, begin);
+    std::size_t begin = bytes.find(head_line_end) + head_line_end.size();
+    read_first_line(bytes.substr(0, begin - head_line_end.size()), head);
+    while (begin + head_line_end.size() < bytes.size()) {
+        const std::size_t end = bytes.find(head_line_end, begin);
         const std::string_view line = bytes.substr(begin, end - begin);
         const std::size_t colon = line.find(':');
         if (colon == line.npos || !is_token(line.substr(0, colon))) throw MalformedHead("a line of the head is not a field");
         head.fields.push_back({std::string(line.substr(0, colon)), std::string(without_blanks(line.substr(colon + 1)))});
-        begin = end + request_line_end.size();
+        begin = end + head_line_end.size();
     }
     if (head.fields.size() > request_field_limit) throw MalformedHead("the head has too many fields");
     for (const std::string_view name : single_fields)
-        if (std::count_if(head.fields.begin(), head.fields.end(), [&](const auto &field) { return is_same_field(field.name, name); }) > 1)
+        if (std::count_if(head.fields.begin(), head.fields.end(), [&](const auto &field) { return is_same(field.name, name); }) > 1)
             throw MalformedHead("the head has a field twice");
     return head;
 }
@@ -145,8 +108,8 @@ PlainRequest read_plain_request(const RequestHead &head, bool at_proxy, std::uin
     if (at_proxy && !is_whole) throw MalformedHead("a proxy needs a whole address");
     std::optional<Target> target;
     if (is_whole) {
-        request.is_encrypted = is_same_field(rest.substr(0, 8), "https://");
-        if (!request.is_encrypted && !is_same_field(rest.substr(0, 7), "http://")) throw MalformedHead("the address is not one of HTTP");
+        request.is_encrypted = is_same(rest.substr(0, 8), "https://");
+        if (!request.is_encrypted && !is_same(rest.substr(0, 7), "http://")) throw MalformedHead("the address is not one of HTTP");
         rest.remove_prefix(request.is_encrypted ? 8 : 7);
         const std::size_t end = std::min(rest.find_first_of("/?"), rest.size());
         target = read_target(rest.substr(0, end), request.is_encrypted ? 443 : http_port);
@@ -177,9 +140,9 @@ std::string write_plain_request(const RequestHead &head, const PlainRequest &req
     std::string text = head.method + " " + request.path + " HTTP/1." + std::to_string(head.minor) + "\r\nHost: " + host + "\r\n";
     for (const auto &field : head.fields) {
         const bool is_dropped =
-            std::any_of(dropped_fields.begin(), dropped_fields.end(), [&](const char *name) { return is_same_field(field.name, name); });
-        if (!is_dropped && !(connection != nullptr && has_listed(*connection, field.name)))
-            text.append(field.name).append(": ").append(field.value).append(request_line_end);
+            std::any_of(dropped_fields.begin(), dropped_fields.end(), [&](const char *name) { return is_same(field.name, name); });
+        if (!is_dropped && !(connection != nullptr && has_listed_word(*connection, field.name)))
+            text.append(field.name).append(": ").append(field.value).append(head_line_end);
     }
     if (find_field(head, "content-length") != nullptr) text += "Content-Length: " + std::to_string(request.body) + "\r\n";
     return text + "Connection: close\r\n\r\n";

@@ -52,7 +52,4 @@ PlainRequest read_plain_request(const RequestHead &head, bool at_proxy, std::uin
 // What the server gets: for it alone, once. It asks the server to close, so nothing of another request can follow on this connection.
 std::string write_plain_request(const RequestHead &head, const PlainRequest &request);
 
-// Whether bytes can begin a request: a method's letters. For connections of which nobody knows what they are.
-bool is_same_field(std::string_view one, std::string_view other) noexcept;
-
 } // namespace pi_agent

@@ -2,6 +2,7 @@
 #include "gate/route_fields.hpp"
 
 #include "common/seams/seams.hpp"
+#include "gate/head_text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,15 +15,6 @@ namespace {
 char lower(char byte) noexcept
 {
     return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
-}
-
-std::string_view trimmed(std::string_view text) noexcept
-{
-    while (!text.empty() && (text.front() == ' ' || text.front() == '\t'))
-        text.remove_prefix(1);
-    while (!text.empty() && (text.back() == ' ' || text.back() == '\t'))
-        text.remove_suffix(1);
-    return text;
 }
 
 bool is_one_of(std::string_view name, const auto &names) noexcept
@@ -41,25 +33,9 @@ std::string as_servers_may_see(std::string_view name)
 
 } // namespace
 
-bool is_same(std::string_view one, std::string_view other) noexcept
-{
-    return std::equal(one.begin(), one.end(), other.begin(), other.end(),
-                      [](char left, char right) { return lower(left) == lower(right); });
-}
-
 bool is_field(std::string_view line, std::string_view name) noexcept
 {
     return line.size() > name.size() && line[name.size()] == ':' && is_same(line.substr(0, name.size()), name);
-}
-
-bool has_listed_word(std::string_view list, std::string_view word) noexcept
-{
-    for (std::size_t begin = 0; begin <= list.size();) {
-        const std::size_t end = std::min(list.find(',', begin), list.size());
-        if (is_same(trimmed(list.substr(begin, end - begin)), word)) return true;
-        begin = end + 1;
-    }
-    return false;
 }
 
 bool is_for_next_station(std::string_view name, std::string_view named) noexcept

@@ -5,14 +5,8 @@
 
 namespace pi_agent {
 
-// Names and words of HTTP do not depend on the case of their letters.
-bool is_same(std::string_view one, std::string_view other) noexcept;
-
 // Whether a line of a head is the field `name`.
 bool is_field(std::string_view line, std::string_view name) noexcept;
-
-// Whether a list with commas has the word.
-bool has_listed_word(std::string_view list, std::string_view word) noexcept;
 
 // For the next station alone: how the connection is used, or how the body's length is said. `named`: the message's field "connection".
 bool is_for_next_station(std::string_view name, std::string_view named) noexcept;

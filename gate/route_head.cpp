@@ -1,6 +1,7 @@
 // Reading heads strictly, and writing them anew.
 #include "gate/route_head.hpp"
 
+#include "gate/head_text.hpp"
 #include "gate/route_fields.hpp"
 
 #include <nlohmann/json.hpp>
@@ -16,9 +17,6 @@ namespace http = boost::beast::http;
 namespace {
 
 constexpr std::size_t field_limit = 128;
-constexpr std::string_view line_end = "\r\n";
-constexpr std::string_view head_end = "\r\n\r\n";
-constexpr std::string_view token_bytes = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 std::string_view view_of(boost::beast::string_view text) noexcept
 {
@@ -34,8 +32,7 @@ void require_field(std::string_view line)
 {
     const std::size_t colon = std::min(line.find(':'), line.size());
     if (line.front() == ' ' || line.front() == '\t') refuse_head("a field of the head is folded over two lines");
-    if (colon == line.size() || colon == 0 || line.substr(0, colon).find_first_not_of(token_bytes) != std::string_view::npos)
-        refuse_head("a line of the head is no field");
+    if (colon == line.size() || !is_token(line.substr(0, colon))) refuse_head("a line of the head is no field");
 }
 
 // Fields that two readers of one message would understand differently if they came twice.
@@ -43,7 +40,7 @@ void require_once(std::string_view head)
 {
     for (const std::string_view name : {"host", "content-length", "transfer-encoding", "upgrade", "expect", "content-encoding"}) {
         std::size_t count = 0;
-        for (std::size_t at = head.find(line_end); at + 2 < head.size(); at = head.find(line_end, at + 2))
+        for (std::size_t at = head.find(head_line_end); at + 2 < head.size(); at = head.find(head_line_end, at + 2))
             count += is_field(head.substr(at + 2), name) ? 1U : 0U;
         if (count > 1) refuse_head("the head has a field twice that says how the message is to be read");
     }
@@ -109,30 +106,23 @@ void SecretText::append(std::string_view more)
 
 std::size_t find_head(std::string_view bytes)
 {
-    const std::size_t end = bytes.find(head_end);
-    const std::string_view head = bytes.substr(0, end == std::string_view::npos ? end : end + head_end.size());
-    if (head.size() > route_head_limit) refuse_head("the head is too large", 431);
-    for (std::size_t at = 0; at < head.size(); ++at) {
-        const auto byte = static_cast<unsigned char>(head[at]);
-        const bool ends_line =
-            byte == '\r' ? at + 1 == head.size() || head[at + 1] == '\n' : byte == '\n' && at > 0 && head[at - 1] == '\r';
-        if (!ends_line && ((byte < ' ' && byte != '\t') || byte == 0x7f))
-            refuse_head("the head has a control character, or half a line's end");
-    }
-    return end == std::string_view::npos ? 0 : head.size();
+    const HeadSize head = measure_head(bytes, route_head_limit);
+    if (head.problem == HeadProblem::too_large) refuse_head("the head is too large", 431);
+    if (head.problem == HeadProblem::control_character) refuse_head("the head has a control character, or half a line's end");
+    return head.size;
 }
 
 void require_strict_head(std::string_view head)
 {
-    if (find_head(head) != head.size() || !head.ends_with(head_end)) refuse_head("the head is not whole");
-    std::size_t begin = head.find(line_end) + line_end.size();
-    if (head.substr(0, begin).find('\t') != std::string_view::npos || begin == line_end.size())
+    if (head.empty() || find_head(head) != head.size()) refuse_head("the head is not whole");
+    std::size_t begin = head.find(head_line_end) + head_line_end.size();
+    if (head.substr(0, begin).find('\t') != std::string_view::npos || begin == head_line_end.size())
         refuse_head("the first line is none of HTTP");
     std::size_t count = 0;
-    for (; begin + line_end.size() < head.size(); ++count) {
-        const std::size_t end = head.find(line_end, begin);
+    for (; begin + head_line_end.size() < head.size(); ++count) {
+        const std::size_t end = head.find(head_line_end, begin);
         require_field(head.substr(begin, end - begin));
-        begin = end + line_end.size();
+        begin = end + head_line_end.size();
     }
     if (count > field_limit) refuse_head("the head has too many fields", 431);
     require_once(head);
@@ -166,10 +156,10 @@ SecretText write_request_head(const RouteRequest &request, const RequestParser &
     const bool is_websocket = request.method == websocket_method;
     for (const std::string_view part : {is_websocket ? std::string_view("GET") : std::string_view(request.method), std::string_view(" "),
                                         std::string_view(request.target.path), std::string_view(request.target.query),
-                                        std::string_view(" HTTP/1.1\r\nhost: "), std::string_view(provider.host), line_end})
+                                        std::string_view(" HTTP/1.1\r\nhost: "), std::string_view(provider.host), head_line_end})
         head.append(part);
     const auto add = [&](std::string_view name, std::string_view first, std::string_view second) {
-        for (const auto part : {name, std::string_view(": "), first, second, line_end})
+        for (const auto part : {name, std::string_view(": "), first, second, head_line_end})
             head.append(part);
     };
     for (const auto &field : message) {
@@ -181,7 +171,7 @@ SecretText write_request_head(const RouteRequest &request, const RequestParser &
     add("connection", is_websocket ? "upgrade" : "close", "");
     if (is_websocket) add("upgrade", "websocket", "");
     add(provider.header, provider.prefix, provider.key);
-    head.append(line_end);
+    head.append(head_line_end);
     return head;
 }
 
@@ -207,7 +197,9 @@ std::string write_answer_head(const AnswerParser &parser, AnswerBody body)
     const auto &message = parser.get();
     const std::string_view named = view_of(message[http::field::connection]);
     std::string head = "HTTP/1.1 " + std::to_string(message.result_int()) + " " + std::string(view_of(message.reason())) + "\r\n";
-    const auto add = [&](std::string_view name, std::string_view value) { head.append(name).append(": ").append(value).append(line_end); };
+    const auto add = [&](std::string_view name, std::string_view value) {
+        head.append(name).append(": ").append(value).append(head_line_end);
+    };
     for (const auto &field : message) {
         const std::string_view name = view_of(field.name_string());
         if (!is_for_next_station(name, named) && !is_of_no_use_inside(name)) add(name, view_of(field.value()));
@@ -216,7 +208,7 @@ std::string write_answer_head(const AnswerParser &parser, AnswerBody body)
     if (body == AnswerBody::chunks) add("transfer-encoding", "chunked");
     add("connection", body == AnswerBody::tunnel ? "upgrade" : "close");
     if (body == AnswerBody::tunnel) add("upgrade", "websocket");
-    return head.append(line_end);
+    return head.append(head_line_end);
 }
 
 std::string write_refusal(const RouteRefusal &refusal)
