@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/asio/ip/network_v4.hpp>
-#include <boost/asio/ip/network_v6.hpp>
 
 namespace pi_agent {
 
@@ -40,16 +38,6 @@ constexpr std::array reserved_v6 = {
     "3fff::/20",     // documentation
 };
 
-bool is_in(const ip::address_v4 &address, const ip::network_v4 &range)
-{
-    return ip::network_v4(address, range.prefix_length()).network() == range.network();
-}
-
-bool is_in(const ip::address_v6 &address, const ip::network_v6 &range)
-{
-    return ip::network_v6(address, range.prefix_length()).network() == range.network();
-}
-
 const std::vector<ip::network_v4> &ranges_v4()
 {
     static const std::vector<ip::network_v4> ranges = [] {
@@ -74,23 +62,32 @@ const std::vector<ip::network_v6> &ranges_v6()
 
 } // namespace
 
+bool is_in(const Address &address, const ip::network_v4 &range)
+{
+    return address.is_v4() && ip::network_v4(address.to_v4(), range.prefix_length()).network() == range.network();
+}
+
+bool is_in(const Address &address, const ip::network_v6 &range)
+{
+    return address.is_v6() && ip::network_v6(address.to_v6(), range.prefix_length()).network() == range.network();
+}
+
 Address within(const Address &address)
 {
     if (!address.is_v6()) return address;
     const auto bytes = address.to_v6().to_bytes();
     static const ip::network_v6 translated = ip::make_network_v6("64:ff9b::/96");
-    if (!address.to_v6().is_v4_mapped() && !is_in(address.to_v6(), translated)) return address;
+    if (!address.to_v6().is_v4_mapped() && !is_in(address, translated)) return address;
     return ip::address_v4({bytes[12], bytes[13], bytes[14], bytes[15]});
 }
 
 bool is_of_internet(const Address &address)
 {
     const Address one = within(address);
-    if (one.is_v4())
-        return std::none_of(ranges_v4().begin(), ranges_v4().end(), [&](const auto &range) { return is_in(one.to_v4(), range); });
+    if (one.is_v4()) return std::none_of(ranges_v4().begin(), ranges_v4().end(), [&](const auto &range) { return is_in(one, range); });
     static const ip::network_v6 assigned = ip::make_network_v6("2000::/3");
-    return one.to_v6().scope_id() == 0 && is_in(one.to_v6(), assigned) &&
-           std::none_of(ranges_v6().begin(), ranges_v6().end(), [&](const auto &range) { return is_in(one.to_v6(), range); });
+    return one.to_v6().scope_id() == 0 && is_in(one, assigned) &&
+           std::none_of(ranges_v6().begin(), ranges_v6().end(), [&](const auto &range) { return is_in(one, range); });
 }
 
 bool is_of_metadata(const Address &address)

@@ -3,7 +3,14 @@
 
 #include "gate/host_text.hpp"
 
+#include <boost/asio/ip/network_v4.hpp>
+#include <boost/asio/ip/network_v6.hpp>
+
 namespace pi_agent {
+
+// Whether the range has the address. One of the other family is in none.
+bool is_in(const Address &address, const boost::asio::ip::network_v4 &range);
+bool is_in(const Address &address, const boost::asio::ip::network_v6 &range);
 
 // What the address stands for where it has another one inside that a gateway or the kernel would reach: IPv4 in ::ffff:0:0/96 (mapped) and
 // in 64:ff9b::/96 (NAT64). Otherwise itself.

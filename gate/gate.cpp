@@ -18,6 +18,11 @@ Reached not_reached(const char *reason, const std::string &where)
     return {std::nullopt, reason, where};
 }
 
+Reached refused_by(const RuleAnswer &answer)
+{
+    return answer.almost == nullptr ? not_reached("no-rule", "") : not_reached("other-port", answer.almost->where);
+}
+
 // Of the host itself, by its own address on one of its networks: what listens there trusts who comes from the host.
 bool is_this_host(const tcp::socket &socket)
 {
@@ -75,8 +80,7 @@ std::shared_ptr<void> Gate::count_connection(bool is_at_route)
 std::optional<Reached> why_not(const Gate &gate, const Target &target)
 {
     const RuleAnswer answer = gate.rules.find(target.host, target.port);
-    if (answer.rule != nullptr) return std::nullopt;
-    return answer.almost == nullptr ? not_reached("no-rule", "") : not_reached("other-port", answer.almost->where);
+    return answer.rule == nullptr ? std::optional(refused_by(answer)) : std::nullopt;
 }
 
 void reach_name(Gate &gate, const Target &target, WhenReached when_reached)
@@ -86,8 +90,9 @@ void reach_name(Gate &gate, const Target &target, WhenReached when_reached)
 
 void reach(Gate &gate, const Target &target, WhenReached when_reached)
 {
-    if (auto refused = why_not(gate, target)) return when_reached(std::move(*refused));
-    const GateRule &rule = *gate.rules.find(target.host, target.port).rule;
+    const RuleAnswer answer = gate.rules.find(target.host, target.port);
+    if (answer.rule == nullptr) return when_reached(refused_by(answer));
+    const GateRule &rule = *answer.rule;
     // "localhost" is whatever the host has there. A rule for an address, or a range of them, means this one alone.
     if (is_loopback(target.host) && (!target.host.address || rule.host == "localhost"))
         return dial_good(gate, target, rule.where, {asio::ip::address_v4::loopback(), asio::ip::address_v6::loopback()},

@@ -4,7 +4,6 @@
 #include "gate/listeners.hpp"
 #include "gate/route.hpp"
 #include "runner/filter/seccomp_filter.hpp"
-#include "runner/wire/answer.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>

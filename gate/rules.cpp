@@ -46,8 +46,7 @@ bool GateRules::names(const Rule &rule, const Address &address)
     const Address one = within(address);
     if (rule.address) return *rule.address == one || *rule.address == address;
     if (is_of_metadata(one)) return false; // a range never means it
-    if (rule.range_v4) return one.is_v4() && ip::network_v4(one.to_v4(), rule.range_v4->prefix_length()).canonical() == *rule.range_v4;
-    return rule.range_v6 && one.is_v6() && ip::network_v6(one.to_v6(), rule.range_v6->prefix_length()).canonical() == *rule.range_v6;
+    return rule.range_v4 ? is_in(one, *rule.range_v4) : rule.range_v6 && is_in(one, *rule.range_v6);
 }
 
 bool GateRules::is_for(const Rule &rule, const Host &host)
