@@ -16,6 +16,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
+#include <functional>
 #include <optional>
 #include <poll.h>
 #include <sys/socket.h>
@@ -161,35 +162,35 @@ private:
     bool nobody_waits_ = false;
 };
 
-// Until the last message is heard, whether it was. Who ended before, with something unread, would reset Slurm's connection to srun, and
-// what is on its way there would be lost (RFC 2525, 2.17).
-bool send_rest(Tunnel &tunnel)
+// Until `is_done`, the end of the tunnel, or so many seconds.
+void serve_until(Tunnel &tunnel, int seconds, const Tunnel::Hear &hear, const std::function<bool()> &is_done)
 {
-    const Deadline deadline = in_seconds(sending_patience_seconds);
-    bool is_heard = false;
-    const auto hear = [&](const std::string &message) { is_heard = is_heard || message.starts_with(heard_tag); };
-    while (!is_heard && !tunnel.has_ended() && Clock::now() < deadline) {
+    const Deadline deadline = in_seconds(seconds);
+    while (!is_done() && !tunnel.has_ended() && Clock::now() < deadline) {
         std::vector<pollfd> waits;
         tunnel.add_waits(waits);
         poll(waits.data(), waits.size(), milliseconds_left(deadline));
         tunnel.serve(hear);
     }
+}
+
+// Until the last message is heard, whether it was. Who ended before, with something unread, would reset Slurm's connection to srun, and
+// what is on its way there would be lost (RFC 2525, 2.17).
+bool send_rest(Tunnel &tunnel)
+{
+    bool is_heard = false;
+    const auto hear = [&](const std::string &message) { is_heard = is_heard || message.starts_with(heard_tag); };
+    serve_until(tunnel, sending_patience_seconds, hear, [&] { return is_heard; });
     return is_heard;
 }
 
 std::string wait_for_hello(Tunnel &tunnel)
 {
     std::optional<std::string> hello;
-    const Deadline deadline = in_seconds(hello_patience_seconds);
     const auto hear = [&](const std::string &message) {
         if (!hello && message.starts_with(hello_tag)) hello = message.substr(1);
     };
-    while (!hello && !tunnel.has_ended() && Clock::now() < deadline) {
-        std::vector<pollfd> waits;
-        tunnel.add_waits(waits);
-        poll(waits.data(), waits.size(), milliseconds_left(deadline));
-        tunnel.serve(hear);
-    }
+    serve_until(tunnel, hello_patience_seconds, hear, [&] { return hello.has_value(); });
     if (!hello) throw Failure(FailureKind::by_hand, by_hand);
     return *hello;
 }

@@ -76,9 +76,8 @@ std::string host_text(const HostRule &asked, const Policy &policy)
 {
     const auto access = host_access(policy, asked);
     const std::string where = place_in_answer(access);
-    return fmt::format("{}:{}: {}\n  rule:      {}{}\n  to change: {}\n",
-                       asked.host.find(':') == std::string::npos ? asked.host : "[" + asked.host + "]", asked.port,
-                       verdict_on_host(access.reach), access.rule, where.empty() ? "" : " (" + where + ")", key_in_answer(access, policy));
+    return fmt::format("{}: {}\n  rule:      {}{}\n  to change: {}\n", host_and_port(asked.host, asked.port), verdict_on_host(access.reach),
+                       access.rule, where.empty() ? "" : " (" + where + ")", key_in_answer(access, policy));
 }
 
 std::string hint_of_file(const std::string &question, const HostRule &taken_for)

@@ -192,9 +192,7 @@ std::variant<HostRule, HostProblem> parse_host_rule(const std::string &text)
 
 std::string to_string(const HostRule &rule)
 {
-    if (rule.port == https_port) return rule.host;
-    const bool is_v6 = rule.host.find(':') != std::string::npos;
-    return fmt::format("{}{}{}:{}", is_v6 ? "[" : "", rule.host, is_v6 ? "]" : "", rule.port);
+    return rule.port == https_port ? rule.host : host_and_port(rule.host, rule.port);
 }
 
 bool covers(const HostRule &rule, const HostRule &other)

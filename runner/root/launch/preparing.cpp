@@ -50,10 +50,10 @@ Admission leave_callers_group(const AsRoot &root, Policy &policy, const Account 
     return std::move(*admission);
 }
 
-Request hear_request(Receiver &receiver, Entered &entered)
+Request hear_request(Receiver &receiver, SessionRecord &record)
 {
     Request request = receiver.request();
-    entered.record.runs(request.program);
+    record.runs(request.program);
     return request;
 }
 
@@ -171,7 +171,7 @@ Entered::Entered(const AsRoot &as_root, const Account &asking, FdRef wrappers_so
 
 Heard::Heard(Entered &entered)
     : receiver(entered.root, entered.caller, entered.admission.rules, entered.policy.toolchains, entered.wrapper),
-      request(hear_request(receiver, entered)), job(require_in_job(entered.root, entered.caller, entered.policy, request.program)),
+      request(hear_request(receiver, entered.record)), job(require_in_job(entered.root, entered.caller, entered.policy, request.program)),
       project(hear_project(receiver, entered, request)), home(receive_home([&] { return receiver.child().receive(); })),
       guards(entered.root, entered.caller, project, guarded(entered.policy.projects)),
       agents(places_of_state(entered.policy, entered.admission.rules, project.roots)), tmpdir(make_tmpdir(entered, project, request))
