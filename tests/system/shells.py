@@ -113,3 +113,22 @@ class Shell:
             if final == b"u" and kind in (b"<", b">"):
                 keyboard = max(0, keyboard + (1 if kind == b">" else -1))
         return on, off, keyboard
+
+
+def stop_and_continue(shell, times):
+    """A full-screen agent is stopped and continued; each time the shell has its terminal as it was."""
+    before = shell.settings()
+    shell.enter(r"pi keys '\x1b[?1049h\x1b[?25l\x1b[?1000h\x1b[>1u'")
+    shell.expect("here")
+    for count in range(1, times + 1):
+        shell.type(b"\x1a")
+        shell.expect(re.escape(PROMPT))
+        assert shell.settings()[:4] == before[:4]
+        assert shell.modes_left() == (set(), set(), 0)
+        shell.enter("fg")
+        shell.expect(f"CONT{count}\\.")
+        assert shell.modes_left() == ({1049, 1000}, {25}, 1)
+    shell.type("q")
+    shell.expect(re.escape(PROMPT))
+    assert shell.run("echo code=$?")[0] == b"code=7\r\n"
+    assert shell.settings()[:4] == before[:4]

@@ -12,7 +12,7 @@ import pytest
 from launching import DEMO, PLAYING_POLICY, STANDARD_POLICY, WRAPPER_KILL, assert_refused, finish, pi, session, wait_until_empty, written_policy
 from recipes import MACHINES
 from rendered import slurm
-from shells import PROMPT, Shell
+from shells import PROMPT, Shell, stop_and_continue
 from test_full_screen import Screen
 
 PLACEMENT = "placement: {engine: slurm}\n"
@@ -126,21 +126,7 @@ def test_the_terminal_is_the_agents_with_its_size_and_settings(placed):
 
 def test_a_full_screen_agent_is_stopped_continued_and_resized(placed):
     with Shell(placed) as shell:
-        before = shell.settings()
-        shell.enter(r"pi keys '\x1b[?1049h\x1b[?25l\x1b[?1000h\x1b[>1u'")
-        shell.expect("here")
-        for count in range(1, 6):
-            shell.type(b"\x1a")
-            shell.expect(re.escape(PROMPT))
-            assert shell.settings()[:4] == before[:4]
-            assert shell.modes_left() == (set(), set(), 0)
-            shell.enter("fg")
-            shell.expect(f"CONT{count}\\.")
-            assert shell.modes_left() == ({1049, 1000}, {25}, 1)
-        shell.type("q")
-        shell.expect(re.escape(PROMPT))
-        assert shell.run("echo code=$?")[0] == b"code=7\r\n"
-        assert shell.settings()[:4] == before[:4]
+        stop_and_continue(shell, 5)
 
 
 def test_a_window_that_changes_its_size(placed):

@@ -9,7 +9,7 @@ import time
 
 import pytest
 from launching import DEMO, KILLS_OF_OURS, wait_until_empty
-from shells import PROMPT, Shell
+from shells import PROMPT, Shell, stop_and_continue
 
 FULL = bool(os.environ.get("PI_AGENT_FULL"))
 
@@ -165,21 +165,7 @@ def test_end_of_input_from_the_keyboard_is_the_agents(machine):
 
 def test_stop_and_continue_fifty_times_leaves_the_shell_its_terminal_each_time(machine):
     with Shell(machine) as shell:
-        before = shell.settings()
-        shell.enter(r"pi keys '\x1b[?1049h\x1b[?25l\x1b[?1000h\x1b[>1u'")
-        shell.expect("here")
-        for count in range(1, 51):
-            shell.type(b"\x1a")
-            shell.expect(re.escape(PROMPT))
-            assert shell.settings()[:4] == before[:4]
-            assert shell.modes_left() == (set(), set(), 0)
-            shell.enter("fg")
-            shell.expect(f"CONT{count}\\.")
-            assert shell.modes_left() == ({1049, 1000}, {25}, 1)
-        shell.type("q")
-        shell.expect(re.escape(PROMPT))
-        assert shell.run("echo code=$?")[0] == b"code=7\r\n"
-        assert shell.settings()[:4] == before[:4]
+        stop_and_continue(shell, 50)
         assert shell.modes_left() == (set(), set(), 0)
 
 
