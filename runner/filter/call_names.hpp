@@ -67,7 +67,7 @@ constexpr const char *mode_calls[] = {
 constexpr const char *gate_calls[] = {
     "accept", "accept4", "bind", "brk", "clock_gettime", "clock_nanosleep", "close", "connect", "dup", "epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_wait",
     "eventfd2", "exit", "exit_group", "faccessat", "faccessat2", "fcntl", "fstat", "futex", "getdents64", "getegid", "geteuid", "getgid", "getpeername",
-    "getpid", "getrandom", "getsockname", "getsockopt", "gettid", "gettimeofday", "getuid", "lseek", "madvise", "mmap", "mprotect", "mremap", "munmap",
+    "getpid", "getrandom", "getsockname", "getsockopt", "gettid", "gettimeofday", "getuid", "lseek", "madvise", "mremap", "munmap",
     "nanosleep", "newfstatat", "poll", "ppoll", "pread64", "prlimit64", "read", "readlink", "readv", "recvfrom", "recvmmsg", "recvmsg",
     "restart_syscall", "rseq", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sched_yield", "sendmmsg", "sendmsg", "sendto", "set_robust_list",
     "setsockopt", "shutdown", "stat", "statx", "statfs", "sysinfo", "tgkill", "timerfd_create", "timerfd_settime", "uname", "write", "writev",

@@ -10,6 +10,7 @@
 #include <linux/netlink.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -199,6 +200,11 @@ std::vector<CallAllowance> gate_call_allowances()
         allowances.push_back({"ioctl", {1, low_half, request}});
     for (const auto &call : {ModeCall{"open", 1}, ModeCall{"openat", 2}}) // to read
         allowances.push_back({call.name, {call.argument, O_ACCMODE | O_CREAT | O_TRUNC, 0}});
+    // Memory is either written or run: modules of the resolver are mapped from their files. As MemoryDenyWriteExecute= has it
+    // (systemd.exec(5)), without its calls that are in no list of a gate.
+    allowances.push_back({"mmap", {2, PROT_EXEC, 0}});
+    allowances.push_back({"mmap", {2, PROT_WRITE | PROT_EXEC, PROT_EXEC}});
+    allowances.push_back({"mprotect", {2, PROT_EXEC, 0}});
     return allowances;
 }
 

@@ -26,6 +26,20 @@ namespace gate_call_filter_test {
 
 namespace {
 
+constexpr std::size_t page_bytes = 4096;
+
+// Whether memory can be had like this: 0, or -1 with errno.
+long mapped(int protection)
+{
+    return ::mmap(nullptr, page_bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? -1 : 0;
+}
+
+// Memory of one's own, to be read and written; the child ends with it.
+void *page()
+{
+    return ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
 // The errno of a call after the filter, or 0.
 std::string after_install(const std::function<long()> &call)
 {
@@ -48,6 +62,9 @@ TEST_CASE("a gate still connects, takes connections, and asks the resolver")
         [] { return ::epoll_create1(EPOLL_CLOEXEC); },
         [] { return ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); },
         [] { return ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC); },
+        [] { return mapped(PROT_READ | PROT_WRITE); },
+        [] { return mapped(PROT_READ | PROT_EXEC); }, // as a module of the resolver
+        [] { return static_cast<long>(::mprotect(page(), page_bytes, PROT_READ)); },
         [] {
             const int server = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
             int on = 1;
@@ -85,6 +102,8 @@ TEST_CASE("a gate starts nothing, writes no file, and opens no other door of the
         [] { return ::syscall(SYS_unlink, "/tmp/gate-call-filter-test"); },
         [] { return ::syscall(SYS_memfd_create, "x", 0U); },
         [] { return ::syscall(SYS_prctl, 4, 1, 0, 0, 0); }, // PR_SET_DUMPABLE
+        [] { return mapped(PROT_READ | PROT_WRITE | PROT_EXEC); },
+        [] { return static_cast<long>(::mprotect(page(), page_bytes, PROT_READ | PROT_EXEC)); },
     };
     for (const auto &call : calls)
         CHECK(after_install(call) == std::to_string(EPERM));
