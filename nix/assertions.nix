@@ -63,7 +63,7 @@ let
 
   sudo = config.security.sudo;
   rs = config.security.sudo-rs;
-  notInWheel = filter (name: users ? ${name} && !(elem "wheel" users.${name}.extraGroups) && users.${name}.group != "wheel") accounts.people;
+  notInWheel = filter (name: users ? ${name} && !(elem name (membersOf "wheel"))) accounts.people;
 in
 [
   (must (cfg.agent.package != null) "${at "agent.package"} is not set, and this nixpkgs has no pi-coding-agent: name the package of the agent.")

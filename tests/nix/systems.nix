@@ -10,6 +10,11 @@ in
     users.users.pi-agent = { isSystemUser = true; group = "pi-agent"; home = "/var/lib/pi-agent"; description = "made elsewhere"; };
     users.groups.pi-agent = { };
   };
+  # alice by her own extraGroups, bob by the group's members.
+  wheel_alone = with' { accounts = "shared"; hostUsers = { alice.projectRoots = [ "~/projects" ]; bob.projectRoots = [ "~/work" ]; }; } // {
+    security.sudo.execWheelOnly = true;
+    users.groups.wheel.members = [ "bob" ];
+  };
   shown = with' { wrapper = { hideDirectBinary = false; commandName = "agent"; }; };
   other_names = with' { wrapper = { commandName = "agent"; runnerName = "coding-runner"; }; };
 }

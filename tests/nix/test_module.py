@@ -81,6 +81,10 @@ def test_the_rule_comes_after_all_others(library):
     assert [rule["groups"] for rule in rules] == [["wheel"], []]
 
 
+def test_a_sudo_for_wheel_alone_is_right_for_members_by_either_option(library):
+    assert evaluate_modules("systems.nix", "configurations", library)["wheel_alone"]["failed"] == []
+
+
 def test_the_emergency_stop_takes_the_rule_and_keeps_the_words(configurations):
     for name in ("stopped", "stopped_with_users"):
         seen = configurations[name]
