@@ -24,6 +24,7 @@ const Targets on_this_host = {RenderTarget::podman, RenderTarget::quadlet, Rende
 const Targets by_systemd = {RenderTarget::systemd, RenderTarget::slurm};
 const Targets in_containers = {RenderTarget::podman, RenderTarget::quadlet, RenderTarget::kubernetes, RenderTarget::slurm};
 const Targets in_cluster = {RenderTarget::kubernetes, RenderTarget::slurm};
+const Targets without_terminal = {RenderTarget::quadlet, RenderTarget::systemd, RenderTarget::slurm}; // what agents show goes to the journal
 
 // What the policy demands; what the target does not meet of it becomes a problem.
 struct Demands {
@@ -128,6 +129,9 @@ void add_agent(const RenderPlan &plan, Demands &demands)
     if (split_last(agent.binary).second != agent.binary_name)
         demands.add(agent.where, "agent.binary_name", "a container calls the program " + escape_for_display(agent.binary),
                     "leave it out, or name the program so", by_systemd);
+    if (!plan.policy.wrapper.clipboard)
+        demands.add(plan.policy.wrapper.where, "wrapper.clipboard", "only pi takes that out of what the agent writes to a terminal",
+                    "leave it out, or render for an engine without a terminal: systemd or quadlet", without_terminal);
     for (const auto &certificates : plan.certificates) {
         if (certificates.place == CertificatePlace::workspace) continue;
         Targets met_by = certificates.place == CertificatePlace::view_paths ? on_this_host : only_ours;

@@ -172,6 +172,7 @@ TEST_CASE("what an engine cannot honour is an error that names the key and its p
         {"mcp: {s: {args: ['--token', abc]}}\n", "p.yaml: mcp.s.args.1: ", {T::systemd, T::slurm, T::podman, T::quadlet}},
         {"settings_lock: true\n", "p.yaml: settings_lock: ", {T::kubernetes, T::slurm}},
         {"env: {API_KEY: x}\n", "p.yaml:3:7: env.API_KEY: ", {T::slurm}},
+        {"wrapper: {clipboard: false}\n", "p.yaml:3:10: wrapper.clipboard: ", {T::systemd, T::quadlet, T::slurm}},
     };
     for (const auto &row : rows) {
         const auto plan = plan_with(row.lines);
