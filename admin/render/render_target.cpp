@@ -24,7 +24,7 @@ const Targets on_this_host = {RenderTarget::podman, RenderTarget::quadlet, Rende
 const Targets by_systemd = {RenderTarget::systemd, RenderTarget::slurm};
 const Targets in_containers = {RenderTarget::podman, RenderTarget::quadlet, RenderTarget::kubernetes, RenderTarget::slurm};
 const Targets in_cluster = {RenderTarget::kubernetes, RenderTarget::slurm};
-const Targets without_terminal = {RenderTarget::quadlet, RenderTarget::systemd, RenderTarget::slurm}; // what agents show goes to the journal
+const Targets without_terminal = {RenderTarget::quadlet, RenderTarget::systemd, RenderTarget::slurm}; // the journal has what they show
 
 // What the policy demands; what the target does not meet of it becomes a problem.
 struct Demands {

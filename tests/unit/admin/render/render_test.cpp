@@ -326,6 +326,24 @@ TEST_CASE("what root's engine would follow, and what the runner alone keeps from
     CHECK(refusal(RenderTarget::slurm, planned(policy, facts)).empty());
 }
 
+TEST_CASE("what a start would tell of protected paths is in the head, and does nothing to root's terminal")
+{
+    auto facts = facts_of(person_of(""));
+    facts.notices = {"not protected from the agent, because you cannot look at it: /home/alice/projects/a\nrm x"};
+    const auto plan = planned(parse("version: 1\nusers: {alice: {roots: [~/projects]}}\n"), facts);
+    CHECK(contains(render(RenderTarget::systemd, plan), "\n# Of the project: not protected from the agent, because you cannot look at it: "
+                                                        "/home/alice/projects/a\\x0arm x\n"));
+}
+
+TEST_CASE("a Job says that it lacks limits, and that something else must enforce its network")
+{
+    const auto said = [](const std::string &lines) { return render(RenderTarget::kubernetes, plan_with(lines)); };
+    CHECK(contains(said(""), "#   limits.memory: without an amount in the policy the Job has no limit\n"));
+    CHECK_FALSE(contains(said("limits: {memory: 8G}\n"), "#   limits.memory: "));
+    CHECK(contains(said("network: none\n"), "# A network plugin that enforces NetworkPolicy is needed"));
+    CHECK_FALSE(contains(said(""), "NetworkPolicy"));
+}
+
 TEST_CASE("links among the points are found without being followed, and those that lie behind one")
 {
     const TemporaryDirectory place;
