@@ -53,6 +53,12 @@ let
         "${level.at "providers"}.${name}.key_file is in the store, which everybody can read: name a file that only root can read, such as one of agenix or sops-nix below /run.")
       (attrNames providers);
 
+  ofKeys = name: map
+    (option:
+      let key = cfg.hostUsers.${name}.${option}; in
+      must (key == null || !(lib.hasPrefix builtins.storeDir key)) "${entry name}.${option} is in the store, which everybody can read: name a file of the user's home, such as .ssh/id_agent.")
+    [ "sshKey" "signingKey" ];
+
   account = agent: must (users ? ${agent.name})
     "${at "createUser"} is false, and there is no users.users.${agent.name} for the agent${if agent.user == null then "" else " of ${agent.user}"}: declare it, in the group ${cfg.group}, or say createUser = true.";
 
@@ -77,6 +83,7 @@ in
     "${at "wrapper.hideDirectBinary"} is false, and the agent's own program and the wrapper are both called ${agentName}: choose another wrapper.commandName, or say hideDirectBinary = true.")
 ]
 ++ concatMap ofRoots (attrNames cfg.hostUsers)
+++ concatMap ofKeys (attrNames cfg.hostUsers)
 ++ map (name: must (users ? ${name}) "${entry name}: there is no users.users.${name}: declare the user, or remove the entry.") accounts.people
 ++ concatMap ofGroup accounts.groups
 ++ (if cfg.createUser then [ ] else

@@ -35,6 +35,7 @@ WRONG = {
     "unknown_network": ("m3ta.pi-agent.network has ports", "it may have hosts and may_grant"),
     "key_without_gate": ("m3ta.pi-agent.providers keeps keys out of sessions whose m3ta.pi-agent.network has no gate", "say network = { hosts = [ … ]; }"),
     "key_in_the_store": ("m3ta.pi-agent.providers.anthropic.key_file is in the store", "name a file that only root can read"),
+    "users_key_in_the_store": ('hostUsers."alice".sshKey is in the store, which everybody can read', "name a file of the user's home"),
     "secrets_in_the_store": ("environmentFiles holds /nix/store/pi.env: everybody can read the store", "name a file that only root can read"),
 }
 
