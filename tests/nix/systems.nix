@@ -15,6 +15,7 @@ in
     security.sudo.execWheelOnly = true;
     users.groups.wheel.members = [ "bob" ];
   };
+  by_podman = with' { sandbox.method = "podman"; };
   shown = with' { wrapper = { hideDirectBinary = false; commandName = "agent"; }; };
   other_names = with' { wrapper = { commandName = "agent"; runnerName = "coding-runner"; }; };
 }

@@ -129,6 +129,11 @@ def test_the_agent_is_on_a_path_only_where_it_is_not_hidden(library, configurati
     assert systems["shown"]["packages"] == [f"{NIXOS_PREFIX}-agent-pi-agent-runner", AGENT]
 
 
+def test_podman_gets_the_programs_that_the_hosts_podman_keeps_to_itself(library):
+    seen = evaluate_modules("systems.nix", "configurations", library)["by_podman"]
+    assert seen["failed"] == [] and seen["packages"] == [NIXOS_PREFIX, "/nix/store/crun", "/nix/store/conmon"]
+
+
 def test_other_names_are_built_in(library):
     seen = evaluate_modules("systems.nix", "configurations", library)["other_names"]
     ours = f"{NIXOS_PREFIX}-agent-coding-runner"
