@@ -110,10 +110,16 @@ void add_view(const RenderPlan &plan, Demands &demands)
     for (const auto &path : policy.devices)
         demands.add(path.where, "devices", quote(path.path) + " is this host's", "give it to the container yourself, or leave it out",
                     only_ours);
+    const auto own = policy.rules.own_readable.value_or(std::vector<PolicyPath>()); // which is among the others, too
+    const auto key_that_says = [&](const PolicyPath &path, const std::string &otherwise) {
+        const bool is_own = std::any_of(own.begin(), own.end(), [&](const PolicyPath &one) { return one.path == path.path; });
+        return is_own ? policy.rules.places.at("readable").key : otherwise;
+    };
     const auto add_list = [&](const HomeDirectories &directories, const std::string &key, const std::string &what) {
         for (const auto &path : directories.paths)
             if (path.where.line > 0)
-                demands.add(path.where, key, quote("~/" + path.path) + " " + what, "leave it out, or bring it with the image", only_ours);
+                demands.add(path.where, key_that_says(path, key), quote("~/" + path.path) + " " + what,
+                            "leave it out, or bring it with the image", only_ours);
     };
     add_list(policy.toolchains.readable, "toolchains.readable", "belongs to the user, whose home nobody else opens");
     add_list(policy.toolchains.caches, "toolchains.caches", "would have to be copied for each session");

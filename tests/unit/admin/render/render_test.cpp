@@ -1,6 +1,8 @@
 // Renderings of every example policy for every engine: admin/render/render.hpp. PI_AGENT_WRITE_RENDERINGS=1 writes
 // tests/unit/data/renderings anew; read what changed.
 #include "admin/render/render.hpp"
+
+#include "common/decide/effective.hpp"
 #include "support/failure.hpp"
 #include "support/policy_text.hpp"
 #include "support/temporary_directory.hpp"
@@ -202,6 +204,10 @@ TEST_CASE("what a user has of their own, and what is outside of the root, is an 
     CHECK(contains(text, "host_env_files: systemd cannot honour it: /home/alice/.pi/agent/env:1 sets variables"));
     CHECK(contains(text, "git directory elsewhere, at /home/alice/other/.git"));
     CHECK(refusal(RenderTarget::slurm, plan).empty());
+    const auto policy = parse("version: 1\nusers: {alice: {roots: [~/projects], readable: [~/data]}}\n");
+    const auto of_alice = policy_for(policy, std::get<AccessRules>(find_access_rules(policy, facts.user, "p.yaml")));
+    const std::string said = refusal(RenderTarget::podman, planned(of_alice, facts_of(person_of(""))));
+    CHECK(contains(said, "users.alice.readable: podman cannot honour it: '~/data' belongs to the user"));
 }
 
 TEST_CASE("the value of a file of variables is in no rendering, and its name is")
