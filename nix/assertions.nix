@@ -53,6 +53,12 @@ let
         "${level.at "providers"}.${name}.key_file is in the store, which everybody can read: name a file that only root can read, such as one of agenix or sops-nix below /run.")
       (attrNames providers);
 
+  ofKeys = name: map
+    (option:
+      let key = cfg.hostUsers.${name}.${option}; in
+      must (key == null || !(lib.hasPrefix builtins.storeDir key)) "${entry name}.${option} is in the store, which everybody can read: name a file of the user's home, such as .ssh/id_agent.")
+    [ "sshKey" "signingKey" ];
+
   account = agent: must (users ? ${agent.name})
     "${at "createUser"} is false, and there is no users.users.${agent.name} for the agent${if agent.user == null then "" else " of ${agent.user}"}: declare it, in the group ${cfg.group}, or say createUser = true.";
 
@@ -63,7 +69,7 @@ let
 
   sudo = config.security.sudo;
   rs = config.security.sudo-rs;
-  notInWheel = filter (name: users ? ${name} && !(elem "wheel" users.${name}.extraGroups) && users.${name}.group != "wheel") accounts.people;
+  notInWheel = filter (name: users ? ${name} && !(elem name (membersOf "wheel"))) accounts.people;
 in
 [
   (must (cfg.agent.package != null) "${at "agent.package"} is not set, and this nixpkgs has no pi-coding-agent: name the package of the agent.")
@@ -77,6 +83,7 @@ in
     "${at "wrapper.hideDirectBinary"} is false, and the agent's own program and the wrapper are both called ${agentName}: choose another wrapper.commandName, or say hideDirectBinary = true.")
 ]
 ++ concatMap ofRoots (attrNames cfg.hostUsers)
+++ concatMap ofKeys (attrNames cfg.hostUsers)
 ++ map (name: must (users ? ${name}) "${entry name}: there is no users.users.${name}: declare the user, or remove the entry.") accounts.people
 ++ concatMap ofGroup accounts.groups
 ++ (if cfg.createUser then [ ] else

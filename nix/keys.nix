@@ -18,7 +18,9 @@ let
   isOfUsers = entry: builtins.elem (section entry.key) ofUsers && entry.key != "projects.ownership" && entry.key != "placement.srun";
   forUsers = entry: entry // {
     default = null;
-    description = "`${entry.option}` for the sessions of this user or group, instead of what holds for others (docs/concepts/levels.md).";
+    description =
+      let relation = if entry.type == "document" then "merged over" else "instead of"; in
+      "`${entry.option}` for the sessions of this user or group, ${relation} what holds for others (docs/concepts/levels.md).";
   };
 in
 {

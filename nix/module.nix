@@ -59,7 +59,9 @@ in
     assertions = import ./assertions.nix { inherit lib config accounts; };
 
     environment.etc."pi-agent/policy.yaml".source = policy;
-    environment.systemPackages = [ package ] ++ (if cfg.wrapper.hideDirectBinary then [ ] else [ cfg.agent.package ]);
+    environment.systemPackages = [ package ] ++ (if cfg.wrapper.hideDirectBinary then [ ] else [ cfg.agent.package ])
+      # virtualisation.podman keeps these to its podman, and root starts them by their paths.
+      ++ (if cfg.sandbox.method == "podman" then [ pkgs.crun pkgs.conmon ] else [ ]);
 
     security.sudo = mkIf (cfg.wrapper.enable && config.security.sudo.enable) {
       extraRules = rules;

@@ -47,7 +47,8 @@ stdenv.mkDerivation {
     "-Dshell_path=${bashInteractive}/bin/bash"
     "-Dbwrap_path=${bubblewrap}/bin/bwrap"
     "-Dsetpriv_path=${util-linux}/bin/setpriv"
-    # Of the host's own configuration (virtualisation.podman, virtualisation.docker): these methods are chosen by few.
+    # Of the host's own configuration (virtualisation.podman, virtualisation.docker; crun and conmon by module.nix): these methods are
+    # chosen by few.
     "-Ddocker_path=/run/current-system/sw/bin/docker"
     "-Dpodman_path=/run/current-system/sw/bin/podman"
     "-Dcrun_path=/run/current-system/sw/bin/crun"

@@ -78,6 +78,7 @@ void find_points(const AsRoot &root, const Policy &policy, const Account &user, 
     });
     const GuardedPaths found = decode_guarded_paths(finder.receive_long(search_seconds));
     facts.points = plan_points(found.read_only, found.kept);
+    facts.notices = found.notices;
     if (const auto &wanted = policy.projects.protect; wanted && !wanted->empty())
         facts.missing = missing_of(*wanted, project.repository.value_or(""), found.placeholders);
     const auto look = [&](const AsUser & /*self*/) { return Texts{links_among(facts.points, FdRef(top))}; };

@@ -259,6 +259,9 @@ std::vector<std::string> notes(const RenderPlan &plan, const WorkspaceVolume &vo
                     seccomp_on_node, plan.user.uid.value(), plan.user.gid.value()),
         fmt::format("Of {} it has nothing: what the agent finds are the documents of the policy, and what is in the workspace.",
                     plan.rules.config_directory)};
+    if (plan.policy.network.mode != NetworkMode::full)
+        lines.emplace_back("A network plugin that enforces NetworkPolicy is needed: where there is none, the agent reaches all that a pod "
+                           "reaches.");
     if (volume.kind == WorkspaceVolume::Kind::efs)
         lines.push_back(
             fmt::format("The access point is this workspace's alone: root directory /workspaces/{}, user {}:{}; the file system has "

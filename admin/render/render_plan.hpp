@@ -30,9 +30,10 @@ struct RenderFound {
     std::vector<std::string> host_variables; // where the user's own files set some
     std::uint64_t host_memory = 0;
     std::string image;
-    std::vector<std::string> links = {};  // of `points`, the symlinks
-    std::vector<std::string> mounts = {}; // file systems in the tree, which the runner covers; relative to it
-    std::vector<PolicyPath> missing = {}; // what a list of the policy protects and does not exist, relative to the tree
+    std::vector<std::string> links = {};   // of `points`, the symlinks
+    std::vector<std::string> mounts = {};  // file systems in the tree, which the runner covers; relative to it
+    std::vector<PolicyPath> missing = {};  // what a list of the policy protects and does not exist, relative to the tree
+    std::vector<std::string> notices = {}; // what a start would tell the user of protected paths
 };
 
 struct RenderFacts : RenderFound {

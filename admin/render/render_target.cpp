@@ -24,6 +24,7 @@ const Targets on_this_host = {RenderTarget::podman, RenderTarget::quadlet, Rende
 const Targets by_systemd = {RenderTarget::systemd, RenderTarget::slurm};
 const Targets in_containers = {RenderTarget::podman, RenderTarget::quadlet, RenderTarget::kubernetes, RenderTarget::slurm};
 const Targets in_cluster = {RenderTarget::kubernetes, RenderTarget::slurm};
+const Targets without_terminal = {RenderTarget::quadlet, RenderTarget::systemd, RenderTarget::slurm}; // the journal has what they show
 
 // What the policy demands; what the target does not meet of it becomes a problem.
 struct Demands {
@@ -109,10 +110,16 @@ void add_view(const RenderPlan &plan, Demands &demands)
     for (const auto &path : policy.devices)
         demands.add(path.where, "devices", quote(path.path) + " is this host's", "give it to the container yourself, or leave it out",
                     only_ours);
+    const auto own = policy.rules.own_readable.value_or(std::vector<PolicyPath>()); // which is among the others, too
+    const auto key_that_says = [&](const PolicyPath &path, const std::string &otherwise) {
+        const bool is_own = std::any_of(own.begin(), own.end(), [&](const PolicyPath &one) { return one.path == path.path; });
+        return is_own ? policy.rules.places.at("readable").key : otherwise;
+    };
     const auto add_list = [&](const HomeDirectories &directories, const std::string &key, const std::string &what) {
         for (const auto &path : directories.paths)
             if (path.where.line > 0)
-                demands.add(path.where, key, quote("~/" + path.path) + " " + what, "leave it out, or bring it with the image", only_ours);
+                demands.add(path.where, key_that_says(path, key), quote("~/" + path.path) + " " + what,
+                            "leave it out, or bring it with the image", only_ours);
     };
     add_list(policy.toolchains.readable, "toolchains.readable", "belongs to the user, whose home nobody else opens");
     add_list(policy.toolchains.caches, "toolchains.caches", "would have to be copied for each session");
@@ -128,6 +135,9 @@ void add_agent(const RenderPlan &plan, Demands &demands)
     if (split_last(agent.binary).second != agent.binary_name)
         demands.add(agent.where, "agent.binary_name", "a container calls the program " + escape_for_display(agent.binary),
                     "leave it out, or name the program so", by_systemd);
+    if (!plan.policy.wrapper.clipboard)
+        demands.add(plan.policy.wrapper.where, "wrapper.clipboard", "only pi takes that out of what the agent writes to a terminal",
+                    "leave it out, or render for an engine without a terminal: systemd or quadlet", without_terminal);
     for (const auto &certificates : plan.certificates) {
         if (certificates.place == CertificatePlace::workspace) continue;
         Targets met_by = certificates.place == CertificatePlace::view_paths ? on_this_host : only_ours;

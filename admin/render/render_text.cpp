@@ -168,7 +168,7 @@ void write(YAML::Emitter &emitter, const Json &data)
 }
 
 // What the runner makes again at each start, and a rendering does not have: one line each.
-std::vector<std::string> left_out(const RenderPlan &plan)
+std::vector<std::string> left_out(RenderTarget target, const RenderPlan &plan)
 {
     const auto is_default = [](const HomeDirectories &directories) {
         return std::any_of(directories.paths.begin(), directories.paths.end(), [](const PolicyPath &path) { return path.where.line == 0; });
@@ -180,6 +180,12 @@ std::vector<std::string> left_out(const RenderPlan &plan)
     if (is_default(policy.toolchains.readable)) lines.emplace_back("toolchains.readable: default");
     if (is_default(policy.toolchains.caches)) lines.emplace_back("toolchains.caches: default");
     if (policy.projects.aftermath) lines.emplace_back("projects.aftermath: nobody tells what was left that runs code outside");
+    if (!policy.projects.protect) lines.emplace_back("projects.protect: what git executes and does not exist yet can be made");
+    const auto &limits = policy.limits;
+    const bool is_job = target == RenderTarget::kubernetes;
+    if (is_job && !limits.memory) lines.emplace_back("limits.memory: without an amount in the policy the Job has no limit");
+    if (is_job && !limits.tasks) lines.emplace_back("limits.tasks: a node has the limit, or there is none (podPidsLimit of the kubelet)");
+    if (!is_job && !limits.sessions) lines.emplace_back("limits.sessions: nobody counts a user's sessions");
     return lines;
 }
 
@@ -222,10 +228,12 @@ std::string head_of(RenderTarget target, const RenderPlan &plan, const std::vect
     for (const auto &line : more)
         text += "# " + escape_for_display(line) + "\n";
     if (target == RenderTarget::slurm) return text;
-    const auto lines = left_out(plan);
+    const auto lines = left_out(target, plan);
     if (!lines.empty()) text += "# Not in it, because the runner makes it at each start:\n";
     for (const auto &line : lines)
         text += "#   " + line + "\n";
+    for (const auto &notice : plan.notices)
+        text += "# Of the project: " + escape_for_display(notice) + "\n";
     return text;
 }
 

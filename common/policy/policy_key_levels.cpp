@@ -45,7 +45,8 @@ PolicyKey at_level(const PolicyKey &key, std::string path, const char *whose)
     repeated.path = keep(std::move(path));
     repeated.standard = {};
     repeated.repeats = key.path;
-    repeated.meaning = keep(fmt::format("`{}` for {}, instead of what holds for others.", key.path, whose));
+    const char *relation = key.form == ValueForm::document ? "merged over" : "instead of"; // common/policy/policy_levels.hpp
+    repeated.meaning = keep(fmt::format("`{}` for {}, {} what holds for others.", key.path, whose, relation));
     repeated.page = "concepts/levels.md";
     return repeated;
 }

@@ -7,6 +7,7 @@
 #include "common/seams/seams.hpp"
 #include "runner/as_user/git_files.hpp"
 #include "runner/as_user/named_files.hpp"
+#include "runner/plan/environment.hpp"
 #include "runner/plan/git_allowed.hpp"
 
 #include <algorithm>
@@ -127,7 +128,13 @@ private:
         }
     }
 
-    static bool has_git_lfs() { return access("/usr/bin/git-lfs", X_OK) == 0 || access("/usr/local/bin/git-lfs", X_OK) == 0; }
+    // Where sessions find it, too.
+    static bool has_git_lfs()
+    {
+        const std::vector<std::string> directories = system_path();
+        return std::any_of(directories.begin(), directories.end(),
+                           [](const std::string &directory) { return access((directory + "/git-lfs").c_str(), X_OK) == 0; });
+    }
 
     void look_at(const RepositorySettings &repository)
     {

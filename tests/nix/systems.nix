@@ -10,6 +10,12 @@ in
     users.users.pi-agent = { isSystemUser = true; group = "pi-agent"; home = "/var/lib/pi-agent"; description = "made elsewhere"; };
     users.groups.pi-agent = { };
   };
+  # alice by her own extraGroups, bob by the group's members.
+  wheel_alone = with' { accounts = "shared"; hostUsers = { alice.projectRoots = [ "~/projects" ]; bob.projectRoots = [ "~/work" ]; }; } // {
+    security.sudo.execWheelOnly = true;
+    users.groups.wheel.members = [ "bob" ];
+  };
+  by_podman = with' { sandbox.method = "podman"; };
   shown = with' { wrapper = { hideDirectBinary = false; commandName = "agent"; }; };
   other_names = with' { wrapper = { commandName = "agent"; runnerName = "coding-runner"; }; };
 }

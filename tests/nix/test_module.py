@@ -35,6 +35,7 @@ WRONG = {
     "unknown_network": ("m3ta.pi-agent.network has ports", "it may have hosts and may_grant"),
     "key_without_gate": ("m3ta.pi-agent.providers keeps keys out of sessions whose m3ta.pi-agent.network has no gate", "say network = { hosts = [ … ]; }"),
     "key_in_the_store": ("m3ta.pi-agent.providers.anthropic.key_file is in the store", "name a file that only root can read"),
+    "users_key_in_the_store": ('hostUsers."alice".sshKey is in the store, which everybody can read', "name a file of the user's home"),
     "secrets_in_the_store": ("environmentFiles holds /nix/store/pi.env: everybody can read the store", "name a file that only root can read"),
 }
 
@@ -81,6 +82,10 @@ def test_the_rule_comes_after_all_others(library):
     assert [rule["groups"] for rule in rules] == [["wheel"], []]
 
 
+def test_a_sudo_for_wheel_alone_is_right_for_members_by_either_option(library):
+    assert evaluate_modules("systems.nix", "configurations", library)["wheel_alone"]["failed"] == []
+
+
 def test_the_emergency_stop_takes_the_rule_and_keeps_the_words(configurations):
     for name in ("stopped", "stopped_with_users"):
         seen = configurations[name]
@@ -122,6 +127,11 @@ def test_the_agent_is_on_a_path_only_where_it_is_not_hidden(library, configurati
     systems = evaluate_modules("systems.nix", "configurations", library)
     assert systems["shown"]["failed"] == []
     assert systems["shown"]["packages"] == [f"{NIXOS_PREFIX}-agent-pi-agent-runner", AGENT]
+
+
+def test_podman_gets_the_programs_that_the_hosts_podman_keeps_to_itself(library):
+    seen = evaluate_modules("systems.nix", "configurations", library)["by_podman"]
+    assert seen["failed"] == [] and seen["packages"] == [NIXOS_PREFIX, "/nix/store/crun", "/nix/store/conmon"]
 
 
 def test_other_names_are_built_in(library):

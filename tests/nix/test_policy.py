@@ -79,6 +79,16 @@ def test_types_and_defaults_of_the_options_are_those_of_the_keys(schema, keys):
         assert entry["default"] == known[key].get("default", nothing), key
 
 
+def test_what_a_user_adds_to_documents_is_said_to_be_merged(schema, keys):
+    of_users = dict(leaves(schema["properties"]["users"]["additionalProperties"]))
+    for entry in keys["users"]:
+        if entry["key"] in ("settings", "models", "keybindings", "mcp"):
+            for said in (entry["description"], of_users[entry["key"]]["description"]):
+                assert "merged over what holds for others" in said, entry["key"]
+        else:
+            assert "merged over" not in entry["description"], entry["key"]
+
+
 def test_the_product_takes_the_example_of_every_option(product, keys):
     policies = {}
     for number, (key, entry) in enumerate(table(keys).items()):

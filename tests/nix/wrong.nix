@@ -25,5 +25,6 @@ in
   unknown_network = with' { network = { hosts = [ "github.com" ]; ports = [ "443" ]; }; };
   key_without_gate = with' { network = "loopback"; providers.anthropic.key_file = "/run/secrets/anthropic.key"; };
   key_in_the_store = with' { network.hosts = [ ]; providers.anthropic.key_file = "${builtins.storeDir}/anthropic.key"; };
+  users_key_in_the_store = with' { hostUsers.alice = { projectRoots = [ "~/projects" ]; sshKey = "${builtins.storeDir}/id_agent"; }; };
   secrets_in_the_store = with' { environmentFiles = [ "${builtins.storeDir}/pi.env" ]; };
 }

@@ -10,7 +10,7 @@ from cache import NIXOS_PREFIX, SOURCE, STORE
 from evaluating import as_built, evaluate_modules
 from launching import DEMO, DENIED, STATE, assert_refused, leftovers, owner_and_mode, wait_until_empty
 from machine import Machine
-from nixos_layout import AGENT, PATH, POLICY, build_policy, evaluate, furnish, home_manager, start_system, sudoers_of, switch
+from nixos_layout import AGENT, PATH, POLICY, PROGRAMS, build_policy, evaluate, furnish, home_manager, start_system, sudoers_of, switch
 from recipes import MACHINES
 from test_real_agent import prompt, tool_results
 
@@ -122,6 +122,17 @@ def test_the_next_generation_is_there_at_the_next_start_and_what_it_leaves_out_i
     assert said.startswith("# second\n") and '"command": "second"' in said
     generation.root(f"! ls {INSIDE}/SYSTEM.md {INSIDE}/agents/chiron.md 2>/dev/null", check=True)
     assert generation.read(f"{INSIDE}/mcp.json").decode() == files["mcp.json"]
+
+
+def test_git_lfs_is_found_where_the_system_has_its_programs(nixos):
+    nixos.root(["ln", "-s", "/usr/bin/cat", f"{PROGRAMS}/git-lfs"], check=True)
+    nixos.run("cp -p .gitconfig .gitconfig-kept 2>/dev/null; git config --global filter.lfs.clean 'git-lfs clean -- %f'", cwd="/home/alice", check=True)
+    try:
+        said = shell(nixos, "git config --get filter.lfs.clean")
+    finally:
+        nixos.run("rm .gitconfig; mv .gitconfig-kept .gitconfig 2>/dev/null || true", cwd="/home/alice", check=True)
+        nixos.root(["rm", f"{PROGRAMS}/git-lfs"], check=True)
+    assert said == "git-lfs clean -- %f\n"
 
 
 def test_a_member_of_a_group_has_an_account_of_the_modules(nixos):

@@ -159,8 +159,18 @@ def test_a_purge_finds_homes_that_are_elsewhere(playing):
     machine.install_policy(policy)
     assert pi(machine, "sh", "cat ~/kept.txt").stdout == b"kept\n"
     machine.root(["touch", "/etc/pi-agent/purge-state"], check=True)
+    machine.write(f"{STATE}/applied/state.json", '{"place": "/srv/agents"}\n', mode=0o600)  # as the message about a damaged note has it written
     playing.apt("purge", "pi-agent")
     assert [path for path in ("/srv/agents", STATE, "/usr/bin/agent") if playing.has(path)] == []
+
+
+def test_what_a_killed_first_apply_made_goes_with_the_package(playing):
+    machine = playing.machine
+    machine.install_policy(PLAYING_POLICY + "wrapper: {command_name: agent}\n")
+    machine.root(f"cd {STATE}/applied && rm -f last.json previous.json && touch unfinished.json", check=True)  # as a kill before its end leaves it
+    assert playing.has("/usr/bin/agent")
+    playing.apt("remove", "pi-agent")
+    assert [path for path in (RULE, "/usr/bin/agent", f"{STATE}/applied/unfinished.json") if playing.has(path)] == []
 
 
 def manual(machine, page):

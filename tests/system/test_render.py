@@ -122,6 +122,13 @@ def test_what_a_list_protects_must_be_there(repository, playing_policy):
     assert place_of(text, "docs/Makefile") + ": projects.protect: systemd cannot honour it: 'rendered/docs' does not exist" in said
 
 
+def test_what_a_start_would_tell_of_protected_files_is_told(repository):
+    repository.run(f"ln {REPOSITORY}/.git/config {REPOSITORY}/second", check=True)
+    text = text_of(render(repository, "systemd"))
+    repository.run(["rm", f"{REPOSITORY}/second"], check=True)
+    assert f"# Of the project: had several names (hard links) and was replaced by a copy, because it is protected: {REPOSITORY}/.git/config" in text
+
+
 def test_a_grant_that_a_start_refuses_is_not_rendered(repository, playing_policy):
     repository.root(["gpasswd", "--add", "carol", "adm"], check=True)
     try:

@@ -11,6 +11,8 @@ in
   inherit lib derivation;
   pi-coding-agent = derivation "pi-coding-agent" { };
   pi-agent = ourPackage { };
+  crun = derivation "crun" { };
+  conmon = derivation "conmon" { };
   callPackage = file: arguments: ourPackage { };
   writeText = name: text: derivation name { inherit text; };
   runCommand = name: environment: script: derivation name (environment // { inherit script; });

@@ -1,6 +1,8 @@
 // Renderings of every example policy for every engine: admin/render/render.hpp. PI_AGENT_WRITE_RENDERINGS=1 writes
 // tests/unit/data/renderings anew; read what changed.
 #include "admin/render/render.hpp"
+
+#include "common/decide/effective.hpp"
 #include "support/failure.hpp"
 #include "support/policy_text.hpp"
 #include "support/temporary_directory.hpp"
@@ -172,6 +174,7 @@ TEST_CASE("what an engine cannot honour is an error that names the key and its p
         {"mcp: {s: {args: ['--token', abc]}}\n", "p.yaml: mcp.s.args.1: ", {T::systemd, T::slurm, T::podman, T::quadlet}},
         {"settings_lock: true\n", "p.yaml: settings_lock: ", {T::kubernetes, T::slurm}},
         {"env: {API_KEY: x}\n", "p.yaml:3:7: env.API_KEY: ", {T::slurm}},
+        {"wrapper: {clipboard: false}\n", "p.yaml:3:10: wrapper.clipboard: ", {T::systemd, T::quadlet, T::slurm}},
     };
     for (const auto &row : rows) {
         const auto plan = plan_with(row.lines);
@@ -201,6 +204,10 @@ TEST_CASE("what a user has of their own, and what is outside of the root, is an 
     CHECK(contains(text, "host_env_files: systemd cannot honour it: /home/alice/.pi/agent/env:1 sets variables"));
     CHECK(contains(text, "git directory elsewhere, at /home/alice/other/.git"));
     CHECK(refusal(RenderTarget::slurm, plan).empty());
+    const auto policy = parse("version: 1\nusers: {alice: {roots: [~/projects], readable: [~/data]}}\n");
+    const auto of_alice = policy_for(policy, std::get<AccessRules>(find_access_rules(policy, facts.user, "p.yaml")));
+    const std::string said = refusal(RenderTarget::podman, planned(of_alice, facts_of(person_of(""))));
+    CHECK(contains(said, "users.alice.readable: podman cannot honour it: '~/data' belongs to the user"));
 }
 
 TEST_CASE("the value of a file of variables is in no rendering, and its name is")
@@ -323,6 +330,24 @@ TEST_CASE("what root's engine would follow, and what the runner alone keeps from
     CHECK(contains(refusal(RenderTarget::systemd, planned(policy, facts)),
                    "p.yaml:3:30: projects.protect: systemd cannot honour it: 'demo/Makefile' does not exist"));
     CHECK(refusal(RenderTarget::slurm, planned(policy, facts)).empty());
+}
+
+TEST_CASE("what a start would tell of protected paths is in the head, and does nothing to root's terminal")
+{
+    auto facts = facts_of(person_of(""));
+    facts.notices = {"not protected from the agent, because you cannot look at it: /home/alice/projects/a\nrm x"};
+    const auto plan = planned(parse("version: 1\nusers: {alice: {roots: [~/projects]}}\n"), facts);
+    CHECK(contains(render(RenderTarget::systemd, plan), "\n# Of the project: not protected from the agent, because you cannot look at it: "
+                                                        "/home/alice/projects/a\\x0arm x\n"));
+}
+
+TEST_CASE("a Job says that it lacks limits, and that something else must enforce its network")
+{
+    const auto said = [](const std::string &lines) { return render(RenderTarget::kubernetes, plan_with(lines)); };
+    CHECK(contains(said(""), "#   limits.memory: without an amount in the policy the Job has no limit\n"));
+    CHECK_FALSE(contains(said("limits: {memory: 8G}\n"), "#   limits.memory: "));
+    CHECK(contains(said("network: none\n"), "# A network plugin that enforces NetworkPolicy is needed"));
+    CHECK_FALSE(contains(said(""), "NetworkPolicy"));
 }
 
 TEST_CASE("links among the points are found without being followed, and those that lie behind one")

@@ -215,6 +215,18 @@ TEST_CASE("the parser takes the kinds of values that the table says, and no othe
     }
 }
 
+TEST_CASE("what a level merges is not said to replace what holds for others")
+{
+    std::set<std::string_view> merged;
+    for (const auto &key : policy_keys()) {
+        if (key.repeats.empty()) continue;
+        const bool replaces = key.meaning.ends_with(", instead of what holds for others.");
+        CHECK_MESSAGE(replaces != key.meaning.ends_with(", merged over what holds for others."), key.path);
+        if (!replaces) merged.insert(key.path);
+    }
+    CHECK(merged == std::set<std::string_view>{"users.*.settings", "users.*.models", "users.*.keybindings", "users.*.mcp"});
+}
+
 TEST_CASE("a default of the table is what holds where the key is not there")
 {
     const auto without = parse("version: 1\nusers: {alice: {roots: [/srv/a]}}\n");
