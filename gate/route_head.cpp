@@ -76,11 +76,12 @@ void put_head(std::string_view head, Parser &parser)
     require_framing(parser.get());
 }
 
+// To any other protocol a client only offers to change, and goes on as it began where nobody does (RFC 9110, 7.8). Java's own client offers
+// h2c with each request to plain HTTP. The provider hears nothing of it.
 bool asks_for_websocket(const http::fields &fields)
 {
     const auto upgrade = fields.find(http::field::upgrade);
-    if (upgrade == fields.end()) return false;
-    if (!is_same(view_of(upgrade->value()), "websocket")) refuse_head("the request asks for another protocol than WebSocket");
+    if (upgrade == fields.end() || !is_same(view_of(upgrade->value()), "websocket")) return false;
     if (!has_listed_word(view_of(fields[http::field::connection]), "upgrade"))
         refuse_head("the request has an upgrade that its connection does not name");
     return true;
