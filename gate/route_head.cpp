@@ -139,13 +139,16 @@ RouteRequest read_request_head(std::string_view head, RequestParser &parser)
     if (method == "TRACE" || method == "CONNECT" || method == websocket_method)
         throw RouteRefusal(405, "other-method", "the route passes no " + method);
     if (message.find(http::field::host) == message.end()) refuse_head("the request has no host");
-    if (message.find(http::field::expect) != message.end()) refuse_head("the request expects an answer before its body", 417);
+    const auto expected = message.find(http::field::expect);
+    if (expected != message.end() && !is_same(view_of(expected->value()), "100-continue"))
+        refuse_head("the request expects something that the route does not know", 417);
     RouteRequest request{method, read_route_target(view_of(message.target())), parser.chunked(), std::nullopt};
     if (asks_for_websocket(message)) {
         if (method != "GET" || has_body(message)) refuse_head("a WebSocket begins with a GET that has no body");
         request.method = websocket_method;
     }
     if (message.find(http::field::content_length) != message.end()) request.length = parser.content_length().value_or(0);
+    request.waits_to_send = expected != message.end() && has_body(message);
     return request;
 }
 

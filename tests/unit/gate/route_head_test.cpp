@@ -108,7 +108,9 @@ TEST_CASE("a request whose length two readers could see differently is refused")
                                      ": x\r\n",
                                      "X y: z\r\n",
                                      "Host: evil.example\r\n",
-                                     "Expect: 100-continue\r\n"})
+                                     "Expect: 100-continue, x\r\n",
+                                     "Expect: 100-continue\r\nExpect: 100-continue\r\n",
+                                     "Expect: 200-ok\r\n"})
         CHECK_MESSAGE(is_refused(post(fields)), fields);
     CHECK(is_refused(post(std::string("X: \0y\r\n", 7))));
     CHECK(is_refused(post("X: " + std::string(route_head_limit, 'y') + "\r\n")));
@@ -143,6 +145,19 @@ TEST_CASE("only a GET without a body becomes a WebSocket")
     const std::string word = "WEBSOCKET /api.openai.com/v1/responses HTTP/1.1\r\nHost: x\r\n"; // ours, and no method of HTTP
     CHECK(sent(word + "Content-Length: 40\r\n\r\n").starts_with("405: "));
     CHECK(sent(word + ask + "\r\n").starts_with("405: "));
+}
+
+TEST_CASE("who waits to send a body is known, and the provider hears nothing of it")
+{
+    const auto waits = [](const std::string &fields) {
+        const auto parser = std::make_unique<RequestParser>();
+        return read_request_head(post(fields), *parser).waits_to_send;
+    };
+    CHECK(waits("Content-Length: 2\r\nExpect: 100-Continue\r\n"));
+    CHECK(waits("Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n"));
+    CHECK_FALSE(waits("Expect: 100-continue\r\n")); // for nothing
+    CHECK_FALSE(waits("Content-Length: 2\r\n"));
+    CHECK(sent(post("Content-Length: 2\r\nExpect: 100-continue\r\n")) == sent(post("Content-Length: 2\r\n")));
 }
 
 TEST_CASE("an offer to change to another protocol is not taken, and goes no further")
