@@ -56,7 +56,8 @@ std::string hosts_inside(const std::string &host_name)
 Environment gate_environment()
 {
     const std::string proxy = std::string("http://") + loopback_v4 + ":" + std::to_string(gate_proxy_port);
-    const std::string direct = std::string(loopback_v4) + ",localhost," + loopback_v6;
+    // At 0.0.0.0 the kernel finds the loopback, too. Servers print it as their own address, and no rule can name it.
+    const std::string direct = std::string(loopback_v4) + ",localhost," + loopback_v6 + ",0.0.0.0";
     Environment variables = {{"NODE_USE_ENV_PROXY", "1"}}; // programs of node read the others only with it
     for (const char *name : {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"})
         variables[name] = proxy;

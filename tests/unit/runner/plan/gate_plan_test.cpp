@@ -158,7 +158,7 @@ TEST_CASE("the environment leads to the gate, and what is of the session stays t
     for (const char *name : {"HTTP_PROXY", "https_proxy", "ALL_PROXY"})
         CHECK(variables.at(name) == "http://127.0.0.1:808");
     CHECK(variables.at("NO_PROXY") == variables.at("no_proxy"));
-    CHECK(has(variables.at("no_proxy"), "localhost"));
+    CHECK(variables.at("no_proxy") == "127.0.0.1,localhost,::1,0.0.0.0"); // no brackets, which httpx takes for a URL with a port
     CHECK(variables.at("NODE_USE_ENV_PROXY") == "1");
     CHECK(has(resolv_conf_inside(), "nameserver 127.0.0.53\n"));
     CHECK(has(hosts_inside("build-1"), "\n127.0.0.1 localhost\n"));
