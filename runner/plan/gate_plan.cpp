@@ -58,7 +58,9 @@ Environment gate_environment()
     const std::string proxy = std::string("http://") + loopback_v4 + ":" + std::to_string(gate_proxy_port);
     // At 0.0.0.0 the kernel finds the loopback, too. Servers print it as their own address, and no rule can name it.
     const std::string direct = std::string(loopback_v4) + ",localhost," + loopback_v6 + ",0.0.0.0";
-    Environment variables = {{"NODE_USE_ENV_PROXY", "1"}}; // programs of node read the others only with it
+    // Without NODE_USE_ENV_PROXY: what node opens by itself arrives at the gate as well. With it, node 22 says at each start that this is
+    // experimental, and what reads a program's standard error reads that; and node asks the gate for servers of the session at [::1].
+    Environment variables;
     for (const char *name : {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"})
         variables[name] = proxy;
     for (const char *name : {"NO_PROXY", "no_proxy"})
