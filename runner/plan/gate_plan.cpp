@@ -20,12 +20,14 @@ constexpr std::uint64_t stop_microseconds = 2'000'000;
 constexpr std::size_t places_in_notice = 4;
 
 // Programs and libraries, names and certificates, which openSUSE has in /var/lib/ca-certificates, and others in /etc or /usr. The
-// directories of name services are shown whole: their files are replaced while a session runs. Accounts of the host can read all of it.
+// directories of name services are shown whole: their files are replaced while a session runs. /etc/resolv.conf leads into one of them, on
+// openSUSE into /run/netconfig, and under WSL to a file of its own. Accounts of the host can read all of it.
 BindList parts_of_the_host()
 {
     BindList shown;
-    for (const char *path : {"/usr", "/bin", "/lib", "/lib64", "/lib32", "/nix/store", "/etc", "/var/lib/ca-certificates",
-                             "/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf", "/run/nscd"})
+    for (const char *path :
+         {"/usr", "/bin", "/lib", "/lib64", "/lib32", "/nix/store", "/etc", "/var/lib/ca-certificates", "/run/systemd/resolve",
+          "/run/NetworkManager", "/run/resolvconf", "/run/netconfig", "/run/connman", "/mnt/wsl/resolv.conf", "/run/nscd"})
         shown.binds.push_back({path, path, true, true});
     const std::string own = parent_of(build::gate_path);
     if (!is_within(own, "/usr") && !is_within(own, "/nix/store")) shown.binds.push_back({own, own, true, false});

@@ -87,8 +87,11 @@ TEST_CASE("the gate sees programs, libraries and name services of the host, and 
         CHECK(bind.source == bind.target);
         shown.insert(bind.target);
     }
-    for (const char *hidden : {"/", "/home", "/root", "/run", "/var", "/var/lib", "/srv", "/tmp", "/run/dbus", "/run/systemd"})
+    for (const char *hidden : {"/", "/home", "/root", "/run", "/var", "/var/lib", "/srv", "/tmp", "/mnt", "/run/dbus", "/run/systemd"})
         CHECK_MESSAGE(!shown.contains(hidden), hidden);
+    for (const char *resolver : {"/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf", "/run/netconfig", "/run/connman",
+                                 "/mnt/wsl/resolv.conf"}) // where /etc/resolv.conf leads
+        CHECK_MESSAGE(shown.contains(resolver), resolver);
     CHECK(shown.contains("/usr"));
     CHECK(shown.contains("/etc"));
     CHECK(shown.contains("/var/lib/ca-certificates")); // what /etc/ssl leads to, on some
