@@ -222,7 +222,7 @@ class Driver:
         outside = ["nsenter", "-t", str(self.outside.pid), "-n", "ip"]
         for arguments in (["address", "add", f"{OUTSIDE}/24", "dev", "out0"], ["address", "add", f"{PRIVATE}/24", "dev", "out0"], ["link", "set", "out0", "up"]):
             subprocess.run([*outside, *arguments], check=True)
-        for arguments in (["route", "add", "local", "0.0.0.0/0", "dev", "lo"], ["-6", "route", "add", "local", "::/0", "dev", "lo"]):
+        for arguments in (["route", "add", "local", "0.0.0.0/0", "dev", "lo", "src", "127.0.0.1"], ["-6", "route", "add", "local", "::/0", "dev", "lo"]):
             subprocess.run(["nsenter", "-t", str(self.inside.pid), "-n", "ip", *arguments], check=True)
         hosts = "127.0.0.1 localhost\n" + "".join(f"{address} {name}\n" for name, addresses in NAMES.items() for address in addresses)
         bind_file("/etc/hosts", hosts, self.directory)
