@@ -4,6 +4,8 @@
 #include "common/seams/seams.hpp"
 #include "gate/addresses.hpp"
 
+#include <boost/asio/ip/udp.hpp>
+
 #include <algorithm>
 
 namespace pi_agent {
@@ -23,13 +25,29 @@ Reached refused_by(const RuleAnswer &answer)
     return answer.almost == nullptr ? not_reached("no-rule", "") : not_reached("other-port", answer.almost->where);
 }
 
-// Of the host itself, by its own address on one of its networks: what listens there trusts who comes from the host.
-bool is_this_host(const tcp::socket &socket)
+// Whether the address is the host's own: a socket can have no other. True where nobody can say.
+bool is_own(asio::io_context &loop, const Address &address)
+{
+    using asio::ip::udp;
+    const Address nobodys = asio::ip::make_address(address.is_v6() ? "2001:db8::1" : "192.0.2.1"); // RFC 3849, RFC 5737
+    boost::system::error_code problem;
+    udp::socket probe(loop);
+    probe.open(address.is_v6() ? udp::v6() : udp::v4(), problem);
+    if (problem) return true;
+    probe.bind({nobodys, 0}, problem);
+    if (!problem) return false; // here a socket can have any (net.ipv4.ip_nonlocal_bind)
+    probe.bind({address, 0}, problem);
+    return problem != boost::system::errc::address_not_available;
+}
+
+// Of the host itself, by its own address on one of its networks: what listens there trusts who comes from the host. Both ends are then the
+// same, but for a second address in one network: the kernel goes there from the first.
+bool is_this_host(asio::io_context &loop, const tcp::socket &socket)
 {
     boost::system::error_code problem;
     const tcp::endpoint ours = socket.local_endpoint(problem);
     const tcp::endpoint theirs = socket.remote_endpoint(problem);
-    return (problem || ours.address() == theirs.address()) && defence_is_on("gate-own-address");
+    return (problem || ours.address() == theirs.address() || is_own(loop, theirs.address())) && defence_is_on("gate-own-address");
 }
 
 void dial_good(Gate &gate, const Target &target, const std::string &where, const std::vector<Address> &good, WhenReached when_reached)
@@ -41,7 +59,7 @@ void dial_good(Gate &gate, const Target &target, const std::string &where, const
              boost::system::error_code gone;
              const tcp::endpoint there = socket.remote_endpoint(gone);
              const bool may_be_here = is_named || (!gone && gate.rules.find(to_host(there.address()), there.port()).rule != nullptr);
-             if (!may_be_here && is_this_host(socket)) return when(not_reached("private-address", where));
+             if (!may_be_here && is_this_host(gate.loop, socket)) return when(not_reached("private-address", where));
              when({std::move(socket), "", where});
          });
 }

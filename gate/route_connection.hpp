@@ -24,6 +24,7 @@ private:
     void take_request();
     void connect();
     void shake_hands();
+    void ask_for_body();
     void send_request();
     void send_body();
     void watch_client();

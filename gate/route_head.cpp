@@ -76,11 +76,12 @@ void put_head(std::string_view head, Parser &parser)
     require_framing(parser.get());
 }
 
+// To any other protocol a client only offers to change, and goes on as it began where nobody does (RFC 9110, 7.8). Java's own client offers
+// h2c with each request to plain HTTP. The provider hears nothing of it.
 bool asks_for_websocket(const http::fields &fields)
 {
     const auto upgrade = fields.find(http::field::upgrade);
-    if (upgrade == fields.end()) return false;
-    if (!is_same(view_of(upgrade->value()), "websocket")) refuse_head("the request asks for another protocol than WebSocket");
+    if (upgrade == fields.end() || !is_same(view_of(upgrade->value()), "websocket")) return false;
     if (!has_listed_word(view_of(fields[http::field::connection]), "upgrade"))
         refuse_head("the request has an upgrade that its connection does not name");
     return true;
@@ -138,13 +139,16 @@ RouteRequest read_request_head(std::string_view head, RequestParser &parser)
     if (method == "TRACE" || method == "CONNECT" || method == websocket_method)
         throw RouteRefusal(405, "other-method", "the route passes no " + method);
     if (message.find(http::field::host) == message.end()) refuse_head("the request has no host");
-    if (message.find(http::field::expect) != message.end()) refuse_head("the request expects an answer before its body", 417);
+    const auto expected = message.find(http::field::expect);
+    if (expected != message.end() && !is_same(view_of(expected->value()), "100-continue"))
+        refuse_head("the request expects something that the route does not know", 417);
     RouteRequest request{method, read_route_target(view_of(message.target())), parser.chunked(), std::nullopt};
     if (asks_for_websocket(message)) {
         if (method != "GET" || has_body(message)) refuse_head("a WebSocket begins with a GET that has no body");
         request.method = websocket_method;
     }
     if (message.find(http::field::content_length) != message.end()) request.length = parser.content_length().value_or(0);
+    request.waits_to_send = expected != message.end() && has_body(message);
     return request;
 }
 

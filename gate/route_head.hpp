@@ -47,6 +47,7 @@ struct RouteRequest {
     RouteTarget target;
     bool has_chunks = false;
     std::optional<std::uint64_t> length; // of the body, where the head says it
+    bool waits_to_send = false;          // the body comes when somebody asks for it (100-continue)
 };
 
 // Puts the head into the parser and says what it asks for. Throws RouteRefusal.

@@ -20,12 +20,14 @@ constexpr std::uint64_t stop_microseconds = 2'000'000;
 constexpr std::size_t places_in_notice = 4;
 
 // Programs and libraries, names and certificates, which openSUSE has in /var/lib/ca-certificates, and others in /etc or /usr. The
-// directories of name services are shown whole: their files are replaced while a session runs. Accounts of the host can read all of it.
+// directories of name services are shown whole: their files are replaced while a session runs. /etc/resolv.conf leads into one of them, on
+// openSUSE into /run/netconfig, and under WSL to a file of its own. Accounts of the host can read all of it.
 BindList parts_of_the_host()
 {
     BindList shown;
-    for (const char *path : {"/usr", "/bin", "/lib", "/lib64", "/lib32", "/nix/store", "/etc", "/var/lib/ca-certificates",
-                             "/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf", "/run/nscd"})
+    for (const char *path :
+         {"/usr", "/bin", "/lib", "/lib64", "/lib32", "/nix/store", "/etc", "/var/lib/ca-certificates", "/run/systemd/resolve",
+          "/run/NetworkManager", "/run/resolvconf", "/run/netconfig", "/run/connman", "/mnt/wsl/resolv.conf", "/run/nscd"})
         shown.binds.push_back({path, path, true, true});
     const std::string own = parent_of(build::gate_path);
     if (!is_within(own, "/usr") && !is_within(own, "/nix/store")) shown.binds.push_back({own, own, true, false});
@@ -56,8 +58,11 @@ std::string hosts_inside(const std::string &host_name)
 Environment gate_environment()
 {
     const std::string proxy = std::string("http://") + loopback_v4 + ":" + std::to_string(gate_proxy_port);
-    const std::string direct = std::string(loopback_v4) + ",localhost," + loopback_v6;
-    Environment variables = {{"NODE_USE_ENV_PROXY", "1"}}; // programs of node read the others only with it
+    // At 0.0.0.0 the kernel finds the loopback, too. Servers print it as their own address, and no rule can name it.
+    const std::string direct = std::string(loopback_v4) + ",localhost," + loopback_v6 + ",0.0.0.0";
+    // Without NODE_USE_ENV_PROXY: what node opens by itself arrives at the gate as well. With it, node 22 says at each start that this is
+    // experimental, and what reads a program's standard error reads that; and node asks the gate for servers of the session at [::1].
+    Environment variables;
     for (const char *name : {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"})
         variables[name] = proxy;
     for (const char *name : {"NO_PROXY", "no_proxy"})

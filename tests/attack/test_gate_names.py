@@ -12,7 +12,8 @@ SYSTEM = Path(__file__).resolve().parents[1] / "system"
 GATE = "/usr/libexec/pi-agent/pi-agent-gate"
 DIRECTORY = "/var/lib/gate-names"
 RULES = [[host, port, "policy.yaml:1"] for host, port in
-         (("allowed.example", 443), ("allowed.example", 80), ("private.example", 443), ("meta.example", 80), ("own.example", 22), ("loop.example", 22))]  # fmt: skip
+         (("allowed.example", 443), ("allowed.example", 80), ("private.example", 443), ("meta.example", 80), ("own.example", 22),
+          ("second.example", 22), ("loop.example", 22))]  # fmt: skip
 # TLS to a host with the name of another one inside; prints the name that the server was asked for.
 OTHER_NAME = """
 import socket, ssl, sys
@@ -91,5 +92,7 @@ def test_a_name_does_not_lead_to_the_hosts_loopback(driven, prove):
     prove(attack_by("hello", GREETING, "loop.example"), "gate-addresses", "gate-own-address")
 
 
-def test_a_name_does_not_lead_to_an_address_of_the_host(driven, prove):
-    prove(attack_by("hello", GREETING, "own.example"), "gate-own-address")
+@pytest.mark.parametrize("name", ["own.example", "second.example"])
+def test_a_name_does_not_lead_to_an_address_of_the_host(name, driven, prove):
+    """Nor to a second one in the same network, which the kernel reaches from the first."""
+    prove(attack_by("hello", GREETING, name), "gate-own-address")

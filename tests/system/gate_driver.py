@@ -22,10 +22,12 @@ from pathlib import Path
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 NEW_NETWORK, NEW_MOUNTS = 0x40000000, 0x00020000
-OUTSIDE, PRIVATE, OWN = "45.155.0.2", "10.77.0.2", "45.155.0.1"
+OUTSIDE, PRIVATE = "45.155.0.2", "10.77.0.2"
+OWN, SECOND = "45.155.0.1", "45.155.0.3"  # of the host, in one network
 NAMES = {
     "allowed.example": [OUTSIDE], "other.example": [OUTSIDE], "a.wild.example": [OUTSIDE], "private.example": [PRIVATE], "named.example": [PRIVATE],
-    "both.example": [PRIVATE, OUTSIDE], "loop.example": ["127.0.0.1"], "meta.example": ["169.254.169.254"], "own.example": [OWN], "dead.example": ["45.155.0.9"],
+    "both.example": [PRIVATE, OUTSIDE], "loop.example": ["127.0.0.1"], "meta.example": ["169.254.169.254"], "own.example": [OWN], "second.example": [SECOND],
+    "dead.example": ["45.155.0.9"],
 }  # fmt: skip
 KINDS = {"proxy": 0, "reverse": 1, "transparent": 2, "dns_udp": 3, "dns_tcp": 4}
 LISTENERS = [
@@ -154,7 +156,7 @@ def start_services(outside, context):
     for address in (OUTSIDE, PRIVATE):
         for port, answer, argument in ((443, answer_tls, context), (8443, answer_tls, context), (80, answer_http, None), (22, answer_first, None), (9000, answer_first, None)):
             serve(in_network(outside, listen, socket.AF_INET, address, port), answer, argument)
-    for address, port in (("127.0.0.1", 5432), (OWN, 22), ("127.0.0.1", 22)):
+    for address, port in (("127.0.0.1", 5432), (OWN, 22), (SECOND, 22), ("127.0.0.1", 22)):
         serve(listen(socket.AF_INET, address, port), answer_first, None)
 
 
@@ -214,13 +216,13 @@ class Driver:
         ip("link", "set", "lo", "up")
         self.inside, self.outside = new_network(), new_network()
         ip("link", "add", "host0", "type", "veth", "peer", "name", "out0", "netns", str(self.outside.pid))
-        for address in (f"{OWN}/24", "10.77.0.1/24"):
+        for address in (f"{OWN}/24", f"{SECOND}/24", "10.77.0.1/24"):
             ip("address", "add", address, "dev", "host0")
         ip("link", "set", "host0", "up")
         outside = ["nsenter", "-t", str(self.outside.pid), "-n", "ip"]
         for arguments in (["address", "add", f"{OUTSIDE}/24", "dev", "out0"], ["address", "add", f"{PRIVATE}/24", "dev", "out0"], ["link", "set", "out0", "up"]):
             subprocess.run([*outside, *arguments], check=True)
-        for arguments in (["route", "add", "local", "0.0.0.0/0", "dev", "lo"], ["-6", "route", "add", "local", "::/0", "dev", "lo"]):
+        for arguments in (["route", "add", "local", "0.0.0.0/0", "dev", "lo", "src", "127.0.0.1"], ["-6", "route", "add", "local", "::/0", "dev", "lo"]):
             subprocess.run(["nsenter", "-t", str(self.inside.pid), "-n", "ip", *arguments], check=True)
         hosts = "127.0.0.1 localhost\n" + "".join(f"{address} {name}\n" for name, addresses in NAMES.items() for address in addresses)
         bind_file("/etc/hosts", hosts, self.directory)

@@ -243,6 +243,16 @@ def a_redirect_is_the_callers_to_follow(gate, service):
     assert service.connections == 1
 
 
+def an_offer_of_http_2_and_a_wait_to_send_are_no_mistakes(gate, service):
+    """Java's own client makes the one with each request to plain HTTP. curl waits, with a megabyte to send."""
+    service.answer = lambda connection, _: connection.sendall(OK if read_exactly(connection, 2) == b"{}" else b"")
+    with connect(gate, head("Content-Length: 2", "Expect: 100-continue", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAEAAEAAAA")) as one:
+        assert read_until(one, b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        one.sendall(b"{}")
+        assert read_all(one).endswith(b"\r\n\r\nok")
+    assert set(fields(service.heads[0])) == {"host", "content-length", "connection", "authorization"} and gate.denials(0.5) == []
+
+
 def an_answer_before_the_bodys_end_arrives(gate, service):
     def answer(connection, _):
         connection.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig")
@@ -365,7 +375,7 @@ def requests_that_can_be_read_in_two_ways(gate, service):
         ("Content-Length: 18446744073709551617",), ("Transfer-Encoding: identity",), ("Transfer-Encoding: gzip, chunked",), ("Transfer-Encoding: chunked, x",),
         (chunked, "Transfer-Encoding: x"), ("Transfer-Encoding : chunked",), (" " + chunked,), ("X: y", " folded"), ("Transfer-Encoding:", " chunked"),
         ("Transfer-Encoding: \x0bchunked",), ("X: y\n" + chunked,), ("X: y\r" + chunked,), ("X: \0",), ("no colon",), (": no name",), ("Host: evil.example",),
-        ("Expect: 100-continue",), ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c"), ("Connection: Upgrade", "Upgrade: websocket"), ("Upgrade: websocket",),
+        ("Expect: 200-ok",), ("Connection: Upgrade", "Upgrade: h2c", "Upgrade: websocket"), ("Connection: Upgrade", "Upgrade: websocket"), ("Upgrade: websocket",),
         ("X: " + "y" * 70_000,), tuple(f"X{index}: y" for index in range(200)),
     ):  # fmt: skip
         refused(gate, service, head(*more) + b"0\r\n\r\nX")

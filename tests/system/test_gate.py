@@ -17,6 +17,7 @@ RULES = [
     ["both.example", 443, "policy.yaml:7"], ["loop.example", 22, "policy.yaml:8"], ["meta.example", 443, "policy.yaml:9"],
     ["own.example", 22, "policy.yaml:10"], ["named.example", 22, "policy.yaml:11"], [PRIVATE, 22, "policy.yaml:12"],
     ["localhost", 5432, "policy.yaml:13"], ["dead.example", 443, "policy.yaml:14"], ["unknown.example", 443, "policy.yaml:15"],
+    ["second.example", 22, "policy.yaml:16"],
 ]  # fmt: skip
 
 # Inside: TLS to a host by one way, asking for `name`; prints the answer, or what went wrong.
@@ -205,7 +206,7 @@ def test_of_several_addresses_only_a_good_one_is_dialled(gate):
     assert json.loads(gate.tls("both.example")["out"])["said"] == "both.example"
 
 
-@pytest.mark.parametrize(("host", "port"), [("loop.example", 22), ("own.example", 22)])
+@pytest.mark.parametrize(("host", "port"), [("loop.example", 22), ("own.example", 22), ("second.example", 22)])
 def test_a_name_never_leads_to_the_host_itself(gate, host, port):
     assert gate.say(host, port, "x")["out"] == ""
     assert reasons(gate.denials(1.2)) == [(host, port, "private-address")]

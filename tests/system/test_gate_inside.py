@@ -30,6 +30,16 @@ try: print(socket.create_connection(("internal.example", 8443), 5).recv(1))
 except OSError as failure: print(failure)
 time.sleep(0.5); print(open("/run/pi-agent/denials").read())
 """
+OWN_SERVER = """
+import http.server, socket, threading, urllib.request
+server = http.server.ThreadingHTTPServer(("0.0.0.0", 8000), http.server.SimpleHTTPRequestHandler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+with socket.socket(type=socket.SOCK_DGRAM) as one:  # how programs find out their own address: nothing is sent
+    one.connect(("192.0.2.1", 80))
+    own = one.getsockname()[0]
+for host in (own, "0.0.0.0", "127.0.0.1", "localhost"):
+    print(urllib.request.urlopen(f"http://{host}:8000/", timeout=5).status)
+"""
 SERVER = "import socket\nserver = socket.create_server(('127.0.0.1', 7801)); print('ready', flush=True)\nwhile True: server.accept()[0].sendall(b'outside')"
 
 
@@ -65,8 +75,8 @@ def test_a_session_finds_its_gate_and_its_rules(inside):
     assert seen["variables"] == {
         "HTTP_PROXY": "http://127.0.0.1:808",
         "https_proxy": "http://127.0.0.1:808",
-        "NO_PROXY": "127.0.0.1,localhost,::1",
-        "NODE_USE_ENV_PROXY": "1",
+        "NO_PROXY": "127.0.0.1,localhost,::1,0.0.0.0",
+        "NODE_USE_ENV_PROXY": None,  # node 22 would warn at each start
     }
     assert "nameserver 127.0.0.53\n" in seen["names"]
     assert [rule.split()[0] for rule in seen["rules"]] == ["provider.example:443", "*.example.org:22", "localhost:7801", "10.20.0.0/16:8080"]
@@ -81,6 +91,13 @@ def test_a_name_has_an_address_for_who_asks_for_ipv4_alone(hosts):
 def test_a_service_of_the_host_that_the_policy_names_is_where_it_is_outside(inside):
     seen, _ = inside
     assert seen["own"] == ["outside", True]
+
+
+def test_a_server_of_the_session_is_found_at_the_address_that_it_prints(hosts):
+    """Or finds out. By programs that read the proxy variables, too: the gate would deny it."""
+    done = python(hosts, OWN_SERVER)
+    assert (done.returncode, done.stdout) == (0, b"200\n" * 4), done
+    assert b"denied" not in done.stderr, done
 
 
 def test_what_is_denied_is_denied_at_once_and_told_to_agent_and_user(inside, hosts):

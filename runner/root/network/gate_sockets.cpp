@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
@@ -103,27 +104,32 @@ void add_second_loopback()
     if (ioctl(socket.get(), SIOCSIFADDR, &request) != 0) throw_errno("adding an address to the session's loopback");
 }
 
-// Makes all addresses of the family local (rtnetlink(7)).
+// Makes all addresses of the family local (rtnetlink(7)). What is connected to them comes from the loopback's own address: the kernel would
+// take the very address that is asked for (of IPv4 alone), and programs that find out their own address by such a socket would take that.
 void make_all_local(unsigned char family)
 {
     struct Order {
         nlmsghdr header;
         rtmsg route;
-        rtattr about;
+        rtattr about_device;
         int device;
+        rtattr about_source;
+        in_addr source;
     } order{};
-    static_assert(sizeof(Order) == NLMSG_LENGTH(sizeof(rtmsg)) + RTA_LENGTH(sizeof(int)));
-    order.header = {sizeof order, RTM_NEWROUTE, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE, 1, 0};
+    static_assert(sizeof(Order) == NLMSG_LENGTH(sizeof(rtmsg)) + RTA_SPACE(sizeof(int)) + RTA_LENGTH(sizeof(in_addr)));
+    const std::size_t size = family == AF_INET ? sizeof order : offsetof(Order, about_source);
+    order.header = {static_cast<std::uint32_t>(size), RTM_NEWROUTE, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE, 1, 0};
     order.route.rtm_family = family;
     order.route.rtm_table = RT_TABLE_LOCAL;
     order.route.rtm_protocol = RTPROT_STATIC;
     order.route.rtm_scope = RT_SCOPE_HOST;
     order.route.rtm_type = RTN_LOCAL;
-    order.about = {RTA_LENGTH(sizeof(int)), RTA_OIF};
+    order.about_device = {RTA_LENGTH(sizeof(int)), RTA_OIF};
     order.device = static_cast<int>(if_nametoindex(loopback));
+    order.about_source = {RTA_LENGTH(sizeof(in_addr)), RTA_PREFSRC};
+    order.source.s_addr = htonl(INADDR_LOOPBACK);
     const UniqueFd netlink = make_socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
-    if (!netlink || send(netlink.get(), &order, sizeof order, 0) != static_cast<ssize_t>(sizeof order))
-        throw_errno("asking for the session's routes");
+    if (!netlink || send(netlink.get(), &order, size, 0) != static_cast<ssize_t>(size)) throw_errno("asking for the session's routes");
     struct Answer {
         nlmsghdr header;
         nlmsgerr result;

@@ -108,7 +108,9 @@ TEST_CASE("a request whose length two readers could see differently is refused")
                                      ": x\r\n",
                                      "X y: z\r\n",
                                      "Host: evil.example\r\n",
-                                     "Expect: 100-continue\r\n"})
+                                     "Expect: 100-continue, x\r\n",
+                                     "Expect: 100-continue\r\nExpect: 100-continue\r\n",
+                                     "Expect: 200-ok\r\n"})
         CHECK_MESSAGE(is_refused(post(fields)), fields);
     CHECK(is_refused(post(std::string("X: \0y\r\n", 7))));
     CHECK(is_refused(post("X: " + std::string(route_head_limit, 'y') + "\r\n")));
@@ -130,7 +132,7 @@ TEST_CASE("a first line that is not one of HTTP/1.1 is refused")
     CHECK(is_refused("POST /api.openai.com/v1/responses HTTP/1.1\r\n\r\n")); // no host
 }
 
-TEST_CASE("only a GET without a body becomes a WebSocket, and no other protocol")
+TEST_CASE("only a GET without a body becomes a WebSocket")
 {
     const std::string get = "GET /api.openai.com/v1/responses HTTP/1.1\r\nHost: x\r\n";
     const std::string ask = "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: abc\r\n";
@@ -140,11 +142,36 @@ TEST_CASE("only a GET without a body becomes a WebSocket, and no other protocol"
     CHECK(is_refused(post(ask)));
     CHECK(is_refused(get + ask + "Content-Length: 0\r\n\r\n"));
     CHECK(is_refused(get + "Upgrade: websocket\r\n\r\n"));
-    CHECK(is_refused(get + "Connection: upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n\r\n"));
-    CHECK(is_refused(get + "Connection: upgrade\r\nUpgrade: websocket, h2c\r\n\r\n"));
     const std::string word = "WEBSOCKET /api.openai.com/v1/responses HTTP/1.1\r\nHost: x\r\n"; // ours, and no method of HTTP
     CHECK(sent(word + "Content-Length: 40\r\n\r\n").starts_with("405: "));
     CHECK(sent(word + ask + "\r\n").starts_with("405: "));
+}
+
+TEST_CASE("who waits to send a body is known, and the provider hears nothing of it")
+{
+    const auto waits = [](const std::string &fields) {
+        const auto parser = std::make_unique<RequestParser>();
+        return read_request_head(post(fields), *parser).waits_to_send;
+    };
+    CHECK(waits("Content-Length: 2\r\nExpect: 100-Continue\r\n"));
+    CHECK(waits("Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n"));
+    CHECK_FALSE(waits("Expect: 100-continue\r\n")); // for nothing
+    CHECK_FALSE(waits("Content-Length: 2\r\n"));
+    CHECK(sent(post("Content-Length: 2\r\nExpect: 100-continue\r\n")) == sent(post("Content-Length: 2\r\n")));
+}
+
+TEST_CASE("an offer to change to another protocol is not taken, and goes no further")
+{
+    const std::string offer = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAAA\r\n";
+    CHECK(sent(post(offer + "Content-Length: 2\r\n")) ==
+          "POST /v1/responses HTTP/1.1\r\nhost: api.openai.com\r\ncontent-length: 2\r\nconnection: close\r\n"
+          "authorization: Bearer sk-secret\r\n\r\n");
+    const std::string get = "GET /api.openai.com/v1/responses HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: ";
+    for (const std::string protocol : {"h2c", "HTTP/2.0", "TLS/1.2", "websocket, h2c", "h2c, websocket", "websocket/13", ""})
+        CHECK_MESSAGE(sent(get + protocol + "\r\n\r\n") == "GET /v1/responses HTTP/1.1\r\nhost: api.openai.com\r\nconnection: close\r\n"
+                                                           "authorization: Bearer sk-secret\r\n\r\n",
+                      protocol);
+    CHECK(is_refused(post("Connection: Upgrade\r\nUpgrade: h2c\r\nUpgrade: websocket\r\n")));
 }
 
 TEST_CASE("a head is found where it ends, and refused where it cannot be one")
