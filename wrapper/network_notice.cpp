@@ -13,12 +13,7 @@ bool has_failed(const AgentEnded &ended)
     return ended.by_signal ? ended.value == SIGINT : ended.value != 0;
 }
 
-// What an option leaves is loopback, or nothing (common/decide/effective.cpp); it has no line in a file.
-bool is_of_start(const NetworkPolicy &network)
-{
-    return network.where.line == 0;
-}
-
+// What an option of the start leaves is loopback, or nothing (common/decide/effective.cpp).
 const char *reached_in(const NetworkPolicy &network)
 {
     if (network.mode == NetworkMode::none) return "no connection out of the session, so no model provider";
