@@ -154,6 +154,7 @@ using Documents = std::map<std::string, std::string>;
 struct SaidAt {
     Position where;
     std::string key;
+    std::vector<SaidAt> also = {}; // where the rest of a value comes from: other groups, or for documents a level around
 };
 using SaidPlaces = std::map<std::string, SaidAt>; // by the value's own key: "limits.memory"
 

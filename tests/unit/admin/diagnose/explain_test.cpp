@@ -108,6 +108,17 @@ TEST_CASE("what holds in the directory is explained, with the level that says it
     CHECK(to_json(somebody.explained(std::nullopt))["said"].size() == 2); // in no directory, no root says anything
 }
 
+TEST_CASE("a value that two levels say together is explained with both places")
+{
+    Somebody somebody;
+    somebody.policy = parse("version: 1\nsettings: {a: 1}\nusers: {alice: {roots: [~/projects], settings: {b: 2}}}\n");
+    const auto explanation = somebody.explained(std::nullopt);
+    CHECK(contains(to_text(explanation), "(users.alice.settings, p.yaml:3:48; settings, p.yaml:2:11)\n"));
+    const auto said = to_json(explanation)["said"]["settings"];
+    CHECK(said["key"] == "users.alice.settings");
+    CHECK(said["also"] == nlohmann::json::array({{{"key", "settings"}, {"where", "p.yaml:2:11"}}}));
+}
+
 TEST_CASE("each variable is explained with what sets it, and what looks like a secret is hidden")
 {
     Somebody somebody;
