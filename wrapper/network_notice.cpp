@@ -1,4 +1,4 @@
-// Four ways in which a network is closed.
+// The ways in which a network is closed, by the policy or by an option of the start.
 #include "wrapper/network_notice.hpp"
 
 #include <csignal>
@@ -13,19 +13,24 @@ bool has_failed(const AgentEnded &ended)
     return ended.by_signal ? ended.value == SIGINT : ended.value != 0;
 }
 
+// What an option of the start leaves is loopback, or nothing (common/decide/effective.cpp).
+const char *reached_in(const NetworkPolicy &network)
+{
+    if (network.mode == NetworkMode::none) return "no connection out of the session, so no model provider";
+    if (network.mode == NetworkMode::loopback || is_of_start(network)) return "only services of this host, so no model provider elsewhere";
+    if (network.mode == NetworkMode::hosts) return "only the hosts that it names";
+    return "only the addresses of its list, which may lack those of the model provider or of the name server";
+}
+
 } // namespace
 
 std::string closed_network_notice(const NetworkPolicy &network, const AgentEnded &ended)
 {
     if (network.mode == NetworkMode::full || !has_failed(ended)) return "";
-    std::string reached;
-    if (network.mode == NetworkMode::none) reached = "no connection out of the session, so no model provider";
-    if (network.mode == NetworkMode::loopback) reached = "only services of this host, so no model provider elsewhere";
-    if (network.mode == NetworkMode::hosts) reached = "only the hosts that it names";
-    if (network.mode == NetworkMode::listed)
-        reached = "only the addresses of its list, which may lack those of the model provider or of the name server";
-    return "if the agent could not connect: the policy's network (" + to_string(network.where) + ") allows " + reached +
-           "; ask the administrator to change that key";
+    const std::string where = to_string(network.where);
+    const std::string said = is_of_start(network) ? where : "the policy's network (" + where + ")";
+    const char *remedy = is_of_start(network) ? "start without that option" : "ask the administrator to change that key";
+    return "if the agent could not connect: " + said + " allows " + reached_in(network) + "; " + remedy;
 }
 
 } // namespace pi_agent

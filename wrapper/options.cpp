@@ -16,7 +16,7 @@ administrator's policy. Every argument goes to the agent, except these, which co
 
   --pi-agent-help         print this and stop; `pi --help` is the agent's own help
   --pi-agent-explain      print what would be started and why; start nothing
-  --pi-agent-debug        print on standard error each step and what the session gets
+  --pi-agent-debug        print on standard error what pi decides and what the session gets
   --pi-agent-canary       try what the sandbox must refuse, in the agent's place, and print the results
   --pi-agent-shell        start bash in the agent's place, with the arguments that follow
   --pi-agent-sessions     copy the sessions of your own agent in this directory to the agent's home

@@ -50,19 +50,20 @@ EarlyLook look_early(FdRef cwd, const Narrowing &narrowing, const std::vector<st
                                                      ", wrapper.enable: false); ask them when it is back");
     auto found = find_access_rules(policy, caller, policy_path);
     if (const auto *refused = std::get_if<NotAuthorised>(&found)) throw Failure(FailureKind::not_authorised, refused->text);
-    const AccessRules &rules = std::get<AccessRules>(found);
-    policy = policy_for(std::move(policy), rules);
+    const AccessRules &all = std::get<AccessRules>(found);
+    policy = policy_for(std::move(policy), all);
     std::vector<RootCandidate> candidates;
-    AgentPlaces agents = places_of_state(policy, rules);
-    for (const auto &granted : rules.roots) {
-        auto resolved = resolve_root(granted.spec, caller);
-        if (const auto *problem = std::get_if<RootProblem>(&resolved))
-            throw PolicyError({unusable_root(rules, problem->where, problem->text)}, FailureKind::user_root);
-        const ResolvedRoot &root = std::get<ResolvedRoot>(resolved);
-        candidates.push_back(RootCandidate{root.path, granted.by_group, granted.spec.where, granted.spec.rules});
-        const struct stat facts = examine(root.fd, "examining a root");
-        agents.places.push_back({root.path, facts.st_dev, facts.st_ino});
+    AgentPlaces agents = places_of_state(policy, all);
+    std::vector<bool> there;
+    for (const auto &root : resolve_roots(all, caller)) {
+        const GrantedRoot &granted = all.roots[there.size()];
+        there.push_back(root.has_value());
+        if (!root) continue;
+        candidates.push_back(RootCandidate{root->path, granted.by_group, granted.spec.where, granted.spec.rules});
+        const struct stat facts = examine(root->fd, "examining a root");
+        agents.places.push_back({root->path, facts.st_dev, facts.st_ino});
     }
+    const AccessRules rules = with_roots_there(all, there);
     const std::string path = path_of_working_directory(cwd);
     auto decision = decide(caller, rules, candidates, path);
     if (const auto *refused = std::get_if<Refused>(&decision)) throw Failure(FailureKind::outside_roots, refused->text);

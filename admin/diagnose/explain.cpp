@@ -5,6 +5,7 @@
 #include "admin/text/terminal.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/effective.hpp"
+#include "common/decide/root_path.hpp"
 #include "common/policy/policy_load.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/systemd_bus.hpp"
@@ -23,13 +24,21 @@ ExplainedDirectory explain_directory(const Account &user, const AccessRules &rul
     if (directory.kind == Finding::Kind::unknown) return {asked, std::nullopt, directory.text, {}};
     if (directory.kind == Finding::Kind::unusable) return {asked, false, directory.text, {}};
     std::vector<RootCandidate> candidates;
-    for (const auto &root : roots) { // as a start does: one root that cannot be used refuses all of them
-        if (root.finding.kind == Finding::Kind::unusable)
-            return {directory.text, false, to_string(unusable_root(rules, root.granted.spec.where, root.finding.text)), {}};
+    std::vector<bool> there;
+    std::string absent; // why the first of those that do not exist cannot be used
+    // As a start does: one root that cannot be used, and may not be absent, refuses all of them.
+    for (const auto &root : roots) {
+        const RootSpec &spec = root.granted.spec;
+        there.push_back(root.finding.kind != Finding::Kind::unusable);
         if (root.finding.kind == Finding::Kind::usable)
-            candidates.push_back({root.finding.text, root.granted.by_group, root.granted.spec.where, root.granted.spec.rules});
+            candidates.push_back({root.finding.text, root.granted.by_group, spec.where, spec.rules});
+        if (there.back()) continue;
+        std::string problem = to_string(unusable_root(rules, spec.where, root.finding.text));
+        if (!may_be_absent(spec, root.finding.is_gone)) return {directory.text, false, std::move(problem), {}};
+        if (absent.empty()) absent = std::move(problem);
     }
-    const auto decision = decide(user, rules, candidates, directory.text);
+    if (candidates.empty() && !absent.empty()) return {directory.text, false, std::move(absent), {}};
+    const auto decision = decide(user, with_roots_there(rules, there), candidates, directory.text);
     if (const auto *refused = std::get_if<Refused>(&decision)) return {directory.text, false, refused->text, {}};
     const auto &root = candidates[std::get<Allowed>(decision).root];
     RootSpec holder;

@@ -11,13 +11,33 @@
 
 namespace pi_agent {
 
+namespace {
+
+// "users.alice.network, p.yaml:7:3", and what else says a part of the value.
+std::string places_text(const SaidAt &said)
+{
+    std::string text = escape_for_display(said.key) + ", " + to_string(said.where);
+    for (const auto &more : said.also)
+        text += "; " + places_text(more);
+    return text;
+}
+
+nlohmann::json with_places(nlohmann::json value, const SaidAt &said)
+{
+    value["key"] = said.key;
+    value["where"] = to_string(said.where);
+    for (const auto &more : said.also)
+        value["also"].push_back({{"key", more.key}, {"where", to_string(more.where)}});
+    return value;
+}
+
+} // namespace
+
 std::string said_text(const Policy &policy)
 {
     std::string text;
     for (const auto &[key, value, said] : effective_values(policy))
-        if (said)
-            text += fmt::format("{} {}: {} ({}, {})\n", text.empty() ? "said:    " : "         ", key, value, escape_for_display(said->key),
-                                to_string(said->where));
+        if (said) text += fmt::format("{} {}: {} ({})\n", text.empty() ? "said:    " : "         ", key, value, places_text(*said));
     return text;
 }
 
@@ -25,7 +45,7 @@ nlohmann::json said_json(const Policy &policy)
 {
     auto values = nlohmann::json::object();
     for (const auto &[key, value, said] : effective_values(policy))
-        if (said) values[key] = {{"value", value}, {"key", said->key}, {"where", to_string(said->where)}};
+        if (said) values[key] = with_places({{"value", value}}, *said);
     return values;
 }
 
@@ -40,15 +60,14 @@ void run_show(const std::optional<std::string> &user_name, const std::optional<s
     const auto values = effective_values(explanation.policy);
     if (!json) {
         for (const auto &[key, value, said] : values)
-            out << key << ":" << (value.empty() ? "" : " ") << value << "    # "
-                << (said ? escape_for_display(said->key) + ", " + to_string(said->where) : "default") << '\n';
+            out << key << ":" << (value.empty() ? "" : " ") << value << "    # " << (said ? places_text(*said) : "default") << '\n';
         return;
     }
     auto list = nlohmann::json::object();
-    for (const auto &[key, value, said] : values)
-        list[key] = {{"value", text_or_null(value)},
-                     {"key", said ? nlohmann::json(said->key) : nlohmann::json(nullptr)},
-                     {"where", said ? nlohmann::json(to_string(said->where)) : nlohmann::json(nullptr)}};
+    for (const auto &[key, value, said] : values) {
+        nlohmann::json entry = {{"value", text_or_null(value)}, {"key", nullptr}, {"where", nullptr}};
+        list[key] = said ? with_places(std::move(entry), *said) : std::move(entry);
+    }
     print_json({{"user", user.name}, {"effective", list}}, out);
 }
 

@@ -57,7 +57,11 @@ Finding found_at(FdRef directory, std::string path)
 Finding find_root(const RootSpec &root, const Account &user)
 {
     const auto result = resolve_root(root, user);
-    if (const auto *problem = std::get_if<RootProblem>(&result)) return {Finding::Kind::unusable, problem->text};
+    if (const auto *problem = std::get_if<RootProblem>(&result)) {
+        Finding unusable{Finding::Kind::unusable, problem->text};
+        unusable.is_gone = problem->is_gone;
+        return unusable;
+    }
     const auto &resolved = std::get<ResolvedRoot>(result);
     auto finding = found_at(resolved.fd, resolved.path);
     auto danger = danger_of_root(resolved.fd, resolved.path, user);
@@ -85,6 +89,7 @@ std::vector<Finding> ask_in_child(const AsRoot &root, const Account &user, const
             answer.number(finding.kind == Finding::Kind::usable ? 1 : 0).text(finding.text);
             answer.number(finding.mount).text(finding.file_system_problem).text(finding.mapping_problem);
             answer.text(finding.danger).text(finding.remedy).number(static_cast<std::uint64_t>(finding.writing));
+            answer.number(finding.is_gone ? 1 : 0);
             send_answer(channel, answer.bytes());
         }
     });
@@ -96,6 +101,7 @@ std::vector<Finding> ask_in_child(const AsRoot &root, const Account &user, const
         Finding found{kind, answer.text(), answer.number(), answer.text(), answer.text(), answer.text(), answer.text()}; // in this order
         const auto writing = answer.number(); // the child's word, and so the user's
         if (writing <= static_cast<std::uint64_t>(Writing::as_owner)) found.writing = static_cast<Writing>(writing);
+        found.is_gone = answer.number() == 1;
         findings.push_back(std::move(found));
         answer.end();
     }

@@ -28,6 +28,7 @@ struct Finding {
     std::string danger = {};              // of a root: who else can change what it is, or where it lies (admin/diagnose/host_checks.hpp)
     std::string remedy = {};              // against that
     Writing writing = Writing::none;      // to what is usable
+    bool is_gone = false;                 // a root that does not exist
 };
 
 // The account that looks. Root can look for everybody, any other account only for itself.

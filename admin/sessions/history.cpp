@@ -262,6 +262,9 @@ void run_logs(const std::string &id, bool follow, std::ostream &out)
     constexpr std::chrono::milliseconds pause(500);
     std::size_t told = 0;
     for (;; std::this_thread::sleep_for(pause)) {
+        // A start that was refused has no end, nor has a session whose host went down.
+        // Looked at first, so that what is recorded before a session goes is still read.
+        const bool is_gone = ::geteuid() == 0 && !session_exists(AsRoot::claim(), chosen);
         const auto entries = read_session_log(chosen);
         if (entries.empty()) throw Nothing("nothing is logged of the session " + chosen);
         for (; told < entries.size(); ++told)
@@ -269,7 +272,7 @@ void run_logs(const std::string &id, bool follow, std::ostream &out)
         out.flush();
         const bool has_ended =
             std::any_of(entries.begin(), entries.end(), [](const LogEntry &entry) { return entry.field("PI_AGENT_EVENT") == "ended"; });
-        if (!follow || has_ended || !out) return;
+        if (!follow || has_ended || is_gone || !out) return;
     }
 }
 

@@ -21,7 +21,12 @@ std::string refusal_text(const Account &caller, const AccessRules &rules, const 
     for (const auto &root : roots)
         text += " " + escape_for_display(root.path);
     if (roots.empty()) return text + "; ask the administrator";
-    return text + "; cd to one of them, or ask the administrator to add this directory";
+    text += "; cd to one of them, or ask the administrator to add this directory";
+    if (rules.absent.empty()) return text;
+    text += rules.absent.size() == 1 ? "; this root does not exist:" : "; these roots do not exist:";
+    for (const auto &name : rules.absent)
+        text += " " + quote(name);
+    return text;
 }
 
 constexpr const char *default_config = ".pi/agent";
@@ -156,6 +161,19 @@ std::variant<AccessRules, NotAuthorised> find_access_rules(const Policy &policy,
                              ", which is longer than 32 characters; ask the administrator to give " + caller.name +
                              " an entry with run_as in " + policy_file};
     }
+    return rules;
+}
+
+AccessRules with_roots_there(AccessRules rules, const std::vector<bool> &there)
+{
+    std::vector<GrantedRoot> roots;
+    for (std::size_t index = 0; index < rules.roots.size(); ++index) {
+        if (there.at(index))
+            roots.push_back(std::move(rules.roots[index]));
+        else
+            rules.absent.push_back(std::move(rules.roots[index].spec.text));
+    }
+    rules.roots = std::move(roots);
     return rules;
 }
 

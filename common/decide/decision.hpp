@@ -20,7 +20,7 @@ struct GrantedRoot {
     std::optional<Gid> by_group; // set when a group entry granted it; its members keep that group inside
 };
 
-// What the policy grants to one caller. Made only by find_access_rules.
+// What the policy grants to one caller. Made only by find_access_rules; with_roots_there leaves some of its roots out.
 struct AccessRules {
     std::string entry; // "users.alice" or "users.%devs, users.%ops"
     Position where;
@@ -31,7 +31,8 @@ struct AccessRules {
     std::optional<std::string> ssh_key = {}; // absolute
     std::optional<std::string> signing_key = {};
     EnvironmentPlaces env_where = {};
-    Rules rules = {}; // of the caller's groups, and their own over these (common/decide/effective.hpp)
+    Rules rules = {};                     // of the caller's groups, and their own over these (common/decide/effective.hpp)
+    std::vector<std::string> absent = {}; // roots that a start left out because they do not exist, as the policy writes them
 };
 
 // The caller may not use pi at all. `text` tells the user what to do.
@@ -49,6 +50,9 @@ std::string find_agent_account_name(const Policy &policy, const std::string &use
 // together. What a session gets (env, and all that Rules has) comes from the groups, and the own entry wins over them. What two groups set
 // differently is a PolicyError, unless the own entry says it.
 std::variant<AccessRules, NotAuthorised> find_access_rules(const Policy &policy, const Account &caller, const std::string &policy_file);
+
+// The rules with those roots alone that are there; `there` says it of each.
+AccessRules with_roots_there(AccessRules rules, const std::vector<bool> &there);
 
 // --- May this caller run the agent in this directory? A pure function. Wrapper and runner both call it, and only the runner's answer
 // counts.
@@ -77,7 +81,7 @@ std::variant<Allowed, Refused> decide(const Account &caller, const AccessRules &
 // For a working directory on another mount than its root.
 Refused on_other_mount(const RootCandidate &root, const std::string &cwd);
 
-// Refuses every start of a user with a root that cannot be used.
+// Refuses every start of a user with a root that cannot be used, unless it is one that may be absent (common/decide/root_path.hpp).
 Diagnostic unusable_root(const AccessRules &rules, const Position &where, const std::string &problem);
 
 // --- Groups that an agent never has: members of some get past file permissions, and members of others have a user's rights.

@@ -5,6 +5,7 @@
 #include "common/base/files.hpp"
 #include "common/base/problems.hpp"
 #include "common/base/text.hpp"
+#include "common/decide/decision.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/policy/toolchains.hpp"
@@ -105,7 +106,10 @@ std::string unreachable(const RootSpec &root, const SystemFailure &failure, cons
     const std::string path = expand_home(root.text, user);
     const std::string name = "the root " + quote(root.text) + (path == root.text ? "" : " (" + escape_for_display(path) + ")");
     if (failure.error_number() == ENOENT)
-        return name + " does not exist; create it or remove it from roots: until then " + user.name + " cannot start pi anywhere";
+        return name + " does not exist; create it or remove it from roots" +
+               (may_be_absent(root, true)
+                    ? ""
+                    : ": it has rules of its own, so until then " + user.name + " cannot start pi in other roots either");
     if (failure.error_number() == EACCES)
         return name + " is not accessible to " + user.name +
                "; the owner of a directory above it can let them in (by a group or an access list), or the administrator removes it from "
@@ -171,8 +175,32 @@ std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const
     } catch (const Refusal &refusal) {
         return problem(refusal.text);
     } catch (const SystemFailure &failure) {
-        return RootProblem{root.where, unreachable(root, failure, user)};
+        return RootProblem{root.where, unreachable(root, failure, user), failure.error_number() == ENOENT};
     }
+}
+
+bool may_be_absent(const RootSpec &root, bool is_gone) noexcept
+{
+    return is_gone && root.rules == nullptr;
+}
+
+std::vector<std::optional<ResolvedRoot>> resolve_roots(const AccessRules &rules, const Account &user)
+{
+    std::vector<std::optional<ResolvedRoot>> roots;
+    std::vector<Diagnostic> absent;
+    for (const auto &granted : rules.roots) {
+        auto resolved = resolve_root(granted.spec, user);
+        if (auto *root = std::get_if<ResolvedRoot>(&resolved)) {
+            roots.emplace_back(std::move(*root));
+            continue;
+        }
+        const auto &problem = std::get<RootProblem>(resolved);
+        absent.push_back(unusable_root(rules, problem.where, problem.text));
+        if (!may_be_absent(granted.spec, problem.is_gone)) throw PolicyError({absent.back()}, FailureKind::user_root);
+        roots.emplace_back();
+    }
+    if (!absent.empty() && absent.size() == roots.size()) throw PolicyError({absent.front()}, FailureKind::user_root);
+    return roots;
 }
 
 std::string expand_home(const std::string &text, const Account &user)

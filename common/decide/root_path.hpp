@@ -7,6 +7,7 @@
 #include "common/policy/policy.hpp"
 
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <variant>
@@ -24,12 +25,21 @@ struct ResolvedRoot {
 struct RootProblem {
     Position where; // of the root in the policy
     std::string text;
+    bool is_gone = false; // it does not exist
 };
 
 // Runs with the rights of `user` (the caller must be that user: the wrapper, or a child that became them).
 // Refuses "/", a home directory itself (of `user` or of any account that shares it), and what does not exist or is not a directory. Also
 // refuses ".." components, and a symlink on the way that belongs to anyone but root or is in such a directory.
 std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const Account &user);
+
+// Whether its user can start in other roots without this one: it does not exist, and no rules of its own have to hold in it. Those would
+// have to as soon as somebody makes it, maybe inside of another root, in a session that began before.
+bool may_be_absent(const RootSpec &root, bool is_gone) noexcept;
+
+// Each root of the rules, in their order; none where it may be absent. Throws PolicyError for any other that cannot be used, and if there
+// is no root at all. Runs with the rights of `user`, as resolve_root does.
+std::vector<std::optional<ResolvedRoot>> resolve_roots(const AccessRules &rules, const Account &user);
 
 // Text only: "~" and "~/x" become the home of `user`; anything else must be absolute. Shared with parse-time checks.
 std::string expand_home(const std::string &text, const Account &user);

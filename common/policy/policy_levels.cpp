@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <type_traits>
+#include <utility>
 
 namespace pi_agent {
 
@@ -16,6 +17,28 @@ using Json = nlohmann::json;
 void take_place(Rules &rules, const Rules &from, const std::string &key)
 {
     if (const auto place = from.places.find(key); place != from.places.end()) rules.places[key] = place->second;
+}
+
+// For a value of which both say a part.
+void add_place(Rules &rules, const Rules &other, const std::string &key)
+{
+    const auto more = other.places.find(key);
+    if (more == other.places.end()) return;
+    const auto [place, is_new] = rules.places.emplace(key, more->second);
+    if (!is_new) place->second.also.push_back(more->second);
+}
+
+// The same, where the part of `inner` wins.
+void put_place_before(Rules &outer, const Rules &inner, const std::string &key)
+{
+    const auto place = inner.places.find(key);
+    if (place == inner.places.end()) return;
+    SaidAt said = place->second;
+    if (const auto around = outer.places.find(key); around != outer.places.end()) {
+        said.also.push_back({around->second.where, around->second.key});
+        said.also.insert(said.also.end(), around->second.also.begin(), around->second.also.end());
+    }
+    outer.places[key] = std::move(said);
 }
 
 Json merged(Json outer, const Json &inner)
@@ -178,8 +201,18 @@ void lay_over(Rules &outer, const Rules &inner)
         outer, inner);
     for (const auto &[file, text] : inner.documents) {
         const auto [present, is_new] = outer.documents.emplace(file, text);
-        if (!is_new) present->second = merged(Json::parse(present->second), Json::parse(text)).dump();
-        take_place(outer, inner, key_of_document(file));
+        const auto key = key_of_document(file);
+        if (is_new) {
+            take_place(outer, inner, key);
+            continue;
+        }
+        const Json own = Json::parse(text);
+        const Json all = merged(Json::parse(present->second), own);
+        present->second = all.dump();
+        if (all == own)
+            take_place(outer, inner, key); // nothing is left of what is around
+        else
+            put_place_before(outer, inner, key);
     }
 }
 
@@ -201,7 +234,9 @@ std::vector<std::string> join(Rules &rules, const Rules &other)
             if (!value) {
                 value = more;
                 take_place(rules, other, key);
-            } else if (!add(*value, *more)) {
+            } else if (add(*value, *more)) {
+                add_place(rules, other, key);
+            } else {
                 differing.emplace_back(key);
             }
         },
@@ -217,6 +252,7 @@ std::vector<std::string> join(Rules &rules, const Rules &other)
         const auto two = Json::parse(text);
         if (!agree(one, two)) differing.push_back(key);
         present->second = merged(one, two).dump();
+        add_place(rules, other, key);
     }
     return differing;
 }

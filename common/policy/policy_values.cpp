@@ -43,6 +43,7 @@ nlohmann::json read_json_scalar(const PolicyValue &value)
     case ScalarMeaning::boolean:
         return value.node.text == "true";
     case ScalarMeaning::integer:
+        if (value.node.text == "-0") return -0.0; // no integer has that sign
         return read_number<std::int64_t>(value);
     case ScalarMeaning::real:
         return read_number<double>(value);

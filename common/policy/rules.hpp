@@ -46,6 +46,12 @@ struct NetworkPolicy {
     std::vector<HostRule> may_grant = {}; // hosts: what a start may add for itself (--pi-agent-allow)
 };
 
+// Whether an option of the start said it (--pi-agent-network), which has no line in a file.
+inline bool is_of_start(const NetworkPolicy &network) noexcept
+{
+    return network.where.line == 0 && !network.where.file.empty();
+}
+
 // A provider of models whose key no session has: a gate outside puts it into requests (docs/concepts/keys.md).
 struct ProviderRule {
     std::string name;    // as pi calls it: "anthropic"
@@ -148,6 +154,7 @@ using Documents = std::map<std::string, std::string>;
 struct SaidAt {
     Position where;
     std::string key;
+    std::vector<SaidAt> also = {}; // where the rest of a value comes from: other groups, or for documents a level around
 };
 using SaidPlaces = std::map<std::string, SaidAt>; // by the value's own key: "limits.memory"
 

@@ -123,18 +123,20 @@ const char *what_is_wrong(FdRef fd)
 
 } // namespace
 
-// First the working directory, then each root in order, then what git says of the directory.
+// First the working directory, then which roots are there, then each of these in order, then what git says of the directory.
 void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claimed_cwd, FdRef channel)
 {
     const UniqueFd cwd = reopen_cwd(claimed_cwd);
     send_place(channel, cwd, place_facts(cwd));
-    for (const auto &granted : rules.roots) {
-        auto resolved = resolve_root(granted.spec, caller);
-        if (const auto *problem = std::get_if<RootProblem>(&resolved))
-            throw PolicyError({unusable_root(rules, problem->where, problem->text)}, FailureKind::user_root);
-        const ResolvedRoot &root = std::get<ResolvedRoot>(resolved);
-        const struct stat facts = examine(root.fd, "examining a root");
-        send_place(channel, root.fd, {facts.st_dev, facts.st_ino, place_facts(root.fd).mount});
+    const auto roots = resolve_roots(rules, caller);
+    std::vector<bool> there;
+    for (const auto &root : roots)
+        there.push_back(root.has_value());
+    send_roots_there(channel, there);
+    for (const auto &root : roots) {
+        if (!root) continue;
+        const struct stat facts = examine(root->fd, "examining a root");
+        send_place(channel, root->fd, {facts.st_dev, facts.st_ino, place_facts(root->fd).mount});
     }
     send_repository(channel, find_repository(cwd));
 }

@@ -16,8 +16,8 @@ namespace pi_agent {
 
 // --- Opens the working directory and the roots again as the caller (design rules 6 and 7).
 
-// In a child that is the caller: opens the working directory, each root and what git knows, and answers with them. `claimed_cwd` came from
-// the caller: its link text, device, inode and mount id must be those of the path opened here.
+// In a child that is the caller: opens the working directory, each root that is there and what git knows, and answers with them.
+// `claimed_cwd` came from the caller: its link text, device, inode and mount id must be those of the path opened here.
 void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claimed_cwd, FdRef channel);
 
 // --- Takes everything that the wrapper sends, as the caller. Root never holds a descriptor of a user's, not even to close it: close(2) of

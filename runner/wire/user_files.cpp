@@ -84,6 +84,24 @@ void send_place(FdRef channel, FdRef directory, const PlaceFacts &facts)
     send_answer(channel, encode(facts), {directory.get()});
 }
 
+void send_roots_there(FdRef channel, const std::vector<bool> &there)
+{
+    Encoder encoder;
+    for (const bool one : there)
+        encoder.number(one ? 1 : 0);
+    send_answer(channel, encoder.bytes());
+}
+
+std::vector<bool> decode_roots_there(const Packet &packet, std::size_t count)
+{
+    Decoder decoder(packet.bytes);
+    std::vector<bool> there;
+    while (there.size() < count)
+        there.push_back(decoder.number() == 1);
+    decoder.end();
+    return there;
+}
+
 OpenedPlace decode_place(Packet packet)
 {
     if (packet.fds.size() != 1) throw ProtocolError("the receiver sent the wrong number of descriptors");

@@ -225,10 +225,12 @@ struct Repository {
 
 // The child calls it.
 void send_place(FdRef channel, FdRef directory, const PlaceFacts &facts);
+void send_roots_there(FdRef channel, const std::vector<bool> &there);
 void send_repository(FdRef channel, const std::optional<Repository> &repository);
 
 // The parent calls it. Both throw ProtocolError for another number of descriptors, or more than there can be.
 OpenedPlace decode_place(Packet packet);
+std::vector<bool> decode_roots_there(const Packet &packet, std::size_t count);
 std::optional<Repository> decode_repository(Packet packet);
 
 // --- The directories of a user's home that a session shows, on their way from the child that opened them.

@@ -17,6 +17,9 @@ PLACES = {
         " && chmod 777 /srv/overlay", "umount /srv/overlay && rmdir /srv/overlay && rm -r /run/o", "/srv/overlay",
         PLAYING_POLICY.replace("~/projects", "/srv/overlay")),
     "another root is missing": ("true", "true", DEMO, PLAYING_POLICY.replace("~/projects", "~/projects, ~/not-there")),
+    "outside, and a root is missing": ("true", "true", "/home/alice", PLAYING_POLICY.replace("~/projects", "~/projects, ~/not-there")),
+    "another root is missing, with rules of its own": (
+        "true", "true", DEMO, PLAYING_POLICY.replace("~/projects", "~/projects, {path: ~/not-there, network: none}")),
     "the only root is missing": ("true", "true", DEMO, PLAYING_POLICY.replace("[~/projects, /srv/shared/app]", "[~/not-there]")),
 }
 

@@ -151,6 +151,11 @@ def test_a_method_is_never_chosen_by_the_environment(playing, method):
     assert done.returncode == 0 and host not in done.stdout.decode(), done
 
 
+def test_debug_output_names_the_method(playing, method):
+    said = messages(pi(playing, "--pi-agent-debug", "sh", "true"))
+    assert f"pi: sandbox.method: {method}" in said, said
+
+
 def test_another_name_is_no_method(playing):
     playing.write("/etc/pi-agent/policy.yaml", STANDARD_POLICY + "sandbox: {method: noop}\n")
     try:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from launching import DEMO, INVALID, PLAYING_POLICY, agent_says, assert_refused, pi, place_of, read_line, session, written_policy
+from launching import DEMO, DENIED, INVALID, PLAYING_POLICY, agent_says, assert_refused, messages, pi, place_of, read_line, session, written_policy
 
 HERE = Path(__file__).resolve().parent
 PROBE = (HERE / "network_probe.py").read_text()
@@ -63,8 +63,8 @@ def mode(request, services):
     services.install_policy(PLAYING_POLICY)
 
 
-def probed(machine):
-    return json.loads(agent_says(machine, "sh", 'exec python3 -c "$1" "$2"', PROBE, SOCKET))
+def probed(machine, *options):
+    return json.loads(agent_says(machine, *options, "sh", 'exec python3 -c "$1" "$2"', PROBE, SOCKET))
 
 
 def reached(found):
@@ -101,6 +101,24 @@ def test_what_is_not_allowed_is_silence_for_tcp_and_refused_for_udp(services, mo
     if mode == "none":
         words = {kind: {"ENETUNREACH", "ECONNREFUSED"} for kind in words}
     assert all(answer in words[name[:3]] for name, answer in refused.items()), found
+
+
+def test_a_start_may_leave_itself_loopback_alone(services, mode):
+    if mode in ("none", "a list"):  # which have none
+        assert_refused(pi(services, "--pi-agent-network=loopback", "sh", "true"), DENIED, "allows no loopback; leave the option out, or say none", "E77-start")
+    else:
+        found = probed(services, "--pi-agent-network=loopback")
+        assert reached(found) == expected_in("loopback"), found
+
+
+def test_an_agent_that_fails_is_told_of_with_what_closed_its_network(services, mode):
+    """By the policy's place, or by the user's own option, with who can change it."""
+    said = messages(pi(services, "sh", "exit 1"))
+    place = place_of(PLAYING_POLICY + f"network: {MODES[mode]}\n", MODES[mode])
+    assert [place in line and "ask the administrator to change that key" in line for line in said] == ([] if mode == "full" else [True]), said
+    (line,) = messages(pi(services, "--pi-agent-network=none", "sh", "exit 1"))
+    own = "--pi-agent-network=none allows no connection out of the session, so no model provider; start without that option"
+    assert (own in line) == (mode != "none") and "if the agent could not connect: " in line, line
 
 
 def fetched(machine, address, port):

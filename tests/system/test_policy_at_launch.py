@@ -123,19 +123,28 @@ def test_the_emergency_stop_names_its_line_and_needs_no_apply(machine):
     assert agent_says(machine, "sh", "echo ran") == b"ran\n"
 
 
-def test_a_root_that_is_gone_is_an_error_of_the_policy_at_its_place(machine):
-    text = changed(ALICE, "    roots: [~/projects, /srv/gone]")
+def test_a_root_that_is_gone_keeps_its_user_out_of_it_alone(machine):
+    with written_policy(machine, changed(ALICE, "    roots: [/srv/gone, ~/projects]")):
+        assert agent_says(machine, "sh", "echo ran") == b"ran\n"
+        outside = pi(machine, "sh", "echo ran", cwd="/srv/shared/app")
+    assert_refused(outside, DENIED, "is outside the project roots of alice", ": /home/alice/projects;", "; this root does not exist: '/srv/gone'")
+
+
+@pytest.mark.parametrize(("roots", "after"), [("[/srv/gone]", ""), ("[~/projects, {path: /srv/gone, network: none}]", "it has rules of its own")])
+def test_a_root_that_is_gone_is_an_error_if_it_is_the_only_one_or_has_rules(machine, roots, after):
+    text = changed(ALICE, f"    roots: {roots}")
     with written_policy(machine, text):
         done = pi(machine, "sh", "echo ran")
     words = "users.alice.roots: the root '/srv/gone' does not exist; create it or remove it from roots"
-    assert_refused(done, INVALID, f"{place_of(text, '/srv/gone')}: {words}: until then alice cannot start pi anywhere")
+    assert_refused(done, INVALID, f"{place_of(text, '/srv/gone')}: {words}", after)
 
 
-def test_a_root_that_its_user_deleted_is_an_error_for_that_user_alone(machine):
+def test_a_root_that_its_user_deleted_leaves_them_the_others(machine):
     machine.run("mv ~/projects ~/projects-away", check=True)
     try:
-        done = pi(machine, "sh", "echo ran", cwd="/srv/shared/app")
-        assert_refused(done, INVALID, place_of(PLAYING_POLICY, "~/projects"), "the root '~/projects' (/home/alice/projects) does not exist; create it")
+        assert agent_says(machine, "sh", "echo ran", cwd="/srv/shared/app") == b"ran\n"
+        done = pi(machine, "sh", "echo ran", cwd="/home/alice/projects-away")
+        assert_refused(done, DENIED, ": /srv/shared/app;", "; this root does not exist: '~/projects'")
         assert agent_says(machine, "sh", "echo ran", user="carol", cwd="/srv/devs") == b"ran\n"
     finally:
         machine.run("mv ~/projects-away ~/projects", check=True)

@@ -6,7 +6,7 @@ import re
 import time
 
 import pytest
-from administering import NOTHING, USAGE, answer, ctl
+from administering import BUSY, NOTHING, USAGE, answer, ctl
 from launching import DEMO, DENIED, PLAYING_POLICY, finish, pi, session, wait_until_empty
 from record_check import IDS, read_entries
 
@@ -202,6 +202,20 @@ def test_logs_has_the_record_and_what_systemd_said(playing, method):
     assert f"pi-agent-runner: session {one['id']} ended: exit code 0" in said
     if method == "systemd":
         assert re.search(rf"systemd\S*: Started .*pi-agent-{one['id']}|systemd\S*: pi-agent-{one['id']}", said), said
+
+
+def test_logs_of_a_start_that_came_to_no_session_are_followed_to_their_end(playing, method):
+    """It has no end that could be waited for."""
+    begun = from_now()
+    ctl(playing, "drain", check=True)
+    try:
+        assert pi(playing, "sh", "true").returncode == BUSY
+    finally:
+        ctl(playing, "drain", "--off", check=True)
+    playing.root(["journalctl", "--sync"], check=True)
+    (one,) = [start for start in history(playing, "--since", begun) if start["denied_code"] == "E75-drain"]
+    done = ctl(playing, "logs", "-f", one["id"], timeout=20)
+    assert done.returncode == 0 and b"lets no session start on this host" in done.stdout, done
 
 
 def test_without_a_journal_the_file_is_what_there_is(playing, method):

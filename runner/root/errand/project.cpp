@@ -135,7 +135,7 @@ std::string OpenedProject::repository_path() const
     return repository->empty() ? shown.path() : join_path(shown.path(), *repository);
 }
 
-std::variant<OpenedProject, Refused> open_project(Child &child, const Account &caller, const AccessRules &rules, const HostView &view,
+std::variant<OpenedProject, Refused> open_project(Child &child, const Account &caller, const AccessRules &all, const HostView &view,
                                                   const ProjectsIn &projects_in)
 {
     auto [cwd, cwd_facts] = decode_place(child.receive());
@@ -143,6 +143,7 @@ std::variant<OpenedProject, Refused> open_project(Child &child, const Account &c
     project.cwd_device = cwd_facts.device;
     project.cwd_inode = cwd_facts.inode;
 
+    const AccessRules rules = with_roots_there(all, decode_roots_there(child.receive(), all.roots.size()));
     OpenedRoots roots;
     for (const auto &granted : rules.roots) {
         OpenedPlace place = decode_place(child.receive());

@@ -37,7 +37,7 @@ struct OpenedProject {
     std::optional<std::string> repository;  // the nearest beneath `shown` that holds the working directory; "" for all of it
     std::vector<ShownTree> git_directories; // of that repository, where they are in another place, and another root
     std::vector<std::string> notices;       // of git directories that are not shown, and why
-    std::vector<AgentPlace> roots;          // all roots of the caller
+    std::vector<AgentPlace> roots;          // all roots of the caller that exist
     std::vector<AgentPlace> closed;         // of these, inside its root and with other rules: this session does not see them
     std::size_t root = 0;                   // which of them holds the working directory, in the order of their rules
     // On the host; any bytes. The repository's is empty where the session has no repository.
@@ -51,7 +51,7 @@ struct OpenedProject {
 using ProjectsIn = std::function<ProjectsPolicy(const RootSpec &root)>;
 
 // Takes what `child` sends in open_as_caller (runner/as_user/project.hpp), and decides on what was opened.
-std::variant<OpenedProject, Refused> open_project(Child &child, const Account &caller, const AccessRules &rules, const HostView &view,
+std::variant<OpenedProject, Refused> open_project(Child &child, const Account &caller, const AccessRules &all, const HostView &view,
                                                   const ProjectsIn &projects_in);
 
 } // namespace pi_agent

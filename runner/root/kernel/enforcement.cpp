@@ -21,8 +21,11 @@ namespace {
 
 [[noreturn]] void refuse(const NetworkPolicy &network, const std::string &reason, const std::string &remedy)
 {
-    throw Failure(FailureKind::network_not_enforced, "this host cannot enforce the policy's network (" + to_string(network.where) +
-                                                         "): " + reason + "; " + remedy + ", or change the policy");
+    const std::string where = to_string(network.where);
+    const std::string what =
+        is_of_start(network) ? "this host cannot enforce " + where : "this host cannot enforce the policy's network (" + where + ")";
+    throw Failure(FailureKind::network_not_enforced,
+                  what + ": " + reason + "; " + remedy + (is_of_start(network) ? ", or leave the option out" : ", or change the policy"));
 }
 
 // How many programs are attached to the group itself: systemd attaches them for it there and nowhere else.

@@ -248,8 +248,8 @@ LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &sessio
     keep_from_downloading(entered.environment, entered.policy.network, missing_search_tools());
     if (heard.request.debug) {
         auto variables = layer_environment(entered.environment);
-        entered.tell({"session " + entered.id, "TMPDIR=" + escape_for_display(variables["TMPDIR"].value),
-                      "PATH=" + escape_for_display(variables["PATH"].value)});
+        entered.tell({"session " + entered.id, std::string("sandbox.method: ") + to_string(entered.policy.sandbox.method),
+                      "TMPDIR=" + escape_for_display(variables["TMPDIR"].value), "PATH=" + escape_for_display(variables["PATH"].value)});
     }
     LaunchRecord record;
     record.arguments = arguments_of(entered, heard, session);

@@ -54,12 +54,27 @@ TEST_CASE("a directory is explained with the roots, as text and as JSON")
     CHECK(contains(text, "HOME=/var/lib/pi-agent/users/alice/home"));
     const auto json = to_json(explanation);
     CHECK(json["authorised"] == true);
-    CHECK(json["directory"]["allowed"] == false); // as a start does, while one of the roots cannot be used
+    CHECK(json["directory"]["allowed"] == true); // as a start does: the other root is out of the way
     CHECK(json["roots"][0]["state"] == "usable");
     CHECK(json["roots"][1]["state"] == "unusable");
     CHECK(json["agent"]["account"] == "pi-agent");
     CHECK(json["environment"]["variables"]["A"] == nlohmann::json{{"value", "x"}, {"hidden", false}, {"from", "users.*.env"}});
     CHECK(contains(text, "  A=x (users.*.env)\n"));
+}
+
+TEST_CASE("a directory is refused while no root exists, or one with rules of its own does not")
+{
+    Somebody somebody;
+    const auto reason_with = [&](const std::string &roots) {
+        somebody.policy = parse("version: 1\nusers: {alice: {roots: [" + roots + "]}}\n");
+        const auto directory = to_json(somebody.explained(somebody.directory / "home/projects/a"))["directory"];
+        CHECK(directory["allowed"] == false);
+        return directory["reason"].get<std::string>();
+    };
+    CHECK(contains(reason_with("~/absent"), "p.yaml:2:25: users.alice.roots: the root '~/absent' ("));
+    const std::string ruled = reason_with("~/projects, {path: ~/absent, network: none}");
+    CHECK(contains(ruled, "it has rules of its own, so until then alice cannot start pi in other roots either"));
+    CHECK(contains(reason_with("~/projects/b, ~/projects/c"), "/home/projects/b) does not exist"));
 }
 
 TEST_CASE("a directory is allowed where every root can be used")
@@ -91,6 +106,17 @@ TEST_CASE("what holds in the directory is explained, with the level that says it
     CHECK(json["said"]["network"]["value"] == "none");
     CHECK(json["said"].size() == 3);
     CHECK(to_json(somebody.explained(std::nullopt))["said"].size() == 2); // in no directory, no root says anything
+}
+
+TEST_CASE("a value that two levels say together is explained with both places")
+{
+    Somebody somebody;
+    somebody.policy = parse("version: 1\nsettings: {a: 1}\nusers: {alice: {roots: [~/projects], settings: {b: 2}}}\n");
+    const auto explanation = somebody.explained(std::nullopt);
+    CHECK(contains(to_text(explanation), "(users.alice.settings, p.yaml:3:48; settings, p.yaml:2:11)\n"));
+    const auto said = to_json(explanation)["said"]["settings"];
+    CHECK(said["key"] == "users.alice.settings");
+    CHECK(said["also"] == nlohmann::json::array({{{"key", "settings"}, {"where", "p.yaml:2:11"}}}));
 }
 
 TEST_CASE("each variable is explained with what sets it, and what looks like a secret is hidden")

@@ -3,6 +3,7 @@
 
 #include "support/failure.hpp"
 
+#include <algorithm>
 #include <doctest/doctest.h>
 
 using namespace pi_agent;
@@ -91,6 +92,23 @@ TEST_CASE("a refusal names the directory, the caller, the rule, its place and ev
     const std::string &text = std::get<Refused>(decision).text;
     CHECK(text == "denied: /tmp/x\\x0ay is outside the project roots of alice (p.yaml:7:3, users.alice.roots): /srv/a /srv/b; "
                   "cd to one of them, or ask the administrator to add this directory");
+}
+
+TEST_CASE("a refusal names the roots that do not exist, one of which the caller may have meant")
+{
+    AccessRules all = rules();
+    for (const char *root : {"~/gone", "/srv/a", "~/gone\n2"})
+        all.roots.push_back(GrantedRoot{RootSpec{root, Position{"p.yaml", 8, 12}}, std::nullopt});
+    const std::vector<RootCandidate> candidates = {{"/srv/a", std::nullopt, Position{"p.yaml", 8, 12}}};
+    const auto refusal_with = [&](const std::vector<bool> &there) {
+        const AccessRules some = with_roots_there(all, there);
+        CHECK(std::count(there.begin(), there.end(), true) == static_cast<std::ptrdiff_t>(some.roots.size()));
+        CHECK(some.roots.back().spec.text == (there[2] ? "~/gone\n2" : "/srv/a"));
+        return std::get<Refused>(decide(alice, some, candidates, "/tmp")).text;
+    };
+    CHECK(has(refusal_with({false, true, false}), "add this directory; these roots do not exist: '~/gone' '~/gone\\x0a2'"));
+    CHECK(has(refusal_with({false, true, true}), "add this directory; this root does not exist: '~/gone'"));
+    CHECK_FALSE(has(refusal_with({true, true, true}), "exist"));
 }
 
 TEST_CASE("a name that would forge a second line or a colour is escaped in the refusal")

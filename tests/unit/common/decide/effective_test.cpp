@@ -79,6 +79,16 @@ std::string policy_of(const Row &row, unsigned levels)
                        head, (levels & 1U) != 0 ? said(row.key, row.values[0]) + "\n" : "", at(2), at(1), root, at(2));
 }
 
+// "users.%daemon.settings settings": who says a part of the value.
+std::string places_of(const Policy &policy, const std::string &key)
+{
+    const SaidAt &said = policy.rules.places.at(key);
+    std::string text = said.key;
+    for (const auto &more : said.also)
+        text += " " + more.key;
+    return text;
+}
+
 // The innermost of these levels that says it, or none.
 std::optional<unsigned> innermost(unsigned levels, unsigned those)
 {
@@ -146,6 +156,18 @@ TEST_CASE("documents are merged from the outside in")
     CHECK_FALSE(documents(account("bob", {daemon_group})).contains("mcp.json"));
 }
 
+TEST_CASE("a document that is merged has the places of all who say a part of it, the innermost first")
+{
+    const auto policy = parse(head + "settings: {a: 1}\nusers: {'%daemon': {roots: [/srv/d], settings: {b: 2}}, "
+                                     "'%sys': {roots: [/srv/s], settings: {c: 3}}, alice: {roots: [/srv/a], settings: {d: 4}}, "
+                                     "carol: {roots: [/srv/c], settings: {a: 9}}}\n");
+    const auto of = [&](const Account &caller) { return places_of(in_root(policy, caller), "settings"); };
+    CHECK(of(account("bob", {daemon_group, sys_group})) == "users.%daemon.settings users.%sys.settings settings");
+    CHECK(of(account("alice", {daemon_group})) == "users.alice.settings users.%daemon.settings settings");
+    CHECK(of(account("alice")) == "users.alice.settings settings");
+    CHECK(of(account("carol")) == "users.carol.settings"); // of what is around nothing is left
+}
+
 TEST_CASE("variables of groups hold below the user's own")
 {
     const auto policy = parse(head + "users: {'%daemon': {roots: [/srv/d], env: {A: g, B: g}}, alice: {roots: [/srv/a], env: {A: own}}}\n");
@@ -173,6 +195,8 @@ TEST_CASE("lists of several groups are joined, and scalars must agree")
     CHECK(policy.limits.memory->amount == std::uint64_t{1} << 30U);
     CHECK(policy.limits.tasks->amount == 99);
     CHECK(policy.scratch == ScratchKind::tmpfs);
+    CHECK(places_of(policy, "projects.mask") == "users.%daemon.projects.mask users.%sys.projects.mask");
+    CHECK(places_of(policy, "limits.tasks") == "users.%sys.limits.tasks");
 }
 
 TEST_CASE("groups that contradict each other are an error, unless the user's own entry says it")

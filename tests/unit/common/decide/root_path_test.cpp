@@ -2,6 +2,7 @@
 #include "common/decide/root_path.hpp"
 
 #include "common/policy/policy_paths.hpp"
+#include "support/failure.hpp"
 #include "support/forked.hpp"
 #include "support/policy_text.hpp"
 #include "support/temporary_directory.hpp"
@@ -93,6 +94,39 @@ TEST_CASE("refuses what is absent or no directory, with the reason")
     CHECK(contains(home.problem_of("~/file"), "it is not a directory"));
     CHECK(contains(home.problem_of("~/file/below"), "Not a directory"));
     CHECK(contains(home.problem_of("~/../x"), "'..'"));
+}
+
+TEST_CASE("a root that does not exist is left out, unless it has rules of its own or is the last")
+{
+    const Home home;
+    home.directory.make("home/projects");
+    home.directory.write("home/file", "");
+    const RootSpec there{"~/projects", {"p.yaml", 1, 1}};
+    const RootSpec absent{"~/absent", {"p.yaml", 1, 2}};
+    RootSpec ruled{"~/absent", {"p.yaml", 1, 3}};
+    ruled.rules = std::make_shared<const Rules>();
+    const auto found = [&](const std::vector<RootSpec> &roots) {
+        AccessRules rules{"users.alice", Position{"p.yaml", 2, 3}, {}, "/home/alice/.pi/agent", "pi-agent", {}};
+        for (const auto &root : roots)
+            rules.roots.push_back(GrantedRoot{root, std::nullopt});
+        std::string text;
+        for (const auto &root : resolve_roots(rules, home.user))
+            text += root ? "+" : "-";
+        return text;
+    };
+    CHECK(found({there}) == "+");
+    CHECK(found({absent, there, absent}) == "-+-");
+    const auto problem_with = [&](const std::vector<RootSpec> &roots) {
+        const Caught caught = failure_of([&] { return found(roots); });
+        CHECK(caught.status == 78);
+        return caught.text;
+    };
+    CHECK(contains(problem_with({absent, absent}), "p.yaml:1:2: users.alice.roots: the root '~/absent' ("));
+    CHECK_FALSE(contains(problem_with({absent}), "cannot start"));
+    const std::string with_rules = problem_with({there, ruled});
+    CHECK(contains(with_rules, "p.yaml:1:3: users.alice.roots: the root '~/absent' ("));
+    CHECK(contains(with_rules, "it has rules of its own, so until then alice cannot start pi in other roots either"));
+    CHECK(contains(problem_with({there, {"~/file", {"p.yaml", 1, 4}}}), "p.yaml:1:4: users.alice.roots: the root '~/file' cannot be used"));
 }
 
 TEST_CASE("refuses a last or middle component that is a link its user controls")

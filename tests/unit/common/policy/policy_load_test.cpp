@@ -60,7 +60,7 @@ users:
     signing: {key: /home/alice/.ssh/id_signing}
     env: {HTTP_PROXY: http://127.0.0.1:3128, EMPTY: ""}
   "%devs": {roots: [/srv/devs], config: .pi/other/}
-settings: {a: [1, -2, 1.5, true, null, yes, "010"], b: {c: text}}
+settings: {a: [1, -2, 1.5, true, null, yes, "010"], b: {c: text}, d: [-0, 0]}
 env: {EDITOR: nano}
 )");
     CHECK(policy.agent.binary == "/opt/pi/bin/pi");
@@ -79,7 +79,8 @@ env: {EDITOR: nano}
     CHECK(policy.users[1].name == "devs");
     CHECK(policy.users[1].config == ".pi/other");
     CHECK(nlohmann::json::parse(policy.documents.at("settings.json")) ==
-          nlohmann::json::parse(R"({"a": [1, -2, 1.5, true, null, "yes", "010"], "b": {"c": "text"}})"));
+          nlohmann::json::parse(R"({"a": [1, -2, 1.5, true, null, "yes", "010"], "b": {"c": "text"}, "d": [-0.0, 0]})"));
+    CHECK(contains(policy.documents.at("settings.json"), "-0"));
     CHECK(policy.env.at("EDITOR") == "nano");
 }
 

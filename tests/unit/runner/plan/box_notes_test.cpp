@@ -162,4 +162,24 @@ TEST_CASE("that access control lists cannot be copied is told where it is so")
     CHECK(contains(box_notes(facts), "option `--no-preserve=mode`"));
 }
 
+TEST_CASE("what of the user's is not here is told, with what to do about it: pictures, keys, editors, settings, toolchains")
+{
+    BoxFacts facts = plain;
+    const std::string text = box_notes(facts);
+    for (const char *part :
+         {"a picture whose path they paste or drop, you cannot read: ask for a copy in the project, or a start with `pi @FILE`",
+          "Commits are not signed, unless the administrator gave you a key", "nobody answers an editor: `git commit -m`, not `git commit`",
+          "The user's dotfiles and most variables of the user's shell are not here", "There is no bus: `systemctl` and `journalctl` fail"})
+        CHECK_MESSAGE(contains(text, part), part);
+    CHECK(contains(text, "into ~/.local, which is kept, as are their caches."));
+    CHECK_FALSE(contains(text, "Toolchains"));
+    CHECK_FALSE(contains(text, "Caches that begin"));
+    facts.toolchains = {"~/.nvm"};
+    facts.caches = {"~/.npm"};
+    const std::string with_both = box_notes(facts);
+    CHECK(contains(with_both, "Toolchains of the user's, read-only: `~/.nvm`."));
+    CHECK(contains(with_both, "whose changes are gone when the session ends: `~/.npm`."));
+    CHECK(contains(with_both, "into ~/.local, which is kept."));
+}
+
 } // namespace box_notes_test

@@ -216,12 +216,36 @@ TEST_CASE("a root that the caller cannot reach is the policy's error, with its p
     const Caller caller;
     const std::string closed = caller.place.make("closed/root");
     set_mode(caller.place / "closed", 0700);
-    for (const std::string &root : {caller.place / "none", closed}) {
+    caller.place.write("file", "");
+    for (const std::string &root : {caller.place / "file", closed}) {
         CAPTURE(root);
         const Caught caught = failure_of([&] { return caller.open(path_fd(caller.root), {caller.root, root}); });
         CHECK(caught.status == 78);
         CHECK_MESSAGE(has(caught.text, "p.yaml:6:12: users.nobody.roots: "), caught.text);
     }
+}
+
+TEST_CASE("a root that does not exist keeps the caller out of it alone, unless it has rules of its own" * doctest::skip(not_root()))
+{
+    const Caller caller;
+    const std::string none = caller.place / "none";
+    for (const std::size_t at : {std::size_t{0}, std::size_t{1}}) {
+        CAPTURE(at);
+        AccessRules rules = caller.rules(at == 0 ? std::vector{none, caller.root} : std::vector{caller.root, none});
+        rules.roots[1 - at].by_group = Gid(1234); // which of them holds the directory
+        const auto opened = caller.open_granted(path_fd(caller.root + "/demo"), rules);
+        REQUIRE(std::holds_alternative<OpenedProject>(opened));
+        const auto &project = std::get<OpenedProject>(opened);
+        CHECK(project.shown.root_path == caller.root);
+        CHECK(project.shown.by_group == Gid(1234));
+        CHECK(project.roots.size() == 1);
+        CHECK(has(text_of(caller.open_granted(path_fd(caller.account.home), rules)), "; this root does not exist: '" + none + "'"));
+        rules.roots[at].spec.rules = std::make_shared<const Rules>();
+        const Caught ruled = failure_of([&] { return caller.open_granted(path_fd(caller.root), rules); });
+        CHECK(ruled.status == 78);
+        CHECK_MESSAGE(has(ruled.text, "it has rules of its own"), ruled.text);
+    }
+    CHECK(failure_of([&] { return caller.open(path_fd(caller.root), {none}); }).status == 78);
 }
 
 TEST_CASE("a root whose name systemd would misread is refused with its place" * doctest::skip(not_root()))

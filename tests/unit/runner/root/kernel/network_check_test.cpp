@@ -18,14 +18,19 @@ TEST_CASE("a process in the namespace of PID 1 is found, and so is a session tha
 {
     struct stat facts {};
     if (::stat("/proc/1/ns/net", &facts) != 0) return skipped("PID 1's network namespace cannot be seen here");
-    const auto refused = [](const std::vector<pid_t> &processes) {
+    const auto refused = [](const std::vector<pid_t> &processes, const Position &where = {"p.yaml", 3, 1}) {
         const Caught caught = failure_of([&] {
-            require_own_network(processes, NetworkPolicy{NetworkMode::none, {}, {}});
+            require_own_network(processes, NetworkPolicy{NetworkMode::none, {}, where});
             return 0;
         });
         return std::to_string(caught.status) + " " + caught.text;
     };
-    CHECK(has(refused({1}), "69 this host cannot enforce the policy's network"));
+    CHECK(has(refused({1}), "69 this host cannot enforce the policy's network (p.yaml:3:1): "));
+    CHECK(has(refused({1}), ", or change the policy"));
+    const std::string by_option = refused({1}, {"--pi-agent-network=none"});
+    CHECK(has(by_option, "69 this host cannot enforce --pi-agent-network=none: "));
+    CHECK(has(by_option, ", or leave the option out"));
+    CHECK(!has(by_option, "policy"));
     CHECK(has(refused({}), "69 the session ended before its network could be checked"));
 }
 
