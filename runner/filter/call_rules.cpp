@@ -57,13 +57,23 @@ std::vector<CallAllowance> shared_allowances()
 }
 
 // Only netlink sockets of NETLINK_ROUTE pass: they read interfaces, addresses and routes (rtnetlink(7)), and changing those takes a
-// capability. Each other protocol is a part of the kernel of its own. Calls for one end as in a kernel without it. socketpair(2) would load
-// it, too.
+// capability. Each other protocol is a part of the kernel of its own. Calls for one end as in a kernel without it.
 void add_netlink(std::vector<CallDenial> &denials)
 {
     const ArgumentTest is_netlink{0, low_half, AF_NETLINK};
     denials.push_back({"socket", {is_netlink, {2, whole_argument, NETLINK_ROUTE, false}}, EPROTONOSUPPORT});
-    denials.push_back({"socketpair", {is_netlink}, EPROTONOSUPPORT});
+}
+
+// Only pairs of AF_UNIX pass. systemd's RestrictAddressFamilies= looks at socket(2) alone, but the kernel loads and enters each family that
+// socketpair(2) names, and TIPC has pairs, whose ends reach others, too. Every other family lacks the one bit of AF_UNIX or has a higher
+// one.
+void add_pairs(std::vector<CallDenial> &denials)
+{
+    constexpr unsigned family_bits = 8; // the kernel has fewer than 64 families, and refuses what is higher
+    static_assert(AF_UNIX == 1);
+    denials.push_back({"socketpair", {{0, AF_UNIX, 0}}, EAFNOSUPPORT});
+    for (unsigned bit = 1; bit < family_bits; ++bit)
+        denials.push_back({"socketpair", {has_bits(0, std::uint64_t{1} << bit)}, EAFNOSUPPORT});
 }
 
 } // namespace
@@ -125,6 +135,7 @@ std::vector<CallDenial> call_denials(SetGidCalls set_gid)
     for (const std::uint64_t request : {std::uint64_t{TIOCSTI}, std::uint64_t{TIOCLINUX}})
         denials.push_back({"ioctl", {{1, low_half, request}}, EPERM});
     add_netlink(denials);
+    add_pairs(denials);
     // The kernel asks the holder of a lease on a file before anybody else opens it, and the holder may keep them waiting (fcntl(2): 45 s).
     // That would hit the user, who owns the files of the project, and every program of theirs. A delegation (Linux 6.19) is a lease that
     // directories have as well.
