@@ -153,13 +153,14 @@ std::vector<CallDenial> trace_denials()
     return denials;
 }
 
-// As on a file system without such attributes, which programs bear. With FS_IOC_SETFLAGS a directory would pass its project on no more.
-// file_setattr(2) (Linux 6.17) is in no list of calls.
+// As on a file system without such attributes, which programs bear. With FS_IOC_SETFLAGS a directory would pass its project on no more. For
+// file_setattr(2) (Linux 6.17) the attributes are in memory.
 std::vector<CallDenial> attribute_denials()
 {
     std::vector<CallDenial> denials;
     for (const std::uint64_t request : {std::uint64_t{FS_IOC_FSSETXATTR}, std::uint64_t{FS_IOC_SETFLAGS}})
         denials.push_back({"ioctl", {{1, low_half, request}}, EOPNOTSUPP});
+    denials.push_back({"file_setattr", {}, EOPNOTSUPP});
     return denials;
 }
 

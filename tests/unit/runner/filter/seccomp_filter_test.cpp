@@ -138,6 +138,10 @@ TEST_CASE("where a quota counts files, their attributes do not change, and every
               refuse_attributes();
               return ::syscall(SYS_ioctl, -1L, FS_IOC_FSGETXATTR, nullptr);
           }) == std::to_string(EBADF));
+    CHECK(under_filter([] {
+              refuse_attributes();
+              return ::syscall(469L, -1L, "x", nullptr, 0L, 0L); // file_setattr(2)
+          }) == std::to_string(EOPNOTSUPP));
 }
 
 TEST_CASE("denied is not how these calls end without the filter")
