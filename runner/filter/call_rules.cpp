@@ -145,6 +145,15 @@ std::vector<CallDenial> call_denials(SetGidCalls set_gid)
     return denials;
 }
 
+// BTRFS_IOC_SNAP_CREATE and its second version, by number: linux/btrfs.h is no C++.
+std::vector<CallDenial> snapshot_denials()
+{
+    std::vector<CallDenial> denials;
+    for (const std::uint64_t request : {std::uint64_t{0x50009401}, std::uint64_t{0x50009417}})
+        denials.push_back({"ioctl", {{1, low_half, request}}, EPERM});
+    return denials;
+}
+
 std::vector<CallDenial> trace_denials()
 {
     std::vector<CallDenial> denials;

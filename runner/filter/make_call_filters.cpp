@@ -163,6 +163,7 @@ Filter all_but_denied_calls(SetGidCalls set_gid, const std::vector<CallDenial> &
 {
     Filter filter = make_filter(SCMP_ACT_ALLOW);
     add(filter, call_denials(set_gid));
+    add(filter, snapshot_denials());
     add(filter, more);
     if (set_gid == SetGidCalls::asked)
         for (const auto &calls : {set_gid_calls(), unknown_group_calls(), plain_list_calls()})

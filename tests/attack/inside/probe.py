@@ -389,6 +389,8 @@ OTHERS = {
     "TIOCSTI": type_into_terminal(TIOCSTI),
     "TIOCSTI with high bits": type_into_terminal(0xDEAD << 32 | TIOCSTI),
     "TIOCLINUX": type_into_terminal(TIOCLINUX),
+    "btrfs snapshot": lambda: outcome(system_call(16, os.open("/", os.O_RDONLY), 0x50009401, bytes(4096))),
+    "btrfs snapshot with flags": lambda: outcome(system_call(16, os.open("/", os.O_RDONLY), 0x50009417, bytes(4096))),
     "write lease": lease(F_SETLEASE, F_WRLCK),
     "read lease": lease(F_SETLEASE, F_RDLCK),
     "lease with high bits": lease(0xDEAD << 32 | F_SETLEASE, F_WRLCK),
