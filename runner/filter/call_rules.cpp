@@ -145,7 +145,7 @@ std::vector<CallDenial> call_denials(SetGidCalls set_gid)
     return denials;
 }
 
-// BTRFS_IOC_SNAP_CREATE and its second version, by number: linux/btrfs.h is no C++.
+// BTRFS_IOC_SNAP_CREATE and its second version, by number: linux/btrfs.h is for C alone.
 std::vector<CallDenial> snapshot_denials()
 {
     std::vector<CallDenial> denials;
