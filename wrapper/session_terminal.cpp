@@ -20,6 +20,7 @@ namespace pi_agent {
 namespace {
 
 constexpr int pair_patience_milliseconds = 5; // the kernel hands both bytes over in one write, or at once
+constexpr int packets_at_once = 16;           // of settings
 
 Decoder of_tag(std::string_view packet, char tag)
 {
@@ -88,7 +89,8 @@ bool PtyMaster::has_other_foreground() const
 Pump::Outcome DistantTerminal::fill(Pump &output)
 {
     std::array<char, packet_limit> packet; // NOLINT(cppcoreguidelines-pro-type-member-init): read into
-    for (;;) {
+    // Then the keyboard and signals come first: a node may say nothing but settings, without end.
+    for (int packets = 0; packets < packets_at_once; ++packets) {
         const ssize_t count = recv(socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT);
         if (count < 0 && (errno == EAGAIN || errno == EINTR)) return Pump::Outcome::blocked;
         if (count <= 0) return Pump::Outcome::source_ended;
@@ -101,6 +103,7 @@ Pump::Outcome DistantTerminal::fill(Pump &output)
         known_ = state.settings;
         other_foreground_ = state.other_foreground;
     }
+    return Pump::Outcome::blocked;
 }
 
 Pump::Outcome DistantTerminal::drain(Pump &input)

@@ -58,13 +58,23 @@ std::vector<CallAllowance> shared_allowances()
 }
 
 // Only netlink sockets of NETLINK_ROUTE pass: they read interfaces, addresses and routes (rtnetlink(7)), and changing those takes a
-// capability. Each other protocol is a part of the kernel of its own. Calls for one end as in a kernel without it. socketpair(2) would load
-// it, too.
+// capability. Each other protocol is a part of the kernel of its own. Calls for one end as in a kernel without it.
 void add_netlink(std::vector<CallDenial> &denials)
 {
     const ArgumentTest is_netlink{0, low_half, AF_NETLINK};
     denials.push_back({"socket", {is_netlink, {2, whole_argument, NETLINK_ROUTE, false}}, EPROTONOSUPPORT});
-    denials.push_back({"socketpair", {is_netlink}, EPROTONOSUPPORT});
+}
+
+// Only pairs of AF_UNIX pass. systemd's RestrictAddressFamilies= looks at socket(2) alone, but the kernel loads and enters each family that
+// socketpair(2) names, and TIPC has pairs, whose ends reach others, too. Every other family lacks the one bit of AF_UNIX or has a higher
+// one.
+void add_pairs(std::vector<CallDenial> &denials)
+{
+    constexpr unsigned family_bits = 8; // the kernel has fewer than 64 families, and refuses what is higher
+    static_assert(AF_UNIX == 1);
+    denials.push_back({"socketpair", {{0, AF_UNIX, 0}}, EAFNOSUPPORT});
+    for (unsigned bit = 1; bit < family_bits; ++bit)
+        denials.push_back({"socketpair", {has_bits(0, std::uint64_t{1} << bit)}, EAFNOSUPPORT});
 }
 
 } // namespace
@@ -126,12 +136,22 @@ std::vector<CallDenial> call_denials(SetGidCalls set_gid)
     for (const std::uint64_t request : {std::uint64_t{TIOCSTI}, std::uint64_t{TIOCLINUX}})
         denials.push_back({"ioctl", {{1, low_half, request}}, EPERM});
     add_netlink(denials);
+    add_pairs(denials);
     // The kernel asks the holder of a lease on a file before anybody else opens it, and the holder may keep them waiting (fcntl(2): 45 s).
     // That would hit the user, who owns the files of the project, and every program of theirs. A delegation (Linux 6.19) is a lease that
     // directories have as well.
     constexpr std::uint64_t set_delegation = 1040; // F_SETDELEG, newer than our headers
     for (const std::uint64_t command : {std::uint64_t{F_SETLEASE}, set_delegation})
         denials.push_back({"fcntl", {{1, low_half, command}}, EPERM});
+    return denials;
+}
+
+// BTRFS_IOC_SNAP_CREATE and its second version, by number: linux/btrfs.h is for C alone.
+std::vector<CallDenial> snapshot_denials()
+{
+    std::vector<CallDenial> denials;
+    for (const std::uint64_t request : {std::uint64_t{0x50009401}, std::uint64_t{0x50009417}})
+        denials.push_back({"ioctl", {{1, low_half, request}}, EPERM});
     return denials;
 }
 
@@ -143,13 +163,14 @@ std::vector<CallDenial> trace_denials()
     return denials;
 }
 
-// As on a file system without such attributes, which programs bear. With FS_IOC_SETFLAGS a directory would pass its project on no more.
-// file_setattr(2) (Linux 6.17) is in no list of calls.
+// As on a file system without such attributes, which programs bear. With FS_IOC_SETFLAGS a directory would pass its project on no more. For
+// file_setattr(2) (Linux 6.17) the attributes are in memory.
 std::vector<CallDenial> attribute_denials()
 {
     std::vector<CallDenial> denials;
     for (const std::uint64_t request : {std::uint64_t{FS_IOC_FSSETXATTR}, std::uint64_t{FS_IOC_SETFLAGS}})
         denials.push_back({"ioctl", {{1, low_half, request}}, EOPNOTSUPP});
+    denials.push_back({"file_setattr", {}, EOPNOTSUPP});
     return denials;
 }
 

@@ -51,6 +51,9 @@ std::vector<CallDenial> unknown_group_calls();
 std::vector<CallDenial> plain_list_calls();
 // What every session is denied, whatever else filters its calls; with unknown_calls(). With `asked`, without set_gid_calls().
 std::vector<CallDenial> call_denials(SetGidCalls set_gid = SetGidCalls::refused);
+// What makes a snapshot of a subvolume of the user's: it has what is masked in the project, because masks are mounts. Not for container
+// engines, where nothing is masked.
+std::vector<CallDenial> snapshot_denials();
 // What debuggers do (trace_calls): denied where nothing keeps a debugger in its session.
 std::vector<CallDenial> trace_denials();
 // What changes attributes of files, their project among them: denied where a quota of the agent's files counts. In a user namespace the

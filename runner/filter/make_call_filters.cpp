@@ -19,6 +19,7 @@
 #include <string_view>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -26,6 +27,10 @@ namespace {
 using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
 
 constexpr unsigned level_with_notifications = 5; // seccomp_api_get(3)
+
+// libseccomp may not know these yet, and systemd lets through what the library of its host knows, which may be newer than the one here. All
+// architectures have these numbers.
+constexpr std::pair<std::string_view, int> newer_calls[] = {{"fchmodat2", 452}, {"file_setattr", 469}};
 
 using Filter = std::unique_ptr<void, void (*)(scmp_filter_ctx)>;
 
@@ -41,9 +46,16 @@ scmp_arg_cmp comparison_of(const ArgumentTest &test)
     return {test.index, SCMP_CMP_MASKED_EQ, test.mask, test.value};
 }
 
+int number_of(std::string_view name)
+{
+    for (const auto &[newer, number] : newer_calls)
+        if (name == newer) return number;
+    return seccomp_syscall_resolve_name(std::string(name).c_str());
+}
+
 void add(const Filter &filter, std::uint32_t action, const char *name, const std::vector<ArgumentTest> &tests)
 {
-    const int number = seccomp_syscall_resolve_name(name);
+    const int number = number_of(name);
     if (number == __NR_SCMP_ERROR) return; // this architecture or libseccomp does not know it
     std::vector<scmp_arg_cmp> comparisons;
     for (const auto &test : tests)
@@ -151,6 +163,7 @@ Filter all_but_denied_calls(SetGidCalls set_gid, const std::vector<CallDenial> &
 {
     Filter filter = make_filter(SCMP_ACT_ALLOW);
     add(filter, call_denials(set_gid));
+    add(filter, snapshot_denials());
     add(filter, more);
     if (set_gid == SetGidCalls::asked)
         for (const auto &calls : {set_gid_calls(), unknown_group_calls(), plain_list_calls()})

@@ -16,6 +16,7 @@ constexpr std::size_t question_slot_limit = 4; // of one user being answered at 
 constexpr std::size_t submount_limit = 64;     // hidden in one session; each costs a mount, of fs.mount-max for the whole host
 constexpr std::size_t guard_limit = 512;       // mount points among the host's for what is protected in one session, and for what is masked
 constexpr std::size_t protect_limit = 16'384;  // and in the session's own mount table
+constexpr std::size_t standin_limit = 2500;    // placeholders of one session; each is a link, of up to a page, in everybody's file system
 constexpr std::size_t mask_search_limit = 200'000; // entries of a project that the search for masked files looks at
 constexpr int mask_search_seconds = 3;
 constexpr std::uint64_t session_tasks = 4096; // processes and threads of one session; builds use hundreds

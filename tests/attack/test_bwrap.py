@@ -110,6 +110,27 @@ def test_a_session_that_its_runner_removes_is_nobody_elses_to_remove(weak, seen_
     seen_to_work(["bwrap:one-remover"])
 
 
+def test_a_users_program_does_not_pass_for_the_runner_of_a_session(prove):
+    """With the name of the runner, and the number of one that was killed together with its keeper: nobody would remove that session."""
+    left = f"{SESSIONS}/{'0123456789abcdef' * 2}"
+    find = "for i in $(seq 100); do pgrep -u alice -x pi-agent-runner && exit; sleep 0.05; done; exit 1"
+
+    def attack(target):
+        impostor = target.machine.popen(["sh", "-c", "cp /bin/sh ~/pi-agent-runner && exec ~/pi-agent-runner -c 'sleep 60; true'"])
+        try:
+            number = target.machine.root(find, check=True).stdout.decode().split()[0]
+            target.machine.root(f"mkdir -p {left}/root && ln -s {number} {left}/runner", check=True)
+            target.pi("true", user="bob", cwd="/home/bob/work/demo", check=True)
+            stays = target.machine.root(["test", "-e", left]).returncode == 0
+        finally:
+            impostor.kill_all()
+            impostor.communicate()
+            target.machine.root(["rm", "-rf", left, "/home/alice/pi-agent-runner"], check=True)
+        return Outcome(stays, number)
+
+    prove(attack, "runner-ids", quick=True)
+
+
 def test_the_callers_control_group_is_frozen(prove):
     """As under systemd: the runner leaves it, here by its own hand."""
 

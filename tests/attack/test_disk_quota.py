@@ -7,9 +7,10 @@ pytestmark = pytest.mark.position("agent")
 
 HOME = "/var/lib/pi-agent/users/alice/home"
 # FS_IOC_FSGETXATTR and FS_IOC_FSSETXATTR, with what the file has and then without a project; FS_IOC_SETFLAGS with what a directory has, without
-# FS_PROJINHERIT_FL. On a file system without projects they change nothing, and succeed where nobody refuses them.
+# FS_PROJINHERIT_FL; file_setattr(2) without a project. On a file system without projects they change nothing, and succeed where nobody
+# refuses them.
 LEAVE = """
-import fcntl, json, os, struct
+import ctypes, fcntl, json, os, struct
 answers = {}
 def tried(name, fd, number, data):
     try:
@@ -17,6 +18,7 @@ def tried(name, fd, number, data):
         answers[name] = "done"
     except OSError as failure:
         answers[name] = os.strerror(failure.errno)
+libc = ctypes.CDLL(None, use_errno=True)
 path = os.path.expanduser("~/of-the-project")
 os.makedirs(path, exist_ok=True)
 fd = os.open(path, os.O_RDONLY)
@@ -27,6 +29,9 @@ flags = bytearray(8)
 fcntl.ioctl(fd, 0x80086601, flags)
 tried("flags", fd, 0x40086602, struct.pack("l", struct.unpack("l", flags)[0] & ~0x20000000))
 tried("no project", fd, 0x401C5820, bytes(facts[:12]) + bytes(4) + bytes(facts[16:]))
+xflags, extsize, _, _, cow_extsize = struct.unpack("5I", facts[:20])
+failed = libc.syscall(469, -100, path.encode(), struct.pack("=Q4I", xflags, extsize, 0, 0, cow_extsize), ctypes.c_long(24), 0)
+answers["file_setattr"] = os.strerror(ctypes.get_errno()) if failed else "done"
 os.rmdir(path)
 print(json.dumps(answers))
 """

@@ -34,8 +34,9 @@ GROUPS = (
     (("unit:RestrictRealtime",), "EPERM", ("real-time scheduling",)),
     (("unit:RestrictAddressFamilies",), "EAFNOSUPPORT", ("AF_PACKET", "AF_VSOCK")),
     (("seccomp-filter",), "EPROTONOSUPPORT", (
-        "netlink for uevents", "netlink for sockets", "netlink for families", "netlink for uevents with high bits", "socketpair of netlink")),
-    (("seccomp-filter",), "EPERM", ("TIOCSTI", "TIOCSTI with high bits", "TIOCLINUX", "write lease", "read lease", "lease with high bits", "delegation")),
+        "netlink for uevents", "netlink for sockets", "netlink for families", "netlink for uevents with high bits")),
+    (("seccomp-filter",), "EAFNOSUPPORT", ("socketpair of netlink", "socketpair of inet", "socketpair of inet with high bits", "socketpair of AF_PACKET")),
+    (("seccomp-filter",), "EPERM", ("btrfs snapshot", "btrfs snapshot with flags", "TIOCSTI", "TIOCSTI with high bits", "TIOCLINUX", "write lease", "read lease", "lease with high bits", "delegation")),
     (("seccomp-filter", "unit:SystemCallArchitectures"), "killed by SIGSYS", ("32-bit call", "x32 call")),
     # Those that need a capability: the kernel's own answer shows only to an agent that has all of them.
     (AS_ROOT, "EPERM", (

@@ -4,6 +4,7 @@ import json
 import time
 
 import pytest
+from repositories import PLACE, repository
 from target import DEMO, INSIDE, Outcome
 
 pytestmark = pytest.mark.position("user")
@@ -100,6 +101,28 @@ def test_no_more_mounts_inside_a_root_than_can_be_hidden(prove, product, many_mo
     product.machine.root(["umount", f"{DEMO}/mounts/1"], check=True)
     product.pi("true", check=True)
     product.machine.root(["mount", "-t", "tmpfs", "none", f"{DEMO}/mounts/1"], check=True)
+
+
+# Few enough for their number; each lacks hooks, config, commondir, info and info/attributes.
+MODULES = 505
+BARE_MODULES = f"for n in $(seq {MODULES}); do mkdir -p .git/modules/bare/$n && touch .git/modules/bare/$n/HEAD; done"
+MOUNTED = "for i in $(seq 200); do grep -q guarded /proc/self/mountinfo || exit 0; sleep 0.1; done; exit 1"
+
+
+def test_a_repository_does_not_fill_what_all_sessions_share(prove):
+    """What stands for a missing path is written down beside the mount points of everybody's sessions, a page each."""
+
+    def attack(target):
+        with repository(target, BARE_MODULES):
+            done = target.pi("true", cwd=PLACE, timeout=60)
+            target.machine.root(MOUNTED, timeout=30, check=True)
+            made = target.machine.root(f"find {PLACE}/.git/modules/bare -mindepth 2 -not -name HEAD", check=True).stdout
+        return Outcome(done.returncode == 0, (done, made))
+
+    on, _ = prove(attack, "placeholder-limit", quick=True)
+    done, made = on.seen
+    assert done.returncode == LIMIT and b"limit: in /home/alice/projects" in done.stderr and b"more than 2500 files and directories" in done.stderr, on
+    assert made == b"", "what stands for missing paths was made, and nothing removes it"
 
 
 SHOW = "systemctl show --property={} --value {}"

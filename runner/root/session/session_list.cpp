@@ -27,21 +27,28 @@ std::optional<Number> read_number(FdRef session, const char *name)
     return number && *number > 0 ? number : std::nullopt;
 }
 
-// Root of a container without CAP_SYS_PTRACE may not see the program of a process that is not dumpable, but may see its name and ids. A
-// process can choose its name, but not root's ids.
+// False as well where it is gone.
+bool has_in_status(pid_t process, const std::string &wanted)
+{
+    std::ifstream status("/proc/" + std::to_string(process) + "/status");
+    if (!status) require_gone("looking at a session's runner", ESRCH);
+    bool found = false;
+    for (std::string line; std::getline(status, line);)
+        found = found || line == wanted;
+    return found;
+}
+
+// A user can choose the name of a program and of a process, but not root's ids.
+bool has_roots_ids(pid_t process)
+{
+    return has_in_status(process, "Uid:\t0\t0\t0\t0");
+}
+
+// Root of a container without CAP_SYS_PTRACE may not see the program of a process that is not dumpable, but may see its name and ids.
 bool is_named_as_runner(pid_t process)
 {
     constexpr std::size_t longest = 15; // TASK_COMM_LEN, without its NUL
-    const std::string name = split_last(build::runner_path).second.substr(0, longest);
-    std::ifstream status("/proc/" + std::to_string(process) + "/status");
-    if (!status) require_gone("looking at a session's runner", ESRCH);
-    bool has_name = false;
-    bool is_roots = false;
-    for (std::string line; std::getline(status, line);) {
-        has_name = has_name || line == "Name:\t" + name;
-        is_roots = is_roots || line == "Uid:\t0\t0\t0\t0";
-    }
-    return has_name && is_roots;
+    return has_in_status(process, "Name:\t" + split_last(build::runner_path).second.substr(0, longest)) && has_roots_ids(process);
 }
 
 // Whether somebody holds the session's lock: its runner holds it for as long as it lives. Another start that looks takes a shared lock.
@@ -92,7 +99,7 @@ bool is_runner(pid_t process)
     if (path.empty()) require_gone("looking at a session's runner", ESRCH);
     std::string name = split_last(path).second;
     if (name.ends_with(replaced)) name.resize(name.size() - replaced.size());
-    return name == split_last(build::runner_path).second;
+    return name == split_last(build::runner_path).second && (has_roots_ids(process) || !defence_is_on("runner-ids"));
 }
 
 bool has_living_runner(const std::string &session_id)

@@ -185,9 +185,7 @@ void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, c
     GuardedPaths &found = found_[index];
     for (auto *paths : {&found.read_only, &found.kept, &found.masked, &found.inner}) // below a stand-in there is nothing to guard
         std::erase_if(*paths, is_closed);
-    // Records them before they are made: whatever is killed then, somebody knows of them.
-    for (const auto &path : found.placeholders)
-        session.make_link(placeholders_directory + ("/" + std::to_string(recorded_++)), tree.path() + "/" + path);
+    record(session, tree, found.placeholders);
     // The end of another session removes no placeholder that is recorded here. A removal that looked for records before is over now.
     if (!found.placeholders.empty() && defence_is_on("placeholder-records") &&
         !lock_placeholders(user_, in_seconds(removal_patience_seconds)))
@@ -227,6 +225,19 @@ void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, c
     }
     mounted.mask(session, found.masked);
     mounted.require_in_place();
+}
+
+// Records them before they are made: whatever is killed then, somebody knows of them.
+void ProjectGuards::record(const SessionDirectory &session, const ShownTree &tree, const std::vector<std::string> &placeholders)
+{
+    if (recorded_ + placeholders.size() > standin_limit && defence_is_on("placeholder-limit"))
+        throw Failure(FailureKind::too_large, "limit: in " + escape_for_display(tree.path()) + " more than " +
+                                                  std::to_string(standin_limit) +
+                                                  " files and directories are missing that git would use (of submodules and worktrees); "
+                                                  "remove submodules and worktrees that you do not need, or ask the administrator to list "
+                                                  "the paths to protect (projects.protect)");
+    for (const auto &path : placeholders)
+        session.make_link(placeholders_directory + ("/" + std::to_string(recorded_++)), tree.path() + "/" + path);
 }
 
 void ProjectGuards::keep_for_later(const ShownTree &tree, const DetachedMount &mount, Points points)

@@ -52,6 +52,7 @@ private:
         std::map<std::string, PointKind> points;
     };
 
+    void record(const SessionDirectory &session, const ShownTree &tree, const std::vector<std::string> &placeholders);
     void keep_for_later(const ShownTree &tree, const DetachedMount &mount, std::map<std::string, PointKind> points);
 
     Uid user_;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <doctest/doctest.h>
 #include <optional>
+#include <poll.h>
 #include <sys/socket.h>
 
 using namespace pi_agent;
@@ -291,6 +292,24 @@ TEST_CASE("a terminal far away knows the settings that hold for each byte")
     CHECK(decode_size(receive_packet(node, in_seconds(1)).value().bytes).columns == 2);
     node.reset();
     CHECK(terminal.fill(output) == Pump::Outcome::source_ended);
+}
+
+TEST_CASE("a terminal far away that says nothing but settings keeps nobody from what else happens")
+{
+    auto [socket, node] = make_channel();
+    DistantTerminal terminal(std::move(socket));
+    constexpr int packets = 100; // which a socket holds
+    for (int count = 0; count < packets; ++count)
+        send_packet(node, encode_state(TerminalState{}), {}, in_seconds(1));
+    Pump output;
+    CHECK(terminal.fill(output) == Pump::Outcome::blocked);
+    pollfd more{terminal.fd().get(), POLLIN, 0};
+    CHECK(::poll(&more, 1, 0) == 1);
+    send_packet(node, std::string(1, bytes_tag) + "shown", {}, in_seconds(1));
+    Pump::Outcome outcome = Pump::Outcome::blocked;
+    for (int count = 0; count < packets && outcome == Pump::Outcome::blocked; ++count)
+        outcome = terminal.fill(output);
+    CHECK((outcome == Pump::Outcome::moved && output.fresh() == "shown"));
 }
 
 TEST_CASE("a terminal far away that is full of keys is not waited for")
