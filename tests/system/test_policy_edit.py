@@ -159,6 +159,25 @@ def test_a_second_user_needs_accounts_to_be_said_and_nothing_is_written_before(h
     assert said(machine, "get", "users.eve.roots") == "[/srv/devs]\n"
 
 
+def test_users_d_is_neither_made_nor_left_for_a_policy_that_says_no_accounts(host):
+    """With that directory, whatever is in it, nobody would start by a policy of one user."""
+    machine = host
+    machine.root("rm -rf /var/lib/pi-agent/users/eve", check=True)
+    machine.write(POLICY_FILE, "version: 1\nagent: {binary: /usr/lib/pi-agent/agent/bin/pi}\nusers:\n  eve:\n    roots: [/srv/devs]\n")
+    shown = said(machine, "edit", "users.d/alice.yaml", status=INVALID)
+    assert "sudo pi-agentctl set agent.accounts per-user" in shown and machine.root(["test", "-e", USERS]).returncode == 1, shown
+    machine.root(["mkdir", USERS], check=True)
+    shown = said(machine, "check", status=INVALID)
+    assert "agent.accounts: missing, and more than one user is possible in users.d" in shown, shown
+    said(machine, "set", "limits.sessions", "3")
+    assert machine.root(["test", "-e", USERS]).returncode == 1
+    assert "policy is valid: " in said(machine, "check")
+    said(machine, "set", "agent.accounts", "per-user")
+    machine.root(["mkdir", "-m", "0711", USERS], check=True)
+    said(machine, "set", "limits.sessions", "4")
+    assert owner_and_mode(machine, USERS) == "root:root 711"  # where it is in nobody's way, it stays as somebody made it
+
+
 def test_one_command_at_a_time_changes_the_policy(host):
     machine = host
     before = files(machine)
