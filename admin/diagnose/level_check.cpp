@@ -2,14 +2,18 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/diagnose/explain.hpp"
+#include "admin/diagnose/host_checks.hpp"
 #include "admin/host/accounts.hpp"
 #include "common/base/error.hpp"
 #include "common/decide/effective.hpp"
+#include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_load.hpp"
 #include "runner/root/errand/user_files.hpp"
+#include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/method/method_program.hpp"
 #include "runner/root/view/root_tree.hpp"
 
+#include <algorithm>
 #include <set>
 
 namespace pi_agent {
@@ -24,31 +28,43 @@ public:
     {
     }
 
-    void look_as_root(const AsRoot &root, Means means)
+    // `groups_say_path`: then a member's start looks through another list than the whole policy's.
+    void look_as_root(const AsRoot &root, Means means, bool groups_say_path)
     {
         for (const auto &file : rules_.env_files.value_or(std::vector<PolicyPath>()))
             report(file.where, "env_files", [&] { read_managed_env_files({file}); });
         for (const auto &shown : rules_.view_paths.value_or(std::vector<PolicyPath>()))
             report(shown.where, "view_paths", [&] { require_can_be_shown(around_, shown); });
-        if (!problems_.has(whose_ + "view_paths")) look_at_path();
-        const bool asks = means == Means::running && around_.sandbox.method == SandboxMethod::bwrap && rules_.network;
-        if (asks) report(rules_.network->where, "network", [&] { require_bwrap_network(root, *rules_.network); });
+        if (!problems_.has(whose_ + "view_paths") && !problems_.has("agent") && !problems_.has("agent.binary"))
+            look_at_path(groups_say_path);
+        if (means == Means::running && rules_.network && !problems_.has_within("sandbox")) look_at_network(root, *rules_.network);
     }
 
 private:
-    // In what these sessions see: the view paths are theirs, too.
-    void look_at_path()
+    // In what these sessions see: the view paths are theirs, too. They can take away what a path of the whole policy is in.
+    void look_at_path(bool groups_say_path)
     {
-        if (!rules_.path) return;
+        const bool is_own = rules_.path.has_value();
+        if (!is_own && (!rules_.view_paths || groups_say_path || problems_.has("path"))) return;
         const auto view_paths = around_.view_paths;
         const auto path = around_.path;
         if (rules_.view_paths) around_.view_paths = *rules_.view_paths;
-        for (const auto &directory : *rules_.path) {
+        for (const auto &directory : is_own ? *rules_.path : path) {
             around_.path = {directory};
-            report(directory.where, "path", [&] { plan_host_view(around_); });
+            report(is_own ? directory.where : rules_.places.at("view_paths").where, is_own ? "path" : "view_paths",
+                   [&] { plan_host_view(around_); });
         }
         around_.view_paths = view_paths;
         around_.path = path;
+    }
+
+    void look_at_network(const AsRoot &root, const NetworkPolicy &network)
+    {
+        const auto method = around_.sandbox.method;
+        report_failure(network.where, whose_ + "network", "", problems_, [&] {
+            if (method == SandboxMethod::bwrap) require_bwrap_network(root, network);
+            require_enforceable(root, network, has_unit(method));
+        });
     }
 
     template <typename Task>
@@ -102,17 +118,18 @@ std::vector<Diagnostic> find_contradicting_groups(const Policy &policy)
 void check_levels(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified)
 {
     std::optional<Policy> around; // copied once, and only where there is something to look at
+    const bool groups_say_path = std::any_of(policy.users.begin(), policy.users.end(), [](const UserEntry &entry) {
+        return entry.is_group && rules_of(entry.rules).path.has_value();
+    });
     const auto check = [&](const RulesPtr &rules, const std::string &whose) {
         if (!rules) return;
         check_limits(rules->limits, whose, problems);
-        const bool names_network = rules->network && policy.sandbox.method == SandboxMethod::bwrap;
-        if (!rules->env_files && !rules->view_paths && !rules->path && !names_network) return;
-        if (!observer.root()) {
+        const bool names_files = rules->env_files || rules->view_paths || rules->path;
+        if (!observer.root() && names_files)
             unverified.push_back(whose + "*: only root can look at the files and directories that it names");
-            return;
-        }
+        if (!observer.root() || (!names_files && !rules->network)) return;
         if (!around) around = policy;
-        LevelCheck(*around, *rules, whose, problems).look_as_root(*observer.root(), means);
+        LevelCheck(*around, *rules, whose, problems).look_as_root(*observer.root(), means, groups_say_path);
     };
     for (const auto &entry : policy.users) {
         check(entry.rules, entry_key(entry) + ".");

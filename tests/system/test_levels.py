@@ -172,6 +172,14 @@ def test_check_refuses_what_may_not_stand_there(people, pieces, words):
     assert done.returncode == INVALID and f": {words}" in done.stderr.decode() and b"/etc/pi-agent/policy.yaml:" in done.stderr, done
 
 
+def test_a_users_own_view_paths_can_take_the_policys_path_away(people):
+    with written_policy(people, policy("view_paths: [/srv/levels]\npath: [/srv/levels]", alice="view_paths: []")):
+        done = people.root(["pi-agentctl", "check"])
+        assert done.returncode == INVALID and b": users.alice.view_paths: the directory that path (" in done.stderr, done
+        assert_refused(pi(people, "true", user="alice", cwd=PLACES["alice"]), INVALID, "/srv/levels is not shown to sessions", "E78-path")
+        assert probed(people, "bob", "case $PATH in */srv/levels:*) echo there;; esac") == "there"
+
+
 def test_check_warns_of_groups_of_one_user_that_contradict_each_other(people):
     people.root("groupadd levels-one && groupadd levels-two && gpasswd -a carol levels-one && gpasswd -a carol levels-two", check=True)
     try:

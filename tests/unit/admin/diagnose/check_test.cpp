@@ -51,6 +51,20 @@ TEST_CASE("roots that their user cannot reach are errors with their place" * doc
     CHECK(host_problems(head + "users: {daemon: {roots: [/usr/share]}}\n").empty());
 }
 
+TEST_CASE("a network that this host cannot enforce is an error, whichever level says it" * doctest::skip(not_root()))
+{
+    const auto is_refused = [](const std::string &text) {
+        Problems problems;
+        static_cast<void>(check_host(parse(text), Observer::self(), Means::running, problems));
+        return contains(PolicyError(problems.all()).what(), "cannot enforce the policy's network");
+    };
+    for (const std::string network : {"loopback", "[10.0.0.0/8]", "none", "full"}) {
+        const bool of_all = is_refused(head + "network: " + network + "\nusers: {daemon: {roots: [/usr/share]}}\n");
+        CHECK_MESSAGE(is_refused(head + "users: {daemon: {roots: [/usr/share], network: " + network + "}}\n") == of_all, network);
+        CHECK_MESSAGE(is_refused(head + "users: {daemon: {roots: [{path: /usr/share, network: " + network + "}]}}\n") == of_all, network);
+    }
+}
+
 TEST_CASE("the policy alone is judged without this host")
 {
     const TemporaryDirectory directory;
