@@ -79,7 +79,7 @@ std::vector<Diagnostic> find_warnings(const Policy &policy)
         if (idle.choice != WithoutQuota::refuse) warnings.push_back(std::move(idle.told)); // an error otherwise
     for (auto &missing : find_missing_cluster(policy))
         warnings.push_back(std::move(missing));
-    for (auto &contradiction : find_contradicting_groups(policy))
+    for (auto &contradiction : find_contradictions(policy))
         warnings.push_back(std::move(contradiction));
     for (const auto &missing : missing_search_tools())
         warnings.push_back({{}, "", name_package(missing), ""});

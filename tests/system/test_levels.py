@@ -190,3 +190,20 @@ def test_check_warns_of_groups_of_one_user_that_contradict_each_other(people):
             assert_refused(pi(people, "true", user="carol", cwd=PLACES["carol"]), INVALID, "another group of carol sets another value")
     finally:
         people.root("groupdel levels-one; groupdel levels-two", check=True)
+
+
+def test_check_warns_of_an_own_entry_that_contradicts_that_of_a_group(people):
+    """Of bob's start the group says whose key stays outside, and his root that nothing keeps it there."""
+    key = "/etc/pi-agent/levels.key"
+    people.write(key, "secret\n", mode=0o600)
+    devs = f"network: {{hosts: [github.com]}}\n    providers: {{anthropic: {{key_file: {key}}}}}"
+    words = "its key stays outside, but the network of these sessions is full"
+    try:
+        with written_policy(people, policy(devs=devs, root=", network: full")):
+            done = people.root(["pi-agentctl", "check"])
+            assert words in done.stderr.decode() and b", so bob cannot start pi in ~/work; " in done.stderr, done
+            told = json.loads(people.root(["pi-agentctl", "explain", "--json"], check=True).stdout)["users"]
+            assert {user["user"]: words in (user["problem"] or "") for user in told if user["user"] in HOMES} == {"alice": False, "bob": True, "carol": False}, told
+            assert_refused(pi(people, "true", user="bob", cwd=PLACES["bob"]), INVALID, words)
+    finally:
+        people.root(["rm", key], check=True)

@@ -65,6 +65,21 @@ TEST_CASE("a network that this host cannot enforce is an error, whichever level 
     }
 }
 
+TEST_CASE("what a user's own entry and their group's cannot say together is told with the root, or for all of them")
+{
+    const auto found = [](const std::string &of_group, const std::string &own) {
+        const auto policy = parse("version: 1\nagent: {binary: /usr/bin/env, accounts: per-user}\nusers:\n  '%daemon': {roots: [/srv/a], " +
+                                  of_group + "}\n  daemon: {roots: [/srv/b, {path: /srv/c, network: none}], " + own + "}\n");
+        return std::string(PolicyError(find_contradictions(policy)).what());
+    };
+    const std::string outside = "network: {hosts: [github.com]}, providers: {anthropic: {key_file: /etc/k}}";
+    const auto told = found(outside, "network: full");
+    CHECK_MESSAGE(contains(told, ", so daemon cannot start pi in /srv/b; "), told);
+    CHECK_FALSE(contains(told, "/srv/c"));
+    CHECK(found(outside, "network: {hosts: []}").empty());
+    CHECK(contains(found("readable: [~/data]", "toolchains: {readable: [~/data/x]}"), "for the same place, so daemon cannot start pi; "));
+}
+
 TEST_CASE("the policy alone is judged without this host")
 {
     const TemporaryDirectory directory;
