@@ -78,6 +78,12 @@ void check_entry(const Policy &policy, const UserEntry &entry, const Observer &o
         problems.add(entry.where, key, quote(entry.name) + " is root under another name (uid 0)", "name an ordinary account");
     } else if (user->home == default_state_dir) {
         problems.add(entry.where, key, quote(entry.name) + " is an agent's account: its home is " + user->home, "name a person's account");
+    } else if (const auto by_number = find_account(user->uid); by_number && by_number->name != entry.name) {
+        // In another case of letters, for example, as directory services find it. A start knows its user by the number.
+        problems.add(entry.where, key,
+                     fmt::format("this host calls the user with the uid {} {}, so nobody starts by this entry", user->uid.value(),
+                                 quote(by_number->name)),
+                     "write " + quote(by_number->name) + ", or remove the entry");
     } else {
         check_roots(entry, *user, observer, problems, unverified, roots);
         check_named_files(policy, entry, user, observer, problems, unverified);

@@ -188,6 +188,10 @@ def test_check_warns_of_groups_of_one_user_that_contradict_each_other(people):
             done = people.root(["pi-agentctl", "check"])
             assert b"users.%levels-two.network: another group of carol sets another value, so carol cannot start pi" in done.stderr, done
             assert_refused(pi(people, "true", user="carol", cwd=PLACES["carol"]), INVALID, "another group of carol sets another value")
+        own = "  carol: {roots: [/srv/devs], config: .config/pi}\n"  # which check looks for with what her entries grant
+        with written_policy(people, policy() + groups + own):
+            done = people.root(["pi-agentctl", "check"])
+            assert b"so carol cannot start pi" in done.stderr and done.stdout.startswith(b"policy is valid: "), done
     finally:
         people.root("groupdel levels-one; groupdel levels-two", check=True)
 
