@@ -59,10 +59,12 @@ PolicyReading read_for_check(const std::optional<std::string> &draft)
 {
     if (!draft || is_installed_policy(*draft)) return read_policy_as_far_as_possible(policy_path);
     const std::string holder = parent_of(std::filesystem::absolute(*draft).lexically_normal());
-    if (holder == directory_of_parts(policy_path) || holder == directory_of_users(policy_path))
+    const bool is_users = holder == directory_of_users(policy_path);
+    if (is_users || holder == directory_of_parts(policy_path))
         throw Failure(ExitStatus::usage, escape_for_display(*draft) +
-                                             " is a part of the installed policy, which 'pi-agentctl check' checks as a "
-                                             "whole; 'sudo pi-agentctl edit NAME.yaml' tries a draft of one file");
+                                             " is a part of the installed policy, which 'pi-agentctl check' checks as a whole; 'sudo "
+                                             "pi-agentctl edit " +
+                                             (is_users ? "users.d/" : "") + "NAME.yaml' tries a draft of one file");
     return read_policy_as_far_as_possible({{escape_for_display(*draft), read_draft(*draft)}});
 }
 
