@@ -30,6 +30,8 @@ std::vector<Diagnostic> warnings_of_text(const Policy &policy)
     auto warnings = find_exposed_secrets(policy);
     for (auto &odd : find_odd_host_rules(policy))
         warnings.push_back(std::move(odd));
+    for (auto &odd : find_odd_patterns(policy))
+        warnings.push_back(std::move(odd));
     if (policy.sandbox.method == SandboxMethod::none)
         warnings.push_back({policy.sandbox.where, "sandbox.method",
                             "is 'none', so sessions are not sandboxed: an agent reaches this host's processes, devices and services as its "

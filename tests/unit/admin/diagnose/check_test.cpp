@@ -1,6 +1,7 @@
 // The policy against the host: admin/diagnose/faults.hpp
 #include "admin/diagnose/faults.hpp"
 
+#include "admin/diagnose/host_checks.hpp"
 #include "admin/text/terminal.hpp"
 #include "support/forked.hpp"
 #include "support/policy_text.hpp"
@@ -78,6 +79,17 @@ TEST_CASE("what a user's own entry and their group's cannot say together is told
     CHECK_FALSE(contains(told, "/srv/c"));
     CHECK(found(outside, "network: {hosts: []}").empty());
     CHECK(contains(found("readable: [~/data]", "toolchains: {readable: [~/data/x]}"), "for the same place, so daemon cannot start pi; "));
+}
+
+TEST_CASE("wildcards that mean less than they seem to are warnings, whichever level says them")
+{
+    const std::string projects = "projects: {mask: ['**/keys', '*.pem', 'a/**', 'b/*'], protect: ['src/*.sh', 'app/[id]']}\n";
+    const auto found =
+        find_odd_patterns(parse(head + projects + "users: {daemon: {roots: [{path: /srv/a, mask: ['a/**/b']}, /srv/b]}}\n"));
+    REQUIRE(found.size() == 3);
+    CHECK(contains(to_string(found[0]), "p.yaml:3:19: projects.mask: '**/keys' does not match at any depth"));
+    CHECK(contains(to_string(found[1]), "projects.protect: 'src/*.sh' is the one path that is written so"));
+    CHECK(contains(to_string(found[2]), "users.daemon.roots[0].mask: 'a/**/b' does not match"));
 }
 
 TEST_CASE("the policy alone is judged without this host")
