@@ -159,6 +159,17 @@ def test_a_second_user_needs_accounts_to_be_said_and_nothing_is_written_before(h
     assert said(machine, "get", "users.eve.roots") == "[/srv/devs]\n"
 
 
+def test_the_emergency_stop_can_be_said_whatever_is_wrong_with_the_host(host):
+    """Someone whom the host does not know any more is still in the policy."""
+    machine = host
+    machine.write(POLICY_FILE, COMMENTED.replace("users:\n", "users:\n  nobody-here:\n    roots: [~/projects]\n"))
+    assert "this host has no user 'nobody-here'" in said(machine, "set", "network", "none", status=INVALID)
+    shown = said(machine, "set", "wrapper.enable", "false")
+    assert f"done: write {SET}\n" in shown and "wrapper.enable is false: nobody may start pi" in shown, shown
+    assert pi(machine, "--version").returncode == DENIED
+    assert "this host has no user 'nobody-here'" in said(machine, "set", "wrapper.enable", "true", status=INVALID)
+
+
 def test_users_d_is_neither_made_nor_left_for_a_policy_that_says_no_accounts(host):
     """With that directory, whatever is in it, nobody would start by a policy of one user."""
     machine = host
