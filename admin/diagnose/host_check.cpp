@@ -168,7 +168,7 @@ void check_owner(const std::string &path, const std::string &user, const AgentOf
                     account ? "" : " (an account that does not exist yet)"),
         fmt::format("keep the account (run_as, agent.accounts), or start with an empty home: sudo pi-agentctl state reset --user {0} "
                     "(before that, sudo pi-agentctl state export --user {0} DIRECTORY copies the agent's sessions)",
-                    user));
+                    name_as_word(user)));
 }
 
 // Reports each user whose next start would find that another account owns the agent's home: after a change of agent.accounts, agent.user or
