@@ -62,6 +62,15 @@ def test_a_user_of_the_main_file_is_taken_out_with_the_lines_of_the_entry_alone(
     assert machine.read(POLICY_FILE).decode() == COMMENTED.replace("  bob:\n    # Where bob works.\n    roots: [~/work] # and nowhere else\n", "")
 
 
+def test_the_last_user_of_a_file_is_taken_out_and_those_of_other_files_stay(host):
+    part = f"{PARTS}/more.yaml"
+    host.write(part, "users:\n  eve:\n    roots: [/srv/devs]\n")
+    said(host, "user", "remove", "eve", "--yes")
+    assert host.read(part) == b"users: {}\n" and "policy is valid: " in said(host, "check")
+    host.write(part, "users:\n  # of the visitors\n  eve:\n    roots: [/srv/devs]\n")
+    assert "the value has a comment, which would be lost" in said(host, "user", "remove", "eve", "--yes", status=INVALID)
+
+
 @pytest.mark.parametrize("arguments, status, words", [
     (["user", "add", "eve"], USAGE, "--root is required"),
     (["user", "add", "eve", "--root", "work"], INVALID, f"{EVES}:1:"),
