@@ -74,7 +74,7 @@ AgentsOfUsers agents_of(const Policy &policy, const std::vector<std::string> &na
             const auto agent = rules == nullptr ? std::nullopt : find_account(rules->agent_account);
             if (agent) policy_for(of_all, *rules);
             if (agent) agents.push_back({*user, *agent, *rules});
-        } catch (const PolicyError &) { // NOLINT(bugprone-empty-catch): a contradiction, which is told, and concerns nobody else
+        } catch (const PolicyError &) { // NOLINT(bugprone-empty-catch): a contradiction, found above, that concerns nobody else
         }
     }
     return agents;

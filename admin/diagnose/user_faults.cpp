@@ -134,7 +134,7 @@ std::string as_text(const std::string &path)
     return path.front() == '/' ? path : "~/" + path;
 }
 
-// Empty for who may not start, and for whose groups contradict each other, which is told where that is looked for.
+// Empty for who may not start, and for whose groups contradict each other: find_contradictions() says that.
 std::optional<AccessRules> rules_of_start(const Policy &policy, const Account &user)
 {
     try {
