@@ -6,6 +6,7 @@
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <exception>
 #include <fcntl.h>
@@ -161,8 +162,9 @@ bool says_accounts(const PolicyFiles &files)
 
 void drop_empty_users_directory(const PolicyFiles &wanted)
 {
+    const auto is_users = [](const PolicySource &file) { return user_of_file(file.name, policy_path).has_value(); };
+    if (!has_user_files(policy_path) || std::any_of(wanted.begin(), wanted.end(), is_users) || says_accounts(wanted)) return;
     const auto [above, name] = split_last(directory_of_users(policy_path));
-    if (!has_user_files(policy_path) || says_accounts(wanted)) return;
     const auto holder = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of the policy");
     if (::unlinkat(holder.get(), name.c_str(), AT_REMOVEDIR) == 0) return;
     if (errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR) throw_errno("cannot remove " + above + "/" + name);
