@@ -71,7 +71,7 @@ void check_host_rules(const Policy &policy, Problems &problems);
 // Not mistakes, but hardly what was meant: a name without its own '*', rules that add nothing, what no session reaches.
 std::vector<Diagnostic> find_odd_host_rules(const Policy &policy);
 
-// The same of projects.mask and projects.protect: wildcards that match less than they seem to, or stand for nothing.
+// The same of projects.mask, projects.protect and config.classes: wildcards that match less than they seem to, or stand for nothing.
 std::vector<Diagnostic> find_odd_patterns(const Policy &policy);
 
 // The files with the keys of providers, as a start reads them.

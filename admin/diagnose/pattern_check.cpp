@@ -1,5 +1,7 @@
-// Patterns and paths of projects that mean less than they seem to.
+// Patterns and paths of a policy that mean less than they seem to.
 #include "admin/diagnose/host_checks.hpp"
+
+#include "common/base/text.hpp"
 
 #include <string>
 #include <vector>
@@ -28,6 +30,12 @@ void look_at_patterns(const Rules &rules, std::vector<Diagnostic> &found)
 std::vector<Diagnostic> find_odd_patterns(const Policy &policy)
 {
     std::vector<Diagnostic> found;
+    for (const auto &[path, file_class] : policy.config_classes.rules())
+        if (path.find_first_of("*?") != std::string::npos)
+            found.push_back({{},
+                             "config.classes." + escape_for_display(path),
+                             "is the one path that is written so, because classes have no wildcards",
+                             "name the directory around it, or each path"});
     look_at_patterns(policy.rules, found);
     for (const auto &entry : policy.users) {
         if (entry.rules) look_at_patterns(*entry.rules, found);

@@ -90,6 +90,10 @@ TEST_CASE("wildcards that mean less than they seem to are warnings, whichever le
     CHECK(contains(to_string(found[0]), "p.yaml:3:19: projects.mask: '**/keys' does not match at any depth"));
     CHECK(contains(to_string(found[1]), "projects.protect: 'src/*.sh' is the one path that is written so"));
     CHECK(contains(to_string(found[2]), "users.daemon.roots[0].mask: 'a/**/b' does not match"));
+    const auto classes =
+        find_odd_patterns(parse(head + "users: {daemon: {roots: [/srv/a]}}\nconfig: {classes: {'*.key': never, prompts: seed}}\n"));
+    REQUIRE(classes.size() == 1);
+    CHECK(contains(to_string(classes[0]), "config.classes.*.key: is the one path that is written so"));
 }
 
 TEST_CASE("the policy alone is judged without this host")
