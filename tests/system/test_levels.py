@@ -180,6 +180,15 @@ def test_a_users_own_view_paths_can_take_the_policys_path_away(people):
         assert probed(people, "bob", "case $PATH in */srv/levels:*) echo there;; esac") == "there"
 
 
+def test_a_users_own_path_may_be_in_what_their_groups_show(people):
+    """bob is in the group, and alice is not."""
+    text = policy(devs="view_paths: [/srv/levels]", alice="path: [/srv/levels]").replace("  bob:\n", "  bob:\n    path: [/srv/levels]\n")
+    with written_policy(people, text):
+        done = people.root(["pi-agentctl", "check"])
+        assert b": users.alice.path: the directory that path (" in done.stderr and b"users.bob.path" not in done.stderr, done
+        assert probed(people, "bob", "case $PATH in */srv/levels:*) echo there;; esac") == "there"
+
+
 def test_check_warns_of_groups_of_one_user_that_contradict_each_other(people):
     people.root("groupadd levels-one && groupadd levels-two && gpasswd -a carol levels-one && gpasswd -a carol levels-two", check=True)
     try:
