@@ -24,7 +24,7 @@ constexpr const char *footer = "Exit status:\n"
                                "  70  a bug in pi-agent\n"
                                "  71  the operating system refused something\n"
                                "  75  another command or a session is in the way\n"
-                               "  77  only root can run the command\n"
+                               "  77  only root can run the command, or the policy does not let that user start there\n"
                                "  78  the policy has errors, or the host does not fit it";
 
 std::vector<std::string> command_names(const CLI::App &app)

@@ -85,7 +85,12 @@ PolicyFiles without_user(PolicyFiles files, const std::string &name)
         std::erase_if(files, [file = source->name](const PolicySource &each) { return each.name == file; });
         return files;
     }
-    return with_draft(files, source->name, remove_from_yaml(source->name, source->text, path));
+    // Nothing where a list of users was would be a mistake, where other files have users too.
+    const auto tree = tree_of(*source);
+    const bool is_last = find_node(tree, {"users"})->entries.size() == 1;
+    return with_draft(files, source->name,
+                      is_last ? set_in_yaml(source->name, source->text, {"users"}, "{}")
+                              : remove_from_yaml(source->name, source->text, path));
 }
 
 // Of one of the commands that write: who looks, the lock of whoever edits, and the files that are installed.

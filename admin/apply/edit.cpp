@@ -49,6 +49,16 @@ std::string text_of(const PolicyFiles &files, const std::string &file)
     return "# A part of the policy, joined to " + std::string(policy_path) + ". What another part says already is an error here.\n";
 }
 
+// The draft makes users.d, and from then on nobody starts by a policy that does not say agent.accounts, whatever becomes of the draft.
+void require_accounts_said(const PolicyFiles &files, const std::string &file)
+{
+    if (!user_of_file(file, policy_path) || has_user_files(policy_path)) return;
+    if (says_accounts(files)) return;
+    throw Failure(ExitStatus::configuration, "with files in users.d more than one user is possible, and the policy does not say whether "
+                                             "users share an account (agent.accounts); say it first, for example: sudo pi-agentctl set "
+                                             "agent.accounts per-user");
+}
+
 // An edit that was cut short (the host went down, the terminal was closed) left work that may be wanted. True if the administrator goes on
 // with it.
 bool take_up_or_begin(const Draft &draft, const std::string &text)
@@ -118,8 +128,9 @@ void run_edit(const std::optional<std::string> &name, std::ostream &out, std::os
     const auto observer = Observer::self();
     const auto file = policy_file_named(name.value_or(policy_path));
     auto lock = take_edit_lock(*observer.root());
-    const auto editor = choose_editor(own_environment());
     const auto files = read_policy_sources(policy_path);
+    require_accounts_said(files, file);
+    const auto editor = choose_editor(own_environment());
     const auto before = text_of(files, file);
     const Draft draft(*observer.root(), file);
     const bool taken_up = take_up_or_begin(draft, before);
@@ -145,6 +156,7 @@ void run_edit(const std::optional<std::string> &name, std::ostream &out, std::os
     }
     draft.install(text);
     draft.remove();
+    drop_empty_users_directory(with_draft(files, file, text));
     lock.reset();
     out << "the policy is changed\n" << std::flush;
     if (ask_letter("Apply it now? (y or n)", "yn") == 'y') return apply_edit(*observer.root(), draft, files, text, out, warnings);

@@ -56,16 +56,26 @@ std::string quoted(const std::string &text)
     return yaml_word(text);
 }
 
-std::string entry_of(const Candidate &candidate)
+// Another name for an account that could not be made with the usual one. Where that would be another agent's, too, both have the number.
+std::string run_as_of(const Candidate &candidate, const std::vector<Candidate> &candidates)
+{
+    const std::string agent = "pi-agent-" + candidate.name; // as the policy would call it; by the number where it is not a plain name
+    const std::string other = creatable_name(agent);
+    if (agent == other || !is_plain_name(agent)) return "";
+    const bool is_anothers = std::any_of(candidates.begin(), candidates.end(), [&](const Candidate &one) {
+        return one.name != candidate.name && creatable_name("pi-agent-" + one.name) == other;
+    });
+    return is_anothers ? "" : other;
+}
+
+std::string entry_of(const Candidate &candidate, const std::string &run_as)
 {
     std::string roots;
     for (const auto &root : candidate.roots)
         roots += (roots.empty() ? "" : ", ") + quoted(root);
     if (candidate.roots.empty()) return fmt::format("  # {}:\n  #   roots: [~/projects]\n", candidate.name);
-    const std::string agent = "pi-agent-" + candidate.name; // as the policy would call it; by the number where it is not a plain name
-    const std::string other = creatable_name(agent);
-    const std::string run_as = agent == other || !is_plain_name(agent) ? "" : fmt::format("    run_as: {}\n", other);
-    return fmt::format("  {}:\n    roots: [{}]\n{}", candidate.name, roots, run_as);
+    return fmt::format("  {}:\n    roots: [{}]\n{}", yaml_word(candidate.name), roots,
+                       run_as.empty() ? "" : fmt::format("    run_as: {}\n", run_as));
 }
 
 // Of the providers that pi knows best, with what their logins ask. Not what a login opens in the user's browser.
@@ -235,7 +245,7 @@ std::string init_text(const std::vector<Candidate> &candidates, const PolicyAnsw
                     "users:\n"
                     "  # roots: the agent can be started in these, at any depth, and can write to them. ~ is the user's home.\n");
     for (const auto &candidate : candidates)
-        text += entry_of(candidate);
+        text += entry_of(candidate, run_as_of(candidate, candidates));
     text +=
         "# What sessions reach: {hosts: [...]} and no others ('pi-agentctl denials' lists what was refused), full (everything that this\n"
         "# host reaches), loopback (services of this host), none, or a list of addresses.\n" +

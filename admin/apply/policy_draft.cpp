@@ -30,7 +30,10 @@ std::string mistakes_in(const PolicyFiles &files, const Observer &observer)
 {
     try {
         // Something that does not run just now keeps nobody from changing the policy.
-        const auto mistakes = find_mistakes(read_policy_as_far_as_possible(files), observer, Means::installed);
+        const auto reading = read_policy_as_far_as_possible(files);
+        // As for apply: the emergency stop does not wait until the host fits what nobody can start by.
+        const bool is_stop = reading.problems.empty() && reading.complete && !reading.policy.wrapper.enable;
+        const auto mistakes = is_stop ? std::vector<Diagnostic>() : find_mistakes(reading, observer, Means::installed);
         auto shown = show_problems(mistakes, "", [&files](const std::string &name) { return find_text(files, name); });
         if (!shown.empty()) shown.pop_back(); // the caller prints the last line feed
         return shown;

@@ -74,6 +74,13 @@ std::string settled_place(const AsRoot &root)
     throw Failure(ExitStatus::configuration, "a move of the agents' homes was interrupted; finish it first: sudo pi-agentctl state move");
 }
 
+void remove_homes(const AsRoot &root, const std::string &state_dir, Changes &changes)
+{
+    struct stat status {};
+    if (::lstat(state_dir.c_str(), &status) == 0)
+        changes.make("remove " + state_dir + ", with the homes of all agents", [&] { remove_all_state(root, state_dir); });
+}
+
 std::string question_of(const RemoveOrder &order)
 {
     std::string question = build::is_system_managed ? "" : "Take the sudo rule away";
@@ -122,10 +129,10 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
     if (order.accounts && !order.dry_run) require_nothing_of_group(places, policy.agent.group);
     if (order.state) {
         const std::string state_dir = settled_place(root);
+        const bool is_elsewhere = state_dir != default_state_dir; // which only a note of apply's says, so that one goes last
+        if (is_elsewhere) remove_homes(root, state_dir, changes);
         forget_applied(root, changes);
-        struct stat status {};
-        if (::lstat(state_dir.c_str(), &status) == 0)
-            changes.make("remove " + state_dir + ", with the homes of all agents", [&] { remove_all_state(root, state_dir); });
+        if (!is_elsewhere) remove_homes(root, state_dir, changes);
     }
     if (order.accounts) remove_accounts(root, policy, changes);
     if (changes.count() == 0 && !order.keep_hidden) out << "nothing to do\n";

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <span>
 
 namespace pi_agent {
 
@@ -60,14 +61,27 @@ const Advice *find_advice(const std::vector<Advice> &all, std::string_view name)
     return found == all.end() ? nullptr : &*found;
 }
 
-// "users.alice.roots" is the key "users.NAME.roots" of the table.
+using KeyParts = std::span<const std::string_view>;
+
+// A free name may have dots, except at the end.
+bool are_of_one_key(KeyParts ours, KeyParts asked)
+{
+    if (ours.empty() || asked.empty()) return ours.empty() && asked.empty();
+    if (ours.front() != "*") return ours.front() == asked.front() && are_of_one_key(ours.subspan(1), asked.subspan(1));
+    if (ours.size() == 1) return asked.size() == 1 && !asked.front().empty();
+    for (std::size_t length = 1; length < asked.size() && !asked[length - 1].empty(); ++length)
+        if (are_of_one_key(ours.subspan(1), asked.subspan(length))) return true;
+    return false;
+}
+
+// As messages write it: "users.alice.roots" is the key "users.NAME.roots" of the table, and "users.Jane.Doe.roots[0].mask" is
+// "users.NAME.roots[N].mask".
 bool is_key(const PolicyKey &key, std::string_view word)
 {
-    const auto ours = split(key.path, '.');
-    const auto asked = split(word, '.');
-    return ours.size() == asked.size() &&
-           std::equal(ours.begin(), ours.end(), asked.begin(),
-                      [](std::string_view one, std::string_view other) { return one == other || (one == "*" && !other.empty()); });
+    std::string asked;
+    for (const char byte : word)
+        if (byte != ']') asked += byte == '[' ? '.' : byte;
+    return are_of_one_key(split(key.path, '.'), split(asked, '.'));
 }
 
 std::string explain_key(const PolicyKey &key)

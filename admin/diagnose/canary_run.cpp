@@ -6,6 +6,7 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
+#include "common/host/remedy.hpp"
 #include "runner/inside/canary.hpp"
 #include "runner/inside/landlock.hpp"
 #include "runner/root/session/drain.hpp"
@@ -65,7 +66,8 @@ std::optional<StartPlace> choose_place(const Policy &policy, const Observer &obs
         auto place = find_place(policy, observer, *name);
         if (!place)
             throw Failure(ExitStatus::usage, "the policy gives " + quote(*name) +
-                                                 " no usable root; find out why with: sudo pi-agentctl explain --user " + *name);
+                                                 " no usable root; find out why with: sudo pi-agentctl explain --user " +
+                                                 name_as_word(*name));
         return place;
     }
     for (const auto &user : users_of(policy))

@@ -30,6 +30,8 @@ std::vector<Diagnostic> warnings_of_text(const Policy &policy)
     auto warnings = find_exposed_secrets(policy);
     for (auto &odd : find_odd_host_rules(policy))
         warnings.push_back(std::move(odd));
+    for (auto &odd : find_odd_patterns(policy))
+        warnings.push_back(std::move(odd));
     if (policy.sandbox.method == SandboxMethod::none)
         warnings.push_back({policy.sandbox.where, "sandbox.method",
                             "is 'none', so sessions are not sandboxed: an agent reaches this host's processes, devices and services as its "
@@ -59,10 +61,12 @@ PolicyReading read_for_check(const std::optional<std::string> &draft)
 {
     if (!draft || is_installed_policy(*draft)) return read_policy_as_far_as_possible(policy_path);
     const std::string holder = parent_of(std::filesystem::absolute(*draft).lexically_normal());
-    if (holder == directory_of_parts(policy_path) || holder == directory_of_users(policy_path))
+    const bool is_users = holder == directory_of_users(policy_path);
+    if (is_users || holder == directory_of_parts(policy_path))
         throw Failure(ExitStatus::usage, escape_for_display(*draft) +
-                                             " is a part of the installed policy, which 'pi-agentctl check' checks as a "
-                                             "whole; 'sudo pi-agentctl edit NAME.yaml' tries a draft of one file");
+                                             " is a part of the installed policy, which 'pi-agentctl check' checks as a whole; 'sudo "
+                                             "pi-agentctl edit " +
+                                             (is_users ? "users.d/" : "") + "NAME.yaml' tries a draft of one file");
     return read_policy_as_far_as_possible({{escape_for_display(*draft), read_draft(*draft)}});
 }
 
@@ -79,7 +83,7 @@ std::vector<Diagnostic> find_warnings(const Policy &policy)
         if (idle.choice != WithoutQuota::refuse) warnings.push_back(std::move(idle.told)); // an error otherwise
     for (auto &missing : find_missing_cluster(policy))
         warnings.push_back(std::move(missing));
-    for (auto &contradiction : find_contradicting_groups(policy))
+    for (auto &contradiction : find_contradictions(policy))
         warnings.push_back(std::move(contradiction));
     for (const auto &missing : missing_search_tools())
         warnings.push_back({{}, "", name_package(missing), ""});

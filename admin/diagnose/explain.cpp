@@ -72,7 +72,8 @@ struct OverviewLine {
     }
 };
 
-OverviewLine line_of(const Policy &policy, const std::string &name)
+// `of_all` is the policy without users.
+OverviewLine line_of(const Policy &policy, const Policy &of_all, const std::string &name)
 {
     OverviewLine line{name};
     const auto user = find_account(name);
@@ -83,7 +84,8 @@ OverviewLine line_of(const Policy &policy, const std::string &name)
         line.rules = std::get<AccessRules>(std::move(access));
         line.agent_exists = find_account(line.agent()).has_value();
         if (!line.agent_exists) line.problem = "this host has no account " + line.agent() + "; run 'sudo pi-agentctl apply'";
-    } catch (const PolicyError &error) { // their groups contradict each other
+        require_start_somewhere(of_all, *line.rules);
+    } catch (const PolicyError &error) { // their groups contradict each other, or their own entry
         line.problem = error.what();
     }
     return line;
@@ -167,9 +169,11 @@ void run_explain(const std::optional<std::string> &user_name, const std::optiona
     const auto observer = Observer::self();
     if (observer.root() && !user_name && !directory) {
         const auto policy = load_policy(policy_path);
+        Policy of_all = policy;
+        of_all.users.clear();
         std::vector<OverviewLine> lines; // members of groups count as they are today
         for (const auto &name : users_of(policy))
-            lines.push_back(line_of(policy, name));
+            lines.push_back(line_of(policy, of_all, name));
         if (json) return print_json(to_json(lines), out);
         out << to_text(lines);
         return;

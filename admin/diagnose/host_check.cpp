@@ -78,6 +78,12 @@ void check_entry(const Policy &policy, const UserEntry &entry, const Observer &o
         problems.add(entry.where, key, quote(entry.name) + " is root under another name (uid 0)", "name an ordinary account");
     } else if (user->home == default_state_dir) {
         problems.add(entry.where, key, quote(entry.name) + " is an agent's account: its home is " + user->home, "name a person's account");
+    } else if (const auto by_number = find_account(user->uid); by_number && by_number->name != entry.name) {
+        // In another case of letters, for example, as directory services find it. A start knows its user by the number.
+        problems.add(entry.where, key,
+                     fmt::format("this host calls the user with the uid {} {}, so nobody starts by this entry", user->uid.value(),
+                                 quote(by_number->name)),
+                     "write " + quote(by_number->name) + ", or remove the entry");
     } else {
         check_roots(entry, *user, observer, problems, unverified, roots);
         check_named_files(policy, entry, user, observer, problems, unverified);
@@ -162,7 +168,7 @@ void check_owner(const std::string &path, const std::string &user, const AgentOf
                     account ? "" : " (an account that does not exist yet)"),
         fmt::format("keep the account (run_as, agent.accounts), or start with an empty home: sudo pi-agentctl state reset --user {0} "
                     "(before that, sudo pi-agentctl state export --user {0} DIRECTORY copies the agent's sessions)",
-                    user));
+                    name_as_word(user)));
 }
 
 // Reports each user whose next start would find that another account owns the agent's home: after a change of agent.accounts, agent.user or

@@ -71,6 +71,9 @@ void check_host_rules(const Policy &policy, Problems &problems);
 // Not mistakes, but hardly what was meant: a name without its own '*', rules that add nothing, what no session reaches.
 std::vector<Diagnostic> find_odd_host_rules(const Policy &policy);
 
+// The same of projects.mask, projects.protect and config.classes: wildcards that match less than they seem to, or stand for nothing.
+std::vector<Diagnostic> find_odd_patterns(const Policy &policy);
+
 // The files with the keys of providers, as a start reads them.
 void check_key_files(const Policy &policy, const Observer &observer, Problems &problems, Unverified &unverified);
 

@@ -2,19 +2,51 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/diagnose/explain.hpp"
+#include "admin/diagnose/host_checks.hpp"
 #include "admin/host/accounts.hpp"
 #include "common/base/error.hpp"
+#include "common/base/text.hpp"
 #include "common/decide/effective.hpp"
+#include "common/decide/group_rules.hpp"
+#include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_load.hpp"
 #include "runner/root/errand/user_files.hpp"
+#include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/method/method_program.hpp"
 #include "runner/root/view/root_tree.hpp"
 
+#include <algorithm>
+#include <map>
 #include <set>
+#include <vector>
 
 namespace pi_agent {
 
 namespace {
+
+// What groups say between a level and the whole policy: for a user those that they are in, for a group the others, which its members may
+// be in.
+struct SaidByGroups {
+    std::vector<PolicyPath> view_paths; // for a user
+    bool path = false;
+};
+
+SaidByGroups find_said_by_groups(const Policy &policy, const UserEntry &entry)
+{
+    SaidByGroups said;
+    const Rules &own = rules_of(entry.rules);
+    if (!own.path && !own.view_paths) return said; // a look-up may be slow
+    const auto user = entry.is_group ? std::nullopt : find_account(entry.name);
+    for (const auto &[group, gid] : user ? find_entries(policy, *user).groups : std::vector<CallersEntries::OfGroup>()) {
+        const auto more = rules_of(group->rules).view_paths.value_or(std::vector<PolicyPath>());
+        said.view_paths.insert(said.view_paths.end(), more.begin(), more.end());
+        said.path = said.path || rules_of(group->rules).path;
+    }
+    if (entry.is_group)
+        said.path = std::any_of(policy.users.begin(), policy.users.end(),
+                                [](const UserEntry &other) { return other.is_group && rules_of(other.rules).path; });
+    return said;
+}
 
 // One level, in the names of the policy around it.
 class LevelCheck {
@@ -24,31 +56,42 @@ public:
     {
     }
 
-    void look_as_root(const AsRoot &root, Means means)
+    void look_as_root(const AsRoot &root, Means means, const SaidByGroups &groups)
     {
         for (const auto &file : rules_.env_files.value_or(std::vector<PolicyPath>()))
             report(file.where, "env_files", [&] { read_managed_env_files({file}); });
         for (const auto &shown : rules_.view_paths.value_or(std::vector<PolicyPath>()))
             report(shown.where, "view_paths", [&] { require_can_be_shown(around_, shown); });
-        if (!problems_.has(whose_ + "view_paths")) look_at_path();
-        const bool asks = means == Means::running && around_.sandbox.method == SandboxMethod::bwrap && rules_.network;
-        if (asks) report(rules_.network->where, "network", [&] { require_bwrap_network(root, *rules_.network); });
+        if (!problems_.has(whose_ + "view_paths") && !problems_.has("agent") && !problems_.has("agent.binary"))
+            look_at_path(groups);
+        if (means == Means::running && rules_.network && !problems_.has_within("sandbox")) look_at_network(root, *rules_.network);
     }
 
 private:
-    // In what these sessions see: the view paths are theirs, too.
-    void look_at_path()
+    // In what these sessions see: the view paths are theirs, too. They can take away what a path of the whole policy is in.
+    void look_at_path(const SaidByGroups &groups)
     {
-        if (!rules_.path) return;
+        const bool is_own = rules_.path.has_value();
+        if (!is_own && (!rules_.view_paths || groups.path || problems_.has("path"))) return;
         const auto view_paths = around_.view_paths;
         const auto path = around_.path;
-        if (rules_.view_paths) around_.view_paths = *rules_.view_paths;
-        for (const auto &directory : *rules_.path) {
+        if (rules_.view_paths || !groups.view_paths.empty()) around_.view_paths = rules_.view_paths.value_or(groups.view_paths);
+        for (const auto &directory : is_own ? *rules_.path : path) {
             around_.path = {directory};
-            report(directory.where, "path", [&] { plan_host_view(around_); });
+            report(is_own ? directory.where : rules_.places.at("view_paths").where, is_own ? "path" : "view_paths",
+                   [&] { plan_host_view(around_); });
         }
         around_.view_paths = view_paths;
         around_.path = path;
+    }
+
+    void look_at_network(const AsRoot &root, const NetworkPolicy &network)
+    {
+        const auto method = around_.sandbox.method;
+        report_failure(network.where, whose_ + "network", "", problems_, [&] {
+            if (method == SandboxMethod::bwrap) require_bwrap_network(root, network);
+            require_enforceable(root, network, has_unit(method));
+        });
     }
 
     template <typename Task>
@@ -63,61 +106,105 @@ private:
     Problems &problems_;
 };
 
-// Members of several groups that say something for sessions.
-std::set<std::string> members_of_several(const Policy &policy)
+bool says_something(const UserEntry &entry)
+{
+    const auto has_rules = [](const RootSpec &root) { return root.rules != nullptr; };
+    return entry.rules || (entry.is_group ? !entry.env.empty() : std::any_of(entry.roots.begin(), entry.roots.end(), has_rules));
+}
+
+// Users for whose sessions several entries say something: those of their groups, and their own.
+std::set<std::string> users_of_several(const Policy &policy)
 {
     std::set<std::string> seen;
     std::set<std::string> several;
     for (const auto &entry : policy.users) {
-        if (!entry.is_group || (!entry.rules && entry.env.empty())) continue;
-        for (const auto &member : group_members(entry.name))
-            if (!seen.insert(member).second) several.insert(member);
+        if (!says_something(entry)) continue;
+        for (const auto &user : entry.is_group ? group_members(entry.name) : std::vector<std::string>{entry.name})
+            if (!seen.insert(user).second) several.insert(user);
     }
     return several;
 }
 
+// `of_user` has their own entry and those of groups, `of_all` none.
+void add_contradictions(const Policy &of_user, const Policy &of_all, const Account &user, std::vector<Diagnostic> &found)
+{
+    const auto note = [&](const PolicyError &error, const std::string &where) {
+        for (auto diagnostic : error.diagnostics()) {
+            diagnostic.problem += ", so " + escape_for_display(user.name) + " cannot start pi" + where;
+            found.push_back(std::move(diagnostic));
+        }
+    };
+    try {
+        const auto access = find_access_rules(of_user, user, policy_path);
+        const auto *rules = std::get_if<AccessRules>(&access);
+        if (rules == nullptr) return;
+        const Policy own = policy_for(of_all, *rules);
+        for (const auto &root : rules->roots)
+            try {
+                policy_in(own, root.spec);
+            } catch (const PolicyError &error) { // in one root, and perhaps in no other
+                note(error, " in " + escape_for_display(root.spec.text));
+            }
+    } catch (const PolicyError &error) {
+        note(error, "");
+    }
+}
+
 } // namespace
 
-std::vector<Diagnostic> find_contradicting_groups(const Policy &policy)
+std::vector<Diagnostic> find_contradictions(const Policy &policy)
 {
     std::vector<Diagnostic> found;
+    const auto several = users_of_several(policy);
+    if (several.empty()) return found;
     Policy of_all = policy;
-    of_all.users.clear();
-    for (const auto &member : members_of_several(policy)) {
-        const auto user = find_account(member);
+    of_all.users.clear(); // a hundred thousand are neither copied nor searched for each of them
+    Policy of_groups = of_all;
+    std::map<std::string, const UserEntry *> own;
+    for (const auto &entry : policy.users)
+        if (entry.is_group)
+            of_groups.users.push_back(entry);
+        else
+            own.emplace(entry.name, &entry);
+    for (const auto &name : several) {
+        const auto user = find_account(name);
         if (!user) continue;
-        try {
-            const auto access = find_access_rules(policy, *user, policy_path);
-            if (const auto *rules = std::get_if<AccessRules>(&access)) policy_for(of_all, *rules);
-        } catch (const PolicyError &error) {
-            for (auto diagnostic : error.diagnostics()) {
-                diagnostic.problem += ", so " + member + " cannot start pi";
-                found.push_back(std::move(diagnostic));
-            }
-        }
+        Policy of_user = of_groups;
+        if (const auto entry = own.find(name); entry != own.end()) of_user.users.push_back(*entry->second);
+        add_contradictions(of_user, of_all, *user, found);
     }
     return found;
+}
+
+void require_start_somewhere(const Policy &of_all, const AccessRules &rules)
+{
+    const Policy own = policy_for(of_all, rules);
+    for (const auto &root : rules.roots)
+        try {
+            policy_in(own, root.spec);
+            return;
+        } catch (const PolicyError &) {
+            if (&root == &rules.roots.back()) throw;
+        }
 }
 
 void check_levels(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified)
 {
     std::optional<Policy> around; // copied once, and only where there is something to look at
-    const auto check = [&](const RulesPtr &rules, const std::string &whose) {
+    const auto check = [&](const RulesPtr &rules, const std::string &whose, const SaidByGroups &groups) {
         if (!rules) return;
         check_limits(rules->limits, whose, problems);
-        const bool names_network = rules->network && policy.sandbox.method == SandboxMethod::bwrap;
-        if (!rules->env_files && !rules->view_paths && !rules->path && !names_network) return;
-        if (!observer.root()) {
+        const bool names_files = rules->env_files || rules->view_paths || rules->path;
+        if (!observer.root() && names_files)
             unverified.push_back(whose + "*: only root can look at the files and directories that it names");
-            return;
-        }
+        if (!observer.root() || (!names_files && !rules->network)) return;
         if (!around) around = policy;
-        LevelCheck(*around, *rules, whose, problems).look_as_root(*observer.root(), means);
+        LevelCheck(*around, *rules, whose, problems).look_as_root(*observer.root(), means, groups);
     };
     for (const auto &entry : policy.users) {
-        check(entry.rules, entry_key(entry) + ".");
+        check(entry.rules, entry_key(entry) + ".", observer.root() ? find_said_by_groups(policy, entry) : SaidByGroups());
         for (const auto &root : entry.roots)
-            check(root.rules, root_key(entry, root) + ".");
+            check(root.rules, root_key(entry, root) + ".", {});
     }
 }
 

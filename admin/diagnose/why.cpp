@@ -197,7 +197,8 @@ std::string shown_root(const Explanation &explanation)
 // Which key would show a part of a home. Programs in hidden directories are for `toolchains`; a root is a directory of projects.
 Reason reason_in_homes(const std::string &path, OnHost on_host, const Explanation &explanation)
 {
-    const std::string roots = "users." + explanation.user.name + ".roots";
+    const auto &entry = std::get<AccessRules>(explanation.access).entry; // of several groups, the first
+    const std::string roots = entry.substr(0, entry.find(", ")) + ".roots";
     const std::string &home = explanation.user.home;
     if (problem_of_secrets_anywhere(path))
         return {"no session is shown it: it holds credentials, or runs code for its user, as other places of that name do", "", {}};

@@ -102,8 +102,13 @@ UniqueFd open_policy_directory(const AsRoot &root, const std::string &path);
 // Makes such a directory, or the main file's, unless it exists. Throws if others than root could lead it elsewhere.
 void make_policy_directory(const std::string &directory);
 
+// Whether a policy of these files says agent.accounts. One that does not is valid as long as there is no users.d.
+bool says_accounts(const PolicyFiles &files);
+// Removes a users.d without files, with which a policy that does not say agent.accounts would let nobody start.
+void drop_empty_users_directory(const PolicyFiles &wanted);
+
 // Makes `wanted` the installed policy, root 0644. Writes all its files before the first takes its place, so that a full disk leaves the
-// policy as it was. Removes unwanted files of policy.d and users.d last.
+// policy as it was. Removes unwanted files of policy.d and users.d last, and then a users.d that is in the way.
 void install_policy_files(const AsRoot &root, const PolicyFiles &installed, const PolicyFiles &wanted, Changes &changes);
 
 // What apply keeps, in /var/lib/pi-agent/applied, root 0700: the policy that was last applied, and the last different one before it. The

@@ -23,7 +23,7 @@ DeniedConnection to_denial(const LogEntry &entry)
 {
     return {entry.time_usec,
             entry.field("PI_AGENT_SESSION"),
-            entry.field("PI_AGENT_USER"),
+            without_escapes(entry.field("PI_AGENT_USER")),
             entry.field("PI_AGENT_PROJECT"),
             entry.field("PI_AGENT_HOST"),
             entry.number("PI_AGENT_PORT").value_or(0),
@@ -60,8 +60,8 @@ nlohmann::json to_object(const DeniedConnection &denial)
 
 std::string to_line(const DeniedConnection &denial)
 {
-    return fmt::format("{} {} {} {}{}: {}{}\n", to_local_time(denial.time_usec), denial.user, short_id(denial.session), target_of(denial),
-                       denial.count > 1 ? fmt::format(" ({} times)", denial.count) : "", denial.reason,
+    return fmt::format("{} {} {} {}{}: {}{}\n", to_local_time(denial.time_usec), escape_for_display(denial.user), short_id(denial.session),
+                       target_of(denial), denial.count > 1 ? fmt::format(" ({} times)", denial.count) : "", denial.reason,
                        remedy_of(denial).empty() ? "" : "; " + remedy_of(denial));
 }
 
@@ -78,8 +78,8 @@ void show(const std::vector<DeniedConnection> &denials, std::ostream &out)
 {
     std::vector<Row> rows;
     for (const auto &denial : denials)
-        rows.push_back({to_local_time(denial.time_usec), denial.user, short_id(denial.session), std::to_string(denial.count),
-                        target_of(denial), remedy_of(denial), denial.reason});
+        rows.push_back({to_local_time(denial.time_usec), escape_for_display(denial.user), short_id(denial.session),
+                        std::to_string(denial.count), target_of(denial), remedy_of(denial), denial.reason});
     const Row header = {"TIME", "USER", "SESSION", "COUNT", "WHERE TO", "CHANGED BY", "WHY"};
     const auto columns = columns_for(out);
     out << (columns ? to_table(header, rows, *columns, Cut::end) : to_table(header, rows));
@@ -118,7 +118,7 @@ std::vector<DeniedConnection> to_denials(const std::vector<LogEntry> &entries, c
     for (const auto &entry : entries) {
         DeniedConnection denial = to_denial(entry);
         if (query.session && !denial.session.starts_with(*query.session)) continue;
-        if (query.user && denial.user != escape_for_display(*query.user)) continue;
+        if (query.user && denial.user != *query.user) continue;
         denials.push_back(std::move(denial));
     }
     return denials;

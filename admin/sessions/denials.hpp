@@ -11,7 +11,7 @@
 
 namespace pi_agent {
 
-// One event of the record. Values are harmless, as there.
+// One event of the record. Values are harmless, as there; the user's name is as the host has it.
 struct DeniedConnection {
     std::uint64_t time_usec = 0;
     std::string session, user, project;

@@ -2,6 +2,7 @@
 #include "admin/sessions/metrics.hpp"
 
 #include "common/base/build_settings.hpp"
+#include "common/base/text.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -92,12 +93,13 @@ void add_sessions(Exposition &metrics, const MetricsInput &input)
     Sums memory;
     Sums processes;
     for (const auto &session : input.sessions) {
-        const Labels user = {{"user", session.user}};
+        const std::string name = without_escapes(session.user); // as the record's starts have it
+        const Labels user = {{"user", name}};
         if (!session.started_usec) {
             ++preparing[user];
             continue;
         }
-        ++running[{{"user", session.user}, {"method", session.method}}];
+        ++running[{{"user", name}, {"method", session.method}}];
         oldest[user] = std::max(oldest[user], input.now_usec - std::min(input.now_usec, *session.started_usec));
         if (session.usage.memory) memory[user] += *session.usage.memory;
         if (session.usage.processes) processes[user] += *session.usage.processes;

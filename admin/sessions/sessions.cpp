@@ -48,7 +48,8 @@ std::vector<Row> to_short_rows(const std::vector<SessionView> &sessions)
     for (const auto &session : sessions)
         rows.push_back({short_id(session.id), session.user, session.started_usec ? to_age(session.started_usec) : "preparing",
                         session.usage.processes ? std::to_string(*session.usage.processes) : "", to_size(session.usage.memory),
-                        to_duration(session.usage.cpu_usec), short_path(place_of(session.directory, session.project), session.user)});
+                        to_duration(session.usage.cpu_usec),
+                        short_path(place_of(session.directory, session.project), without_escapes(session.user))});
     return rows;
 }
 
@@ -113,7 +114,7 @@ static void to_json(nlohmann::json &json, const SessionView &session)
 {
     json = {{"id", session.id},
             {"state", session.started_usec ? "running" : "preparing"},
-            {"user", session.user},
+            {"user", without_escapes(session.user)},
             {"uid", session.uid},
             {"account", text_or_null(session.account)},
             {"project", text_or_null(session.project)},

@@ -27,7 +27,8 @@ namespace pi_agent {
 namespace {
 
 constexpr const char *users_name = "users";
-constexpr const char *copy_name = "users.moving"; // only root may enter it
+constexpr const char *copy_name = "users.moving";    // only root may enter it
+constexpr const char *former_name = "users.leaving"; // where no start looks
 constexpr const char *end_them_first = "end them first: sudo pi-agentctl stop --all";
 
 UniqueFd open_place(const std::string &path)
@@ -56,10 +57,28 @@ void remove_parts(const std::string &place, std::initializer_list<const char *> 
     }
 }
 
+// Before the homes are at the new place: a policy that names the former one again, while that is not removed yet, lets nobody work in what
+// goes. A mount point cannot be renamed, and stays.
+void set_aside(const std::string &place)
+{
+    const auto top = open_place(place);
+    if (::renameat(top.get(), users_name, top.get(), former_name) != 0 && errno != EBUSY)
+        throw_errno("renaming " + place + "/" + users_name);
+    if (::fsync(top.get()) != 0) throw_errno("writing " + place + " to disk");
+}
+
+void bring_back(const std::string &place)
+{
+    const auto top = if_there([&] { return open_place(place); });
+    if (!top) return;
+    if (::renameat(top.get(), former_name, top.get(), users_name) != 0 && errno != ENOENT)
+        throw_errno("renaming " + place + "/" + former_name);
+}
+
 // What is left of the place is somebody else's: a mount point, what apply keeps, or files that pi-agent did not make.
 void remove_former(const std::string &place)
 {
-    remove_parts(place, {users_name, scratch_parent});
+    remove_parts(place, {users_name, former_name, scratch_parent});
     if (place == default_state_dir) return;
     const auto parent = if_there([&] { return open_place(parent_of(place)); });
     if (!parent) return;
@@ -76,6 +95,7 @@ StatePlace resume_move(const AsRoot &root, StatePlace known, std::ostream &out)
         if (is_there) {
             known = {known.next, "", known.place};
         } else {
+            bring_back(known.place);
             remove_parts(known.next, {copy_name});
             out << "removed what an interrupted move had copied to " << known.next << '\n';
             known.next.clear();
@@ -136,13 +156,17 @@ void move_homes(const AsRoot &root, const std::string &from, const std::string &
     out << "copying the agents' homes from " << from << " to " << to << '\n' << std::flush;
     try {
         copy_homes(root, from, top, to);
+        set_aside(from);
+        fault_point("state-aside");
+        if (::renameat2(top.get(), copy_name, top.get(), users_name, RENAME_NOREPLACE) != 0)
+            throw_errno("renaming " + to + "/" + copy_name);
     } catch (const Failure &failure) {
+        bring_back(from);
         remove_parts(to, {copy_name});
         write_state_place(root, {from});
         throw Failure(failure, std::string("nothing is moved: ") + failure.what());
     }
-    if (::renameat2(top.get(), copy_name, top.get(), users_name, RENAME_NOREPLACE) != 0 || ::fsync(top.get()) != 0)
-        throw_errno("renaming " + to + "/" + copy_name);
+    if (::fsync(top.get()) != 0) throw_errno("writing " + to + " to disk");
     fault_point("state-switched");
     write_state_place(root, {to, "", from});
     fault_point("state-leaving");

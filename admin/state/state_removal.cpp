@@ -6,6 +6,7 @@
 #include "common/base/text.hpp"
 #include "common/decide/decision.hpp"
 #include "common/host/beneath.hpp"
+#include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_load.hpp"
 #include "runner/as_agent/places.hpp"
@@ -159,7 +160,9 @@ void run_state_reset(const std::string &user, bool yes, std::ostream &out)
     const auto &state_dir = policy.agent.state_dir;
     const auto state = find_state(root, state_dir, user);
     const std::string shown = escape_for_display(user);
-    const auto refuse = [&] { throw Failure(ExitStatus::limit, shown + " has a session; end it first: pi-agentctl stop --user " + shown); };
+    const auto refuse = [&] {
+        throw Failure(ExitStatus::limit, shown + " has a session; end it first: pi-agentctl stop --user " + name_as_word(user));
+    };
     if (count_live_sessions(root, user) > 0) refuse();
     require_consent("Remove everything in " + state.path + "/home, with the agent's own sessions, logins and installed programs?", yes);
     const auto directory = take_idle(root, state_dir, state);

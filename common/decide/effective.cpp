@@ -86,7 +86,7 @@ Policy policy_for(Policy policy, const AccessRules &access)
 Policy policy_in(Policy callers, const RootSpec &root)
 {
     Policy policy = laid_over(std::move(callers), rules_of(root.rules));
-    if (const auto problem = problem_of_providers(policy.network, policy.providers)) throw PolicyError({*problem});
+    if (const auto problem = problem_of_providers(policy.network, policy.providers, policy.rules)) throw PolicyError({*problem});
     if (policy.network.mode == NetworkMode::none) policy.providers.clear(); // nothing leads to them
     return policy;
 }

@@ -30,8 +30,10 @@ void GroupJoin::take(const UserEntry &entry, const std::optional<std::string> &v
 
 void GroupJoin::take_rules(const UserEntry &entry)
 {
-    for (const auto &key : join(joined_.rules, rules_of(entry.rules)))
-        if (own_ == nullptr || !says(rules_of(own_->rules), key)) report(entry, key);
+    const Documents before = joined_.rules.documents;
+    const Rules &other = rules_of(entry.rules);
+    for (const auto &key : join(joined_.rules, other))
+        if (own_ == nullptr || !settles(rules_of(own_->rules), key, before, other.documents)) report(entry, key);
 }
 
 void GroupJoin::take_env(const UserEntry &entry)

@@ -62,4 +62,15 @@ std::string command_about(const std::string &account, const std::vector<std::str
     return is_own_account(account) && is_plain ? fmt::format("run: {}", fmt::join(words, " ")) : otherwise;
 }
 
+std::string name_as_word(const std::string &name)
+{
+    if (!name.empty() && is_made_of(name, "_-.@+")) return name;
+    std::string inside;
+    for (const char byte : name)
+        inside += byte == '\'' ? std::string("'\\''") : std::string(1, byte);
+    std::string others = name;
+    std::erase(others, '\\');
+    return escape_for_display(others) == others ? "'" + inside + "'" : escape_for_display(name); // nobody pastes that one
+}
+
 } // namespace pi_agent

@@ -14,4 +14,7 @@ std::string command_on(const std::string &command, const std::string &path, cons
 // "run: WORDS" if pi-agent makes `account`, which they change, and no word needs a quote; otherwise `otherwise`.
 std::string command_about(const std::string &account, const std::vector<std::string> &words, const std::string &otherwise);
 
+// A user's name as a word of a command: in quotes if a shell would read something else (CORP\alice).
+std::string name_as_word(const std::string &name);
+
 } // namespace pi_agent

@@ -257,4 +257,14 @@ std::vector<std::string> join(Rules &rules, const Rules &other)
     return differing;
 }
 
+bool settles(const Rules &own, const std::string &key, const Documents &one, const Documents &other)
+{
+    const auto said = own.documents.find(key + ".json");
+    if (said == own.documents.end()) return says(own, key);
+    const auto first = Json::parse(one.at(said->first));
+    const auto second = Json::parse(other.at(said->first));
+    const auto inner = Json::parse(said->second);
+    return merged(merged(first, second), inner) == merged(merged(second, first), inner);
+}
+
 } // namespace pi_agent

@@ -29,4 +29,8 @@ void lay_over(Policy &policy, const Rules &inner, Problems &problems);
 // Adds `other` to `rules`. Lists have the items of both. What both set differently has no right answer: returns its keys.
 std::vector<std::string> join(Rules &rules, const Rules &other);
 
+// Whether `own`, laid over both, says one of these keys itself. Of a document: all in it that differs, so that the order of the two, which
+// are what they were before they were joined, changes nothing.
+bool settles(const Rules &own, const std::string &key, const Documents &one, const Documents &other);
+
 } // namespace pi_agent

@@ -49,25 +49,27 @@ public:
         }
     }
 
-    void check_whole() { check(policy_.rules.network, policy_.rules.providers); }
+    void check_whole() { check(policy_.rules.network, policy_.rules); }
 
     void check_entry(const UserEntry &entry)
     {
         const Rules &own = rules_of(entry.rules);
         const bool providers_known = own.providers || groups_with_providers_ == 0;
-        const auto &providers = own.providers ? own.providers : policy_.rules.providers;
-        if (!providers_known || !providers || providers->empty()) return;
+        const Rules &saying = own.providers ? own : policy_.rules;
+        if (!providers_known || !saying.providers || saying.providers->empty()) return;
         for (const auto &root : entry.roots) {
             const auto &at_root = rules_of(root.rules).network;
             if (!at_root && !own.network && groups_with_network_ > 0) continue;
-            check(at_root ? at_root : own.network ? own.network : policy_.rules.network, providers);
+            check(at_root ? at_root : own.network ? own.network : policy_.rules.network, saying);
         }
     }
 
 private:
-    void check(const std::optional<NetworkPolicy> &network, const std::optional<std::vector<ProviderRule>> &providers)
+    // `saying` says the providers.
+    void check(const std::optional<NetworkPolicy> &network, const Rules &saying)
     {
-        const auto problem = problem_of_providers(network.value_or(NetworkPolicy()), providers.value_or(std::vector<ProviderRule>()));
+        const auto problem =
+            problem_of_providers(network.value_or(NetworkPolicy()), saying.providers.value_or(std::vector<ProviderRule>()), saying);
         if (problem && told_.insert(to_string(*problem)).second)
             problems_.add(problem->where, problem->key, problem->problem, problem->remedy);
     }
@@ -86,12 +88,12 @@ bool has_gate(SandboxMethod method) noexcept
     return has_unit(method) && method != SandboxMethod::none; // systemd starts the gate, as an account that lives as long as it does
 }
 
-std::optional<Diagnostic> problem_of_providers(const NetworkPolicy &network, const std::vector<ProviderRule> &providers)
+std::optional<Diagnostic> problem_of_providers(const NetworkPolicy &network, const std::vector<ProviderRule> &providers, const Rules &rules)
 {
     if (providers.empty() || network.mode == NetworkMode::hosts || network.mode == NetworkMode::none) return std::nullopt;
     const char *mode = network.mode == NetworkMode::full ? "full" : network.mode == NetworkMode::loopback ? "loopback" : "a list of ranges";
     const std::string where = network.where.file.empty() ? "the default" : to_string(network.where);
-    return Diagnostic{providers.front().where, "providers",
+    return Diagnostic{providers.front().where, place_of_key(rules, "providers"),
                       std::string("its key stays outside, but the network of these sessions is ") + mode + " (" + where +
                           "), which has no gate that could put it into requests",
                       "name the hosts that sessions reach, as in 'network: {hosts: [github.com]}', or put the key into env_files"};

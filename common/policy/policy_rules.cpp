@@ -23,7 +23,8 @@ void check_accounts_said(const Policy &policy, const UserFiles &files, Problems 
 {
     if (policy.agent.accounts != Accounts::unspecified || !several_users_possible(policy, files)) return;
     if (problems.has("agent") || problems.has("agent.accounts")) return; // the policy says it, in a form that was not understood
-    problems.add(policy.agent.where, "agent.accounts", "missing, and more than one user is possible",
+    const char *why = several_users_possible(policy, {}) ? "" : " in users.d";
+    problems.add(policy.agent.where, "agent.accounts", std::string("missing, and more than one user is possible") + why,
                  "say 'per-user' (an agent account each), or 'shared' (one for all: their agents can reach each other's state)");
 }
 

@@ -82,8 +82,9 @@ struct UserFiles {
 // Reports networks that the method cannot make, and keys that a network would give away.
 void check_network_rules(const Policy &policy, Problems &problems);
 
-// A provider whose key a network without a gate would give away.
-std::optional<Diagnostic> problem_of_providers(const NetworkPolicy &network, const std::vector<ProviderRule> &providers);
+// A provider whose key a network without a gate would give away. `rules` have the place of the key that says the providers.
+std::optional<Diagnostic> problem_of_providers(const NetworkPolicy &network, const std::vector<ProviderRule> &providers,
+                                               const Rules &rules);
 
 // Reports a policy that allows nobody, does not say whether users share an account, or gives the agent a user's account.
 void check_policy_rules(const Policy &policy, const UserFiles &files, Problems &problems);

@@ -12,8 +12,8 @@ pytestmark = pytest.mark.position("host")
 OLD = "/var/lib/pi-agent"
 NEW = "/srv/agents"
 INVALID = 78
-# Where the seams stop the move: one line each of admin/state/state_move.cpp, in their order. The homes are at the new place from the fourth on.
-POINTS = ("state-copying", "state-comparing", "state-copied", "state-switched", "state-leaving")
+# Where the seams stop the move: one line each of admin/state/state_move.cpp, in their order. The homes are at the new place from the fifth on.
+POINTS = ("state-copying", "state-comparing", "state-copied", "state-aside", "state-switched", "state-leaving")
 # What an agent may have in its home, and what it must be at the new place.
 PLANTED = "cd ~ && mkdir -p kept/deep && echo mine >kept/file && ln -f kept/file kept/same && ln -sfn /etc/shadow kept/link && rm -f kept/fifo && mkfifo kept/fifo && chmod 750 kept/deep"
 LOOK = "cd ~ && cat kept/file kept/same && readlink kept/link && test -p kept/fifo && stat -c %a kept/deep"
@@ -198,6 +198,8 @@ def test_a_kill_at_a_named_point_leaves_the_homes_whole_and_the_next_call_finish
         assert weak.machine.root(["pi-agentctl", "apply", "--no-canary"]).returncode == INVALID, "apply tells it"
         if way == "back":
             weak.machine.write(POLICY_FILE, ATTACK_POLICY.read_text())
+            started = weak.pi("sh", "-c", LOOK)  # nobody works in homes that the next call removes
+            assert started.returncode == (INVALID if POINTS.index(point) >= POINTS.index("state-aside") else 0), started
         done = move(weak)
         assert done.returncode == 0, done
         assert weak.pi("sh", "-c", LOOK, check=True).stdout == SEEN

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from launching import PLAYING_POLICY, STATE, leftovers, messages, owner_and_mode, pi, wait_until_empty
+from launching import PLAYING_POLICY, STATE, finish, leftovers, messages, owner_and_mode, pi, session, wait_until_empty
 
 NAMES = {
     "CORP\\dana": 4201, "Dana.Smith": 4202, "dana@example.org": 4203, "dana.smith": 4204, "dana-with-a-very-long-name": 4205,
@@ -65,6 +65,11 @@ def test_the_administrators_commands_take_the_name(playing):
     [state] = json.loads(playing.root(["pi-agentctl", "state", "--user", "CORP\\dana", "--json"], check=True).stdout)["states"]
     assert state["user"] == "CORP\\dana" and state["path"] == f"{STATE}/@4201", state
     assert b"pi-agent-4201" in playing.root(["pi-agentctl", "explain", "--user", "CORP\\dana"], check=True).stdout
+    with session(playing, "sh", "echo ready; cat", user="CORP\\dana", cwd="/srv/people/4201/projects") as running:
+        [living] = json.loads(playing.root(["pi-agentctl", "sessions", "--user", "CORP\\dana", "--json"], check=True).stdout)["sessions"]
+        assert finish(running)[0] == 0
+    assert living["user"] == "CORP\\dana", living
+    wait_until_empty(lambda: leftovers(playing))
     assert playing.root(["pi-agentctl", "check"]).returncode == 0
     assert playing.root(["pi-agentctl", "state", "reset", "--user", "CORP\\dana", "--yes"]).returncode == 0
 

@@ -75,6 +75,19 @@ def test_everything_is_told_at_once(host):
     assert "so sessions are not sandboxed" in found["sandbox.method"], report
 
 
+def test_a_name_by_which_nobody_starts_is_an_error(host):
+    """A start knows its user by the number, and the user database has one name for that."""
+    uid = host.root(["id", "-u", "alice"], check=True).stdout.decode().strip()
+    host.root(f"cp -p /etc/passwd /root/passwd && echo 'Alice.Smith:*:{uid}:{uid}::/home/alice:/bin/bash' >>/etc/passwd", check=True)
+    try:
+        _, report = warnings(host, PLAYING_POLICY.replace("users:\n", "users:\n  Alice.Smith: {roots: [~/projects]}\n"))
+    finally:
+        host.root(["mv", "/root/passwd", "/etc/passwd"], check=True)
+    assert [(error["key"], error["message"], error["remedy"]) for error in report["errors"]] == [
+        ("users.Alice.Smith", f"this host calls the user with the uid {uid} 'alice', so nobody starts by this entry", "write 'alice', or remove the entry"),
+    ], report  # fmt: skip
+
+
 def test_no_policy_has_a_code_of_its_own(host):
     with written_policy(host, PLAYING_POLICY):
         host.root(["rm", POLICY_FILE], check=True)

@@ -172,6 +172,23 @@ def test_check_refuses_what_may_not_stand_there(people, pieces, words):
     assert done.returncode == INVALID and f": {words}" in done.stderr.decode() and b"/etc/pi-agent/policy.yaml:" in done.stderr, done
 
 
+def test_a_users_own_view_paths_can_take_the_policys_path_away(people):
+    with written_policy(people, policy("view_paths: [/srv/levels]\npath: [/srv/levels]", alice="view_paths: []")):
+        done = people.root(["pi-agentctl", "check"])
+        assert done.returncode == INVALID and b": users.alice.view_paths: the directory that path (" in done.stderr, done
+        assert_refused(pi(people, "true", user="alice", cwd=PLACES["alice"]), INVALID, "/srv/levels is not shown to sessions", "E78-path")
+        assert probed(people, "bob", "case $PATH in */srv/levels:*) echo there;; esac") == "there"
+
+
+def test_a_users_own_path_may_be_in_what_their_groups_show(people):
+    """bob is in the group, and alice is not."""
+    text = policy(devs="view_paths: [/srv/levels]", alice="path: [/srv/levels]").replace("  bob:\n", "  bob:\n    path: [/srv/levels]\n")
+    with written_policy(people, text):
+        done = people.root(["pi-agentctl", "check"])
+        assert b": users.alice.path: the directory that path (" in done.stderr and b"users.bob.path" not in done.stderr, done
+        assert probed(people, "bob", "case $PATH in */srv/levels:*) echo there;; esac") == "there"
+
+
 def test_check_warns_of_groups_of_one_user_that_contradict_each_other(people):
     people.root("groupadd levels-one && groupadd levels-two && gpasswd -a carol levels-one && gpasswd -a carol levels-two", check=True)
     try:
@@ -180,5 +197,26 @@ def test_check_warns_of_groups_of_one_user_that_contradict_each_other(people):
             done = people.root(["pi-agentctl", "check"])
             assert b"users.%levels-two.network: another group of carol sets another value, so carol cannot start pi" in done.stderr, done
             assert_refused(pi(people, "true", user="carol", cwd=PLACES["carol"]), INVALID, "another group of carol sets another value")
+        own = "  carol: {roots: [/srv/devs], config: .config/pi}\n"  # which check looks for with what her entries grant
+        with written_policy(people, policy() + groups + own):
+            done = people.root(["pi-agentctl", "check"])
+            assert b"so carol cannot start pi" in done.stderr and done.stdout.startswith(b"policy is valid: "), done
     finally:
         people.root("groupdel levels-one; groupdel levels-two", check=True)
+
+
+def test_check_warns_of_an_own_entry_that_contradicts_that_of_a_group(people):
+    """Of bob's start the group says whose key stays outside, and his root that nothing keeps it there."""
+    key = "/etc/pi-agent/levels.key"
+    people.write(key, "secret\n", mode=0o600)
+    devs = f"network: {{hosts: [github.com]}}\n    providers: {{anthropic: {{key_file: {key}}}}}"
+    words = "its key stays outside, but the network of these sessions is full"
+    try:
+        with written_policy(people, policy(devs=devs, root=", network: full")):
+            done = people.root(["pi-agentctl", "check"])
+            assert words in done.stderr.decode() and b", so bob cannot start pi in ~/work; " in done.stderr, done
+            told = json.loads(people.root(["pi-agentctl", "explain", "--json"], check=True).stdout)["users"]
+            assert {user["user"]: words in (user["problem"] or "") for user in told if user["user"] in HOMES} == {"alice": False, "bob": True, "carol": False}, told
+            assert_refused(pi(people, "true", user="bob", cwd=PLACES["bob"]), INVALID, words)
+    finally:
+        people.root(["rm", key], check=True)

@@ -286,7 +286,8 @@ def test_a_part_is_not_checked_alone(applied, parts):
     applied.root(f"mkdir {PARTS} && echo 'network: none' >{PART}", check=True)
     for directory, name in (("/", PART), (PARTS, "net.yaml"), ("/etc/pi-agent", "./policy.d/net.yaml")):
         done = applied.root(["pi-agentctl", "check", name], cwd=directory)
-        assert done.returncode == USAGE and b"is a part of the installed policy" in done.stderr, done
+        assert done.returncode == USAGE and b"is a part of the installed policy" in done.stderr and b"edit NAME.yaml'" in done.stderr, done
+    assert "edit users.d/NAME.yaml'" in said(applied, "check", "/etc/pi-agent/users.d/eve.yaml", status=USAGE)
     assert "policy is valid" in said(applied, "check")
 
 

@@ -62,6 +62,15 @@ def test_a_user_of_the_main_file_is_taken_out_with_the_lines_of_the_entry_alone(
     assert machine.read(POLICY_FILE).decode() == COMMENTED.replace("  bob:\n    # Where bob works.\n    roots: [~/work] # and nowhere else\n", "")
 
 
+def test_the_last_user_of_a_file_is_taken_out_and_those_of_other_files_stay(host):
+    part = f"{PARTS}/more.yaml"
+    host.write(part, "users:\n  eve:\n    roots: [/srv/devs]\n")
+    said(host, "user", "remove", "eve", "--yes")
+    assert host.read(part) == b"users: {}\n" and "policy is valid: " in said(host, "check")
+    host.write(part, "users:\n  # of the visitors\n  eve:\n    roots: [/srv/devs]\n")
+    assert "the value has a comment, which would be lost" in said(host, "user", "remove", "eve", "--yes", status=INVALID)
+
+
 @pytest.mark.parametrize("arguments, status, words", [
     (["user", "add", "eve"], USAGE, "--root is required"),
     (["user", "add", "eve", "--root", "work"], INVALID, f"{EVES}:1:"),
@@ -157,6 +166,36 @@ def test_a_second_user_needs_accounts_to_be_said_and_nothing_is_written_before(h
     assert machine.read(POLICY_FILE).decode().count("#") == 1
     said(machine, "user", "add", "eve", "--root", "/srv/devs")
     assert said(machine, "get", "users.eve.roots") == "[/srv/devs]\n"
+
+
+def test_the_emergency_stop_can_be_said_whatever_is_wrong_with_the_host(host):
+    """Someone whom the host does not know any more is still in the policy."""
+    machine = host
+    machine.write(POLICY_FILE, COMMENTED.replace("users:\n", "users:\n  nobody-here:\n    roots: [~/projects]\n"))
+    assert "this host has no user 'nobody-here'" in said(machine, "set", "network", "none", status=INVALID)
+    shown = said(machine, "set", "wrapper.enable", "false")
+    assert f"done: write {SET}\n" in shown and "wrapper.enable is false: nobody may start pi" in shown, shown
+    assert pi(machine, "--version").returncode == DENIED
+    assert "this host has no user 'nobody-here'" in said(machine, "set", "wrapper.enable", "true", status=INVALID)
+
+
+def test_users_d_is_neither_made_nor_left_for_a_policy_that_says_no_accounts(host):
+    """With that directory, whatever is in it, nobody would start by a policy of one user."""
+    machine = host
+    machine.root("rm -rf /var/lib/pi-agent/users/eve", check=True)
+    machine.write(POLICY_FILE, "version: 1\nagent: {binary: /usr/lib/pi-agent/agent/bin/pi}\nusers:\n  eve:\n    roots: [/srv/devs]\n")
+    shown = said(machine, "edit", "users.d/alice.yaml", status=INVALID)
+    assert "sudo pi-agentctl set agent.accounts per-user" in shown and machine.root(["test", "-e", USERS]).returncode == 1, shown
+    machine.root(["mkdir", USERS], check=True)
+    shown = said(machine, "check", status=INVALID)
+    assert "agent.accounts: missing, and more than one user is possible in users.d" in shown, shown
+    said(machine, "set", "limits.sessions", "3")
+    assert machine.root(["test", "-e", USERS]).returncode == 1
+    assert "policy is valid: " in said(machine, "check")
+    said(machine, "set", "agent.accounts", "per-user")
+    machine.root(["mkdir", "-m", "0711", USERS], check=True)
+    said(machine, "set", "limits.sessions", "4")
+    assert owner_and_mode(machine, USERS) == "root:root 711"  # where it is in nobody's way, it stays as somebody made it
 
 
 def test_one_command_at_a_time_changes_the_policy(host):

@@ -46,6 +46,11 @@ def test_sizes_are_those_of_the_files(emptied):
         assert state["sessions"] == 1 and 3 * MEBIBYTE <= state["scratch_bytes"] < 4 * MEBIBYTE, state
 
 
+def test_no_state_is_an_empty_list_for_programs_and_nothing_for_people(playing):
+    assert answer(playing, "state", "--user", "daemon")["states"] == []
+    assert said(playing, "state", "--user", "daemon", status=NOTHING) == "pi-agentctl: no state is kept of daemon\n"
+
+
 def test_temporary_files_in_memory_count_too(emptied, playing_policy):
     playing_policy(PLAYING_POLICY + "scratch: tmpfs\n")
     with session(emptied, "sh", "head -c 3M /dev/urandom >$TMPDIR/x; echo ready; cat"):

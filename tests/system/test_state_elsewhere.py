@@ -106,3 +106,15 @@ def test_remove_takes_the_homes_from_there_and_leaves_the_mount_point(moved):
     moved.install_policy(POLICY)
     assert agent_says(moved, "sh", "ls -A ~/kept 2>/dev/null; echo new") == b"new\n"
     assert not moved.root(f"ls {STATE} 2>/dev/null").stdout
+
+
+def test_a_removal_that_something_stops_finds_the_homes_again(moved):
+    """Where they are is known from a note that goes with them; an account that goes before them would leave them to whoever gets its number."""
+    agent_says(moved, "sh", "true")
+    moved.write(f"{PLACE}/users/strange", "an administrator's\n")
+    shown = said(moved, "remove", "--state", "--yes", status=INVALID)
+    assert f"{PLACE}/users contains something that is not pi-agent's" in shown, shown
+    moved.root(["rm", f"{PLACE}/users/strange"], check=True)
+    said(moved, "remove", "--state", "--yes")
+    assert not moved.root(["ls", "-A", PLACE], check=True).stdout
+    moved.install_policy(POLICY)

@@ -37,6 +37,11 @@ def test_it_agrees_with_a_session(asked, user, project):
     assert {path for path in paths if facts[path][2] and answers[path]["key"] == "view_paths"} == set()
 
 
+def test_whose_roots_would_show_it_is_the_entry_that_counts(asked):
+    """An entry of carol's own would take the roots of her group from her."""
+    assert why(asked, ["/home/bob"], "--user", "carol", "--cwd", "/srv/devs")["/home/bob"]["key"] == "users.%devs.roots"
+
+
 RULES = {
     f"{DEMO}/new": (False, False, False, "", "project's root"),
     f"{DEMO}/sub/deep/file": (True, True, True, "", "project's root"),

@@ -40,6 +40,22 @@ TEST_CASE("a user whose agent's account could not be made gets another name for 
     CHECK_FALSE(policy.users[1].run_as.has_value());
 }
 
+TEST_CASE("two users whose agents would get one name keep accounts of their own")
+{
+    const std::string longest(22, 'd'); // with one letter more, the account's name has one too many
+    for (const auto &[one, other] : {std::pair<std::string, std::string>("jane.doe", "jane_doe"), {longest + "a", longest + "b"}}) {
+        const auto policy = parse(init_text({{one, {"~/src"}}, {other, {"~/src"}}}));
+        CHECK_FALSE(policy.users[0].run_as.has_value());
+        CHECK_FALSE(policy.users[1].run_as.has_value());
+    }
+}
+
+TEST_CASE("a name that YAML would take for something else is a name")
+{
+    for (const std::string name : {"null", "1e5", "CORP\\dana", "m\xc3\xbcller", "o'brien", "Alice Smith"})
+        CHECK(parse(init_text({{name, {"~/src"}}})).users[0].name == name);
+}
+
 TEST_CASE("users without a directory are named in a comment, and a policy for nobody is none")
 {
     CHECK(init_text({{"alice", {"~/src"}}, {"bob", {}}}).find("  # bob:\n  #   roots: [~/projects]\n") != std::string::npos);

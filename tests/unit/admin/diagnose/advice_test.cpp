@@ -66,6 +66,10 @@ TEST_CASE("an answer fits a terminal of 100 columns and has no Markdown")
             CHECK_MESSAGE(line.size() <= 100, line);
         CHECK_MESSAGE(answer->find('`') == std::string::npos, *answer);
     }
+    CHECK(explain_word("users.Jane.Doe.limits.memory")->starts_with("users.NAME.limits.memory, a key"));
+    CHECK(explain_word("users.%devs.roots[12].mask")->starts_with("users.NAME.roots[N].mask, a key"));
+    CHECK(explain_word("users.Jane.Doe.env.EDITOR")->starts_with("users.NAME.env.NAME, a key"));
+    CHECK_FALSE(explain_word("users.Jane..limits"));
     CHECK_FALSE(explain_word("E77-nonsense"));
     CHECK_FALSE(explain_word("users.alice.nonsense"));
     CHECK_FALSE(explain_word(""));

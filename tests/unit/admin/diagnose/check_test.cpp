@@ -1,6 +1,7 @@
 // The policy against the host: admin/diagnose/faults.hpp
 #include "admin/diagnose/faults.hpp"
 
+#include "admin/diagnose/host_checks.hpp"
 #include "admin/text/terminal.hpp"
 #include "support/forked.hpp"
 #include "support/policy_text.hpp"
@@ -49,6 +50,50 @@ TEST_CASE("roots that their user cannot reach are errors with their place" * doc
     CHECK(contains(host_problems(head + "users: {daemon: {roots: [/root/x]}}\n"),
                    "the root '/root/x' is not accessible to daemon; the owner of a directory above it"));
     CHECK(host_problems(head + "users: {daemon: {roots: [/usr/share]}}\n").empty());
+}
+
+TEST_CASE("a network that this host cannot enforce is an error, whichever level says it" * doctest::skip(not_root()))
+{
+    const auto is_refused = [](const std::string &text) {
+        Problems problems;
+        static_cast<void>(check_host(parse(text), Observer::self(), Means::running, problems));
+        return contains(PolicyError(problems.all()).what(), "cannot enforce the policy's network");
+    };
+    for (const std::string network : {"loopback", "[10.0.0.0/8]", "none", "full"}) {
+        const bool of_all = is_refused(head + "network: " + network + "\nusers: {daemon: {roots: [/usr/share]}}\n");
+        CHECK_MESSAGE(is_refused(head + "users: {daemon: {roots: [/usr/share], network: " + network + "}}\n") == of_all, network);
+        CHECK_MESSAGE(is_refused(head + "users: {daemon: {roots: [{path: /usr/share, network: " + network + "}]}}\n") == of_all, network);
+    }
+}
+
+TEST_CASE("what a user's own entry and their group's cannot say together is told with the root, or for all of them")
+{
+    const auto found = [](const std::string &of_group, const std::string &own) {
+        const auto policy = parse("version: 1\nagent: {binary: /usr/bin/env, accounts: per-user}\nusers:\n  '%daemon': {roots: [/srv/a], " +
+                                  of_group + "}\n  daemon: {roots: [/srv/b, {path: /srv/c, network: none}], " + own + "}\n");
+        return std::string(PolicyError(find_contradictions(policy)).what());
+    };
+    const std::string outside = "network: {hosts: [github.com]}, providers: {anthropic: {key_file: /etc/k}}";
+    const auto told = found(outside, "network: full");
+    CHECK_MESSAGE(contains(told, ", so daemon cannot start pi in /srv/b; "), told);
+    CHECK_FALSE(contains(told, "/srv/c"));
+    CHECK(found(outside, "network: {hosts: []}").empty());
+    CHECK(contains(found("readable: [~/data]", "toolchains: {readable: [~/data/x]}"), "for the same place, so daemon cannot start pi; "));
+}
+
+TEST_CASE("wildcards that mean less than they seem to are warnings, whichever level says them")
+{
+    const std::string projects = "projects: {mask: ['**/keys', '*.pem', 'a/**', 'b/*'], protect: ['src/*.sh', 'app/[id]']}\n";
+    const auto found =
+        find_odd_patterns(parse(head + projects + "users: {daemon: {roots: [{path: /srv/a, mask: ['a/**/b']}, /srv/b]}}\n"));
+    REQUIRE(found.size() == 3);
+    CHECK(contains(to_string(found[0]), "p.yaml:3:19: projects.mask: '**/keys' does not match at any depth"));
+    CHECK(contains(to_string(found[1]), "projects.protect: 'src/*.sh' is the one path that is written so"));
+    CHECK(contains(to_string(found[2]), "users.daemon.roots[0].mask: 'a/**/b' does not match"));
+    const auto classes =
+        find_odd_patterns(parse(head + "users: {daemon: {roots: [/srv/a]}}\nconfig: {classes: {'*.key': never, prompts: seed}}\n"));
+    REQUIRE(classes.size() == 1);
+    CHECK(contains(to_string(classes[0]), "config.classes.*.key: is the one path that is written so"));
 }
 
 TEST_CASE("the policy alone is judged without this host")

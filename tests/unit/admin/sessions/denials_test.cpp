@@ -52,6 +52,15 @@ TEST_CASE("a session or a user can be asked for")
     CHECK(to_denials(entries, query)[0].host == "b.example");
 }
 
+TEST_CASE("a user is told, and asked for, as the host has the name")
+{
+    DenialQuery query;
+    query.user = "CORP\\dana";
+    const auto denials = to_denials({entry(1, "aa01", "CORP\\x5cdana", "a.example")}, query); // as the record has it
+    REQUIRE(denials.size() == 1);
+    CHECK(denials[0].user == "CORP\\dana");
+}
+
 TEST_CASE("an event without a count stands for one connection, and one without a host for more of them")
 {
     const auto denials = to_denials({{5, {{"PI_AGENT_SESSION", "x"}}}}, {});

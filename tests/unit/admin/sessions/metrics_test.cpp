@@ -171,6 +171,8 @@ TEST_CASE("odd names stay within their quotes")
     const std::string text = to_metrics(input);
     CHECK(fault_of(text).empty());
     CHECK(has_line(text, "pi_agent_sessions{user=\"CORP\\\\j\\\"doe\\n\",method=\"systemd\"} 1"));
+    input.sessions = {session("CORP\\x5cdana", now, 1)}; // as sessions are listed; starts of the record have the name itself
+    CHECK(has_line(to_metrics(input), "pi_agent_sessions{user=\"CORP\\\\dana\",method=\"systemd\"} 1"));
 }
 
 TEST_CASE("no path, session, reason or account is in them")

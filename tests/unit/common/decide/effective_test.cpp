@@ -221,6 +221,19 @@ TEST_CASE("groups that contradict each other are an error, unless the user's own
     }
 }
 
+TEST_CASE("an own entry settles what groups say of a document where it says the same part of it")
+{
+    const auto with = [](const std::string &own) {
+        return parse(head + "users: {'%daemon': {roots: [/srv/d], settings: {a: 1, c: {d: 1}}}, '%sys': {roots: [/srv/s], " +
+                     "settings: {a: 2}}, alice: {roots: [/srv/a], settings: " + own + "}}\n");
+    };
+    const auto caller = account("alice", {daemon_group, sys_group});
+    for (const auto *own : {"{b: 3}", "{}", "{c: {a: 1}}"})
+        CHECK_THROWS_WITH_AS(static_cast<void>(find_access_rules(with(own), caller, "p.yaml")),
+                             doctest::Contains("users.%sys.settings: another group of alice sets another value"), PolicyError);
+    CHECK(in_root(with("{a: 3, b: 4}"), caller).documents.at("settings.json") == R"({"a":3,"b":4,"c":{"d":1}})");
+}
+
 TEST_CASE("a user's own readable directories are shown beside toolchains, and never twice")
 {
     const auto policy = parse("version: 1\nusers: {alice: {roots: [/srv/a], readable: [~/datasets]}}\n");

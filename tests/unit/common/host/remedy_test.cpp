@@ -107,4 +107,15 @@ TEST_CASE("a command is about an account that pi-agent makes, and about no other
         CHECK(about("pi-agent", group) == "words");
 }
 
+TEST_CASE("a user's name is one word of a shell, whatever a directory service calls them")
+{
+    for (const auto *name : {"alice", "Jane.Doe", "dana@example.org", "4dmin"})
+        CHECK(name_as_word(name) == name);
+    CHECK(name_as_word("CORP\\dana") == "'CORP\\dana'");
+    CHECK(name_as_word("Alice Smith") == "'Alice Smith'");
+    CHECK(name_as_word("o'brien") == R"('o'\''brien')");
+    CHECK(name_as_word("m\xc3\xbcller") == "'m\xc3\xbcller'");
+    CHECK(name_as_word("a\x1b[31m") == "a\\x1b[31m");
+}
+
 } // namespace remedy_test

@@ -109,6 +109,7 @@ TEST_CASE("the levels of each session count for that, not the levels alone")
     };
     CHECK(of("", "{alice: {roots: [{path: /srv/a, network: {hosts: []}}], " + key + "}}").empty());
     CHECK(contains(of("", "{alice: {roots: [{path: /srv/a, network: {hosts: []}}, /srv/b], " + key + "}}"), "full (the default)"));
+    CHECK(contains(of("", "{alice: {roots: [/srv/a], " + key + "}}"), "p.yaml:3:46: users.alice.providers: its key stays outside"));
     CHECK(contains(of("network: {hosts: []}\n" + key + "\n", "{alice: {roots: [/srv/a], network: full}}"), "full (p.yaml:5:"));
     CHECK(of("network: {hosts: []}\n" + key + "\n", "{alice: {roots: [/srv/a], network: full, providers: {}}}").empty());
     CHECK(contains(of("network: {hosts: []}\n" + key + "\n", "{alice: {roots: [{path: /srv/a, network: loopback}]}}"), "loopback ("));
