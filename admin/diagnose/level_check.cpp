@@ -62,8 +62,7 @@ public:
             report(file.where, "env_files", [&] { read_managed_env_files({file}); });
         for (const auto &shown : rules_.view_paths.value_or(std::vector<PolicyPath>()))
             report(shown.where, "view_paths", [&] { require_can_be_shown(around_, shown); });
-        if (!problems_.has(whose_ + "view_paths") && !problems_.has("agent") && !problems_.has("agent.binary"))
-            look_at_path(groups);
+        if (!problems_.has(whose_ + "view_paths") && !problems_.has("agent") && !problems_.has("agent.binary")) look_at_path(groups);
         if (means == Means::running && rules_.network && !problems_.has_within("sandbox")) look_at_network(root, *rules_.network);
     }
 

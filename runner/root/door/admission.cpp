@@ -168,8 +168,8 @@ void require_locked_sessions(const AsRoot &root, const Account &caller, const st
 {
     if (!has_unlocked_session(root, caller.uid, id) || !defence_is_on("locked-sessions")) return;
     throw Failure(FailureKind::busy, "limit: the policy locks settings.json (settings_lock), and a session of " + caller.name +
-                                         " began before that; quit it, or run: pi-agentctl stop --user " +
-                                         name_as_word(caller.name) + "; then try again");
+                                         " began before that; quit it, or run: pi-agentctl stop --user " + name_as_word(caller.name) +
+                                         "; then try again");
 }
 
 UniqueFd take_start_slot(const AsRoot & /*root*/, Uid user)
