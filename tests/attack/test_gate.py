@@ -236,6 +236,8 @@ def test_the_gate_is_an_account_of_its_own_with_no_right_and_no_file(product, co
             uids = set(status["Uid"].split())
             assert len(uids) == 1 and 61184 <= int(*uids) <= 65519, uids  # those of DynamicUser= (systemd.exec(5))
             accounts |= uids
+            kernels = " ".join(f"/proc/{pid}/root/{place}" for place in ("proc", "sys", "dev"))
+            assert product.machine.root(f"find {kernels} -mindepth 1 2>/dev/null").stdout == b""
             shown = product.machine.root(f"ls /proc/{pid}/root/ /proc/{pid}/root/home /proc/{pid}/root/var /proc/{pid}/root/run 2>/dev/null").stdout.decode()
             assert not {"srv", "opt", "boot", "alice", "lib/pi-agent", "dbus", "pi-agent"} & set(shown.split()), shown
             assert product.machine.root(["stat", f"/proc/{pid}/root/etc/ssl"]).returncode == 0
