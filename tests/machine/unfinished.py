@@ -1,7 +1,7 @@
 """What a `check --full` has brought to its end so far, so that `--continue` goes on with a run that was interrupted, or in which tests failed.
 
 It goes on at the same commit, or at a later one that differs only in
-- files of tests, or of unit tests: the pieces that these files are part of run again,
+- files of tests, of unit tests, or of fuzzers: the pieces that these files are part of run again,
 - sources that build the same programs, byte for byte (same_programs.py): what reads or compiles sources runs again,
 - what only lint reads, or this choice itself.
 Lint runs again in any case, and the page says what else."""
@@ -25,8 +25,9 @@ TEST = re.compile(r"tests/(?:system|attack|container|work)/test_\w+\.py")  # a f
 UNIT = re.compile(r"tests/unit/.+")
 UNIT_DATA = re.compile(r"tests/unit/data/.+")  # read by other tests, too
 PROGRAM = re.compile(r"(?!tests/)[a-z]+/.+\.[ch]pp")
+FUZZ = re.compile(r"tests/fuzz/[^/]+\.(?:py|cpp)")
 OF_LINT = re.compile(r"tests/lint/.+|tests/machine/(?:unfinished|same_programs)(?:_test)?\.py")
-KEPT = (TEST, UNIT, PROGRAM, OF_LINT)
+KEPT = (TEST, UNIT, FUZZ, PROGRAM, OF_LINT)
 READS_SOURCES = {"unit", "static", "fuzz"}  # the suites that compile or analyse them by themselves; a build with clang is never kept
 READS_SOURCE_FILES = re.compile(r"\.[ch]pp\"")  # in a test that looks into the sources
 READS_UNIT_DATA = re.compile(r'"unit" / "data"|tests/unit/data')
@@ -70,7 +71,7 @@ class Unfinished:
         changed = changed_files(before, commit)
         found = affected(changed)
         again = {ALWAYS, *(label for label, files in tests.items() if runs_any_of(found, files))}
-        again |= {"unit"} if any(map(UNIT.fullmatch, changed)) else set()
+        again |= {suite for suite, files in (("unit", UNIT), ("fuzz", FUZZ)) if any(map(files.fullmatch, changed))}
         if any(map(PROGRAM.fullmatch, changed)):
             if differing := same_programs.programs_that_differ(before):
                 raise ValueError(f"--continue: the programs are not those of {before}: {', '.join(differing[:5])}. Start a run without it")

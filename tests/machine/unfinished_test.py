@@ -120,6 +120,11 @@ class Runs(unittest.TestCase):
         ran, _ = self.pieces_after_a_change({"a": ("tests/system/test_policy_schema.py",), "unit": ()})
         self.assertEqual(ran, ["lint", "unit"])
 
+    def test_after_a_change_of_a_fuzzer_the_fuzzers_run_again(self):
+        self.changed = "M\ttests/fuzz/fuzzing.py\n"
+        ran, _ = self.pieces_after_a_change({"a": ("tests/system/test_sync.py",), "unit": (), "fuzz": ()})
+        self.assertEqual(ran, ["lint", "fuzz"])
+
     def test_sources_of_the_same_programs_are_compiled_and_read_again(self):
         self.changed = "M\tadmin/host/place.cpp\nA\ttests/lint/new.py\n"
         tests = {"a": ("tests/attack/test_seams.py",), "b": ("tests/system/test_sync.py",), "unit": (), "static": (), "fuzz": ()}
