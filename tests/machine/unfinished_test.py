@@ -125,14 +125,19 @@ class Runs(unittest.TestCase):
         ran, _ = self.pieces_after_a_change({"a": ("tests/system/test_sync.py",), "unit": (), "fuzz": ()})
         self.assertEqual(ran, ["lint", "fuzz"])
 
-    def test_sources_of_the_same_programs_are_compiled_and_read_again(self):
+    def test_sources_of_the_same_programs_are_compiled_again_and_read_where_their_words_changed(self):
         self.changed = "M\tadmin/host/place.cpp\nA\ttests/lint/new.py\n"
         tests = {"a": ("tests/attack/test_seams.py",), "b": ("tests/system/test_sync.py",), "unit": (), "static": (), "fuzz": ()}
-        with mock.patch.object(unfinished.same_programs, "programs_that_differ", return_value=[]) as compared:
-            ran, run = self.pieces_after_a_change(tests)
-        compared.assert_called_once_with("0123")
-        self.assertEqual(ran, ["lint", "a", "unit", "static", "fuzz"])
-        self.assertIn("admin/host/place.cpp, tests/lint/new.py changed since 0123", run.changes()[0])
+        sources = {"0123": 'fault_point("one"); // "two', "the same": 'fault_point("one");', "another": 'fault_point("other");'}
+        for text, read in (("the same", []), ("another", ["a"])):
+            answers = {"diff": self.changed, "0123:admin/host/place.cpp": sources["0123"], "4567:admin/host/place.cpp": sources[text]}
+            with self.subTest(text), mock.patch.object(unfinished.assurance, "git", lambda *asked, known=answers: known.get(asked[0]) or known[asked[1]]):
+                with mock.patch.object(unfinished.same_programs, "programs_that_differ", return_value=[]) as compared:
+                    ran, run = self.pieces_after_a_change(tests)
+                compared.assert_called_once_with("0123")
+                self.assertEqual(ran, ["lint", *read, "unit", "static", "fuzz"])
+                self.assertIn("admin/host/place.cpp, tests/lint/new.py changed since 0123", run.changes()[0])
+            self.checkout = "0123"
 
     def test_after_sources_of_other_programs_no_run_goes_on(self):
         self.changed = "M\tadmin/host/place.cpp\n"
