@@ -23,12 +23,13 @@ from results import Results
 DIRECTORY = CACHE / "unfinished"
 RUN = "run.json"
 TEST = re.compile(r"tests/(?:system|attack|container|work)/test_\w+\.py")  # a file that, of other suites, only lint reads
+INSIDE = re.compile(r"tests/(?:system|attack|container|work)/inside/\w+\.py")  # a program that these tests run in a machine
 UNIT = re.compile(r"tests/unit/.+")
 UNIT_DATA = re.compile(r"tests/unit/data/.+")  # read by other tests, too
 PROGRAM = re.compile(r"(?!tests/)[a-z]+/.+\.[ch]pp")
 FUZZ = re.compile(r"tests/fuzz/[^/]+\.(?:py|cpp)")
 OF_LINT = re.compile(r"tests/lint/.+|tests/machine/(?:unfinished|same_programs)(?:_test)?\.py")
-KEPT = (TEST, UNIT, FUZZ, PROGRAM, OF_LINT)
+KEPT = (TEST, INSIDE, UNIT, FUZZ, PROGRAM, OF_LINT)
 READS_SOURCES = {"unit", "static", "fuzz"}  # the suites that compile or analyse them by themselves; a build with clang is never kept
 READS_SOURCE_FILES = re.compile(r"\.[ch]pp\"")  # in a test that looks into the sources, which is for names of points and defences
 QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"')
@@ -117,18 +118,23 @@ def words_in(source, commit):
     return QUOTED.findall(assurance.git("show", f"{commit}:{source}"))
 
 
+def names_of(files):
+    return "|".join(re.escape(Path(file).stem) for file in files)
+
+
 def affected(changed, with_other_words=False):
-    """These files of tests, those that import from them, directly or through others, and those that read all files beside them. With the
-    data of unit tests, or sources with other words in quotes, all that reads those."""
-    texts = {str(file.relative_to(SOURCE)): file.read_text() for file in (SOURCE / "tests").glob("*/*.py")}
+    """These files of tests, those that import from them or run them, directly or through others, and those that read all files beside them. With
+    the data of unit tests, or sources with other words in quotes, all that reads those."""
+    texts = {str(file.relative_to(SOURCE)): file.read_text() for kind in ("*/*.py", "*/inside/*.py") for file in (SOURCE / "tests").glob(kind)}
     read = [READS_UNIT_DATA] if any(map(UNIT_DATA.fullmatch, changed)) else []
     read += [READS_SOURCE_FILES] if with_other_words else []
     readers = {file for file, text in texts.items() if any(reader.search(text) for reader in read)}
     found, before = {*changed, *readers}, None
     while found != before:
         before = set(found)
-        imports = re.compile(rf"^(?:from|import) (?:{'|'.join(re.escape(Path(file).stem) for file in found)})\b", re.MULTILINE)
-        found |= {file for file, text in texts.items() if imports.search(text)}
+        imports = re.compile(rf"^(?:from|import) (?:{names_of(found)})\b", re.MULTILINE)
+        runs = re.compile(rf"/(?:{names_of(filter(INSIDE.fullmatch, found))})\.py\b")
+        found |= {file for file, text in texts.items() if imports.search(text) or runs.search(text)}
     directories = {Path(file).parent for file in found}
     return found | {file for file, text in texts.items() if READS_ALL in text and Path(file).parent in directories}
 

@@ -99,6 +99,12 @@ class Runs(unittest.TestCase):
         ran, _ = self.pieces_after_a_change({"a": ("tests/attack/test_netlink.py",), "b": ("tests/attack/test_record.py",)})
         self.assertEqual(ran, ["lint", "a"])
 
+    def test_what_runs_a_changed_program_in_a_machine_runs_again(self):
+        self.changed = "M\ttests/attack/inside/bus.py\n"
+        tests = {"a": ("tests/attack/test_bus.py",), "b": ("tests/attack/test_descriptors_held.py",), "c": ("tests/attack/test_record.py",)}
+        ran, _ = self.pieces_after_a_change(tests)
+        self.assertEqual(ran, ["lint", "a", "b"])
+
     def test_what_reads_all_tests_beside_a_changed_one_runs_again(self):
         self.changed = "M\ttests/attack/test_record.py\n"
         ran, _ = self.pieces_after_a_change({"a": ("tests/attack/test_seams.py",), "b": ("tests/attack/test_netlink.py",)})
