@@ -95,8 +95,8 @@ std::string SrunProcess::explain_end()
     wait_for_end(in_seconds(end_patience_seconds), FdRef(-1));
     const std::string said = std::exchange(said_, {}); // once
     for (auto line : split(said, '\n')) {
-        for (const std::string_view prefix : {"srun: ", "error: ", "fatal: "})
-            if (line.starts_with(prefix)) line.remove_prefix(prefix.size());
+        for (const std::string_view beginning : {"srun: ", "error: ", "fatal: "})
+            if (line.starts_with(beginning)) line.remove_prefix(beginning.size());
         if (!line.empty()) words += (words.empty() ? ": " : " | ") + escape_for_display(line);
     }
     return words;

@@ -111,9 +111,9 @@ private:
     // A rule is compared with those before it, and with wider ones after it.
     void look_for_other(const HostRule &rule, const std::vector<HostRule> &rules, const std::string &key)
     {
-        for (const auto &other : rules) {
-            if (&other == &rule || !covers(other, rule) || (&other > &rule && covers(rule, other))) continue;
-            add(rule, key, "adds nothing: '" + to_string(other) + "' (" + to_string(other.where) + ") names all of it",
+        for (const auto &wider : rules) {
+            if (&wider == &rule || !covers(wider, rule) || (&wider > &rule && covers(rule, wider))) continue;
+            add(rule, key, "adds nothing: '" + to_string(wider) + "' (" + to_string(wider.where) + ") names all of it",
                 "remove one of them");
             return;
         }

@@ -72,8 +72,11 @@ void forget_keys(GateOrder &order) noexcept
 void send_gate_order(FdRef channel, const GateOrder &order, Deadline deadline)
 {
     struct Forgetful {
-        Encoder encoder{};
+        Forgetful() = default;
+        Forgetful(const Forgetful &) = delete;
+        Forgetful &operator=(const Forgetful &) = delete;
         ~Forgetful() { encoder.forget(); }
+        Encoder encoder{};
     } order_bytes;
     order_bytes.encoder.reserve(size_of(order));
     FieldWriter{order_bytes.encoder}(GateOrder::type, order);

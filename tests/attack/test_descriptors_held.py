@@ -115,9 +115,9 @@ STAYING = ("sh", "-c", "echo $PI_AGENT_SESSION; exec sleep 4321")
 
 
 def wait_until_it_waits(target, process):
-    """For what nothing interrupts (proc(5), state D), on a busy host; a while at most."""
+    """For an answer of a file system (proc(5), wchan), on a busy host; a while at most."""
     until = time.monotonic() + 30
-    while time.monotonic() < until and b"State:\tD" not in target.machine.root(["cat", f"/proc/{process}/status"]).stdout:
+    while time.monotonic() < until and b"request_wait_answer" not in target.machine.root(["cat", f"/proc/{process}/wchan"]).stdout:
         time.sleep(0.05)
 
 

@@ -1,8 +1,9 @@
 """What a `check --full` has brought to its end so far, so that `--continue` goes on with a run that was interrupted, or in which tests failed.
 
 It goes on at the same commit, or at a later one that differs only in
-- files of tests, or of unit tests: the pieces that these files are part of run again,
-- sources that build the same programs, byte for byte (same_programs.py): what reads or compiles sources runs again,
+- files of tests, of unit tests, or of fuzzers: the pieces that these files are part of run again,
+- sources that build the same programs, byte for byte (same_programs.py): what compiles sources runs again, and where words in quotes changed, what
+  reads these,
 - what only lint reads, or this choice itself.
 Lint runs again in any case, and the page says what else."""
 
@@ -22,13 +23,16 @@ from results import Results
 DIRECTORY = CACHE / "unfinished"
 RUN = "run.json"
 TEST = re.compile(r"tests/(?:system|attack|container|work)/test_\w+\.py")  # a file that, of other suites, only lint reads
+INSIDE = re.compile(r"tests/(?:system|attack|container|work)/inside/\w+\.py")  # a program that these tests run in a machine
 UNIT = re.compile(r"tests/unit/.+")
 UNIT_DATA = re.compile(r"tests/unit/data/.+")  # read by other tests, too
 PROGRAM = re.compile(r"(?!tests/)[a-z]+/.+\.[ch]pp")
+FUZZ = re.compile(r"tests/fuzz/[^/]+\.(?:py|cpp)")
 OF_LINT = re.compile(r"tests/lint/.+|tests/machine/(?:unfinished|same_programs)(?:_test)?\.py")
-KEPT = (TEST, UNIT, PROGRAM, OF_LINT)
+KEPT = (TEST, INSIDE, UNIT, FUZZ, PROGRAM, OF_LINT)
 READS_SOURCES = {"unit", "static", "fuzz"}  # the suites that compile or analyse them by themselves; a build with clang is never kept
-READS_SOURCE_FILES = re.compile(r"\.[ch]pp\"")  # in a test that looks into the sources
+READS_SOURCE_FILES = re.compile(r"\.[ch]pp\"")  # in a test that looks into the sources, which is for names of points and defences
+QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 READS_UNIT_DATA = re.compile(r'"unit" / "data"|tests/unit/data')
 READS_ALL = 'glob("test_*.py")'  # in a test that looks into the tests beside it
 ALWAYS = "lint"  # takes a minute, and reads every file
@@ -68,9 +72,9 @@ class Unfinished:
         """Forgets what the changed files are part of, and lint. `tests`: of each piece's label its files."""
         before = self.directory.name
         changed = changed_files(before, commit)
-        found = affected(changed)
+        found = affected(changed, any(words_in(file, before) != words_in(file, commit) for file in filter(PROGRAM.fullmatch, changed)))
         again = {ALWAYS, *(label for label, files in tests.items() if runs_any_of(found, files))}
-        again |= {"unit"} if any(map(UNIT.fullmatch, changed)) else set()
+        again |= {suite for suite, files in (("unit", UNIT), ("fuzz", FUZZ)) if any(map(files.fullmatch, changed))}
         if any(map(PROGRAM.fullmatch, changed)):
             if differing := same_programs.programs_that_differ(before):
                 raise ValueError(f"--continue: the programs are not those of {before}: {', '.join(differing[:5])}. Start a run without it")
@@ -109,17 +113,28 @@ def changed_files(before, commit):
     return [line[2:] for line in lines]
 
 
-def affected(changed):
-    """These files of tests, those that import from them, directly or through others, and those that read all files beside them. With the
-    data of unit tests, or sources, all that reads those."""
-    texts = {str(file.relative_to(SOURCE)): file.read_text() for file in (SOURCE / "tests").glob("*/*.py")}
-    read = [reader for kind, reader in ((UNIT_DATA, READS_UNIT_DATA), (PROGRAM, READS_SOURCE_FILES)) if any(map(kind.fullmatch, changed))]
+def words_in(source, commit):
+    """What a source has in quotes, names of fault points and of defences among it."""
+    return QUOTED.findall(assurance.git("show", f"{commit}:{source}"))
+
+
+def names_of(files):
+    return "|".join(re.escape(Path(file).stem) for file in files)
+
+
+def affected(changed, with_other_words=False):
+    """These files of tests, those that import from them or run them, directly or through others, and those that read all files beside them. With
+    the data of unit tests, or sources with other words in quotes, all that reads those."""
+    texts = {str(file.relative_to(SOURCE)): file.read_text() for kind in ("*/*.py", "*/inside/*.py") for file in (SOURCE / "tests").glob(kind)}
+    read = [READS_UNIT_DATA] if any(map(UNIT_DATA.fullmatch, changed)) else []
+    read += [READS_SOURCE_FILES] if with_other_words else []
     readers = {file for file, text in texts.items() if any(reader.search(text) for reader in read)}
     found, before = {*changed, *readers}, None
     while found != before:
         before = set(found)
-        imports = re.compile(rf"^(?:from|import) (?:{'|'.join(re.escape(Path(file).stem) for file in found)})\b", re.MULTILINE)
-        found |= {file for file, text in texts.items() if imports.search(text)}
+        imports = re.compile(rf"^(?:from|import) (?:{names_of(found)})\b", re.MULTILINE)
+        runs = re.compile(rf"/(?:{names_of(filter(INSIDE.fullmatch, found))})\.py\b")
+        found |= {file for file, text in texts.items() if imports.search(text) or runs.search(text)}
     directories = {Path(file).parent for file in found}
     return found | {file for file, text in texts.items() if READS_ALL in text and Path(file).parent in directories}
 

@@ -99,6 +99,12 @@ class Runs(unittest.TestCase):
         ran, _ = self.pieces_after_a_change({"a": ("tests/attack/test_netlink.py",), "b": ("tests/attack/test_record.py",)})
         self.assertEqual(ran, ["lint", "a"])
 
+    def test_what_runs_a_changed_program_in_a_machine_runs_again(self):
+        self.changed = "M\ttests/attack/inside/bus.py\n"
+        tests = {"a": ("tests/attack/test_bus.py",), "b": ("tests/attack/test_descriptors_held.py",), "c": ("tests/attack/test_record.py",)}
+        ran, _ = self.pieces_after_a_change(tests)
+        self.assertEqual(ran, ["lint", "a", "b"])
+
     def test_what_reads_all_tests_beside_a_changed_one_runs_again(self):
         self.changed = "M\ttests/attack/test_record.py\n"
         ran, _ = self.pieces_after_a_change({"a": ("tests/attack/test_seams.py",), "b": ("tests/attack/test_netlink.py",)})
@@ -120,14 +126,24 @@ class Runs(unittest.TestCase):
         ran, _ = self.pieces_after_a_change({"a": ("tests/system/test_policy_schema.py",), "unit": ()})
         self.assertEqual(ran, ["lint", "unit"])
 
-    def test_sources_of_the_same_programs_are_compiled_and_read_again(self):
+    def test_after_a_change_of_a_fuzzer_the_fuzzers_run_again(self):
+        self.changed = "M\ttests/fuzz/fuzzing.py\n"
+        ran, _ = self.pieces_after_a_change({"a": ("tests/system/test_sync.py",), "unit": (), "fuzz": ()})
+        self.assertEqual(ran, ["lint", "fuzz"])
+
+    def test_sources_of_the_same_programs_are_compiled_again_and_read_where_their_words_changed(self):
         self.changed = "M\tadmin/host/place.cpp\nA\ttests/lint/new.py\n"
         tests = {"a": ("tests/attack/test_seams.py",), "b": ("tests/system/test_sync.py",), "unit": (), "static": (), "fuzz": ()}
-        with mock.patch.object(unfinished.same_programs, "programs_that_differ", return_value=[]) as compared:
-            ran, run = self.pieces_after_a_change(tests)
-        compared.assert_called_once_with("0123")
-        self.assertEqual(ran, ["lint", "a", "unit", "static", "fuzz"])
-        self.assertIn("admin/host/place.cpp, tests/lint/new.py changed since 0123", run.changes()[0])
+        sources = {"0123": 'fault_point("one"); // "two', "the same": 'fault_point("one");', "another": 'fault_point("other");'}
+        for text, read in (("the same", []), ("another", ["a"])):
+            answers = {"diff": self.changed, "0123:admin/host/place.cpp": sources["0123"], "4567:admin/host/place.cpp": sources[text]}
+            with self.subTest(text), mock.patch.object(unfinished.assurance, "git", lambda *asked, known=answers: known.get(asked[0]) or known[asked[1]]):
+                with mock.patch.object(unfinished.same_programs, "programs_that_differ", return_value=[]) as compared:
+                    ran, run = self.pieces_after_a_change(tests)
+                compared.assert_called_once_with("0123")
+                self.assertEqual(ran, ["lint", *read, "unit", "static", "fuzz"])
+                self.assertIn("admin/host/place.cpp, tests/lint/new.py changed since 0123", run.changes()[0])
+            self.checkout = "0123"
 
     def test_after_sources_of_other_programs_no_run_goes_on(self):
         self.changed = "M\tadmin/host/place.cpp\n"

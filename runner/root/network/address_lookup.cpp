@@ -112,8 +112,10 @@ std::vector<Step> steps(FdRef listeners)
         // The listener, held while it is looked at.
         at(Label::gate, {Label::none, instruction(BPF_STX | BPF_MEM | BPF_W, frame, key, key_place, 0), Label::none}),
         copy(second, frame),
+        // NOLINTBEGIN(misc-redundant-expression): the names say what an instruction is, and several of them are 0
         {Label::none, instruction(BPF_ALU64 | BPF_ADD | BPF_K, second, 0, 0, key_place), Label::none},
         {Label::none, instruction(BPF_LD | BPF_DW | BPF_IMM, first, BPF_PSEUDO_MAP_FD, 0, listeners.get()), Label::none},
+        // NOLINTEND(misc-redundant-expression)
         {Label::none, instruction(0, 0, 0, 0, 0), Label::none}, // the second half of a number of 64 bits
         call(BPF_FUNC_map_lookup_elem),
         {Label::none, instruction(BPF_JMP | BPF_JEQ | BPF_K, result, 0, 0, 0), Label::drop},
@@ -178,7 +180,7 @@ UniqueFd make_table(const std::array<FdRef, 2> &listeners)
     UniqueFd made = ask_kernel(BPF_MAP_CREATE, table, "making a table of sockets");
     for (std::uint32_t index = 0; index < listeners.size(); ++index) {
         if (listeners.at(index).get() < 0) continue;
-        const std::uint64_t socket = static_cast<std::uint64_t>(listeners.at(index).get());
+        const auto socket = static_cast<std::uint64_t>(listeners.at(index).get());
         bpf_attr entry{};
         entry.map_fd = static_cast<std::uint32_t>(made.get());
         entry.key = number_of(&index);

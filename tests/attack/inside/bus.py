@@ -49,6 +49,8 @@ class Bus:
         self.socket.sendall(b"BEGIN\r\n")
         name = "org.freedesktop.DBus"
         self.socket.sendall(message(CALL, "Hello", name, "/org/freedesktop/DBus", name, flags=0))
+        # Until it answers, the bus reads what comes without descriptors, and would lose some that come along.
+        self.socket.recv(1 << 16)
         threading.Thread(target=self.drop_answers, daemon=True).start()
 
     def drop_answers(self):

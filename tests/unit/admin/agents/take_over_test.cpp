@@ -28,7 +28,7 @@ TEST_CASE("files, directories and links of the fetching account are taken over, 
     CHECK(problem_of_entry(entry(S_IFREG | 0644, 0), owner));
     CHECK(problem_of_entry(entry(S_IFREG | 0644, owner, 2), owner));
     for (const mode_t kind : {mode_t{S_IFCHR}, mode_t{S_IFBLK}, mode_t{S_IFIFO}, mode_t{S_IFSOCK}})
-        CHECK(problem_of_entry(entry(kind | 0644), owner));
+        CHECK(problem_of_entry(entry(kind | mode_t{0644}), owner));
 }
 
 TEST_CASE("a link stays inside the tree, whatever other links are on its way")
