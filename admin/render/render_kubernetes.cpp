@@ -260,7 +260,7 @@ std::vector<std::string> notes(const RenderPlan &plan, const WorkspaceVolume &vo
         fmt::format("Of {} it has nothing: what the agent finds are the documents of the policy, and what is in the workspace.",
                     plan.rules.config_directory)};
     if (plan.policy.network.mode != NetworkMode::full)
-        lines.emplace_back("A network plugin that enforces NetworkPolicy is needed: where there is none, the agent reaches all that a pod "
+        lines.emplace_back("A network plugin that enforces NetworkPolicy is needed: without one, the agent reaches all that a pod "
                            "reaches.");
     if (volume.kind == WorkspaceVolume::Kind::efs)
         lines.push_back(
