@@ -2,6 +2,7 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/diagnose/explain.hpp"
+#include "admin/diagnose/host_checks.hpp"
 #include "admin/host/accounts.hpp"
 #include "common/base/error.hpp"
 #include "common/decide/effective.hpp"
