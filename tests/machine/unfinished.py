@@ -32,7 +32,8 @@ OF_LINT = re.compile(r"tests/lint/.+|tests/machine/(?:unfinished|same_programs)(
 KEPT = (TEST, INSIDE, UNIT, FUZZ, PROGRAM, OF_LINT)
 READS_SOURCES = {"unit", "static", "fuzz"}  # the suites that compile or analyse them by themselves; a build with clang is never kept
 READS_SOURCE_FILES = re.compile(r"\.[ch]pp\"")  # in a test that looks into the sources, which is for names of points and defences
-QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+NOTHING = r"(?!)"
+QUOTED = re.compile(r'^#include .*|"(?:[^"\\\n]|\\.)*"', re.MULTILINE)
 READS_UNIT_DATA = re.compile(r'"unit" / "data"|tests/unit/data')
 READS_ALL = 'glob("test_*.py")'  # in a test that looks into the tests beside it
 ALWAYS = "lint"  # takes a minute, and reads every file
@@ -114,8 +115,8 @@ def changed_files(before, commit):
 
 
 def words_in(source, commit):
-    """What a source has in quotes, names of fault points and of defences among it."""
-    return QUOTED.findall(assurance.git("show", f"{commit}:{source}"))
+    """What a source has in quotes, but for what it includes: names of fault points and of defences are among it."""
+    return [words for words in QUOTED.findall(assurance.git("show", f"{commit}:{source}")) if words.startswith('"')]
 
 
 def names_of(files):
@@ -133,7 +134,9 @@ def affected(changed, with_other_words=False):
     while found != before:
         before = set(found)
         imports = re.compile(rf"^(?:from|import) (?:{names_of(found)})\b", re.MULTILINE)
-        runs = re.compile(rf"/(?:{names_of(filter(INSIDE.fullmatch, found))})\.py\b")
+        # Such a program is named in the middle of a line, too: in what another program is told to import, or to run.
+        inside = names_of(filter(INSIDE.fullmatch, found)) or NOTHING
+        runs = re.compile(rf"\b(?:from|import) (?:{inside})\b|\b(?:{inside})\.py\b")
         found |= {file for file, text in texts.items() if imports.search(text) or runs.search(text)}
     directories = {Path(file).parent for file in found}
     return found | {file for file, text in texts.items() if READS_ALL in text and Path(file).parent in directories}

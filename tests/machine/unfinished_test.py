@@ -100,10 +100,14 @@ class Runs(unittest.TestCase):
         self.assertEqual(ran, ["lint", "a"])
 
     def test_what_runs_a_changed_program_in_a_machine_runs_again(self):
-        self.changed = "M\ttests/attack/inside/bus.py\n"
         tests = {"a": ("tests/attack/test_bus.py",), "b": ("tests/attack/test_descriptors_held.py",), "c": ("tests/attack/test_record.py",)}
-        ran, _ = self.pieces_after_a_change(tests)
-        self.assertEqual(ran, ["lint", "a", "b"])
+        # client.py is imported by what target.py has every attack begin with.
+        for program, ran_again in (("bus", ["a", "b"]), ("client", ["a", "b", "c"]), ("nobodys", [])):
+            self.changed = f"M\ttests/attack/inside/{program}.py\n"
+            with self.subTest(program):
+                ran, _ = self.pieces_after_a_change(tests)
+                self.assertEqual(ran, ["lint", *ran_again])
+            self.checkout, self.ran = "0123", []
 
     def test_what_reads_all_tests_beside_a_changed_one_runs_again(self):
         self.changed = "M\ttests/attack/test_record.py\n"
@@ -134,7 +138,7 @@ class Runs(unittest.TestCase):
     def test_sources_of_the_same_programs_are_compiled_again_and_read_where_their_words_changed(self):
         self.changed = "M\tadmin/host/place.cpp\nA\ttests/lint/new.py\n"
         tests = {"a": ("tests/attack/test_seams.py",), "b": ("tests/system/test_sync.py",), "unit": (), "static": (), "fuzz": ()}
-        sources = {"0123": 'fault_point("one"); // "two', "the same": 'fault_point("one");', "another": 'fault_point("other");'}
+        sources = {"0123": 'fault_point("one"); // "two', "the same": '#include "place.hpp"\nfault_point("one");', "another": 'fault_point("other");'}
         for text, read in (("the same", []), ("another", ["a"])):
             answers = {"diff": self.changed, "0123:admin/host/place.cpp": sources["0123"], "4567:admin/host/place.cpp": sources[text]}
             with self.subTest(text), mock.patch.object(unfinished.assurance, "git", lambda *asked, known=answers: known.get(asked[0]) or known[asked[1]]):

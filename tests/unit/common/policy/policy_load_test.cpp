@@ -462,8 +462,8 @@ TEST_CASE("debuggers work where the host keeps them in the session, unless the p
 {
     CHECK((parse(head + alice).tracing == Tracing::automatic));
     CHECK((parse(head + alice + "hardening: {}\n").tracing == Tracing::automatic));
-    for (const auto &[word, tracing] : {std::pair{"auto", Tracing::automatic}, {"always", Tracing::always}, {"never", Tracing::never}})
-        CHECK_MESSAGE((parse(head + alice + "hardening: {tracing: " + word + "}\n").tracing == tracing), word);
+    for (const auto &row : {std::pair{"auto", Tracing::automatic}, {"always", Tracing::always}, {"never", Tracing::never}})
+        CHECK_MESSAGE((parse(head + alice + "hardening: {tracing: " + row.first + "}\n").tracing == row.second), row.first);
     CHECK(contains(problems_with("hardening: {tracing: nevr}\n"), "did you mean 'never'?"));
     CHECK(contains(problems_with("hardening: {umask: 77}\n"), "hardening.umask: unknown key"));
 }
