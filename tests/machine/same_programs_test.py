@@ -38,6 +38,16 @@ class Trees(unittest.TestCase):
         (self.other / "usr/lib").symlink_to("lib64")
         self.assertEqual(differing(self.one, self.other), ["usr/bin/more", "usr/lib"])
 
+    def test_of_a_page_of_the_manual_all_but_the_day_of_its_build(self):
+        for tree, day, words in ((self.one, "26", "It runs."), (self.other, "27", "It runs.")):
+            (tree / "usr/man/man1").mkdir(parents=True)
+            (tree / "usr/man/man1/pi.1").write_text(f'.TH "pi" "1" "2026-11-{day}" "pi-agent"\n.P\n{words}\n')
+        self.assertEqual(differing(self.one, self.other), [])
+        page = self.other / "usr/man/man1/pi.1"
+        for other in (page.read_text().replace("runs", "stops"), page.read_text().replace('"1"', '"8"')):
+            page.write_text(other)
+            self.assertEqual(differing(self.one, self.other), ["usr/man/man1/pi.1"])
+
 
 if __name__ == "__main__":
     unittest.main()
