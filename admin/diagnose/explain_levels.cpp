@@ -4,9 +4,11 @@
 #include "admin/text/terminal.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/effective_values.hpp"
+#include "common/policy/policy_env.hpp"
 #include "common/policy/policy_load.hpp"
 
 #include <fmt/format.h>
+#include <map>
 #include <nlohmann/json.hpp>
 
 namespace pi_agent {
@@ -29,6 +31,33 @@ nlohmann::json with_places(nlohmann::json value, const SaidAt &said)
     for (const auto &more : said.also)
         value["also"].push_back({{"key", more.key}, {"where", to_string(more.where)}});
     return value;
+}
+
+// The entry of a user or group whose variable it is.
+std::string key_of_entry(const Policy &policy, const std::string &name, const Position &where)
+{
+    for (const auto &entry : policy.users)
+        if (const auto place = entry.env_where.find(name); place != entry.env_where.end() && to_string(place->second) == to_string(where))
+            return entry_key(entry) + ".env." + name;
+    return "env." + name;
+}
+
+// The variables that the policy sets for this user, each a value of its own. Those of their entry win.
+std::vector<EffectiveValue> variables(const Policy &policy, const AccessRules &rules)
+{
+    std::map<std::string, EffectiveValue> found;
+    const auto add = [&](const std::string &name, const std::string &value, SaidAt said) {
+        const std::string shown = looks_secret(name, value) ? "(hidden)" : escape_for_display(value);
+        found.insert_or_assign(name, EffectiveValue{"env." + name, shown, std::move(said)});
+    };
+    for (const auto &[name, value] : policy.env)
+        add(name, value, {policy.env_where.at(name), "env." + name});
+    for (const auto &[name, value] : rules.env)
+        add(name, value, {rules.env_where.at(name), key_of_entry(policy, name, rules.env_where.at(name))});
+    std::vector<EffectiveValue> values;
+    for (auto &[name, value] : found)
+        values.push_back(std::move(value));
+    return values;
 }
 
 } // namespace
@@ -57,7 +86,9 @@ void run_show(const std::optional<std::string> &user_name, const std::optional<s
     if (const auto *refused = std::get_if<NotAuthorised>(&explanation.access)) throw Failure(ExitStatus::denied, refused->text);
     if (const auto &in = explanation.directory; in && !in->allowed.value_or(false))
         throw Failure(ExitStatus::denied, escape_for_display(in->path) + ": " + in->text);
-    const auto values = effective_values(explanation.policy);
+    auto values = effective_values(explanation.policy);
+    for (auto &variable : variables(explanation.policy, std::get<AccessRules>(explanation.access)))
+        values.push_back(std::move(variable));
     if (!json) {
         for (const auto &[key, value, said] : values)
             out << key << ":" << (value.empty() ? "" : " ") << value << "    # " << (said ? places_text(*said) : "default") << '\n';

@@ -10,7 +10,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-OURS = ("admin", "common", "runner", "wrapper")
+OURS = ("admin", "common", "fetch", "gate", "runner", "wrapper")
 SKIPPED = 77
 
 

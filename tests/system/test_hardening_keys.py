@@ -64,7 +64,7 @@ def test_the_canary_finds_no_fault_with_what_the_policy_says(playing_policy, pla
 
 
 def test_explain_names_each_with_its_place(playing_policy, playing):
-    text = PLAYING_POLICY + "hardening:\n  deny_system_calls: ['@memlock']\n  allow_system_calls: [mincore]\n  address_families: [unix, inet]\n"
+    text = PLAYING_POLICY + "hardening:\n  deny_system_calls: ['@memlock']\n  allow_system_calls: [mincore]\n  address_families: [unix, inet]\n  tracing: never\n"
     playing_policy(text)
     said = playing.root(["pi-agentctl", "explain", "--user", "alice"], check=True).stdout.decode()
     for line, mark in (
@@ -73,6 +73,7 @@ def test_explain_names_each_with_its_place(playing_policy, playing):
         ("sockets:  only unix, inet (hardening.address_families, {})", "unix"),
     ):
         assert line.format(place_of(text, mark)) in said.splitlines(), said
+    assert "tracing:  refused (hardening.tracing: never): programs of a session cannot debug others of the same session" in said.splitlines(), said
 
 
 def test_the_agent_is_told_what_the_administrator_refuses(playing_policy, playing):

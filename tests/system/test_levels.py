@@ -122,7 +122,7 @@ def test_a_root_with_rules_inside_another_is_seen_by_its_own_sessions_alone(peop
 
 
 def test_show_prints_every_value_with_its_level(people):
-    with written_policy(people, policy("network: none", alice="limits: {memory: 1G}", root=", scope: project")):
+    with written_policy(people, policy("network: none", alice="limits: {memory: 1G}\n    env: {PI_OFFLINE: 'no', EDITOR: nano}", root=", scope: project")):
         shown = json.loads(people.root(["pi-agentctl", "show", "--effective", "--json", "--user", "bob", "--directory", PLACES["bob"]], check=True).stdout)
         text = people.run(["pi-agentctl", "show", "--effective"], user="alice", check=True).stdout.decode()
     effective = shown["effective"]
@@ -130,6 +130,9 @@ def test_show_prints_every_value_with_its_level(people):
     assert (effective["projects.scope"]["value"], effective["projects.scope"]["key"]) == ("project", "users.bob.roots[0].scope")
     assert (effective["limits.tasks"]["value"], effective["limits.tasks"]["key"]) == ("4096", None)
     assert "limits.memory: 1G    # users.alice.limits.memory, /etc/pi-agent/policy.yaml:" in text and "scratch: disk    # default\n" in text, text
+    assert (effective["env.PI_OFFLINE"]["value"], effective["env.PI_OFFLINE"]["key"]) == ("1", "env.PI_OFFLINE") and "env.EDITOR" not in effective
+    for line in ("env.EDITOR: nano", "env.PI_OFFLINE: no"):
+        assert f"{line}    # users.alice.{line.partition(':')[0]}, /etc/pi-agent/policy.yaml:" in text, text
 
 
 STARTS = {
