@@ -89,7 +89,9 @@ std::string box_notes(const BoxFacts &facts)
         "gone when the session ends).");
     add(std::string("Everything else is read-only or hidden: most of /etc, other homes") +
         (facts.confined ? ", other users' processes, the host's services" : "") +
-        ". What you miss may still be on the host; `pi-agent-why PATH` says what keeps you from it.");
+        ". What you miss may still be on the host. After `Permission denied`, `Read-only file system` or `No such file or directory` that "
+        "you did not expect, `pi-agent-why PATH` says what keeps you from it, and your user reads the rule with `pi-agentctl why PATH`: do "
+        "not try other ways.");
     add("There is no sandbox around your processes: nothing but the rights of your account keeps them from those of others and from "
         "devices.",
         !facts.confined);

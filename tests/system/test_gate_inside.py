@@ -137,6 +137,7 @@ def test_who_follows_sees_what_is_denied_from_then_on(hosts):
     ("other.example", 1, "pi --pi-agent-allow other.example"),
     ("/etc/shadow", 1, "not here"),
     ("/usr/bin/env", 1, "mounted read-only"),
+    ("/usr/bin/env", 1, "the user sees outside with: pi-agentctl why /usr/bin/env"),
     (".", 0, "can be read and changed"),
 ])  # fmt: skip
 def test_the_agent_asks_why(asked, status, said, hosts):

@@ -74,6 +74,11 @@ class Why(unittest.TestCase):
         (self.place / "network").write_text(RULES + "api.openai.com:443 p.yaml:11:3\n")
         self.says("api.openai.com", 0, "allowed by the rule api.openai.com:443")
 
+    def test_who_knows_the_rule_about_a_path_is_said(self):
+        self.says("/nowhere/file", 1, "the user sees outside with: pi-agentctl why /nowhere/file\n")
+        self.says("./a file; rm", 1, "the user sees outside with: pi-agentctl why PATH\n")
+        self.assertNotIn("pi-agentctl", self.why("README.md")[1])
+
     def test_what_is_no_file_may_be_a_host_or_become_a_file(self):
         self.says("README.md", 0, "can be read and changed")
         self.says("OTHER.md", 1, "OTHER.md port 443: denied")
