@@ -109,11 +109,11 @@ private:
     }
 
     // A rule is compared with those before it, and with wider ones after it.
-    void look_for_other(const HostRule &rule, const std::vector<HostRule> &rules, const std::string &key)
+    void look_for_other(const HostRule &added, const std::vector<HostRule> &rules, const std::string &key)
     {
         for (const auto &wider : rules) {
-            if (&wider == &rule || !covers(wider, rule) || (&wider > &rule && covers(rule, wider))) continue;
-            add(rule, key, "adds nothing: '" + to_string(wider) + "' (" + to_string(wider.where) + ") names all of it",
+            if (&wider == &added || !covers(wider, added) || (&wider > &added && covers(added, wider))) continue;
+            add(added, key, "adds nothing: '" + to_string(wider) + "' (" + to_string(wider.where) + ") names all of it",
                 "remove one of them");
             return;
         }
