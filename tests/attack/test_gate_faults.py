@@ -57,11 +57,16 @@ for line in sys.stdin:
     print(json.dumps({"answers": answers, "name": name, "held": rest(held) if line == "rest\\n" else "", "told": told}), flush=True)
 """
 EXEC = "/usr/libexec/pi-agent/pi-agent-exec"
+# As the gate's account: root of a container may lack CAP_SYS_RESOURCE (prlimit(2)).
+LIMIT_DESCRIPTORS = (
+    'own() { sed -n "s/^$1:\\t\\([0-9]*\\).*/\\1/p" "/proc/$2/status"; }; '
+    'setpriv --reuid "$(own Uid "$1")" --regid "$(own Gid "$1")" --clear-groups prlimit --pid "$1" --nofile='
+)
 FAULTS = {
     "killed": 'kill -KILL "$1"',
     "stopped": 'kill -STOP "$1"',
     "without memory": 'echo 65536 >"/sys/fs/cgroup$(sed -n s/^0:://p "/proc/$1/cgroup")/memory.max"',
-    "without descriptors": 'prlimit --pid "$1" --nofile=3:',  # as many as it began with
+    "without descriptors": LIMIT_DESCRIPTORS + "3:",  # as many as it began with
 }
 GONE = ("killed", "without memory")
 
@@ -189,7 +194,7 @@ def test_a_gate_that_has_descriptors_again_goes_on(running, control_seen):
     pid = main_pid(running.machine, running.gate)
     running.break_gate("without descriptors")
     assert not running.ask()["answers"]["itself"][0]
-    running.machine.root(["prlimit", "--pid", str(pid), "--nofile=4096:"], check=True)
+    running.machine.root(["sh", "-ec", LIMIT_DESCRIPTORS + "4096:", "sh", str(pid)], check=True)
     until = time.monotonic() + 10
     while not (seen := running.ask())["answers"]["itself"][0]:
         assert time.monotonic() < until, seen
