@@ -185,11 +185,15 @@ def test_a_users_own_view_paths_can_take_the_policys_path_away(people):
 
 def test_a_users_own_path_may_be_in_what_their_groups_show(people):
     """bob is in the group, and alice is not."""
-    text = policy(devs="view_paths: [/srv/levels]", alice="path: [/srv/levels]").replace("  bob:\n", "  bob:\n    path: [/srv/levels]\n")
-    with written_policy(people, text):
-        done = people.root(["pi-agentctl", "check"])
-        assert b": users.alice.path: the directory that path (" in done.stderr and b"users.bob.path" not in done.stderr, done
-        assert probed(people, "bob", "case $PATH in */srv/levels:*) echo there;; esac") == "there"
+    people.root("groupadd levels-view && gpasswd -a bob levels-view", check=True)
+    try:
+        text = policy(alice="path: [/srv/levels]").replace("  bob:\n", "  bob:\n    path: [/srv/levels]\n")
+        with written_policy(people, text + "  '%levels-view':\n    roots: [/srv/devs]\n    view_paths: [/srv/levels]\n"):
+            done = people.root(["pi-agentctl", "check"])
+            assert b": users.alice.path: the directory that path (" in done.stderr and b"users.bob.path" not in done.stderr, done
+            assert probed(people, "bob", "case $PATH in */srv/levels:*) echo there;; esac") == "there"
+    finally:
+        people.root("groupdel levels-view", check=True)
 
 
 def test_check_warns_of_groups_of_one_user_that_contradict_each_other(people):
