@@ -26,6 +26,7 @@ def applied(machine):
     yield machine
     machine.root(["rm", "-rf", DRAFT, EXTRA, EDITOR], check=True)
     machine.install_policy(STANDARD_POLICY)
+    machine.root("userdel pi-agent-eve 2>/dev/null; true", check=True)  # which later tests would be told of
 
 
 def installed(machine):
