@@ -97,7 +97,8 @@ void run_show(const std::optional<std::string> &user_name, const std::optional<s
     auto list = nlohmann::json::object();
     for (const auto &[key, value, said] : values) {
         nlohmann::json entry = {{"value", text_or_null(value)}, {"key", nullptr}, {"where", nullptr}};
-        list[key] = said ? with_places(std::move(entry), *said) : std::move(entry);
+        if (said) entry = with_places(std::move(entry), *said);
+        list[key] = std::move(entry);
     }
     print_json({{"user", user.name}, {"effective", list}}, out);
 }

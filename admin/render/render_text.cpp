@@ -184,7 +184,8 @@ std::vector<std::string> left_out(RenderTarget target, const RenderPlan &plan)
     const auto &limits = policy.limits;
     const bool is_job = target == RenderTarget::kubernetes;
     if (is_job && !limits.memory) lines.emplace_back("limits.memory: without an amount in the policy the Job has no limit");
-    if (is_job && !limits.tasks) lines.emplace_back("limits.tasks: a node has the limit, or the Job is not limited (podPidsLimit of the kubelet)");
+    if (is_job && !limits.tasks)
+        lines.emplace_back("limits.tasks: a node has the limit, or the Job is not limited (podPidsLimit of the kubelet)");
     if (!is_job && !limits.sessions) lines.emplace_back("limits.sessions: nobody counts a user's sessions");
     return lines;
 }
