@@ -154,8 +154,9 @@ TEST_CASE("a file that never stops changing is taken as it is, and again at the 
     if (writer == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         const int fd = ::open((place.directory / "source").c_str(), O_WRONLY | O_CLOEXEC);
+        // So large that a busy host does not let a copy of it go on to its end.
         for (char byte = 0;; ++byte)
-            if (::pwrite(fd, &byte, 1, 0) != 1 || ::ftruncate(fd, 400'000 + byte % 100 * 1000) != 0) ::_exit(1);
+            if (::pwrite(fd, &byte, 1, 0) != 1 || ::ftruncate(fd, 16'000'000 + byte % 100 * 1000) != 0) ::_exit(1);
     }
     bool was_unsure = false;
     const auto deadline = Clock::now() + std::chrono::seconds(20);
