@@ -27,10 +27,8 @@ const char *reached_in(const NetworkPolicy &network)
 std::string closed_network_notice(const NetworkPolicy &network, const AgentEnded &ended)
 {
     if (network.mode == NetworkMode::full || !has_failed(ended)) return "";
-    const std::string where = to_string(network.where);
-    const std::string said = is_of_start(network) ? where : "the policy's network (" + where + ")";
     const char *remedy = is_of_start(network) ? "start without that option" : "ask the administrator to change that key";
-    return "if the agent could not connect: " + said + " allows " + reached_in(network) + "; " + remedy;
+    return "if the agent could not connect: " + name_of(network) + " allows " + reached_in(network) + "; " + remedy;
 }
 
 } // namespace pi_agent

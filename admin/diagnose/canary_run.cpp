@@ -35,23 +35,11 @@ struct StartPlace {
     Writing writing = Writing::none; // of the user, there
 };
 
-// Empty for a user without rules, and for one whose rules contradict each other: that concerns only this user, whose own start reports it.
-std::optional<AccessRules> rules_of(const Policy &policy, const Account &user)
-{
-    try {
-        auto access = find_access_rules(policy, user, policy_path);
-        auto *rules = std::get_if<AccessRules>(&access);
-        return rules == nullptr ? std::nullopt : std::optional(std::move(*rules));
-    } catch (const PolicyError &) {
-        return std::nullopt;
-    }
-}
-
 std::optional<StartPlace> find_place(const Policy &policy, const Observer &observer, const std::string &name, const CanTry &can_try = {})
 {
     const auto user = find_account(name);
     if (!user) return std::nullopt;
-    const auto rules = rules_of(policy, *user);
+    const auto rules = rules_of_user(policy, *user);
     if (!rules || (can_try && !can_try(*user, *rules))) return std::nullopt;
     std::optional<StartPlace> best; // the first that lets the session be tried most
     for (const auto &finding : observer.resolve_roots(*rules, *user))

@@ -134,18 +134,6 @@ std::string as_text(const std::string &path)
     return path.front() == '/' ? path : "~/" + path;
 }
 
-// Empty for who may not start, and for whose groups contradict each other: find_contradictions() says that.
-std::optional<AccessRules> rules_of_start(const Policy &policy, const Account &user)
-{
-    try {
-        auto access = find_access_rules(policy, user, policy_path);
-        auto *rules = std::get_if<AccessRules>(&access);
-        return rules == nullptr ? std::nullopt : std::optional(std::move(*rules));
-    } catch (const PolicyError &) {
-        return std::nullopt;
-    }
-}
-
 constexpr int shell_patience_seconds = 10;
 constexpr std::size_t said_limit = 500; // bytes of what it says instead
 constexpr const char *found_mark = "pi-agent-found:";
@@ -183,7 +171,7 @@ void check_named_files(const Policy &policy, const UserEntry &entry, const std::
         if (user) unverified.push_back(entry_key(entry) + ": only root or " + user->name + " can verify where files that it names lie");
         return;
     }
-    const auto rules = rules_of_start(policy, *user);
+    const auto rules = rules_of_user(policy, *user);
     if (!rules) return; // nobody starts by it
     std::vector<std::string> paths;
     for (const auto &file : files)

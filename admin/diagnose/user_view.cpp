@@ -217,4 +217,15 @@ OpenedHome Observer::find_home_directories(const ToolchainsPolicy &toolchains, c
     return receive_home([&] { return child.receive(); });
 }
 
+std::optional<AccessRules> rules_of_user(const Policy &policy, const Account &user)
+{
+    try {
+        auto access = find_access_rules(policy, user, policy_path);
+        auto *rules = std::get_if<AccessRules>(&access);
+        return rules == nullptr ? std::nullopt : std::optional(std::move(*rules));
+    } catch (const PolicyError &) {
+        return std::nullopt;
+    }
+}
+
 } // namespace pi_agent

@@ -61,4 +61,8 @@ private:
     std::optional<AsRoot> root_;
 };
 
+// What the installed policy grants to a user. Empty for a user without rules, and for one whose entries contradict each other: that
+// concerns only this user, whose own start reports it, and find_contradictions() (admin/diagnose/faults.hpp).
+std::optional<AccessRules> rules_of_user(const Policy &policy, const Account &user);
+
 } // namespace pi_agent

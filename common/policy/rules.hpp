@@ -52,6 +52,18 @@ inline bool is_of_start(const NetworkPolicy &network) noexcept
     return network.where.line == 0 && !network.where.file.empty();
 }
 
+// Who says it, for messages: the option, or the policy with the line.
+inline std::string name_of(const NetworkPolicy &network)
+{
+    return is_of_start(network) ? to_string(network.where) : "the policy's network (" + to_string(network.where) + ")";
+}
+
+// What a start that cannot have this network can do otherwise.
+inline const char *way_without(const NetworkPolicy &network) noexcept
+{
+    return is_of_start(network) ? "leave the option out" : "change the policy";
+}
+
 // A provider of models whose key no session has: a gate outside puts it into requests (docs/concepts/keys.md).
 struct ProviderRule {
     std::string name;    // as pi calls it: "anthropic"

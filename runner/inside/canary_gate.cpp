@@ -59,9 +59,9 @@ std::string ask(const char *address, std::uint16_t port, int type, const std::st
     std::array<char, 256> bytes{};
     ssize_t length = send(made, question.data(), question.size(), MSG_NOSIGNAL);
     if (length >= 0) length = recv(made, bytes.data(), bytes.size(), 0);
-    const std::string answer = length < 0 ? word_for(errno) : std::string(bytes.data(), static_cast<std::size_t>(length));
+    std::string answer = length < 0 ? word_for(errno) : std::string(bytes.data(), static_cast<std::size_t>(length));
     close(made);
-    return answer; // NOLINT(performance-no-automatic-move): it is built in the caller's place
+    return answer;
 }
 
 // An answer of a server, as opposed to an end, a refusal, or the gate's denial.

@@ -21,11 +21,8 @@ namespace {
 
 [[noreturn]] void refuse(const NetworkPolicy &network, const std::string &reason, const std::string &remedy)
 {
-    const std::string where = to_string(network.where);
-    const std::string what =
-        is_of_start(network) ? "this host cannot enforce " + where : "this host cannot enforce the policy's network (" + where + ")";
     throw Failure(FailureKind::network_not_enforced,
-                  what + ": " + reason + "; " + remedy + (is_of_start(network) ? ", or leave the option out" : ", or change the policy"));
+                  "this host cannot enforce " + name_of(network) + ": " + reason + "; " + remedy + ", or " + way_without(network));
 }
 
 // How many programs are attached to the group itself: systemd attaches them for it there and nowhere else.

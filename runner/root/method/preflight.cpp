@@ -109,12 +109,9 @@ void require_bwrap(const AsRoot &root)
 void require_bwrap_network(const AsRoot & /*root*/, const NetworkPolicy &network)
 {
     if (!has_own_network(network.mode) || has(own_capabilities(), CAP_NET_ADMIN)) return;
-    const std::string where = to_string(network.where);
     throw Failure(FailureKind::sandbox_method,
-                  "root of this container lacks CAP_NET_ADMIN, which sandbox.method bwrap needs for " +
-                      (is_of_start(network) ? where : "the policy's network (" + where + ")") +
-                      ", to give the session a loopback of its own; start the container with that capability, or " +
-                      (is_of_start(network) ? "leave the option out" : "change the policy"));
+                  "root of this container lacks CAP_NET_ADMIN, which sandbox.method bwrap needs for " + name_of(network) +
+                      ", to give the session a loopback of its own; start the container with that capability, or " + way_without(network));
 }
 
 std::string require_plain_image(const nlohmann::json &description, const SandboxPolicy &policy)
