@@ -57,6 +57,7 @@ public:
     std::string finish();
 
 private:
+    void receive();
     void end_it();
     bool says_too_much();
     void take(GateDenial denial);

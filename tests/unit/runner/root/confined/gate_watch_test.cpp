@@ -151,6 +151,16 @@ TEST_CASE("a gate that only looks as if it had ended has ended")
     CHECK(gate.kills == 1);
 }
 
+TEST_CASE("at the end of its session a gate is heard, and not killed")
+{
+    Gate gate;
+    gate.denies("a.example");
+    gate.own.reset();
+    CHECK(has(gate.watch->finish(), "denied 1 connection"));
+    CHECK(gate.watch->fd().get() < 0);
+    CHECK(gate.kills == 0); // its user would wait for it
+}
+
 TEST_CASE("where it cannot be killed, its user is told of its end all the same")
 {
     Gate gate;
