@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string_view>
 
 namespace pi_agent {
 
@@ -30,6 +31,71 @@ PublicSuffixes find_public_suffixes()
 bool is_public_suffix(const PublicSuffixes &suffixes, const std::string &name)
 {
     return psl_is_public_suffix2(suffixes.get(), name.c_str(), PSL_TYPE_ANY | PSL_TYPE_NO_STAR_RULE) == 1;
+}
+
+// Where anybody can have a name, too, and the list that a release has does not say so, or not yet: storage, functions and tunnels, by what
+// those who rent them out document. '*' is any one part.
+constexpr std::string_view anybodys_names[] = {
+    "s3.amazonaws.com",
+    "s3.*.amazonaws.com",
+    "s3.dualstack.*.amazonaws.com",
+    "execute-api.*.amazonaws.com",
+    "lambda-url.*.on.aws",
+    "*.core.windows.net", // blob, file, queue, table, dfs, web
+    "servicebus.windows.net",
+    "database.windows.net",
+    "azurefd.net",
+    "openai.azure.com",
+    "*.cloudapp.azure.com",
+    "storage.googleapis.com",
+    "cloudfunctions.net",
+    "r2.cloudflarestorage.com",
+    "*.digitaloceanspaces.com",
+    "*.backblazeb2.com",
+    "*.wasabisys.com",
+    "*.linodeobjects.com",
+    "*.your-objectstorage.com",
+    "*.aliyuncs.com",
+    "*.myqcloud.com",
+    "objectstorage.*.oraclecloud.com",
+    "ngrok.io",
+    "ngrok.app",
+    "ngrok.dev",
+    "ngrok-free.app",
+    "ngrok-free.dev",
+    "trycloudflare.com",
+    "loca.lt",
+    "serveo.net",
+    "lhr.life",
+};
+
+// Takes the last part away.
+std::string_view take_part(std::string_view &name)
+{
+    const auto dot = name.rfind('.');
+    const std::string_view part = dot == std::string_view::npos ? name : name.substr(dot + 1);
+    name = dot == std::string_view::npos ? "" : name.substr(0, dot);
+    return part;
+}
+
+// Whether `shared` is the name, or a name below it.
+bool leads_to(std::string_view name, std::string_view shared)
+{
+    while (!name.empty() && !shared.empty()) {
+        const std::string_view part = take_part(shared);
+        if (take_part(name) != part && part != "*") return false;
+    }
+    return name.empty();
+}
+
+// Below which of its names, or below it, anybody can have one; none where no list says so.
+std::optional<std::string> where_anybody_is(const PublicSuffixes &suffixes, const std::string &name)
+{
+    if (is_public_suffix(suffixes, name)) return name;
+    const auto *found =
+        std::find_if(std::begin(anybodys_names), std::end(anybodys_names), [&](std::string_view shared) { return leads_to(name, shared); });
+    if (found == std::end(anybodys_names)) return std::nullopt;
+    return std::string(*found);
 }
 
 // Whether its last part is one that the Internet has. Where it is not, whoever answers for the name is the administrator's own name server.
@@ -170,8 +236,8 @@ void check_host_rules(const Policy &policy, Problems &problems)
             const auto name = rule.host.substr(2);
             if (!*suffixes)
                 problems.add(rule.where, key, "the list of public suffixes cannot be read", "install publicsuffix");
-            else if (is_public_suffix(*suffixes, name))
-                problems.add(rule.where, key, quote(to_string(rule)) + ": anybody can have a name below " + name,
+            else if (const auto shared = where_anybody_is(*suffixes, name))
+                problems.add(rule.where, key, quote(to_string(rule)) + ": anybody can have a name below " + *shared,
                              "name the hosts themselves");
         }
     });

@@ -55,6 +55,19 @@ TEST_CASE("names below which anybody can have one are refused, and no others")
     for (const std::string name : {"example.com", "example.org", "corp", "internal.example", "anthropic.com"})
         CHECK_MESSAGE(suffixes_of("['*." + name + "']").empty(), name);
     CHECK(suffixes_of("[github.io, com]").empty()); // one host
+    const std::pair<std::string, std::string> above[] = {
+        {"amazonaws.com", "s3.amazonaws.com"},
+        {"eu-west-1.amazonaws.com", "s3.*.amazonaws.com"},
+        {"windows.net", "*.core.windows.net"},
+        {"blob.core.windows.net", "*.core.windows.net"},
+        {"r2.cloudflarestorage.com", "r2.cloudflarestorage.com"},
+        {"ngrok-free.app", "ngrok-free.app"},
+    };
+    for (const auto &[name, shared] : above)
+        CHECK_MESSAGE(contains(suffixes_of("['*." + name + "']"), "'*." + name + "': anybody can have a name below " + shared), name);
+    for (const std::string name :
+         {"bedrock-runtime.eu-west-1.amazonaws.com", "mine.s3.amazonaws.com", "mine.openai.azure.com", "azure.com.example"})
+        CHECK_MESSAGE(suffixes_of("['*." + name + "']").empty(), name);
     CHECK(contains(suffixes_of("['localhost:808']"), "'localhost:808': the gate itself listens there"));
     CHECK(suffixes_of("['localhost:8080', 'a.example:808']").empty());
     std::string many;
