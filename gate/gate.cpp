@@ -66,10 +66,11 @@ void dial_good(Gate &gate, const Target &target, const std::string &where, const
 
 void reach_by_name(Gate &gate, const Target &target, const std::string &where, WhenReached when_reached)
 {
-    gate.lookup.find(target.host.text, [&gate, where, target, when = std::move(when_reached)](const std::vector<Address> &found) {
-        if (found.empty()) return when(not_reached("no-address", where));
+    gate.lookup.find(target.host.text, [&gate, where, target, when = std::move(when_reached)](const Lookup::Answer &found) {
+        // Of a name that nobody answered for, nothing is denied: the host's own programs do not find it either.
+        if (found.addresses.empty()) return when(not_reached(found.is_known ? "no-address" : "", where));
         std::vector<Address> good;
-        std::copy_if(found.begin(), found.end(), std::back_inserter(good),
+        std::copy_if(found.addresses.begin(), found.addresses.end(), std::back_inserter(good),
                      [&](const Address &address) { return gate.rules.may_lead_to(address, target.port); });
         if (good.empty()) return when(not_reached("private-address", where));
         dial_good(gate, target, where, good, when);

@@ -34,20 +34,21 @@ std::optional<Address> read_socket_address(const sockaddr &address)
     return to_host(asio::ip::address_v6(bytes, v6.sin6_scope_id)).address;
 }
 
-std::vector<Address> ask(const std::string &name)
+Lookup::Answer ask(const std::string &name)
 {
     addrinfo wanted{};
     wanted.ai_socktype = SOCK_STREAM;
     wanted.ai_flags = AI_ADDRCONFIG;
     addrinfo *list = nullptr;
-    if (getaddrinfo(name.c_str(), nullptr, &wanted, &list) != 0) return {};
+    const int problem = getaddrinfo(name.c_str(), nullptr, &wanted, &list);
+    if (problem != 0) return {{}, problem == EAI_NONAME || problem == EAI_NODATA || problem == EAI_ADDRFAMILY};
     const std::unique_ptr<addrinfo, void (*)(addrinfo *)> owner(list, freeaddrinfo);
     std::vector<Address> addresses;
     for (const addrinfo *one = list; one != nullptr; one = one->ai_next) {
         const auto address = read_socket_address(*one->ai_addr);
         if (address && std::find(addresses.begin(), addresses.end(), *address) == addresses.end()) addresses.push_back(*address);
     }
-    return addresses;
+    return {std::move(addresses)};
 }
 
 } // namespace
@@ -58,23 +59,23 @@ void Lookup::find(const std::string &name, Found found)
 {
     const auto now = std::chrono::steady_clock::now();
     if (const auto known = known_.find(name); known != known_.end() && known->second.until > now) {
-        asio::post(loop_, [found = std::move(found), addresses = known->second.addresses] { found(addresses); });
+        asio::post(loop_, [found = std::move(found), answer = known->second.answer] { found(answer); });
         return;
     }
     const bool is_asked = waiting_.contains(name);
     if (!is_asked && waiting_.size() >= waiting_limit) {
-        asio::post(loop_, [found = std::move(found)] { found({}); });
+        asio::post(loop_, [found = std::move(found)] { found({{}, false}); });
         return;
     }
     waiting_[name].push_back(std::move(found));
     if (is_asked) return;
     asio::post(threads_, [this, name] {
-        std::vector<Address> addresses = ask(name);
-        asio::post(loop_, [this, name, addresses = std::move(addresses)]() mutable { answer(name, std::move(addresses)); });
+        Answer found_there = ask(name);
+        asio::post(loop_, [this, name, found_there = std::move(found_there)]() mutable { answer(name, std::move(found_there)); });
     });
 }
 
-void Lookup::answer(const std::string &name, std::vector<Address> addresses)
+void Lookup::answer(const std::string &name, Answer answer)
 {
     const auto now = std::chrono::steady_clock::now();
     if (known_.size() >= known_limit) std::erase_if(known_, [&](const auto &one) { return one.second.until <= now; });
@@ -82,9 +83,9 @@ void Lookup::answer(const std::string &name, std::vector<Address> addresses)
     const auto answers = std::move(waiting_[name]);
     waiting_.erase(name);
     for (const auto &found : answers)
-        found(addresses);
-    const auto until = now + (addresses.empty() ? nothing_is_known : found_is_known);
-    known_[name] = {std::move(addresses), until};
+        found(answer);
+    const auto until = now + (answer.addresses.empty() ? nothing_is_known : found_is_known);
+    known_[name] = {std::move(answer), until};
 }
 
 } // namespace pi_agent

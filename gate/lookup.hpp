@@ -17,17 +17,21 @@ namespace pi_agent {
 
 class Lookup {
 public:
-    using Found = std::function<void(const std::vector<Address> &)>;
+    struct Answer {
+        std::vector<Address> addresses = {};
+        bool is_known = true; // or nobody has answered
+    };
+    using Found = std::function<void(const Answer &)>;
     explicit Lookup(boost::asio::io_context &loop);
-    // Calls `found` from the loop, with nothing where the name has no address, or nobody answers. What was found is used for some seconds.
+    // Calls `found` from the loop. What was found is used for some seconds.
     void find(const std::string &name, Found found);
 
 private:
     struct Known {
-        std::vector<Address> addresses;
+        Answer answer;
         std::chrono::steady_clock::time_point until;
     };
-    void answer(const std::string &name, std::vector<Address> addresses);
+    void answer(const std::string &name, Answer answer);
 
     boost::asio::io_context &loop_;
     boost::asio::thread_pool threads_;

@@ -94,7 +94,7 @@ private:
             error_code ignored;
             self->socket_.cancel(ignored);
             // Browsers and libraries open connections ahead; of one that nobody needed nothing is denied.
-            if (self->first_.empty() && self->target_.host.text.empty()) return self->finish();
+            if (self->first_.empty()) return self->finish();
             self->refuse("too-slow");
         });
     }

@@ -159,8 +159,9 @@ enum class DenialKind : std::uint64_t {
 // Why, in one word of the table below.
 struct DenialReason {
     const char *word;
-    const char *meaning; // for people: what follows "HOST:PORT: "
-    const char *key;     // the key of the policy that would change it; empty where none would
+    const char *meaning;    // for people: what follows "HOST:PORT: "
+    const char *key;        // the key of the policy that would change it; empty where none would
+    bool is_refusal = true; // or what was asked for does not exist, whatever the policy says
 };
 
 // clang-format off
@@ -168,7 +169,7 @@ inline constexpr DenialReason denial_reasons[] = {
     {"no-rule", "no rule of the policy names this host", "network.hosts"},
     {"other-port", "a rule of the policy names this host, but not this port", "network.hosts"},
     {"private-address", "the name leads to an address of this host or its own networks, which no rule names", "network.hosts"},
-    {"no-address", "the name has no address", ""},
+    {"no-address", "the name has no address", "", false},
     {"other-name", "the connection was opened to one name and asks for another one inside", "network.hosts"},
     {"no-name", "the connection goes to an address that no rule names, or says no name", "network.hosts"},
     {"encrypted-name", "the name inside the connection is encrypted (ECH), so nobody can compare it", ""},
@@ -178,6 +179,7 @@ inline constexpr DenialReason denial_reasons[] = {
     {"malformed", "what came cannot be read, or can be read in two ways", ""},
     {"too-slow", "the first bytes did not come in time", ""},
     {"too-many", "the session has too many connections", ""},
+    {"no-room", "the session's gate has no descriptor or memory left for it", "", false},
     {"no-provider", "no provider of the policy has this host", "providers"},
     {"other-method", "the provider's route does not pass this method", "providers"},
     {"other-path", "the provider's route does not pass this path", "providers"},

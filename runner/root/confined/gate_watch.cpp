@@ -51,7 +51,10 @@ void GateWatch::receive()
         if (packet) {
             if (says_too_much()) throw ProtocolError("it says more than a gate does");
             GateMessage message = decode_gate_message(packet->bytes);
-            if (auto *denial = std::get_if<GateDenial>(&message)) take(std::move(*denial));
+            if (auto *denial = std::get_if<GateDenial>(&message)) {
+                is_full_ = is_full_ || denial->reason == "no-room";
+                take(std::move(*denial));
+            }
         }
     } catch (const Failure &) { // it breaks the protocol, so it is not ours any more; or its socket does not work
         is_there_ = false;
@@ -68,6 +71,11 @@ std::string GateWatch::hear()
                gate_name(session_);
     }
     if (last_heard_) last_heard_ = Clock::now();
+    if (is_full_ && !std::exchange(is_full_told_, true))
+        return "the session's gate has no descriptor or memory left for new connections of the agent; those that there are go on, and "
+               "others "
+               "wait. The administrator sees its limits with: systemctl show " +
+               gate_name(session_);
     if (!std::exchange(is_silent_, false) || silences_told_ > silences_told) return "";
     return "the session's gate goes on, and connections of the agent with it";
 }
@@ -111,15 +119,23 @@ std::string GateWatch::look()
 void GateWatch::take(GateDenial denial)
 {
     if (!places_.contains(denial.where) && defence_is_on("denial-places")) denial.where.clear(); // no rule is there, whoever says so
-    denied_.connections = sum_of(denied_.connections, denial.count);
-    const std::string place = place_of_denial(denial);
-    if (denied_.places.size() < counted_places || denied_.places.contains(place))
-        denied_.places[place] = sum_of(denied_.places[place], denial.count);
+    count(denial);
     write_down(denial_line(denial));
     if (may_record())
         record_.denied_connection(event_of(denial));
     else
         unrecorded_ = sum_of(unrecorded_, denial.count);
+}
+
+// For the user, who hears of what the policy refused.
+void GateWatch::count(const GateDenial &denial)
+{
+    const DenialReason *reason = find_denial_reason(denial.reason);
+    if (reason != nullptr && !reason->is_refusal) return;
+    denied_.connections = sum_of(denied_.connections, denial.count);
+    const std::string place = place_of_denial(denial);
+    if (denied_.places.size() < counted_places || denied_.places.contains(place))
+        denied_.places[place] = sum_of(denied_.places[place], denial.count);
 }
 
 // An agent that asks for a new name each time would otherwise fill the record, and keep this process from everything else.

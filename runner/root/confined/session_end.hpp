@@ -61,6 +61,7 @@ private:
     void end_it();
     bool says_too_much();
     void take(GateDenial denial);
+    void count(const GateDenial &denial);
     bool may_record();
     void write_down(const std::string &line);
 
@@ -75,6 +76,7 @@ private:
     Deadline counted_since_{};
     std::optional<Deadline> last_heard_;
     bool is_silent_ = false;
+    bool is_full_ = false, is_full_told_ = false;
     std::size_t silences_told_ = 0;
     DeniedPlaces denied_;
     std::size_t written_ = 0; // bytes of the file

@@ -26,12 +26,12 @@ struct Gate {
         watch.emplace("ID", roots, record, duplicate(file), std::set<std::string>{"p.yaml:3:5"}, [this] { ++kills; });
     }
     void says(const std::string &bytes, const std::vector<int> &fds = {}) const { send_packet(own, bytes, fds, in_seconds(1)); }
-    void denies(const std::string &host, std::uint64_t count = 1) const
+    void denies(const std::string &host, std::uint64_t count = 1, const std::string &reason = "no-rule") const
     {
         GateDenial denial;
         denial.host = host;
         denial.port = 443;
-        denial.reason = "no-rule";
+        denial.reason = reason;
         denial.count = count;
         says(encode(GateMessage(denial)));
     }
@@ -149,6 +149,27 @@ TEST_CASE("a gate that only looks as if it had ended has ended")
     REQUIRE(::send(gate.own.get(), "", 0, MSG_NOSIGNAL) == 0); // an empty packet, which reads like an end
     CHECK(has(gate.watch->hear(), "has ended"));
     CHECK(gate.kills == 1);
+}
+
+TEST_CASE("what is not there is no refusal of the policy's")
+{
+    Gate gate;
+    gate.denies("typo.example", 1, "no-address");
+    CHECK(gate.watch->hear().empty());
+    CHECK(has(gate.written(), "typo.example:443: the name has no address"));
+    gate.own.reset();
+    CHECK(gate.watch->finish().empty());
+}
+
+TEST_CASE("a gate that is full is told at once, and once")
+{
+    Gate gate;
+    gate.denies("", 3, "no-room");
+    CHECK(has(gate.watch->hear(), "no descriptor or memory left for new connections"));
+    gate.denies("", 3, "no-room");
+    CHECK(gate.watch->hear().empty());
+    gate.own.reset();
+    CHECK(gate.watch->finish().empty());
 }
 
 TEST_CASE("at the end of its session a gate is heard, and not killed")
