@@ -188,6 +188,8 @@ std::vector<std::string> docker_command(const SandboxPlan &plan, const DockerCon
     options.add({"--userns=host"}); // the mounts are id-mapped already
     const bool has_none = has_own_network(plan.network.mode) && options.is_on("own-network");
     options.add({has_none ? "--network=none" : "--network=host"}); // filters are at the unit's control group
+    // As everywhere else. The daemon gives each network of its own 0, and the agent could take the gate's ports once it has ended.
+    if (has_none) options.add({"--sysctl=net.ipv4.ip_unprivileged_port_start=1024"});
     options.add({"--ulimit=core=0:0"}); // as the unit has it (setrlimit(2)); a container has the limits of the daemon
     add_docker_view(plan, container, options);
     options.add({std::string("--entrypoint=") + build::exec_path, safe(container.image, options), door_inside});

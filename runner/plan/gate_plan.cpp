@@ -46,7 +46,8 @@ std::string remedy_of(const DenialReason &reason, const std::string &where)
 
 std::string resolv_conf_inside()
 {
-    return std::string("# The session's gate answers for every name.\nnameserver ") + name_server_inside + "\noptions edns0\n";
+    return std::string("# The session's gate answers for every name.\nnameserver ") + name_server_inside +
+           "\nsearch .\noptions edns0\n"; // else the host's domain would be added to names, and no rule names the result
 }
 
 std::string hosts_inside(const std::string &host_name)

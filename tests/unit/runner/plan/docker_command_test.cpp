@@ -71,6 +71,8 @@ TEST_CASE("the container's control group is below the unit's")
 TEST_CASE("without a network there is one of its own, else the host's, which the unit filters")
 {
     CHECK(has(command_for(plan_for(NetworkMode::none)), "--network=none"));
+    CHECK(has(command_for(plan_for(NetworkMode::none)), "--sysctl=net.ipv4.ip_unprivileged_port_start=1024"));
+    CHECK_FALSE(has(command_for(plan_for(NetworkMode::full)), "--sysctl=")); // it would be the host's
     for (const auto mode : {NetworkMode::full, NetworkMode::loopback, NetworkMode::listed})
         CHECK(has(command_for(plan_for(mode)), "--network=host"));
 }
