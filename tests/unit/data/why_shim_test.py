@@ -46,6 +46,7 @@ class Why(unittest.TestCase):
 
     def test_a_rule_decides_about_a_host(self):
         self.says("github.com", 0, "allowed by the rule github.com:443 (p.yaml:3:10)")
+        self.says("https://GitHub.COM./x", 0, "github.com port 443: allowed by the rule github.com:443 (p.yaml:3:10)")
         self.says("a.example.org:22", 0, "allowed by the rule *.example.org:22")
         self.says("10.20.3.4", 0, "allowed by the rule 10.20.0.0/16:443")
         self.says("other.example", 1, "no rule of the policy names it")
