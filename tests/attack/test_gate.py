@@ -5,6 +5,7 @@ import json
 import time
 
 import pytest
+from points import read_line
 from record_check import IDS
 from session import main_pid, pids_in
 from target import ATTACK_POLICY, INSIDE, Outcome
@@ -364,15 +365,19 @@ try:
     for _ in range(9000):
         one = socket.socket(); one.settimeout(1); one.connect(("127.0.0.1", 808)); held.append(one)
 except OSError as failure: pass
-print(len(held), flush=True)
-import time; time.sleep(60)
+import time; time.sleep(0.5)  # what is denied is told a moment later
+print(len(held), "too many connections" in open("/run/pi-agent/denials").read(), flush=True)
+time.sleep(60)
 """
+HELD = 1000  # that it gets at least: twice what a gate serves
 
 
 @pytest.mark.usefixtures("nothing_left")
 def test_connections_without_number_keep_nobody_else_from_theirs(product, control_seen):
     with product.policy_with(HOSTS):
         greedy = product.session("sh", "-c", 'ulimit -n $(ulimit -Hn); exec python3 -c "$1"', "sh", MANY)
+        held, is_told = read_line(greedy.process).split()
+        assert int(held) > HELD and is_told == b"True", (held, is_told)
         other = product.pi("python3", "-c", REACH.format("socket.AF_INET, socket.SOCK_STREAM, ('127.0.0.1', 808)").replace("recv(7).decode()", "send(b'x')"), **BOB)
         assert other.returncode == 0 and b"refused" not in other.stdout, other
         assert product.pi("echo", "ran").stdout == b"ran\n"

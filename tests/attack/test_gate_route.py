@@ -8,7 +8,7 @@ from target import Outcome
 SYSTEM = Path(__file__).resolve().parents[1] / "system"
 GATE = "/usr/libexec/pi-agent/pi-agent-gate"
 PLACE = "/root/gate_alone"
-PROGRAMS = ("gate_alone.py", "gate_driver.py", "gate_route_cases.py")
+PROGRAMS = ("gate_alone.py", "gate_driver.py", "gate_route_cases.py", "gate_route_idle.py")
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """pi-agent-gate by itself, in namespaces of its own: a program for root that plays the runner, the session and a provider with TLS.
 
-    gate_alone.py GATE CASE     # a case of gate_route_cases.py; prints "passed", or a traceback
+    gate_alone.py GATE CASE     # a case of gate_route_cases.py or gate_route_idle.py; prints "passed", or a traceback
 """
 
 import os
@@ -228,15 +228,16 @@ def set_up(directory):
 def main():
     program, case = sys.argv[1:3]
     in_namespaces(__file__, sys.argv[1:])
-    import gate_route_cases  # which has what this file has
+    import gate_route_cases  # which have what this file has
+    import gate_route_idle
 
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)
         set_up(directory)
         authority = Authority(directory)
         service = Provider(authority)
-        gate = Gate(program, authority.pem, **gate_route_cases.SETTINGS.get(case, {}))
-        getattr(gate_route_cases, case)(gate, service)
+        gate = Gate(program, authority.pem, **gate_route_idle.SETTINGS.get(case, {}))
+        getattr(gate_route_idle if case in gate_route_idle.SETTINGS else gate_route_cases, case)(gate, service)
         if case not in gate_route_cases.ENDING:
             gate.end()
         print("passed")

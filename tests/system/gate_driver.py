@@ -92,7 +92,7 @@ def read_head(channel):
 
 
 def answer_http(channel, said):
-    """The name that was said, and the request; `/long/N` gets N bytes, `/slow` a piece a second."""
+    """The name that was said, the request, and at which address; `/long/N` gets N bytes, `/slow/N` a byte a second, N of them."""
     head = read_head(channel)
     target = head.split(b" ")[1].decode() if head else ""
     if target.startswith("/long/"):
@@ -103,7 +103,14 @@ def answer_http(channel, said):
             channel.sendall(piece[:count])
             count -= len(piece)
         return
-    body = json.dumps({"said": said, "head": head.decode()}).encode()
+    if target.startswith("/slow/"):
+        count = int(target.rpartition("/")[2])
+        channel.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % count)
+        for _ in range(count):
+            time.sleep(1)
+            channel.sendall(b"x")
+        return
+    body = json.dumps({"said": said, "head": head.decode(), "at": channel.getsockname()[0]}).encode()
     channel.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(body), body))
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from gate_alone import HOSTS, KEY, ROUTE, fields, read_chunks, read_exactly, read_until
 
-SETTINGS = {"silence_shorter_than_the_limit_passes": {"idle": 4}, "silence_beyond_the_limit_ends": {"idle": 2}, "a_websocket_ends_by_silence": {"idle": 2}}
 ENDING = ("the_key_is_nowhere_but_in_memory",)  # these end the gate themselves
 TARGET = "/api.openai.com/v1/responses"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -111,34 +110,6 @@ def events_pass_as_they_come(gate, service):
     assert all(there < after for (_, there), after in zip(came, gone[1:])), (came, gone)  # each before the next one was sent
 
 
-def silence_shorter_than_the_limit_passes(gate, service):
-    def answer(connection, _):
-        for _ in range(3):  # longer in all than the limit
-            time.sleep(2)
-            connection.sendall(b"HTTP/1.1 103 Early Hints\r\n\r\n")
-        time.sleep(2)
-        connection.sendall(OK)
-
-    service.answer = answer
-    assert ask(gate).body == b"ok"
-
-
-def silence_beyond_the_limit_ends(gate, service):
-    closed = threading.Event()
-
-    def answer(connection, _):
-        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n")
-        if not connection.recv(1):
-            closed.set()
-
-    service.answer = answer
-    begin = time.monotonic()
-    with connect(gate, head("Content-Length: 0")) as one:
-        seen = read_all(one)
-    assert seen.endswith(b"1\r\nx\r\n") and 1.5 < time.monotonic() - begin < 6, seen
-    assert closed.wait(5)
-
-
 def a_websocket_passes_both_ways(gate, service):
     def answer(connection, _):
         connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: x\r\n\r\nfirst")
@@ -155,18 +126,6 @@ def a_websocket_passes_both_ways(gate, service):
     seen = fields(service.heads[0])
     assert (seen["upgrade"], seen["connection"], seen["sec-websocket-key"]) == ("websocket", "upgrade", "k")
     assert seen["authorization"] == f"Bearer {KEY}"
-
-
-def a_websocket_ends_by_silence(gate, service):
-    def answer(connection, _):
-        connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
-        connection.recv(1)
-
-    service.answer = answer
-    with connect(gate, head("Connection: Upgrade", "Upgrade: websocket", method="GET")) as one:
-        read_until(one, b"\r\n\r\n")
-        begin = time.monotonic()
-        assert read_all(one) == b"" and time.monotonic() - begin < 6
 
 
 def memory_after_a_request(gate, service):

@@ -197,13 +197,17 @@ def test_a_name_may_lead_to_an_address_that_another_rule_names(gate):
 
 
 def test_tls_to_a_raw_address_passes_by_its_name_alone(gate):
-    done = gate.tls(OUTSIDE, "allowed.example", proxy=False)
-    assert json.loads(done["out"])["said"] == "allowed.example"
+    for address in (OUTSIDE, PRIVATE, "192.0.2.7"):  # whoever has it: the name says where the connection goes
+        done = json.loads(gate.tls(address, "allowed.example", proxy=False)["out"])
+        assert (done["said"], done["at"]) == ("allowed.example", OUTSIDE), (address, done)
     assert gate.tls(OUTSIDE, "other.example", proxy=False)["status"] != 0
 
 
 def test_of_several_addresses_only_a_good_one_is_dialled(gate):
-    assert json.loads(gate.tls("both.example")["out"])["said"] == "both.example"
+    """The other one comes first in the host's list."""
+    for _ in range(3):
+        done = json.loads(gate.tls("both.example")["out"])
+        assert (done["said"], done["at"]) == ("both.example", OUTSIDE), done
 
 
 @pytest.mark.parametrize(("host", "port"), [("loop.example", 22), ("own.example", 22), ("second.example", 22)])
@@ -339,6 +343,22 @@ def test_the_gate_can_do_nothing_else(gate):
     for thread in threads:
         assert int(status_of(machine, f"{gate.pid}/task/{thread}")["Seccomp_filters"]) == before + 1, thread
     assert gate.driver.machine.run(["cat", f"/proc/{gate.pid}/environ"]).returncode != 0  # not even by its own account
+
+
+@pytest.mark.parametrize("proxy", [True, False])
+def test_a_connection_with_a_byte_a_second_is_not_idle(driver, gate, proxy):
+    """Each moves for three times as long as nothing may."""
+    other = Gate(driver, idle=2)
+    done = other.tls("allowed.example", proxy=proxy, request="/slow/6")
+    assert done["out"].strip() == "xxxxxx", done
+    Gate.__init__(gate, driver)
+
+
+def test_a_connection_that_nobody_used_is_no_denial(gate):
+    """As browsers and pools open them ahead."""
+    ahead = "import socket\nwith socket.create_connection(('allowed.example', 443), 10) as one:\n one.settimeout(20)\n print(one.recv(1))"
+    assert gate.run("python3", "-c", ahead, timeout=40)["out"] == "b''\n"
+    assert gate.denials(1.2) == []
 
 
 def test_an_idle_connection_ends(driver, gate):

@@ -8,12 +8,12 @@ import pytest
 HERE = Path(__file__).parent
 GATE = "/usr/libexec/pi-agent/pi-agent-gate"
 PLACE = "/root/gate_alone"
-CASES = re.findall(r"^def ((?!attack)\w+)\(gate, service\):$", (HERE / "gate_route_cases.py").read_text(), re.MULTILINE)
+CASES = re.findall(r"^def ((?!attack)\w+)\(gate, service\):$", "".join((HERE / f"gate_route_{kind}.py").read_text() for kind in ("cases", "idle")), re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
 def alone(machine):
-    for name in ("gate_alone.py", "gate_driver.py", "gate_route_cases.py"):
+    for name in ("gate_alone.py", "gate_driver.py", "gate_route_cases.py", "gate_route_idle.py"):
         machine.write(f"{PLACE}/{name}", (HERE / name).read_text())
     yield machine
     machine.root(["rm", "-r", PLACE], check=True)

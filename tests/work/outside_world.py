@@ -3,7 +3,8 @@
     outside_world.py DIRECTORY ACCOUNT
 
 Files are in DIRECTORY/www/HOST, served by HTTP and HTTPS; repositories in DIRECTORY/git/HOST, served by HTTPS with git's own http-backend, and by ssh
-to ACCOUNT. A name server says that every name is there. Each request by HTTP is a line on standard output, after `ready`.
+to ACCOUNT. A name server says that every name is there. Each request by HTTP is a line on standard output, after `ready`, and each name that
+is asked for: `NAME name`.
 """
 
 import os
@@ -76,11 +77,21 @@ class Server(ThreadingHTTPServer):
         pass  # a client that does not trust it, or goes
 
 
+def name_in(labels):
+    """Each part has its length before it."""
+    parts = []
+    while labels:
+        parts.append(labels[1 : labels[0] + 1].decode("ascii", "replace").lower())
+        labels = labels[labels[0] + 1 :]
+    return ".".join(parts)
+
+
 def serve_names(server):
     """One A record for whatever is asked, and no other (RFC 1035)."""
     while True:
         question, peer = server.recvfrom(512)
         end = question.index(b"\0", 12) + 5
+        print("NAME", name_in(question[12 : end - 5]), flush=True)
         record = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4" + socket.inet_aton(OUTSIDE) if question[end - 4 : end - 2] == b"\0\1" else b""
         server.sendto(question[:2] + b"\x81\x80\0\1" + (b"\0\1" if record else b"\0\0") + b"\0\0\0\0" + question[12:end] + record, peer)
 

