@@ -237,6 +237,31 @@ def a_disk_quota():
             "projects": projects, "modes": modes, "lifted": lifted}  # fmt: skip
 
 
+NEST = "import os\nos.chdir(os.path.expanduser(chr(126)))\nfor _ in range(300): os.mkdir(chr(100)); os.chdir(chr(100))"
+
+
+def a_walk_that_fails():
+    """A start that cannot put all of the home under the quota, because of what a session that runs made there; that one then writes."""
+    meta = STATE / "users/alice/meta"
+    with limits("{disk: 64M}"):
+        script = f"python3 -c '{NEST}'; echo ready; read line; head -c 100M /dev/zero >~/big; wc -c <~/big; rm -rf ~/d ~/big"
+        running = subprocess.Popen(pi_command("sh", "-c", script), cwd=DEMO, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        ready = running.stdout.readline()
+        (meta / "disk-project").unlink()  # as where another start was being prepared
+        refused = pi("true")
+        out, err = running.communicate(b"go\n", timeout=100)
+    return {"ready": ready.decode(), "refused": refused, "size": int(out or 0), "err": err.decode()}
+
+
+def a_reset_home():
+    """It is held, its content goes, and then the key of the policy."""
+    with limits("{disk: 64M}"):
+        held = pi("sh", "-c", "head -c 100M /dev/zero >~/big; wc -c <~/big")
+    reset = subprocess.run(["pi-agentctl", "state", "reset", "--user", "alice", "--yes"], capture_output=True)
+    after = pi("sh", "-c", "head -c 90M /dev/zero >~/big && echo fits; rm ~/big")
+    return {"held": held, "reset": reset.returncode, "after": after}
+
+
 def a_session_from_before():
     """It knows nothing of the limit, and takes a directory out of the quota while others start."""
     path = STATE / "users/alice/home/inner"
@@ -258,7 +283,7 @@ def a_session_from_before():
 def disk_quota():
     global method
     with state_under_quotas():
-        quota = a_disk_quota()
+        quota = {**a_disk_quota(), "failing_walk": a_walk_that_fails(), "reset_home": a_reset_home()}
         method = "bwrap"  # where a session has no user namespace
         try:
             return {**quota, "from_before": a_session_from_before()}

@@ -154,6 +154,18 @@ def test_without_the_key_the_quota_is_lifted(said):
     assert said["disk_quota"]["lifted"]["out"] == "fits\n", said["disk_quota"]
 
 
+def test_a_walk_that_fails_takes_the_limit_off_nobody(said):
+    case = said["disk_quota"]["failing_walk"]
+    assert case["ready"] == "ready\n" and case["refused"]["status"] != 0 and "directories deep" in case["refused"]["err"], case
+    assert 32 * MEBIBYTE < case["size"] <= 64 * MEBIBYTE, case
+
+
+def test_a_home_whose_content_is_gone_has_no_quota_left_without_the_key(said):
+    case = said["disk_quota"]["reset_home"]
+    assert int(case["held"]["out"]) <= 64 * MEBIBYTE and case["reset"] == 0, case
+    assert case["after"]["out"] == "fits\n", case
+
+
 def test_a_clock_that_is_stepped_ends_no_start_and_no_session(said):
     case = said["a_stepped_clock"]
     assert (case["ready"], case["status"], case["out"], case["err"]) == ("ready\n", 7, "bye\n", ""), case

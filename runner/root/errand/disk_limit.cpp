@@ -79,11 +79,15 @@ std::string problem_of_places(const AsRoot &root, const DiskHolder &holder, cons
 }
 
 // An agent that was held once, and is not now. Files keep their project, which harms nobody.
-void let_go(const AsRoot &root, const StateDirectory &state)
+void let_go(const AsRoot &root, const StateDirectory &state, Uid user)
 {
     const auto joined = read_meta_file(state, joined_name, joined_limit);
-    if (!joined) return;
-    if (const auto project = to_number<std::uint32_t>(*joined)) {
+    // A limit that was set before all of the home had joined has no such file, nor one whose file went with the home's content.
+    const std::uint32_t own = project_of_agent(user);
+    const auto project = joined                               ? to_number<std::uint32_t>(*joined)
+                         : passes_project_on(state.home, own) ? std::optional(own)
+                                                              : std::nullopt;
+    if (project) {
         lift_disk_limit(root, state.home, *project, state.home_path);
         lift_disk_limit(root, state.staging, *project, state.home_path);
     }
@@ -111,7 +115,7 @@ void keep_as_synced(Manifest &manifest, const std::string &path, const struct st
 
 void join(const AsRoot &root, const DiskHolder &holder, const StateDirectory &state, std::uint32_t project)
 {
-    let_go(root, state); // the kernel lets nobody but root join a project that is full
+    let_go(root, state, holder.user.uid); // the kernel lets nobody but root join a project that is full
     lift_disk_limit(root, state.home, project, state.home_path);
     lift_disk_limit(root, state.staging, project, state.home_path);
     const UniqueFd log = open_meta_file(state, "manifest");
@@ -144,21 +148,29 @@ HeldDisk hold_to_disk_limit(const AsRoot &root, const DiskHolder &holder, const 
 {
     const auto &said = holder.policy.limits.disk;
     if (!said) {
-        let_go(root, state);
+        let_go(root, state, holder.user.uid);
         return {};
     }
     const DiskQuota quota{project_of_agent(holder.user.uid), said->amount};
     const std::string problem = problem_of_places(root, holder, state, quota.project);
     if (!problem.empty()) {
-        let_go(root, state);
+        let_go(root, state, holder.user.uid);
         if (holder.policy.limits.without_quota == WithoutQuota::refuse)
             throw Failure(FailureKind::limits_not_enforced,
                           "this host cannot enforce the policy's " + limit_text(*said) + ": " + problem + "; or remove the key");
         return {std::nullopt, problem, ""};
     }
-    if (!has_joined(state, quota.project)) join(root, holder, state, quota.project);
-    set_disk_limit(root, state.home, quota, state.home_path);
-    set_disk_limit(root, state.staging, quota, state.home_path);
+    const auto limit = [&] {
+        set_disk_limit(root, state.home, quota, state.home_path);
+        set_disk_limit(root, state.staging, quota, state.home_path);
+    };
+    try {
+        if (!has_joined(state, quota.project)) join(root, holder, state, quota.project);
+    } catch (...) { // sessions that run are held by it, and their agent may have made this start fail
+        if (defence_is_on("limit-after-failed-walk")) limit();
+        throw;
+    }
+    limit();
     return {quota, "", notice_of_use(*said, disk_use(root, state.home, quota.project))};
 }
 

@@ -101,7 +101,8 @@ std::size_t count_sessions(const AsRoot &root, Uid user);
 // it under the lock of the user's state, in which sessions are prepared.
 bool has_unlocked_session(const AsRoot &root, Uid user, const std::string &id);
 
-// True when a session of `user` other than `id` is prepared, or runs, that has no held_link. Call it under the same lock.
+// True when a session of `user` other than `id` is prepared, or runs, that has no held_link. Call it under the same lock. One that waits
+// for that lock does not count: only its user decides how long it waits.
 bool has_unheld_session(const AsRoot &root, Uid user, const std::string &id);
 
 // Sessions whose runner is gone (their lock is free).

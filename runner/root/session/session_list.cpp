@@ -130,7 +130,8 @@ bool has_unheld_session(const AsRoot & /*root*/, Uid user, const std::string &id
 {
     bool found = false;
     for_each_live(user, [&](const std::string &other, FdRef session) {
-        found = found || (other != id && !has_name(session, held_link, "looking for the disk quota of a session"));
+        const auto has = [&](const char *name) { return has_name(session, name, std::string("looking for ") + name + " of a session"); };
+        found = found || (other != id && has("home") && !has(held_link)); // one without a home only waits: it will be held
     });
     return found;
 }
