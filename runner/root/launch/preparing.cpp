@@ -132,6 +132,15 @@ HeldDisk hold_disk(Entered &entered, const Heard &heard, const OpenedSession &se
     return held;
 }
 
+// Where the settings are locked, or others wait for the lock. It is released with that, so by then others must see that this session is
+// prepared (has_unlocked_session, has_unheld_session).
+std::optional<Synced> sync_first(Entered &entered, Heard &heard, OpenedSession &session)
+{
+    if (!session.locked_settings && !session.waited) return std::nullopt;
+    session.directory.make_directory("home");
+    return bring_config_in(entered, heard, session);
+}
+
 RootTree build_tree(Entered &entered, Heard &heard, OpenedSession &session)
 {
     const ProjectsPolicy &projects = entered.policy.projects;
@@ -218,7 +227,7 @@ Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session)
 }
 
 BuiltView::BuiltView(Entered &entered, Heard &heard, OpenedSession &session)
-    : synced(session.locked_settings || session.waited ? std::optional(bring_config_in(entered, heard, session)) : std::nullopt),
+    : synced(sync_first(entered, heard, session)),
       scratch(make_scratch(entered.root, session.directory, entered.policy.scratch, entered.policy.agent.state_dir, entered.id,
                            entered.admission.agent, session.disk.quota)),
       tree(build_tree(entered, heard, session)),
