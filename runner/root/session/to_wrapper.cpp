@@ -44,6 +44,16 @@ void rewrite(FdRef file, const std::string &name, const std::string &marks)
     write_whole(file, marks, name);
 }
 
+// Whether the notice was told before. A disk that is full costs its user a sentence once more, and no start.
+bool is_remembered(const std::function<bool()> &is_told) noexcept
+{
+    try {
+        return is_told();
+    } catch (const Failure &) {
+        return false;
+    }
+}
+
 } // namespace
 
 void ToWrapper::tell(const RunnerMessage &message) noexcept
@@ -66,13 +76,15 @@ bool ToWrapper::tell_at_once(const RunnerMessage &message) noexcept
 std::vector<std::string> untold(const StateDirectory &state, const char *about, std::vector<std::string> notices, bool always)
 {
     const std::string name = std::string("meta/") + about;
-    // A user who never had a notice has no such file.
-    const UniqueFd file = open_meta_file(state, about, O_RDWR | (notices.empty() ? 0 : O_CREAT));
-    if (!file) return notices;
-    const std::string mark = mark_of(notices);
-    if (read_whole(file, marks_limit, name) == mark && !always) return {};
-    rewrite(file, name, mark);
-    return notices;
+    const bool is_told = is_remembered([&] {
+        // A user who never had a notice has no such file.
+        const UniqueFd file = open_meta_file(state, about, O_RDWR | (notices.empty() ? 0 : O_CREAT));
+        const std::string mark = mark_of(notices);
+        if (!file || read_whole(file, marks_limit, name) == mark) return bool(file);
+        rewrite(file, name, mark);
+        return false;
+    });
+    return is_told && !always ? std::vector<std::string>() : notices;
 }
 
 std::vector<std::string> untold_of(const StateDirectory &state, const char *about, const std::string &place,
@@ -80,18 +92,21 @@ std::vector<std::string> untold_of(const StateDirectory &state, const char *abou
 {
     if (notices.empty()) return notices;
     const std::string name = std::string("meta/") + about;
-    const UniqueFd file = open_meta_file(state, about);
-    std::vector<std::string> named = notices;
-    named.push_back(place);
-    const std::string mark = mark_of(named) + '\n';
-    std::string marks = read_whole(file, marks_limit, name);
-    const std::size_t found = marks.find(mark);
-    if (found != std::string::npos && (found == 0 || marks[found - 1] == '\n')) return always ? notices : std::vector<std::string>();
-    marks += mark;
-    while (marks.size() > marks_limit)
-        marks.erase(0, marks.find('\n') + 1); // the oldest place
-    rewrite(file, name, marks);
-    return notices;
+    const bool is_told = is_remembered([&] {
+        const UniqueFd file = open_meta_file(state, about);
+        std::vector<std::string> named = notices;
+        named.push_back(place);
+        const std::string mark = mark_of(named) + '\n';
+        std::string marks = read_whole(file, marks_limit, name);
+        const std::size_t found = marks.find(mark);
+        if (found != std::string::npos && (found == 0 || marks[found - 1] == '\n')) return true;
+        marks += mark;
+        while (marks.size() > marks_limit)
+            marks.erase(0, marks.find('\n') + 1); // the oldest place
+        rewrite(file, name, marks);
+        return false;
+    });
+    return is_told && !always ? std::vector<std::string>() : notices;
 }
 
 } // namespace pi_agent

@@ -56,6 +56,16 @@ TEST_CASE("a notice about a place is told once for each place, in whatever order
     CHECK_FALSE(home.is_told("/one", {"a"}));
 }
 
+TEST_CASE("where nothing can be remembered a notice is told again, and nobody's start fails")
+{
+    const Told home;
+    fs::create_directory(home.place / "meta/told");
+    for (int start = 0; start < 2; ++start) {
+        CHECK(home.is_told({"a"}));
+        CHECK(home.is_told("/one", {"a"}));
+    }
+}
+
 TEST_CASE("of many places the first are forgotten, and the file stays small")
 {
     const Told home;
