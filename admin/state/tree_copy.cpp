@@ -24,7 +24,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int deepest_home = 256;                           // two descriptors each; a path of usual length has fewer names
+constexpr int deepest_home = 256;                           // three descriptors each; a path of usual length has fewer names
 constexpr std::size_t names_limit = std::size_t{64} << 10U; // of attributes, the kernel's own
 constexpr std::size_t piece_size = std::size_t{1} << 20U;
 
@@ -151,8 +151,11 @@ private:
         if (facts.st_nlink < 2) return false;
         const auto [first, is_new] = links_.emplace(std::pair(facts.st_dev, facts.st_ino), names.below);
         if (is_new) return false;
-        if (::linkat(top_.get(), first->second.c_str(), names.to.get(), names.name.c_str(), 0) != 0)
-            throw_errno("creating the copy of " + escape_for_display(names.path));
+        const int failed = ::linkat(top_.get(), first->second.c_str(), names.to.get(), names.name.c_str(), 0);
+        if (failed != 0 && errno == ENAMETOOLONG)
+            refuse_in_home(names.path,
+                           "is another name of a file whose path is too long; remove it, or empty that home (pi-agentctl state reset)");
+        if (failed != 0) throw_errno("creating the copy of " + escape_for_display(names.path));
         return true;
     }
 
@@ -238,12 +241,14 @@ void require_same_tree(FdRef from, FdRef to, const std::string &path)
     for (const auto &name : names) {
         const std::string entry_path = path + "/" + name;
         const std::string shown = escape_for_display(entry_path);
-        const auto one = open_or_throw("opening " + shown, from, name, O_PATH | O_NOFOLLOW);
-        const auto other = open_or_throw("opening the copy of " + shown, to, name, O_PATH | O_NOFOLLOW);
+        auto one = open_or_throw("opening " + shown, from, name, O_PATH | O_NOFOLLOW);
+        auto other = open_or_throw("opening the copy of " + shown, to, name, O_PATH | O_NOFOLLOW);
         const struct stat facts = examine(one, "examining " + shown);
         const struct stat copied = examine(other, "examining the copy of " + shown);
         if (!are_same_facts(facts, copied)) differs(entry_path);
         if (S_ISDIR(facts.st_mode)) {
+            one.reset(); // a tree as deep as the copy allows must not take more descriptors than there are
+            other.reset();
             require_same_tree(open_same(from, name, facts, O_RDONLY | O_DIRECTORY, entry_path),
                               open_same(to, name, copied, O_RDONLY | O_DIRECTORY, entry_path), entry_path);
         } else if (S_ISLNK(facts.st_mode)) {

@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <functional>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
@@ -109,6 +110,41 @@ TEST_CASE("what cannot be an agent's, or is too deep, is told by its path and co
                   return 0;
               }).text,
               others.from + "/null is a device"));
+}
+
+TEST_CASE("a tree as deep as one may be is copied and compared with the descriptors that a process has" * doctest::skip(not_root()))
+{
+    const Trees trees;
+    std::string path = trees.from;
+    for (int depth = 0; depth < 250; ++depth) {
+        path += "/d";
+        REQUIRE(::mkdir(path.c_str(), 0700) == 0);
+    }
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+    const rlimit usual{1024, before.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &usual) == 0);
+    CHECK_NOTHROW(trees.copy());
+    CHECK_NOTHROW(trees.compare());
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+}
+
+TEST_CASE("a file with a second name whose path is too long is refused with a remedy" * doctest::skip(not_root()))
+{
+    const Trees trees;
+    UniqueFd at = UniqueFd::adopt(::open(trees.from.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const std::string name(250, 'd');
+    for (int depth = 0; depth < 17; ++depth) {
+        REQUIRE(::mkdirat(at.get(), name.c_str(), 0700) == 0);
+        at = UniqueFd::adopt(::openat(at.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    }
+    UniqueFd::adopt(::openat(at.get(), "one", O_WRONLY | O_CREAT | O_CLOEXEC, 0600)).reset();
+    REQUIRE(::linkat(at.get(), "one", at.get(), "other", 0) == 0);
+    CHECK(has(failure_of([&] {
+                  trees.copy();
+                  return 0;
+              }).text,
+              "is another name of a file whose path is too long; remove it, or empty that home (pi-agentctl state reset)"));
 }
 
 TEST_CASE("each difference is found" * doctest::skip(not_root()))
