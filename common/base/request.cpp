@@ -29,7 +29,7 @@ constexpr std::size_t words_of(std::string_view words)
     return static_cast<std::size_t>(std::count(words.begin(), words.end(), ' ')) + 1;
 }
 // These, and some LC_.
-constexpr std::size_t presentation_limit = words_of(presentation_names) + words_of(place_names) + 32;
+constexpr std::size_t presentation_limit = words_of(presentation_names) + words_of(place_names) + words_of(toolchain_names) + 32;
 
 constexpr std::size_t allowed_hosts_limit = 64;
 constexpr std::size_t allowed_host_length = 300;  // a name has 253 bytes at most
@@ -89,7 +89,7 @@ bool is_presentation_variable(std::string_view name) noexcept
 
 bool is_passed_variable(std::string_view name) noexcept
 {
-    return is_presentation_variable(name) || has_word(place_names, name);
+    return is_presentation_variable(name) || has_word(place_names, name) || has_word(toolchain_names, name);
 }
 
 void send_request(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio, Deadline deadline)

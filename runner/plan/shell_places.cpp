@@ -1,6 +1,7 @@
-// Places that the caller's shell names: its PATH, its editor, and git's variables, as one of git's hooks has them.
+// Places that the caller's shell names: its PATH, its editor, its toolchains, and git's variables, as one of git's hooks has them.
 #include "runner/plan/shell_places.hpp"
 
+#include "common/base/request.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
@@ -115,6 +116,8 @@ ShellPlaces judge_shell_places(const std::vector<std::string> &variables, const 
                 refused_of_git = name + "=" + escape_for_display(value);
         } else if (name == "EDITOR" || name == "VISUAL") {
             judge_editor(places, name, value, judged);
+        } else if (has_word(toolchain_names, name)) { // who does not see the place has no use for it
+            if (const auto inside = place_inside(places, value)) judged.presentation.push_back(name + "=" + *inside);
         } else {
             judged.presentation.push_back(assignment);
         }

@@ -116,6 +116,19 @@ TEST_CASE("an editor passes where its program may be seen, and otherwise is told
     CHECK(shell.notices.front().starts_with("EDITOR=code --wait: the host has no program of that name "));
 }
 
+TEST_CASE("a toolchain's place passes where a session sees it, and is not told otherwise")
+{
+    for (const std::string assignment :
+         {"JAVA_HOME=/usr/lib/jvm/java-17", "ANDROID_HOME=/home/alice/.nvm/sdk", "VIRTUAL_ENV=/home/alice/work/.venv"})
+        CHECK(judged(assignment) == assignment);
+    for (const std::string assignment :
+         {"JAVA_HOME=/home/alice/jdk", "DOTNET_ROOT=/home/alice/work/../x", "GOROOT=", "CONDA_PREFIX=conda"}) {
+        const ShellPlaces shell = judge_shell_places({assignment}, at_own_path());
+        CHECK_MESSAGE((shell.presentation.empty() && shell.notices.empty()), assignment);
+    }
+    CHECK(judge_shell_places({"GOROOT=/home/alice/.nvm/go"}, by_alias()).presentation == List{"GOROOT=/agent/.nvm/go"});
+}
+
 TEST_CASE("what names no place passes as it is")
 {
     const List variables = {"TERM=x", "LANG=C", "TZ=:/etc/localtime", "TMUX=/tmp/tmux-1000/default,1,0"};
