@@ -44,7 +44,8 @@ std::string network_line(const NetworkPolicy &network)
                                       : "these hosts alone, each with its port: " + few<HostRule>(network.hosts, 12, to_string)) +
                ". HTTPS, ssh and anything else with a name works there as usual; every other host is refused at once. If you need one, say "
                "its name and port: the user or the administrator can add it. `pi-agent-why HOST:PORT` says what decides, and "
-               "/run/pi-agent/denials has what was denied. Servers that you start reach each other on 127.0.0.1.";
+               "/run/pi-agent/denials has what was denied. Servers that you start reach each other on 127.0.0.1, and nobody else reaches "
+               "them, not even the user's browser.";
     case NetworkMode::listed:
         return "these addresses alone, in both directions: " + few<IpRange>(network.allowed, 8, to_string) +
                ". Name servers and 127.0.0.1 are reached only if they are among them.";
@@ -97,8 +98,11 @@ std::string box_notes(const BoxFacts &facts)
         !facts.confined);
     add("Hidden in the project, though they look empty: " + names_of(facts.hidden) + " (other file systems).", !facts.hidden.empty());
     add("Read-only in the repository, because git runs things from there for the user: `.git/config`, `.git/hooks` and similar, of "
-        "submodules and worktrees too. So `git config`, `git remote add`, tracking (`git push -u`) and new submodules fail or only warn; "
-        "commit, branch, merge, rebase, stash, fetch and `git worktree add` work. Ask the user to do the others outside. `git "
+        "submodules and worktrees too. So `git config`, `git remote add`, tracking (`git push -u`), `git submodule add` and `update`, and "
+        "`git worktree remove` of "
+        "one that the user made fail or only warn; commit, branch, merge, rebase, stash, fetch and `git worktree add` work, and in a "
+        "submodule "
+        "`git fetch` and `git checkout COMMIT`. Ask the user to do the others outside. `git "
         "count-objects` calls these garbage; they are not.",
         has_git);
     add("Read-only in the project: " + names_of(others) + ".", !others.empty());

@@ -57,9 +57,9 @@ NO_SYSTEMCTL = Difference(
     "systemctl",
 )
 GIT_CONFIG = Difference(
-    "`.git/config` and `.git/hooks` are read-only: `git config`, `remote add`, `branch -m`, `sparse-checkout`, `submodule add` and `push -u` fail or do half",
+    "`.git/config` and `.git/hooks` are read-only: `git config`, `remote add`, `branch -m`, `sparse-checkout`, `submodule add` and `update`, `worktree remove` of one that you made, and `push -u` fail or do half",
     "Both name programs that git runs as you, outside, the next time that you type `git`.",
-    "Run the command outside, use `git -c NAME=VALUE` inside, or take them out of `projects.protect`.",
+    "Run the command outside, use `git -c NAME=VALUE` inside, go to a submodule's commit by `git -C SUBMODULE checkout COMMIT`, or take them out of `projects.protect`.",
     "`.git/config`",
 )
 READ_ONLY_TOOLCHAINS = Difference(
