@@ -292,7 +292,7 @@ def names_asked(world, process):
     return names
 
 
-ASK_FOR = """
+ASK_FOR = r"""
 getent ahostsv4 by-name-$1.example; getent ahosts by-both-$1.example
 curl -sS -m 5 -o /dev/null https://by-proxy-$1.example; curl -sS -m 5 -o /dev/null --noproxy '*' https://by-itself-$1.example
 curl -sS -m 5 -o /dev/null -k --noproxy '*' --resolve by-sni-$1.example:443:192.0.2.9 https://by-sni-$1.example
