@@ -117,6 +117,10 @@ std::string box_notes(const BoxFacts &facts)
                     "the directory's, core files") +
             (facts.sets_personality ? " and `perf`." : ", `perf`, and `setarch -R`."),
         facts.confined);
+    add("A process sets its own niceness, scheduling, affinity and limits, and nobody's by its number: `renice -p`, `taskset -p` and "
+        "`prlimit "
+        "--pid` fail, also for threads that pin themselves (OMP_PROC_BIND). Start the program with `nice`, `taskset` or `prlimit`.",
+        facts.confined);
     add("The administrator refuses these system calls (EPERM): " + names_of(facts.denied_calls) + ".", !facts.denied_calls.empty());
     add("There is no bus: `systemctl` and `journalctl` fail. Start servers as plain processes; they end with the session.", facts.confined);
     add("Commits are not signed, unless the administrator gave you a key: no passphrase or key of the user's is here.", facts.confined);

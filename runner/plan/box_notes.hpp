@@ -32,8 +32,8 @@ struct BoxFacts {
 };
 
 // What no policy changes, for `pi-agentctl explain`, which says how a session differs: words of the lines in the notes.
-inline constexpr std::string_view always_different =
-    "set-id files, other owners and groups, core files, perf, namespaces, systemctl, sudo, variables and dotfiles of the user";
+inline constexpr std::string_view always_different = "set-id files, other owners and groups, core files, niceness of others, perf, "
+                                                     "namespaces, systemctl, sudo, variables and dotfiles of the user";
 
 // A few lines. They hold nothing that could pass for somebody else's instruction: names from others are escaped and few.
 std::string box_notes(const BoxFacts &facts);

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from launching import messages, pi
+from launching import DEMO, messages, pi
 
 ENV = "/home/alice/.pi/agent/env"
 LINK = "/home/alice/.pyenv"
@@ -36,6 +36,15 @@ def test_a_start_tells_it_once_and_again_when_it_changes(nagging):
     assert said(nagging) == []
     nagging.root(f"echo LD_PRELOAD=x >{ENV}", check=True)
     assert len(said(nagging)) == 1
+
+
+def test_what_a_project_hides_is_told_once(nagging):
+    nagging.root(f"mkdir {DEMO}/mounted && mount -t tmpfs inner {DEMO}/mounted", check=True)
+    try:
+        told = [[line for line in messages(pi(nagging, "sh", "true")) if "/mounted" in line] for _ in range(2)]
+    finally:
+        nagging.root(f"umount {DEMO}/mounted; rmdir {DEMO}/mounted", check=True)
+    assert [len(lines) for lines in told] == [1, 0], told
 
 
 def test_doctor_tells_it_always(nagging):

@@ -26,6 +26,12 @@ ACCOUNT_NAME = Difference(
     "Take names from the project or from git's settings, not from the account.",
     "You are the account",
 )
+OWN_SCHEDULING = Difference(
+    "A process sets niceness, scheduling, affinity and limits for itself alone: `renice -p`, `taskset -p`, `ionice -p` and `prlimit --pid` fail, and so do threads that pin each other or themselves (`OMP_PROC_BIND`)",
+    "Sessions of one agent are of one account, and a filter cannot tell whose process a number means.",
+    "Start the program with `nice`, `taskset`, `ionice` or `prlimit`, and without `OMP_PROC_BIND`.",
+    "by its number",
+)
 NO_CORES = Difference(
     "No core file is written, whatever `ulimit -c` says",
     "A core holds the memory of a program, with every key in it. The host's handler of cores runs as root.",

@@ -99,7 +99,7 @@ void show_certificates(Entered &entered, const Heard &heard, const OpenedSession
     CertificateFiles files = ask_certificate_files(entered.root, entered.caller, find_certificate_variables(entered.environment),
                                                    {entered.admission.view, session.project_path, session.state.home_path}, heard.agents);
     show_certificate_files(session.directory, files);
-    entered.tell(files.notices);
+    entered.tell(untold(session.state, "told-certificates", std::move(files.notices), heard.request.debug));
     entered.environment.certificates_inside = std::move(files.renamed);
 }
 
@@ -162,18 +162,18 @@ void measure_home(Entered &entered, const Heard &heard, const OpenedSession &ses
 Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, ShownHome &home)
 {
     try {
-        const Account &agent = entered.admission.agent;
         GitIdentityReader git_identity(entered.root, entered.caller, heard.project, heard.agents, entered.policy.git_identity);
         HostFilesReader host_files(entered.root, entered.worker, entered.admission.view);
         // Takes many look-ups, and until now only our own programs run with these groups.
-        require_harmless_groups(entered.policy, entered.admission.rules, agent);
+        require_harmless_groups(entered.policy, entered.admission.rules, entered.admission.agent);
         home = view.home_mounts.make(entered.caller, entered.worker, session.state, session.defaults, view.scratch);
         show_notes(entered, heard.guards, session, view.tree, home);
         const Synced synced = view.synced ? *view.synced : bring_config_in(entered, heard, session);
         measure_home(entered, heard, session); // without the lock, which is released by now
-        show_accounts(session.directory, entered.admission.view, entered.caller, agent, session.state.home_path,
+        show_accounts(session.directory, entered.admission.view, entered.caller, entered.admission.agent, session.state.home_path,
                       heard.project.shown.by_group);
-        entered.tell(host_files.show(session.directory, files_of_others(entered)));
+        const auto too_large = host_files.show(session.directory, files_of_others(entered));
+        entered.tell(untold(session.state, "told-host-files", too_large, heard.request.debug));
         show_certificates(entered, heard, session);
         const bool has_key = show_keys(entered, heard, session);
         hand_files_over(entered, heard, session, view.tree);
@@ -197,7 +197,8 @@ UniqueFd tell_and_give_terminal(Entered &entered, const Heard &heard, const Open
     const auto of_home = untold(session.state, "told-home", std::move(launched.home.notices), always);
     for (const auto &[name, notice] : missed_keys(heard.request.kept_out, entered.environment, entered.policy.host_env_files))
         entered.tell(untold_of(session.state, "told-keys", name, {notice}, always));
-    for (const auto &notices : {name_hidden(tree, heard.project), of_home, heard.guards.notices()})
+    const auto hidden = untold_of(session.state, "told-hidden", heard.project.directory(), name_hidden(tree, heard.project), always);
+    for (const auto &notices : {hidden, of_home, heard.guards.notices()})
         entered.tell(notices);
     if (has_all(heard.request.on_terminal)) // a user who works there may also work in another window
         entered.tell(untold_of(session.state, "told-git", heard.project.repository_path(), heard.guards.waiting_outside(), always));
@@ -215,9 +216,8 @@ std::pair<std::string, std::string> program_of(const AgentPolicy &agent, Program
 std::vector<std::string> arguments_of(const Entered &entered, Heard &heard, const OpenedSession &session)
 {
     if (heard.request.program != Program::canary) return std::move(heard.request.arguments);
-    const Sandbox &sandbox = *entered.sandbox;
     return canary_arguments({join_path(session.project_path, heard.project.below), session.state.home_path, entered.caller.home,
-                             host_namespaces(sandbox.own_namespaces(entered.policy.network)), sandbox.confines(),
+                             host_namespaces(entered.sandbox->own_namespaces(entered.policy.network)), entered.sandbox->confines(),
                              allowed_calls_of(entered.policy.calls), entered.policy.network.mode == NetworkMode::hosts});
 }
 

@@ -1,7 +1,7 @@
 """Shells, and what programs ask of the host: manuals, packages, addresses, limits, /proc, /dev/shm, languages and times."""
 
 from case import Case
-from reasons import ACCOUNT_NAME, DOTFILES, NO_CORES, NO_HOST_PROCESSES, NO_NAMESPACES, NO_OTHER_HOMES, NO_PERSONALITY, NO_SUDO, NO_SYSTEMCTL, SOCKET_LISTS, VARIABLES
+from reasons import ACCOUNT_NAME, DOTFILES, NO_CORES, NO_HOST_PROCESSES, NO_NAMESPACES, NO_OTHER_HOMES, NO_PERSONALITY, NO_SUDO, NO_SYSTEMCTL, OWN_SCHEDULING, SOCKET_LISTS, VARIABLES
 
 CASES = [
     Case("man shows a manual", "man ls | head -3 | tail -1; man -w ls", "", "man"),
@@ -75,6 +75,9 @@ CASES = [
          "bash -c 'trap \"echo caught; exit 5\" TERM; kill -TERM $$' || echo $?; setsid sh -c 'echo session'; (sleep 9 & wait) & kill $!; wait $! || "
          "echo $?"),
     Case("nice, ionice, chrt and taskset", "nice -n 5 nice; ionice -c3 true && echo idle; taskset -c 0 nproc; chrt -b 0 true && echo batch"),
+    Case("niceness, affinity and limits of a process by its number",
+         "sleep 5 & renice -n 5 -p $! >/dev/null 2>&1 && echo renice; taskset -p 1 $! >/dev/null 2>&1 && echo taskset; prlimit --pid $! --core=0 2>&1 && echo prlimit; "
+         "kill $!", differs=OWN_SCHEDULING),
     Case("a terminal is there through script and expect",
          "script -qec 'tty | cut -c1-8; stty size | wc -w' /dev/null | tr -d '\\r'; expect -c 'spawn -noecho sh -c \"test -t 0 && echo terminal\"; "
          "expect eof'", "", "script expect", masked=(r"\r",)),
