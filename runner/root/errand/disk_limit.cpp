@@ -167,7 +167,7 @@ HeldDisk hold_to_disk_limit(const AsRoot &root, const DiskHolder &holder, const 
     try {
         if (!has_joined(state, quota.project)) join(root, holder, state, quota.project);
     } catch (...) { // sessions that run are held by it, and their agent may have made this start fail
-        if (defence_is_on("limit-after-failed-walk")) limit();
+        limit();
         throw;
     }
     limit();

@@ -82,7 +82,7 @@ class Why(unittest.TestCase):
 
     def test_what_is_no_file_may_be_a_host_or_become_a_file(self):
         self.says("README.md", 0, "can be read and changed")
-        self.says("OTHER.md", 1, "OTHER.md port 443: denied")
+        self.says("OTHER.md", 1, "other.md port 443: denied")
         self.says("OTHER.md", 1, "for one, ask with ./OTHER.md")
         for asked in ("10.21.0.1", "other.example:443", "https://other.example/x"):
             self.assertNotIn("a file:", self.why(asked)[1])
