@@ -78,6 +78,11 @@ void for_each_live(Uid user, const Visit &visit)
     });
 }
 
+bool has(FdRef session, const char *name)
+{
+    return has_name(session, name, std::string("looking for ") + name + " of a session");
+}
+
 } // namespace
 
 std::optional<Uid> session_user(FdRef session)
@@ -120,8 +125,7 @@ bool has_unlocked_session(const AsRoot & /*root*/, Uid user, const std::string &
 {
     bool found = false;
     for_each_live(user, [&](const std::string &other, FdRef session) {
-        const auto has = [&](const char *name) { return has_name(session, name, std::string("looking for ") + name + " of a session"); };
-        found = found || (other != id && has("home") && !has("settings.json"));
+        found = found || (other != id && has(session, "home") && !has(session, "settings.json"));
     });
     return found;
 }
@@ -130,8 +134,8 @@ bool has_unheld_session(const AsRoot & /*root*/, Uid user, const std::string &id
 {
     bool found = false;
     for_each_live(user, [&](const std::string &other, FdRef session) {
-        const auto has = [&](const char *name) { return has_name(session, name, std::string("looking for ") + name + " of a session"); };
-        found = found || (other != id && has("home") && !has(held_link)); // one without a home only waits: it will be held
+        found =
+            found || (other != id && has(session, "home") && !has(session, held_link)); // one without a home only waits: it will be held
     });
     return found;
 }
