@@ -19,8 +19,9 @@ namespace pi_agent {
 //   a request at the route, 510: its head as it came (80), in fields (80), as a target (8) and as it goes out (88); TLS by Asio's and
 //       OpenSSL's buffers, with the provider's certificates (150); the answer's head (40); pieces of bodies (64)
 //   any other connection, 130: one piece in each direction (64) that the other side does not take
-//   the gate itself, 20,000: its program, the host's certificates, 8,192 names and the last denials
-// So 128 of the one and 384 of the other hold 132 MiB together. The kernel's buffers of all these sockets are charged to the unit, too:
+//   all of these together, 16,384 beyond such pieces (gate/held.hpp)
+//   the gate itself, 20,500: its program, the host's certificates, 8,192 names and the last denials
+// So 128 of the one and 384 of the other hold 149 MiB together. The kernel's buffers of all these sockets are charged to the unit, too:
 // they have the rest, and who fills that as well ends their own gate.
 constexpr std::size_t connection_limit = 512; // at once, with questions to the name server over TCP
 constexpr std::size_t route_limit = 128;      // of these: requests at the reverse route

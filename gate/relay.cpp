@@ -1,6 +1,10 @@
 // Copying bytes between two sockets.
 #include "gate/relay.hpp"
 
+#include "gate/client_hello.hpp"
+#include "gate/held.hpp"
+#include "gate/request_head.hpp"
+
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
 
@@ -19,12 +23,15 @@ constexpr auto to_speak_first = std::chrono::seconds(10);
 constexpr auto for_farewell = std::chrono::seconds(3);
 // Bytes that are thrown away, so that the kernel does not cut the farewell off: who sends a large body hears it only after that.
 constexpr std::size_t farewell_reads = 64UL * 1024 * 1024;
-constexpr int rounds_at_once = 4; // then others have their turn
+constexpr int rounds_at_once = 4; // then others have their turn, as after one large read
+// What the judge looks at, with what was not enough for it, is a piece at most.
+constexpr std::size_t judged_at_once = one_piece - hello_limit;
+static_assert(request_head_limit <= hello_limit);
 
 // One for all: what a side does not take at once is kept by its relay.
-std::array<char, 64UL * 1024> &shared_buffer()
+std::array<char, most_at_once> &shared_buffer()
 {
-    static std::array<char, 64UL * 1024> buffer;
+    static std::array<char, most_at_once> buffer;
     return buffer;
 }
 
@@ -53,7 +60,7 @@ public:
         last_ = begun_ = std::chrono::steady_clock::now();
         watch();
         if (!setup_.judge) {
-            outwards_.held = std::move(setup_.first);
+            outwards_.held.replace(std::move(setup_.first));
             outwards_.further = setup_.further;
         } else if (!setup_.first.empty() && !take(outwards_, std::string(std::move(setup_.first)))) {
             return;
@@ -66,28 +73,30 @@ private:
     struct Direction {
         tcp::socket &from;
         tcp::socket &to;
-        std::string held = {};               // came, and is not written yet
+        Held held = {};
         std::uint64_t further = without_end; // bytes that may still come
         bool has_ended = false, is_closed = false;
     };
 
+    bool is_judged(const Direction &way) const { return &way == &outwards_ && setup_.judge; }
+
     // What came, through the judge or straight on. False when the relay ended.
     bool take(Direction &way, std::string_view bytes)
     {
-        if (&way == &outwards_ && setup_.judge) {
-            if (way.held.empty()) begun_ = std::chrono::steady_clock::now();
+        if (is_judged(way)) {
+            if (way.held.is_empty()) begun_ = std::chrono::steady_clock::now();
             way.held.append(bytes);
-            Judgement judgement = setup_.judge(way.held);
+            Judgement judgement = setup_.judge(way.held.rest());
             if (judgement.first.state == FirstBytes::State::refused) return refuse(std::move(judgement.farewell));
             if (judgement.first.state == FirstBytes::State::incomplete) return true;
             setup_.judge = nullptr;
-            way.held = std::move(judgement.first.forward);
+            way.held.replace(std::move(judgement.first.forward));
             way.further = judgement.first.further;
             return true;
         }
         bytes = bytes.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), way.further)));
         if (way.further != without_end) way.further -= bytes.size();
-        if (way.held.empty()) bytes.remove_prefix(write_some(way, bytes));
+        if (way.held.is_empty()) bytes.remove_prefix(write_some(way, bytes));
         way.held.append(bytes);
         return is_open_;
     }
@@ -110,7 +119,7 @@ private:
     void hear_last_words()
     {
         std::array<char, 4096> bytes{};
-        while (inwards_.held.empty() && !inwards_.has_ended) {
+        while (inwards_.held.is_empty() && !inwards_.has_ended) {
             error_code problem;
             const std::size_t count = setup_.outside.read_some(asio::buffer(bytes), problem);
             if (problem || setup_.session.write_some(asio::buffer(bytes.data(), count), problem) < count) return;
@@ -129,12 +138,13 @@ private:
     {
         for (int round = 0; round < rounds_at_once && is_open_; ++round) {
             error_code problem;
-            const std::size_t count = way.from.read_some(asio::buffer(shared_buffer()), problem);
+            const std::size_t count =
+                way.from.read_some(asio::buffer(shared_buffer(), is_judged(way) ? judged_at_once : Held::room()), problem);
             if (problem == asio::error::would_block) break;
             if (problem && problem != asio::error::eof) return end();
             last_ = std::chrono::steady_clock::now();
             way.has_ended = problem == asio::error::eof;
-            if (way.has_ended || !take(way, {shared_buffer().data(), count}) || !way.held.empty()) break;
+            if (way.has_ended || !take(way, {shared_buffer().data(), count}) || !way.held.is_empty() || count > one_piece) break;
         }
         if (is_open_) flush(way);
     }
@@ -142,14 +152,14 @@ private:
     // Writes what is held, and reads on when all is written.
     void flush(Direction &way)
     {
-        if (&way == &outwards_ && setup_.judge) {
+        if (is_judged(way)) {
             if (!way.has_ended) return wait_for_input(way);
-            if (!setup_.is_patient || !way.held.empty()) return end(); // it ended in the middle of what it had to say
-            setup_.judge = nullptr;                                    // it only wants to listen
+            if (!setup_.is_patient || !way.held.is_empty()) return end(); // it ended in the middle of what it had to say
+            setup_.judge = nullptr;                                       // it only wants to listen
         }
-        way.held.erase(0, write_some(way, way.held));
+        way.held.take(write_some(way, way.held.rest()));
         if (!is_open_) return;
-        if (!way.held.empty()) {
+        if (!way.held.is_empty()) {
             way.to.async_wait(tcp::socket::wait_write, [self = shared_from_this(), &way](const error_code &problem) {
                 if (problem) return self->end();
                 self->last_ = std::chrono::steady_clock::now();
@@ -157,7 +167,6 @@ private:
             });
             return;
         }
-        if (way.held.capacity() > 0) std::string().swap(way.held);
         if (!way.has_ended) return wait_for_input(way);
         error_code ignored;
         way.to.shutdown(tcp::socket::shutdown_send, ignored);
@@ -198,7 +207,7 @@ private:
     void watch()
     {
         const auto now = std::chrono::steady_clock::now();
-        const bool must_speak = setup_.judge && (!setup_.is_patient || !outwards_.held.empty());
+        const bool must_speak = setup_.judge && (!setup_.is_patient || !outwards_.held.is_empty());
         const auto due = must_speak ? begun_ + to_speak_first : last_ + setup_.idle;
         if (due <= now) return end();
         timer_.expires_after(std::min<std::chrono::steady_clock::duration>(due - now, to_speak_first));

@@ -1,5 +1,6 @@
-// Bytes through the gate, and what it tells the runner: gate/relay.hpp, gate/denials.hpp
+// Bytes through the gate, and what it tells the runner: gate/relay.hpp, gate/held.hpp, gate/denials.hpp
 #include "gate/denials.hpp"
+#include "gate/held.hpp"
 #include "gate/relay.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -212,6 +213,69 @@ TEST_CASE("who ends before there is enough to judge is broken off, and who need 
     write(relay.outside, "greeting");
     relay.outside.shutdown(tcp::socket::shutdown_send);
     CHECK(read_all(relay.session) == "greeting");
+}
+
+TEST_CASE("what is held beyond a piece each is bounded for all together, and comes free again")
+{
+    constexpr std::size_t most_large = most_beyond / (most_at_once - one_piece);
+    CHECK(Held::room() == most_at_once);
+    {
+        std::vector<std::unique_ptr<Held>> all;
+        std::size_t sum = 0;
+        for (std::size_t count = 0; count < 4 * most_large; ++count) {
+            const std::size_t room = Held::room();
+            CHECK(room == (count < most_large ? most_at_once : one_piece));
+            all.push_back(std::make_unique<Held>());
+            all.back()->append(std::string(room, 'x'));
+            sum += room;
+        }
+        CHECK(sum <= all.size() * one_piece + most_beyond);
+        all.front()->take(most_at_once - 1); // its memory is still there
+        CHECK(Held::room() == one_piece);
+        all.front()->take(1);
+        CHECK(all.front()->is_empty());
+        CHECK(Held::room() == most_at_once);
+    }
+    CHECK(Held::room() == most_at_once);
+}
+
+TEST_CASE("a side that takes nothing makes all relays read no more than pieces, until it is gone")
+{
+    using Size = boost::asio::socket_base::receive_buffer_size;
+    Held others; // so much that one more relay with more than a piece is too much
+    others.append(std::string(one_piece + most_beyond - (most_at_once - one_piece), 'x'));
+    CHECK(Held::room() == most_at_once);
+
+    boost::asio::io_context blocking;
+    boost::asio::io_context loop(1);
+    const auto connected = [&](tcp::socket &other, Size size) {
+        tcp::acceptor acceptor(blocking, tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
+        acceptor.set_option(size);
+        other.open(tcp::v4());
+        other.set_option(Size(4096));
+        other.connect(acceptor.local_endpoint());
+        tcp::socket accepted(loop);
+        acceptor.accept(accepted);
+        return accepted;
+    };
+    tcp::socket session(blocking);
+    tcp::socket outside(blocking);
+    RelaySetup setup{connected(session, Size(4096)), connected(outside, Size(1 << 20))};
+    setup.session.set_option(boost::asio::socket_base::send_buffer_size(4096));
+    setup.idle = std::chrono::seconds(30);
+    outside.non_blocking(true);
+    error_code problem;
+    const std::string piece(one_piece, 'x');
+    while (!problem)
+        outside.write_some(boost::asio::buffer(piece), problem);
+    start_relay(std::move(setup));
+    while (Held::room() == most_at_once && loop.run_one_for(std::chrono::seconds(5)) > 0) {
+    }
+    CHECK(Held::room() == one_piece);
+    session.close();
+    outside.close();
+    loop.run();
+    CHECK(Held::room() == most_at_once);
 }
 
 TEST_CASE("a denial is told at once, and the same ones of a second later, together")
