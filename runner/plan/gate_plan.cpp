@@ -19,19 +19,14 @@ constexpr std::uint64_t gate_files = 4096; // two for each connection
 constexpr std::uint64_t stop_microseconds = 2'000'000;
 constexpr std::size_t places_in_notice = 4;
 
-// Programs and libraries, names and certificates, which openSUSE has in /var/lib/ca-certificates, and others in /etc or /usr. The
-// directories of name services are shown whole: their files are replaced while a session runs. /etc/resolv.conf leads into one of them, on
-// openSUSE into /run/netconfig, and under WSL to a file of its own. Accounts of the host can read all of it.
-BindList parts_of_the_host()
+BindList binds_of(const GateRoot &root)
 {
-    BindList shown;
-    for (const char *path :
-         {"/usr", "/bin", "/lib", "/lib64", "/lib32", "/nix/store", "/etc", "/var/lib/ca-certificates", "/run/systemd/resolve",
-          "/run/NetworkManager", "/run/resolvconf", "/run/netconfig", "/run/connman", "/mnt/wsl/resolv.conf", "/run/nscd"})
-        shown.binds.push_back({path, path, true, true});
+    BindList binds;
+    for (const auto &path : root.shown)
+        binds.binds.push_back({path, path, true, true});
     const std::string own = parent_of(build::gate_path);
-    if (!is_within(own, "/usr") && !is_within(own, "/nix/store")) shown.binds.push_back({own, own, true, false});
-    return shown;
+    if (!is_within(own, "/usr") && !is_within(own, "/nix/store")) binds.binds.push_back({own, own, true, false});
+    return binds;
 }
 
 std::string remedy_of(const DenialReason &reason, const std::string &where)
@@ -71,8 +66,29 @@ Environment gate_environment()
     return variables;
 }
 
-std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid user, const SystemdFeatures &features,
-                                          const std::string &root_directory)
+// Certificates are in /var/lib/ca-certificates on openSUSE, and on others in /etc or /usr. The directories of name services are shown
+// whole: their files are replaced while a session runs. /etc/resolv.conf leads into one of them, on openSUSE into /run/netconfig, and under
+// WSL to a file of its own. Accounts of the host can read all of it.
+std::vector<std::string> places_of_gate()
+{
+    return {"/usr",
+            "/bin",
+            "/lib",
+            "/lib64",
+            "/lib32",
+            "/nix/store",
+            "/etc",
+            "/var/lib/ca-certificates",
+            "/run/systemd/resolve",
+            "/run/NetworkManager",
+            "/run/resolvconf",
+            "/run/netconfig",
+            "/run/connman",
+            "/mnt/wsl/resolv.conf",
+            "/run/nscd"};
+}
+
+std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid user, const SystemdFeatures &features, const GateRoot &root)
 {
     const std::string scope = scope_name(session_id);
     std::vector<UnitProperty> properties = {
@@ -102,9 +118,9 @@ std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid use
         // No file system but programs and libraries: no /proc, /sys or /dev either. System calls are the gate's own to give up (gate_calls,
         // runner/filter/call_names.hpp), before it reads anything but root's order: it leaves itself fewer than any setting here could.
         // Settings that do the same once more would cost each start 25 ms.
-        {"RootDirectory", root_directory},
+        {"RootDirectory", root.directory},
         {"MountAPIVFS", false},
-        {"BindReadOnlyPaths", parts_of_the_host()},
+        {"BindReadOnlyPaths", binds_of(root)},
         {"ProtectSystem", std::string("strict")},
         {"ProtectHome", std::string("yes")},
         {"TemporaryFileSystem", TemporaryFileSystems{{{parent_of(policy_path), "ro"}}}}, // over the policy and its keys

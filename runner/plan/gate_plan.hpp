@@ -35,9 +35,16 @@ Environment gate_environment();
 
 // --- Its unit.
 
-// `root_directory`: an empty directory, which becomes its file system with the host's programs and name service in it.
-std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid user, const SystemdFeatures &features,
-                                          const std::string &root_directory);
+// What becomes its file system: a directory that holds at most the symlinks of a merged /usr, and the host's places that are mounted in it.
+struct GateRoot {
+    std::string directory;
+    std::vector<std::string> shown;
+};
+
+// Places that it has, where the host has them: programs and libraries, names and certificates. systemd passes over a missing one.
+std::vector<std::string> places_of_gate();
+
+std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid user, const SystemdFeatures &features, const GateRoot &root);
 
 // --- Its order.
 

@@ -11,6 +11,7 @@
 #include "runner/root/kernel/host_facts.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 namespace pi_agent {
 
@@ -36,6 +37,24 @@ public:
 private:
     GateOrder &order_;
 };
+
+// A mount costs each start half a millisecond, and one that is asked for in vain hardly less. So what the host does not have is not asked
+// for, and the symlinks of a merged /usr are made again as symlinks.
+GateRoot make_gate_root(const SessionDirectory &session)
+{
+    GateRoot root{session.path() + "/" + gate_directory, {}};
+    session.make_directory(gate_directory);
+    for (const auto &place : places_of_gate()) {
+        if (!path_exists(place)) continue;
+        struct stat facts {};
+        if (lstat(place.c_str(), &facts) != 0) throw_errno("examining the host's " + place);
+        if (S_ISLNK(facts.st_mode) && is_within(resolve_trusted(place, "host's").canonical, "/usr"))
+            session.make_link(gate_directory + place, read_link(FdRef(AT_FDCWD), place));
+        else
+            root.shown.push_back(place);
+    }
+    return root;
+}
 
 // Where a name of /etc leads on the host. In /run, which is the session's own, by its text: what the host has there may be a service's own,
 // as what systemd-resolved writes is, and only the place counts.
@@ -82,8 +101,7 @@ std::vector<std::string> files_of_others(const Entered &entered)
 std::unique_ptr<SessionGate> ask_for_gate(const Entered &entered, const OpenedSession &session)
 {
     if (!has_gate(entered)) return {};
-    session.directory.make_directory(gate_directory);
-    return std::make_unique<SessionGate>(*entered.sandbox, session.directory.path() + "/" + gate_directory);
+    return std::make_unique<SessionGate>(*entered.sandbox, make_gate_root(session.directory));
 }
 
 UniqueFd show_gate(Entered &entered, const OpenedSession &session, RootTree &tree)

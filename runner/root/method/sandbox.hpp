@@ -23,6 +23,8 @@
 
 namespace pi_agent {
 
+struct GateRoot; // runner/plan/gate_plan.hpp
+
 // best_effort, for notices and the record: a look that fails ends no session, and hides no exit status.
 template <typename Look>
 auto if_it_can_be_read(const Look &look) -> decltype(look())
@@ -89,8 +91,8 @@ public:
     // The same of its network namespace, for a session that has one of its own.
     virtual UniqueFd network_namespace();
     // Begins to start the session's gate (gate/), beside the sandbox and as long-lived as this process; `channel` becomes its standard
-    // input (borrowed), and the empty directory `root_directory` its file system. Once. Throws Failure where the method cannot.
-    virtual void start_gate(const std::string &root_directory, FdRef channel);
+    // input (borrowed). Once. Throws Failure where the method cannot.
+    virtual void start_gate(const GateRoot &root, FdRef channel);
     // Ends one that has no order yet, and returns when it is gone. Throws.
     virtual void end_gate() {}
     // Ends that gate, whatever it does: with the kernel alone. Throws.

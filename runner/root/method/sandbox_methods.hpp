@@ -35,7 +35,7 @@ public:
     UnitUsage usage() override;
     UniqueFd mount_namespace() override;
     UniqueFd network_namespace() override;
-    void start_gate(const std::string &root_directory, FdRef channel) override;
+    void start_gate(const GateRoot &root, FdRef channel) override;
     void end_gate() override;
     void kill_gate() override;
     std::vector<pid_t> processes() override;

@@ -123,9 +123,9 @@ UniqueFd SystemdSandbox::network_namespace()
     return namespace_of_launcher("net", "systemd made no network namespace for the session");
 }
 
-void SystemdSandbox::start_gate(const std::string &root_directory, FdRef channel)
+void SystemdSandbox::start_gate(const GateRoot &root, FdRef channel)
 {
-    bus_.start_program(gate_name(id()), gate_properties(id(), user(), features_, root_directory), {channel, FdRef(-1), FdRef(-1)});
+    bus_.start_program(gate_name(id()), gate_properties(id(), user(), features_, root), {channel, FdRef(-1), FdRef(-1)});
 }
 
 // Asks systemd, because a process that it has just made for the gate may not be in the gate's group yet.

@@ -15,10 +15,10 @@ namespace {
 
 constexpr int gate_patience_seconds = 10; // it has been starting since before the session's own unit
 
-UniqueFd start_gate_of(Sandbox &sandbox, const std::string &root_directory)
+UniqueFd start_gate_of(Sandbox &sandbox, const GateRoot &root)
 {
     auto [ours, theirs] = make_channel();
-    sandbox.start_gate(root_directory, theirs);
+    sandbox.start_gate(root, theirs);
     fault_point("gate-asked-for");
     return std::move(ours); // cppcheck-suppress returnStdMoveLocal ; it is a part of a pair
 }
@@ -32,10 +32,7 @@ void require_ready(FdRef channel, Deadline deadline)
 
 } // namespace
 
-SessionGate::SessionGate(Sandbox &sandbox, const std::string &root_directory)
-    : sandbox_(sandbox), channel_(start_gate_of(sandbox, root_directory))
-{
-}
+SessionGate::SessionGate(Sandbox &sandbox, const GateRoot &root) : sandbox_(sandbox), channel_(start_gate_of(sandbox, root)) {}
 
 SessionGate::~SessionGate() // NOLINT(bugprone-exception-escape): attempt_recorded catches it
 {

@@ -15,7 +15,7 @@ namespace pi_agent {
 class SessionGate {
 public:
     // Begins to start it. It waits for its order. Borrows the sandbox.
-    SessionGate(Sandbox &sandbox, const std::string &root_directory);
+    SessionGate(Sandbox &sandbox, const GateRoot &root);
     SessionGate(const SessionGate &) = delete;
     SessionGate &operator=(const SessionGate &) = delete;
     // Waits for the end of one that was not opened: systemd may still be making its file system, in a directory of the session that is

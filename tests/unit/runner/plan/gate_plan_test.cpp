@@ -21,7 +21,7 @@ const std::string id = "0123456789abcdef0123456789abcdef";
 
 std::vector<UnitProperty> properties(const std::string &version = "252.39-1~deb12u1")
 {
-    return gate_properties(id, Uid(1000), systemd_features(version), "/run/pi-agent/sessions/" + id + "/gate");
+    return gate_properties(id, Uid(1000), systemd_features(version), {"/run/pi-agent/sessions/" + id + "/gate", places_of_gate()});
 }
 
 const PropertyValue *find(const std::vector<UnitProperty> &all, const std::string &name)
