@@ -22,9 +22,10 @@ def devices(playing, playing_policy):
 
 def test_a_session_opens_them_by_the_group_that_it_takes(devices):
     group = devices.root(["getent", "group", GROUP], check=True).stdout.decode().split(":")[2]
-    said = agent_says(devices, "sh", f"python3 -c \"{OPEN}\" {NODE} {DIRECTORY}/one {DIRECTORY}/two; ls {DIRECTORY}; id -G").decode().split("\n")
+    said = agent_says(devices, "sh", f"python3 -c \"{OPEN}\" {NODE} {DIRECTORY}/one {DIRECTORY}/two; ls {DIRECTORY}; id -G; id -Gn >/dev/null && echo named").decode().split("\n")
     assert said[:3] == ["opened", "one", "two"]
     assert {group, "65534"} & set(said[3].split()), said  # the latter where the session has no number for it
+    assert said[4] == "named", said
 
 
 def test_what_is_missing_and_what_nobody_may_open_is_told(devices, playing_policy):

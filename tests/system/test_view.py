@@ -61,10 +61,17 @@ def test_the_accounts_are_the_agents_its_users_roots_and_nobodys(machine, playin
     assert [line.split(":")[0] for line in passwd] == ["root", "nobody", "pi-agent-alice", "alice"]
     assert passwd[2].split(":")[5:] == ["/var/lib/pi-agent/users/alice/home", "/bin/bash"]
     groups = agent_says(machine, "sh", "cut -d: -f1 /etc/group").decode().split()
-    assert groups == ["root", "nogroup", "pi-agent-alice", "alice"]
+    assert groups == ["root", "nogroup", "pi-agent-alice", "alice", "pi-agent"]
     assert agent_says(machine, "sh", "id -un; getent passwd bob carol || echo unknown").decode().split() == ["pi-agent-alice", "unknown"]
     shared = agent_says(machine, "sh", "cut -d: -f1 /etc/group", cwd="/srv/shared/app").decode().split()
     assert shared == groups
+
+
+def test_each_group_of_its_processes_has_a_name(machine, playing):
+    """Else id ends with status 1, and so does a script that asks for it."""
+    for place in ("/home/alice/projects/demo", "/srv/shared/app"):
+        done = pi(machine, "sh", "id && id -Gn", cwd=place)
+        assert (done.returncode, done.stderr) == (0, b""), done
 
 
 def test_an_account_of_a_directory_service_is_known_too(machine, playing):

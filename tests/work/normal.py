@@ -44,6 +44,12 @@ def of_tables(title, outside, inside, most=30):
     return lines + ([f"{title}: and {len(paths) - most} more"] if len(paths) > most else [])
 
 
+def unforeseen(found, seen):
+    """Of the lines of differences(), those that no pattern foresees; and patterns that foresee what is not there."""
+    wrong = [line for line in found if not any(fnmatch.fnmatchcase(line, one) for one in seen)]
+    return wrong + [f"not seen: {one}" for one in seen if not any(fnmatch.fnmatchcase(line, one) for line in found)]
+
+
 def differences(outside, inside):
     """Lines that say where two outcomes of a case differ; none where both came to the same."""
     found = [f"status: outside {outside.status}, inside {inside.status}"] if outside.status != inside.status else []

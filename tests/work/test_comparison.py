@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from normal import differences, normal, without_ignored
+from normal import differences, normal, unforeseen, without_ignored
 from sides import Outcome
 
 ONE = Outcome(0, "said\n", "", {"a": "-rw-r--r-- alice:alice 2 bytes 1234"}, {".: status": ""})
@@ -36,6 +36,14 @@ def test_two_equal_outcomes_are_the_same():
 @pytest.mark.parametrize("what", OTHERS)
 def test_what_differs_is_seen(what):
     assert differences(ONE, OTHERS[what]) and differences(OTHERS[what], ONE)
+
+
+def test_a_difference_is_the_one_that_its_case_foresees_and_no_other():
+    found = ["status: outside 0, inside 1", "errors: +chmod: refused"]
+    assert unforeseen(found, ("status: outside 0, inside *", "errors: +chmod: *")) == []
+    assert unforeseen(found, ("status: outside 0, inside *",)) == ["errors: +chmod: refused"]
+    assert unforeseen(found, ("status: *", "errors: *", "tree: *")) == ["not seen: tree: *"]
+    assert unforeseen([], ()) == []
 
 
 @pytest.mark.parametrize(("one", "other"), ALIKE)

@@ -15,24 +15,22 @@
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
-#include "runner/root/view/devices.hpp"
 
-#include <algorithm>
 #include <tuple>
 
 namespace pi_agent {
 
 namespace {
 
-SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, const OpenedSession &session, const RootTree &tree,
-                         const ShownDevices &devices)
+SandboxPlan plan_sandbox(const Entered &entered, const OpenedSession &session, const BuiltView &view)
 {
+    const RootTree &tree = view.tree;
     const Account &agent = entered.admission.agent;
     SandboxPlan plan = {entered.id,
                         entered.caller.uid,
                         agent.uid,
                         agent.gid,
-                        {},
+                        view.further_groups,
                         agent.groups,
                         tree.path,
                         tree.binds,
@@ -40,27 +38,20 @@ SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, c
                         tree.writable_roots,
                         entered.policy.network,
                         entered.policy.limits};
-    const auto add_group = [&](Gid group) {
-        if (std::find(plan.groups.begin(), plan.groups.end(), group) == plan.groups.end()) plan.groups.push_back(group);
-    };
-    for (const ShownTree *shown : project.trees())
-        if (shown->by_group) add_group(*shown->by_group);
-    std::for_each(devices.groups.begin(), devices.groups.end(), add_group);
     plan.tracing = entered.policy.tracing;
     plan.calls = entered.policy.calls;
-    plan.devices = devices.nodes;
+    plan.devices = view.devices.nodes;
     plan.late_files = {"/etc/hostname", "/etc/hosts", "/etc/resolv.conf"}; // docker would put its own files there
     if (entered.policy.box_notes) plan.late_files.emplace_back("/AGENTS.md");
     return plan;
 }
 
-UniqueFd start_sandbox(Entered &entered, Heard &heard, OpenedSession &session, const RootTree &tree)
+UniqueFd start_sandbox(Entered &entered, Heard &heard, OpenedSession &session, const BuiltView &view)
 {
     auto ends = make_channel(); // the runner's, and the launcher's
-    ShownDevices devices = find_devices(entered.root, entered.policy.devices);
-    entered.tell(untold(session.state, "told-devices", std::move(devices.notices), heard.request.debug));
+    entered.tell(untold(session.state, "told-devices", view.devices.notices, heard.request.debug));
     session.ending.sandbox_may_live();
-    entered.sandbox->start(plan_sandbox(entered, heard.project, session, tree, devices), ends.second);
+    entered.sandbox->start(plan_sandbox(entered, session, view), ends.second);
     ends.second.reset();
     heard.guards.end_search();
     return std::move(ends.first);
@@ -171,7 +162,7 @@ Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, B
         const Synced synced = view.synced ? *view.synced : bring_config_in(entered, heard, session);
         measure_home(entered, heard, session); // without the lock, which is released by now
         show_accounts(session.directory, entered.admission.view, entered.caller, entered.admission.agent, session.state.home_path,
-                      heard.project.shown.by_group);
+                      view.further_groups);
         const auto too_large = host_files.show(session.directory, files_of_others(entered));
         entered.tell(untold(session.state, "told-host-files", too_large, heard.request.debug));
         show_certificates(entered, heard, session);
@@ -277,7 +268,7 @@ LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &sessio
 } // namespace
 
 Launched::Launched(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, std::unique_ptr<SessionGate> asked_gate)
-    : begun(Clock::now()), control(start_sandbox(entered, heard, session, view.tree)), gate(std::move(asked_gate)),
+    : begun(Clock::now()), control(start_sandbox(entered, heard, session, view)), gate(std::move(asked_gate)),
       denials(gate ? show_gate(entered, session, view.tree) : UniqueFd()), leftovers(entered.root, entered.policy.agent.state_dir),
       synced(fetch_meanwhile(entered, heard, session, view, home))
 {

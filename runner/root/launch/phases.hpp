@@ -14,6 +14,7 @@
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/state_directory.hpp"
 #include "runner/root/session/to_wrapper.hpp"
+#include "runner/root/view/devices.hpp"
 #include "runner/root/view/protect.hpp"
 #include "runner/root/view/root_tree.hpp"
 #include "runner/wire/launch_record.hpp"
@@ -125,6 +126,8 @@ struct BuiltView {
     std::optional<Synced> synced;
     const UniqueFd scratch;
     RootTree tree;
+    const ShownDevices devices;
+    const std::vector<Gid> further_groups; // of its processes, beside the account's
     HomeMounts home_mounts;
 };
 

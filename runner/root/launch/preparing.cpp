@@ -14,6 +14,8 @@
 #include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
 
+#include <algorithm>
+
 namespace pi_agent {
 
 namespace {
@@ -158,6 +160,19 @@ RootTree build_tree(Entered &entered, Heard &heard, OpenedSession &session)
                            entered.admission.agent, session.locked_settings, heard.guards);
 }
 
+// Beside the groups of the agent's account: those that granted the roots, and those that open devices. Each once.
+std::vector<Gid> groups_beside(const OpenedProject &project, const ShownDevices &devices)
+{
+    std::vector<Gid> groups;
+    const auto add = [&](Gid group) {
+        if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
+    };
+    for (const ShownTree *shown : project.trees())
+        if (shown->by_group) add(*shown->by_group);
+    std::for_each(devices.groups.begin(), devices.groups.end(), add);
+    return groups;
+}
+
 } // namespace
 
 void Entered::show(const std::string &doing)
@@ -230,7 +245,8 @@ BuiltView::BuiltView(Entered &entered, Heard &heard, OpenedSession &session)
     : synced(sync_first(entered, heard, session)),
       scratch(make_scratch(entered.root, session.directory, entered.policy.scratch, entered.policy.agent.state_dir, entered.id,
                            entered.admission.agent, session.disk.quota)),
-      tree(build_tree(entered, heard, session)),
+      tree(build_tree(entered, heard, session)), devices(find_devices(entered.root, entered.policy.devices)),
+      further_groups(groups_beside(heard.project, devices)),
       home_mounts(entered.root, session.directory, entered.admission.view, std::move(heard.home), entered.policy, tree)
 {
 }

@@ -5,6 +5,7 @@
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 
+#include <algorithm>
 #include <array>
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -49,7 +50,7 @@ void show_box_notes(const SessionDirectory &session, const BoxFacts &facts)
 }
 
 void show_accounts(const SessionDirectory &session, const HostView &view, const Account &user, const Account &agent,
-                   const std::string &agent_home, std::optional<Gid> by_group)
+                   const std::string &agent_home, const std::vector<Gid> &further)
 {
     if (view.view == View::host) return;
     std::vector<Account> accounts;
@@ -63,7 +64,9 @@ void show_accounts(const SessionDirectory &session, const HostView &view, const 
         if (const auto account = find_account(std::string(name))) add(*account);
     add(agent);
     add(user);
-    if (by_group) add_group(*by_group);
+    for (const gid_t group : agent.groups)
+        add_group(Gid(group));
+    std::for_each(further.begin(), further.end(), add_group);
     const auto write = [&](const std::string &path, const std::string &text) {
         if (!is_shown(view, path) && !view.links.contains(path))
             write_whole(session.make_file("root" + path), text, "the session's " + path);

@@ -166,9 +166,10 @@ std::vector<LateMount> protect_kernel_files(const AsRoot &root);
 // do either, because other sessions share it.
 void show_box_notes(const SessionDirectory &session, const BoxFacts &facts);
 
-// passwd and group of the session: root, nobody, the agent and its user, and the groups of these and of `by_group`. Not in the host's view.
+// passwd and group of the session: root, nobody, the agent and its user, their own groups, and those that the session's processes have:
+// the agent's and `further`. id(1) fails where one has no name. Not in the host's view.
 void show_accounts(const SessionDirectory &session, const HostView &view, const Account &user, const Account &agent,
-                   const std::string &agent_home, std::optional<Gid> by_group);
+                   const std::string &agent_home, const std::vector<Gid> &further);
 
 // --- The session's pty, in a devpts instance of its own: the master is for the user's wrapper, the slave for the agent (design rule 5).
 
