@@ -106,6 +106,8 @@ std::vector<RuledPlace> places_of(const Explanation &explanation)
     add("/", hidden_host, "view_paths");
     for (const auto trees : program_trees)
         add(std::string(trees), "the host's programs, read-only in every view", "");
+    for (const auto tree : package_data)
+        add(std::string(tree), "what the host's packages keep for their programs, read-only in every view", "");
     add("/etc",
         policy.view == View::minimal ? "of /etc the minimal view shows what programs need, read-only"
                                      : "the host view shows /etc, read-only",

@@ -129,6 +129,8 @@ std::string view_lines(const RenderPlan &plan)
     const auto add = [&](const std::string &path) { text += "BindReadOnlyPaths=-" + path + "\n"; };
     for (const auto tree : program_trees)
         add(std::string(tree));
+    for (const auto tree : package_data)
+        add(std::string(tree));
     const std::string own = tree_of_program(plan.policy.agent.binary);
     if (std::none_of(program_trees.begin(), program_trees.end(), [&](std::string_view tree) { return is_within(own, tree); })) add(own);
     if (plan.policy.view == View::host) {

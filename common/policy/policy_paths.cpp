@@ -67,8 +67,8 @@ std::optional<PathProblem> problem_of_place(const std::string &path)
 std::optional<PathProblem> problem_of_state_dir(const std::string &path)
 {
     // Every session sees these, read-only, or the host keeps other things there.
-    constexpr std::array<std::string_view, 13> taken = {"/usr", "/opt",    "/bin", "/sbin", "/lib",     "/lib32",       "/lib64",
-                                                        "/nix", "/libx32", "/etc", "/boot", "/var/log", "/var/lib/dpkg"};
+    constexpr std::array<std::string_view, 12> taken = {"/usr",   "/opt", "/bin",    "/sbin", "/lib",  "/lib32",
+                                                        "/lib64", "/nix", "/libx32", "/etc",  "/boot", "/var/log"};
     constexpr std::array<std::string_view, 8> too_much = {"/", "/srv", "/mnt", "/media", "/var", "/var/lib", "/var/cache", "/var/spool"};
     const std::string remedy = "name a directory of its own, e.g. /srv/agents";
     if (path == default_state_dir) return std::nullopt;
@@ -77,7 +77,7 @@ std::optional<PathProblem> problem_of_state_dir(const std::string &path)
     if (has_odd_component(std::string_view(path).substr(1))) return odd_component();
     if (!is_property_safe(path) || path.find(':') != std::string::npos)
         return PathProblem{"holds a character other than A-Z a-z 0-9 / _ . = @ -", remedy};
-    if (lies_in_one(path, unshown) || lies_in_one(path, taken))
+    if (lies_in_one(path, unshown) || lies_in_one(path, taken) || lies_in_one(path, package_data))
         return PathProblem{"lies where the system or sessions have other things", remedy};
     return std::nullopt;
 }

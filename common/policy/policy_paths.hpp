@@ -3,11 +3,18 @@
 
 #include "common/base/text.hpp"
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace pi_agent {
+
+// What packages keep for their programs outside of /usr, where these look for it: lists of packages, formats of TeX, dictionaries,
+// catalogs, gems, fonts. Every session sees them read-only, where the host has them and only root can change them.
+inline constexpr std::array<std::string_view, 11> package_data = {
+    "/var/cache/fontconfig", "/var/lib/aspell", "/var/lib/dictionaries-common", "/var/lib/dpkg",  "/var/lib/gems",    "/var/lib/ghc",
+    "/var/lib/ghostscript",  "/var/lib/ispell", "/var/lib/sgml-base",           "/var/lib/texmf", "/var/lib/xml-core"};
 
 struct PathProblem {
     std::string text;

@@ -14,11 +14,66 @@ namespace pi_agent {
 namespace {
 
 // Of /etc, in the minimal view: certificates, and what programs of /usr keep there instead of beside themselves. By the distributions' own
-// rules these hold no secrets, and everybody on the host can read them.
-constexpr std::array<std::string_view, 15> etc_directories = {
-    "alternatives", "ca-certificates", "crypto-policies", "fonts", "gnutls", "groff", "ld.so.conf.d", "maven", "perl", "pki", "R",
-    "ssl",          "static",          "terminfo",        "texmf"};
-constexpr std::array<std::string_view, 2> etc_prefixes = {"java-", "python3"};
+// rules these hold no secrets, and everybody on the host can read them. `*` is any part of one name. Of PHP the settings of its programs
+// are shown, and not those of its servers, which often hold passwords.
+constexpr std::array<std::string_view, 37> etc_directories = {"alternatives",
+                                                              "ca-certificates",
+                                                              "crypto-policies",
+                                                              "dictionaries-common",
+                                                              "dotnet",
+                                                              "dpkg",
+                                                              "emacs",
+                                                              "fonts",
+                                                              "ghostscript",
+                                                              "glvnd",
+                                                              "gnutls",
+                                                              "groff",
+                                                              "ImageMagick-*",
+                                                              "java-*",
+                                                              "ld.so.conf.d",
+                                                              "libibverbs.d",
+                                                              "luarocks",
+                                                              "maven",
+                                                              "mono",
+                                                              "OpenCL",
+                                                              "openmpi",
+                                                              "perl",
+                                                              "php/*/cli",
+                                                              "php/*/mods-available",
+                                                              "php.d",
+                                                              "pki",
+                                                              "python3*",
+                                                              "R",
+                                                              "sgml",
+                                                              "ssl",
+                                                              "static",
+                                                              "terminfo",
+                                                              "texmf",
+                                                              "vim",
+                                                              "vulkan",
+                                                              "xml",
+                                                              "zsh"};
+
+bool matches(std::string_view name, std::string_view wanted)
+{
+    const std::size_t star = wanted.find('*');
+    if (star == std::string_view::npos) return name == wanted;
+    return name.size() + 1 >= wanted.size() && name.starts_with(wanted.substr(0, star)) && name.ends_with(wanted.substr(star + 1));
+}
+
+// Component by component, until one of the two is used up.
+ShownOfEtc shown_by_pattern(std::string_view path, std::string_view pattern)
+{
+    for (;;) {
+        const std::string_view name = path.substr(0, path.find('/'));
+        const std::string_view wanted = pattern.substr(0, pattern.find('/'));
+        if (!matches(name, wanted)) return ShownOfEtc::nothing;
+        if (wanted.size() == pattern.size()) return ShownOfEtc::whole;
+        if (name.size() == path.size()) return ShownOfEtc::way;
+        path.remove_prefix(name.size() + 1);
+        pattern.remove_prefix(wanted.size() + 1);
+    }
+}
 
 bool has_one_component(const std::string &path)
 {
@@ -42,11 +97,12 @@ bool is_harmless(char byte)
 }
 
 // Files that libraries and shells of /usr read. They hold no keys, no names of accounts, and no settings of services.
-constexpr std::array<const char *, 29> shown_files = {
-    "bash.bashrc", "debian_version", "gai.conf",      "gitattributes", "gitconfig",    "host.conf",   "hostname",       "hosts",
-    "inputrc",     "ld.so.cache",    "ld.so.conf",    "localtime",     "locale.alias", "locale.conf", "lsb-release",    "manpath.config",
-    "mime.types",  "networks",       "nsswitch.conf", "os-release",    "profile",      "protocols",   "redhat-release", "resolv.conf",
-    "rpc",         "services",       "shells",        "timezone",      "xattr.conf"};
+constexpr std::array<const char *, 34> shown_files = {
+    "bash.bashrc",    "debian_version", "gai.conf",   "gitattributes",  "gitconfig",      "host.conf",   "hostname",     "hosts",
+    "inputrc",        "ld.so.cache",    "ld.so.conf", "localtime",      "locale.alias",   "locale.conf", "lsb-release",  "magic",
+    "manpath.config", "mime.types",     "networks",   "nsswitch.conf",  "ocamlfind.conf", "octaverc",    "odbcinst.ini", "os-release",
+    "php.ini",        "profile",        "protocols",  "redhat-release", "resolv.conf",    "rpc",         "services",     "shells",
+    "timezone",       "xattr.conf"};
 
 bool fits_a_line(const std::string &text)
 {
@@ -58,22 +114,29 @@ bool fits_a_line(const std::string &text)
 
 bool is_shown_by(View view, std::string_view path)
 {
-    if (std::any_of(program_trees.begin(), program_trees.end(), [&](std::string_view tree) { return is_within(path, tree); })) return true;
+    const auto is_in = [&](std::string_view tree) { return is_within(path, tree); };
+    if (std::any_of(program_trees.begin(), program_trees.end(), is_in)) return true;
+    if (std::any_of(package_data.begin(), package_data.end(), is_in)) return true;
     if (view == View::host) return is_within(path, "/etc");
     constexpr std::string_view etc = "/etc/";
-    return path.starts_with(etc) && is_shown_in_etc(path.substr(etc.size(), path.find('/', etc.size()) - etc.size()));
+    return path.starts_with(etc) && shown_of_etc(path.substr(etc.size())) == ShownOfEtc::whole;
 }
 
-bool is_shown_in_etc(std::string_view name)
+ShownOfEtc shown_of_etc(std::string_view path)
 {
-    return std::find(etc_directories.begin(), etc_directories.end(), name) != etc_directories.end() ||
-           std::any_of(etc_prefixes.begin(), etc_prefixes.end(), [&](std::string_view prefix) { return name.starts_with(prefix); }) ||
-           (has_test_seams && name == "pi-agent"); // common/seams/seams.cpp, for pi-agent-exec
+    ShownOfEtc shown = ShownOfEtc::nothing;
+    for (const std::string_view pattern : etc_directories)
+        shown = std::max(shown, shown_by_pattern(path, pattern));
+    const bool is_for_launcher = has_test_seams && is_within(path, "pi-agent"); // common/seams/seams.cpp
+    return is_for_launcher ? ShownOfEtc::whole : shown;
 }
 
 std::vector<std::string> shown_etc_directories()
 {
-    return {etc_directories.begin(), etc_directories.end()};
+    std::vector<std::string> named;
+    for (const std::string_view one : etc_directories)
+        if (one.find('*') == std::string_view::npos) named.emplace_back(one);
+    return named;
 }
 
 std::string tree_of_program(const std::string &path)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/host/account.hpp"
+#include "common/policy/policy_paths.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/plan/limits.hpp"
 
@@ -13,9 +14,9 @@ namespace pi_agent {
 
 // --- What of the host a session sees, read-only: the rules, by paths alone (runner/root/view/root_tree.hpp looks at the host).
 
-// Programs, their libraries, and dpkg's data about them: in every view. The symlinks of a merged /usr are made again as symlinks.
-inline constexpr std::array<std::string_view, 10> program_trees = {"/usr",   "/opt",   "/bin",    "/sbin",      "/lib",
-                                                                   "/lib32", "/lib64", "/libx32", "/nix/store", "/var/lib/dpkg"};
+// Programs and their libraries: in every view. The symlinks of a merged /usr are made again as symlinks.
+inline constexpr std::array<std::string_view, 9> program_trees = {"/usr",   "/opt",   "/bin",    "/sbin",     "/lib",
+                                                                  "/lib32", "/lib64", "/libx32", "/nix/store"};
 
 struct HostView {
     View view = View::minimal;
@@ -31,9 +32,10 @@ bool is_shown(const HostView &view, const std::string &path);
 // The same, without the view's own trees.
 bool is_shown_by(View view, std::string_view path);
 
-// Whether the minimal view shows this directory or file of /etc.
-bool is_shown_in_etc(std::string_view name);
-// The directories among them, without those that the list gives only as beginnings of names.
+// What the minimal view shows of a directory, by its path below /etc ("php/8.4/cli"): all of it, or nothing but what it leads to.
+enum class ShownOfEtc { nothing, way, whole };
+ShownOfEtc shown_of_etc(std::string_view path);
+// Those directories whose names say it, without any that only a pattern gives.
 std::vector<std::string> shown_etc_directories();
 
 // What to show of a place with a program in it, by its path alone: the directory that holds its bin, or its outermost node_modules;

@@ -20,7 +20,7 @@ class Case:
     prepare: str = ""  # as the user, outside, in the new and empty project
     tools: str = ""  # programs that the machine must have, with spaces between them
     differs: Difference = None  # None: both sides come to the same
-    seen: tuple = ()  # with `differs`: patterns of the lines in which the two differ (normal.differences); each line has one, each has a line
+    seen: tuple = ()  # with `differs`: patterns of the lines in which the two differ (normal.differences); each line has one, each has a line; "[trixie] …" of that release
     ignored: tuple = ()  # patterns of paths in the tree that no two runs make alike
     masked: tuple = ()  # patterns of what is printed that no two runs print alike
     start: str = ""  # directory of the project that it starts in

@@ -15,6 +15,7 @@ ALWAYS = (
     (r"\b0x[0-9a-f]{4,}\b", "ADDRESS"),
     (r"\btmp[._-]?[A-Za-z0-9_]{6,10}\b", "TEMPORARY"),
 )
+OF_A_RELEASE = re.compile(r"(?:\[(\w+)\] )?(.*)", re.DOTALL)
 # What a product's own line looks like, on standard error.
 OWN_LINE = re.compile(r"^pi: .*\n?", re.MULTILINE)
 
@@ -34,7 +35,7 @@ def without_ignored(tree, ignored):
 
 
 def of_text(title, outside, inside, most=30):
-    lines = difflib.unified_diff(outside.splitlines(), inside.splitlines(), "outside", "inside", lineterm="", n=1)
+    lines = difflib.unified_diff(outside.splitlines(), inside.splitlines(), "outside", "inside", lineterm="", n=0)
     return [f"{title}: {line}" for line in list(lines)[2 : most + 2] if not line.startswith("@@")]
 
 
@@ -44,8 +45,10 @@ def of_tables(title, outside, inside, most=30):
     return lines + ([f"{title}: and {len(paths) - most} more"] if len(paths) > most else [])
 
 
-def unforeseen(found, seen):
-    """Of the lines of differences(), those that no pattern foresees; and patterns that foresee what is not there."""
+def unforeseen(found, patterns, release):
+    """Of the lines of differences(), those that no pattern foresees; and patterns that foresee what is not there. "[trixie] …" is of that release."""
+    foreseen = [OF_A_RELEASE.match(one).groups() for one in patterns]
+    seen = [pattern for of_release, pattern in foreseen if of_release in (None, release)]
     wrong = [line for line in found if not any(fnmatch.fnmatchcase(line, one) for one in seen)]
     return wrong + [f"not seen: {one}" for one in seen if not any(fnmatch.fnmatchcase(line, one) for line in found)]
 

@@ -92,8 +92,8 @@ VARIABLES = Difference(
     "variables of the user",
 )
 ACCESS_LISTS = Difference(
-    "Access lists show other accounts as 4294967295, and such entries cannot be set or copied",
-    "A session knows two accounts, yours and the agent's. The others have no number in it.",
+    "Access lists show other accounts by their numbers. Before systemd 257, as on Debian 12, each is 4294967295, and such entries cannot be set or copied",
+    "A session knows the names of two accounts, yours and the agent's, and before systemd 257 the numbers of no others.",
     "Set them outside. A default list of the directory also works inside.",
     "Access control lists",
 )

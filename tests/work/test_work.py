@@ -25,6 +25,6 @@ def test_comes_to_the_same_inside(sides, family, case, request):
     found = differences(outside, inside)
     if case.differs and not found and not TWICE_OUTSIDE:
         pytest.fail(f"both sides come to the same, so this is out of date: differs, {case.differs.what}", pytrace=False)
-    wrong = found if TWICE_OUTSIDE else unforeseen(found, case.seen)
+    wrong = found if TWICE_OUTSIDE else unforeseen(found, case.seen, sides.machine.recipe)
     if wrong:
         pytest.fail("\n".join(wrong), pytrace=False)

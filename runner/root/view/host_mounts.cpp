@@ -55,21 +55,40 @@ void show_program_trees(const AsRoot &root, const SessionDirectory &session, std
     }
 }
 
+// A host can do without each of these, so none keeps a session from starting.
+void show_package_data(const AsRoot &root, const SessionDirectory &session)
+{
+    for (const std::string_view name : package_data) {
+        const std::string tree(name);
+        if (!path_exists(tree)) continue;
+        try {
+            show_read_only(root, session, tree, "root" + tree);
+        } catch (const Failure &failure) {
+            if (failure.kind() != FailureKind::untrusted) throw; // others than root can change it
+        }
+    }
+}
+
 // In the session's directory, where the future /run is beside the root (root_tree.cpp).
 std::string place_of_link(const std::string &path)
 {
     return is_within(path, "/run") ? path.substr(1) : "root" + path;
 }
 
-// Late: the unit needs nothing in there, and nothing else is ever mounted there.
-std::vector<LateMount> show_part_of_etc(const AsRoot &root, const SessionDirectory &session)
+// `directory`: /etc, or one in it that leads to what is shown.
+void show_part_of_etc(const AsRoot &root, const SessionDirectory &session, const std::string &directory, std::vector<LateMount> &late)
 {
-    std::vector<LateMount> late;
-    session.make_directory("root/etc");
-    for (const auto &name : names_in(open_trusted("/etc", O_RDONLY | O_DIRECTORY, "host's"))) {
+    constexpr std::size_t below = std::string_view("/etc/").size();
+    session.make_directory("root" + directory);
+    for (const auto &name : names_in(open_trusted(directory, O_RDONLY | O_DIRECTORY, "host's"))) {
         struct stat facts {};
-        const std::string path = "/etc/" + name;
-        if (!is_shown_in_etc(name) || stat(path.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode)) continue; // or a symlink to nothing
+        const std::string path = join_path(directory, name);
+        const ShownOfEtc shown = shown_of_etc(path.substr(below));
+        if (shown == ShownOfEtc::nothing || stat(path.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode)) continue; // or a symlink to nothing
+        if (shown == ShownOfEtc::way) {
+            show_part_of_etc(root, session, path, late);
+            continue;
+        }
         if (has_test_seams && name == "pi-agent") { // common/seams/seams.cpp: the launcher asks there before anything comes late
             show_read_only(root, session, path, "root" + path);
             continue;
@@ -77,7 +96,6 @@ std::vector<LateMount> show_part_of_etc(const AsRoot &root, const SessionDirecto
         session.make_directory("root" + path);
         late.push_back({clone_read_only(root, open_trusted(path, O_PATH | O_DIRECTORY, "host's")), path});
     }
-    return late;
 }
 
 // apt reads what dpkg knows without these files, too, but complains. The host's files can hold passwords of sources and proxies.
@@ -242,10 +260,11 @@ std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &ses
     std::vector<LateMount> late;
     std::map<std::string, std::string> links = view.links;
     show_program_trees(root, session, links);
+    show_package_data(root, session);
     if (view.view == View::host)
         show_read_only(root, session, "/etc", "root/etc");
-    else
-        late = show_part_of_etc(root, session);
+    else // late: the unit needs nothing in there, and nothing else is ever mounted there
+        show_part_of_etc(root, session, "/etc", late);
     if (view.view == View::minimal) stand_in_for_apt(session, view);
     const std::string devices = "/sys/devices/system"; // processors and memory: tools choose their size by them
     session.make_directory(devices.substr(1));

@@ -10,7 +10,8 @@ MANY = "mkdir many; cd many; for d in $(seq 100); do mkdir d$d; for f in 1 2 3 4
 CASES = [
     Case("vim edits a file without a screen", "vim -u NONE -es -c '%s/one/two/' -c 'wq' f; cat f", "echo one >f", "vim"),
     Case("vim with the user's settings edits a file", "vim -u ~/.vimrc -es -c 'normal ggIx' -c 'normal >>' -c 'wq' f; cat f",
-         "echo one >f; echo 'set expandtab shiftwidth=3' >~/.vimrc", "vim", differs=DOTFILES),
+         "echo one >f; echo 'set expandtab shiftwidth=3' >~/.vimrc", "vim", differs=DOTFILES,
+         seen=("status: outside 0, inside 1", "output: -   xone", "tree: f: outside *, inside *")),
     Case("vim keeps a swap and an undo file", "vim -u NONE -es -c 'set undofile' -c '%s/one/two/' -c 'wq' f; ls -A", "echo one >f", "vim", ignored=(".f.un~",)),
     Case("nano writes a file at a terminal",
          "TERM=xterm expect -c 'spawn nano f; expect GNU; send \"typed\\x0f\\r\"; expect Wrote; send \"\\x18\"; expect eof' >/dev/null; cat f", "",

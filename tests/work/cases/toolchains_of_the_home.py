@@ -87,6 +87,7 @@ MORE = [
          saying("~/.local/share/pipx/venvs/hello/bin/hello-pipx", "pipx") + "mkdir -p ~/.local/bin; ln -s ~/.local/share/pipx/venvs/hello/bin/hello-pipx ~/.local/bin/"),
     Case("the dotnet of the home writes its marks", "~/.dotnet/dotnet", script("~/.dotnet/dotnet", "#!/bin/sh", "touch ~/.dotnet/first-use && echo built")),
     Case("flutter takes its lock", "~/flutter/bin/flutter", script("~/flutter/bin/flutter", "#!/bin/sh", "mkdir -p ~/flutter/bin/cache && touch ~/flutter/bin/cache/lockfile && echo locked")),
-    Case("a manager of versions adds a version", "mkdir ~/.pyenv/versions/3.13.0 && ls ~/.pyenv/versions", "mkdir -p ~/.pyenv/versions/3.12.1", differs=READ_ONLY_TOOLCHAINS),
+    Case("a manager of versions adds a version", "mkdir ~/.pyenv/versions/3.13.0 && ls ~/.pyenv/versions", "mkdir -p ~/.pyenv/versions/3.12.1", differs=READ_ONLY_TOOLCHAINS,
+         seen=("status: outside 0, inside 1", "output: -3.1*", "errors: +mkdir: cannot create directory ‘~/.pyenv/versions/3.13.0’: Read-only file system")),
 ]
 CASES = [*(program(*one) for one in PROGRAMS), *(cache(*one) for one in CACHES), *MORE]

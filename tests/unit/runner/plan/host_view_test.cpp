@@ -11,12 +11,44 @@ TEST_CASE("of /etc the minimal view shows certificates and what programs keep th
 {
     const HostView view;
     for (const char *path : {"/usr/bin/env", "/opt", "/nix/store/x", "/lib64/ld.so", "/etc/ssl", "/etc/ssl/certs/a.pem",
-                             "/var/lib/dpkg/status", "/etc/alternatives/pager", "/etc/java-17-openjdk/security", "/etc/python3.11"})
+                             "/var/lib/dpkg/status", "/var/lib/texmf/ls-R", "/etc/alternatives/pager", "/etc/java-17-openjdk/security",
+                             "/etc/python3.11", "/etc/php/8.4/cli/php.ini", "/etc/php/8.4/mods-available"})
         CHECK_MESSAGE(is_shown(view, path), path);
-    for (const char *path :
-         {"/", "/etc", "/etc/passwd", "/etc/shadow", "/etc/sudoers.d/pi-agent", "/etc/ssh/sshd_config", "/etc/sslx", "/usrx", "/nix",
-          "/nix/var/nix/daemon-socket", "/var/lib/apt", "/srv", "/home/alice", "/run", "/boot", "/data"})
+    for (const char *path : {"/",
+                             "/etc",
+                             "/etc/passwd",
+                             "/etc/shadow",
+                             "/etc/sudoers.d/pi-agent",
+                             "/etc/ssh/sshd_config",
+                             "/etc/sslx",
+                             "/usrx",
+                             "/nix",
+                             "/nix/var/nix/daemon-socket",
+                             "/var/lib/apt",
+                             "/etc/php",
+                             "/etc/php/8.4",
+                             "/etc/php/8.4/fpm/pool.d/www.conf",
+                             "/etc/php/8.4/client",
+                             "/etc/java",
+                             "/srv",
+                             "/home/alice",
+                             "/run",
+                             "/boot",
+                             "/data"})
         CHECK_MESSAGE(!is_shown(view, path), path);
+}
+
+TEST_CASE("a directory of /etc that only leads to what is shown is a way to it")
+{
+    CHECK(shown_of_etc("php") == ShownOfEtc::way);
+    CHECK(shown_of_etc("php/8.4") == ShownOfEtc::way);
+    CHECK(shown_of_etc("php/8.4/cli") == ShownOfEtc::whole);
+    CHECK(shown_of_etc("php/8.4/cli/conf.d") == ShownOfEtc::whole);
+    CHECK(shown_of_etc("php/8.4/fpm") == ShownOfEtc::nothing);
+    CHECK(shown_of_etc("php.d") == ShownOfEtc::whole);
+    CHECK(shown_of_etc("ssh") == ShownOfEtc::nothing);
+    for (const auto &name : shown_etc_directories())
+        CHECK_MESSAGE(name.find('*') == std::string::npos, name);
 }
 
 TEST_CASE("the host's view shows all of /etc and nothing else more")
