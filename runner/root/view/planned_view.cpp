@@ -1,0 +1,183 @@
+// Plans what of the host a session sees: looks at its paths, and mounts nothing.
+#include "runner/root/view/root_tree.hpp"
+
+#include "common/base/build_settings.hpp"
+#include "common/base/error.hpp"
+#include "common/base/files.hpp"
+#include "common/base/text.hpp"
+#include "common/host/trusted_file.hpp"
+#include "common/policy/policy_paths.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/plan/environment.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace pi_agent {
+
+using namespace std::string_view_literals;
+
+namespace {
+
+// Where the libraries of the distributions look for certificates; each can be a symlink to anywhere.
+constexpr std::array<const char *, 6> certificate_places = {"/etc/ssl/certs",
+                                                            "/etc/ssl/cert.pem",
+                                                            "/etc/ssl/ca-bundle.pem",
+                                                            "/etc/ssl/certs/ca-certificates.crt",
+                                                            "/etc/pki/tls/certs/ca-bundle.crt",
+                                                            "/etc/ssl/openssl.cnf"};
+
+// A session's own directories, where the host may have symlinks.
+constexpr std::array own_directories = {"/home"sv, "/root"sv, "/srv"sv, "/mnt"sv, "/media"sv, "/var"sv, "/run"sv, "/tmp"sv};
+
+constexpr std::size_t first_line_limit = 256; // as much as the kernel reads of it (execve(2))
+
+std::string first_bytes_of(const std::string &program)
+{
+    const UniqueFd file = open_trusted(program, O_RDONLY | O_NONBLOCK, "agent's program");
+    std::array<char, first_line_limit> bytes{};
+    const ssize_t length = pread(file.get(), bytes.data(), bytes.size(), 0);
+    if (length < 0) throw_errno("reading the agent's program " + program);
+    return {bytes.data(), static_cast<std::size_t>(length)};
+}
+
+// Collects trees and symlinks for the paths that a session needs.
+class Planner {
+public:
+    Planner(View view, const Policy &policy) : users_(policy.users), state_dir_(policy.agent.state_dir) { view_.view = view; }
+
+    void add(const std::string &path, const std::string &what) { show(resolve(path, what).canonical, what); }
+
+    // Shows the program's tree under both names: the symlink that the policy names may have files beside it that the program looks for,
+    // such as its node.
+    void add_program(const std::string &path, const std::string &what)
+    {
+        const std::string end = resolve(path, what).canonical;
+        show_program(resolve(parent_of(path), what).canonical + path.substr(path.rfind('/')), what);
+        show_program(end, what);
+    }
+
+    HostView finish()
+    {
+        std::set<std::string> trees;
+        for (const auto &tree : view_.trees) // sorted: parents come before what is in them
+            if (std::none_of(trees.begin(), trees.end(), [&](const std::string &holder) { return is_within(tree, holder); }))
+                trees.insert(tree);
+        view_.trees = std::move(trees);
+        for (auto link = view_.links.begin(); link != view_.links.end();)
+            link = is_shown(view_, link->first) ? view_.links.erase(link) : std::next(link);
+        return std::move(view_);
+    }
+
+private:
+    ResolvedPath resolve(const std::string &path, const std::string &what)
+    {
+        ResolvedPath end = resolve_trusted(path, what);
+        for (const auto &link : end.links)
+            if (std::find(own_directories.begin(), own_directories.end(), link.first) != own_directories.end())
+                throw Failure(FailureKind::named_place, "the " + what + " " + escape_for_display(path) + " leads through the link " +
+                                                            link.first +
+                                                            ", where sessions have their own directory; name it by its real path, " +
+                                                            escape_for_display(end.canonical));
+        view_.links.insert(end.links.begin(), end.links.end());
+        return end;
+    }
+
+    // Nobody named this tree, so it must not bring a user's project along.
+    void show_program(const std::string &path, const std::string &what)
+    {
+        const std::string tree = tree_of_program(path);
+        for (const auto &entry : users_)
+            for (const auto &root : entry.roots)
+                if (!is_shown_by(view_.view, tree) && are_nested(root.text, tree))
+                    throw Failure(FailureKind::named_place, "with the " + what + " " + path + " every session would see " + tree +
+                                                                ", where the root " + root.text + " (" + to_string(root.where) +
+                                                                ") lies; install it in a directory of its own");
+        show(tree, what);
+    }
+
+    void show(const std::string &path, const std::string &what)
+    {
+        if (is_shown_by(view_.view, path)) return;
+        if (const auto problem = problem_of_view_path(path))
+            throw Failure(FailureKind::named_place,
+                          "the " + what + " leads to " + escape_for_display(path) + ", which " + problem->text + "; " + problem->remedy);
+        if (const auto problem = problem_beside_state(path, state_dir_); problem && defence_is_on("view-beside-state"))
+            throw Failure(FailureKind::named_place,
+                          "the " + what + " leads to " + escape_for_display(path) + ", which " + problem->text + "; " + problem->remedy);
+        view_.trees.insert(path);
+    }
+
+    const std::vector<UserEntry> &users_;
+    const std::string &state_dir_;
+    HostView view_;
+};
+
+void add_path(Planner &planner, const PolicyPath &shown)
+{
+    planner.add(shown.path, "path that view_paths (" + to_string(shown.where) + ") shows,");
+}
+
+// Looks the name in the policy up: sessions have the same directory at that place.
+void require_on_path(const HostView &view, const PolicyPath &directory)
+{
+    const std::string what = "directory that path (" + to_string(directory.where) + ") names,";
+    ResolvedPath end;
+    try {
+        end = resolve_trusted(directory.path, what);
+    } catch (const SystemFailure &failure) {
+        throw Failure(FailureKind::named_place, "the " + what + " " + escape_for_display(directory.path) + " cannot be used: " +
+                                                    failure.what() + "; ask the administrator to create it or to remove it from path");
+    }
+    if (!end.is_directory)
+        throw Failure(FailureKind::named_place, "the " + what + " " + escape_for_display(directory.path) + " is not a directory");
+    if (!is_shown(view, end.canonical))
+        throw Failure(FailureKind::named_place, "the " + what + " " + escape_for_display(directory.path) +
+                                                    " is not shown to sessions; ask the administrator to add it to view_paths");
+}
+
+void add_agent(Planner &planner, const AgentPolicy &agent)
+{
+    try {
+        planner.add_program(agent.binary, "agent's program");
+        const std::string interpreter = interpreter_of(first_bytes_of(agent.binary));
+        if (!interpreter.empty()) planner.add_program(interpreter, "interpreter of the agent's program");
+    } catch (const SystemFailure &failure) {
+        throw Failure(FailureKind::agent_program, "the agent " + agent.binary + " cannot be run: " + failure.what() +
+                                                      "; ask the administrator to correct agent.binary (" + to_string(agent.binary_where) +
+                                                      ")");
+    }
+}
+
+} // namespace
+
+void require_can_be_shown(const Policy &policy, const PolicyPath &path)
+{
+    Planner planner(policy.view, policy);
+    add_path(planner, path);
+}
+
+HostView plan_host_view(const Policy &policy)
+{
+    Planner planner(defence_is_on("minimal-view") ? policy.view : View::host, policy);
+    for (const auto &shown : policy.view_paths)
+        add_path(planner, shown);
+    add_agent(planner, policy.agent);
+    for (const char *own : {build::exec_path, build::bash_env_path}) // where pi-agent was built for another prefix
+        if (!is_shown_by(policy.view, own)) planner.add(parent_of(own), "directory of pi-agent");
+    struct stat facts {};
+    for (const std::string &directory : system_path()) // on NixOS by symlinks in /run
+        if (!is_shown_by(policy.view, directory) && stat(directory.c_str(), &facts) == 0) planner.add(directory, "host's programs");
+    for (const char *place : certificate_places)
+        if (stat(place, &facts) == 0) planner.add(place, "host's certificates");
+    HostView view = planner.finish();
+    for (const auto &directory : policy.path)
+        require_on_path(view, directory);
+    return view;
+}
+
+} // namespace pi_agent
