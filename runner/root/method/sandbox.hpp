@@ -93,6 +93,8 @@ public:
     // Begins to start the session's gate (gate/), beside the sandbox and as long-lived as this process; `channel` becomes its standard
     // input (borrowed). Once. Throws Failure where the method cannot.
     virtual void start_gate(const GateRoot &root, FdRef channel);
+    // Why systemd does not start such a gate, where one that was asked for has ended without a word; empty where it does. Throws.
+    virtual std::string refusal_of_gate(const GateRoot & /*root*/) { return ""; }
     // Ends one that has no order yet, and returns when it is gone. Throws.
     virtual void end_gate() {}
     // Ends that gate, whatever it does: with the kernel alone. Throws.

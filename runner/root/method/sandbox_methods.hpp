@@ -36,6 +36,7 @@ public:
     UniqueFd mount_namespace() override;
     UniqueFd network_namespace() override;
     void start_gate(const GateRoot &root, FdRef channel) override;
+    std::string refusal_of_gate(const GateRoot &root) override;
     void end_gate() override;
     void kill_gate() override;
     std::vector<pid_t> processes() override;

@@ -125,7 +125,18 @@ UniqueFd SystemdSandbox::network_namespace()
 
 void SystemdSandbox::start_gate(const GateRoot &root, FdRef channel)
 {
-    bus_.start_program(gate_name(id()), gate_properties(id(), user(), features_, root), {channel, FdRef(-1), FdRef(-1)});
+    bus_.ask_for_program(gate_name(id()), gate_properties(id(), user(), features_, root), {channel, FdRef(-1), FdRef(-1)});
+}
+
+std::string SystemdSandbox::refusal_of_gate(const GateRoot &root)
+{
+    if (bus_.unit_exists(gate_name(id()))) return "";
+    try {
+        bus_.start_program(gate_name(id()), gate_properties(id(), user(), features_, root), {FdRef(-1), FdRef(-1), FdRef(-1)});
+    } catch (const Failure &failure) {
+        return failure.what();
+    }
+    return ""; // it was started before, and has ended; this one ends, because it has no channel
 }
 
 // Asks systemd, because a process that it has just made for the gate may not be in the gate's group yet.

@@ -32,7 +32,10 @@ void require_ready(FdRef channel, Deadline deadline)
 
 } // namespace
 
-SessionGate::SessionGate(Sandbox &sandbox, const GateRoot &root) : sandbox_(sandbox), channel_(start_gate_of(sandbox, root)) {}
+SessionGate::SessionGate(Sandbox &sandbox, GateRoot root)
+    : sandbox_(sandbox), root_(std::move(root)), channel_(start_gate_of(sandbox, root_))
+{
+}
 
 SessionGate::~SessionGate() // NOLINT(bugprone-exception-escape): attempt_recorded catches it
 {
@@ -50,7 +53,8 @@ void SessionGate::open(const AsRoot &root, GateOrder &order, const std::vector<s
             send_gate_listener(channel_, listener.about, listener.socket, deadline);
         require_ready(channel_, deadline);
     } catch (const Failure &failure) {
-        throw Failure(ExitStatus::unavailable, std::string("the session's gate does not serve: ") + failure.what() +
+        const std::string refusal = sandbox_.refusal_of_gate(root_);
+        throw Failure(ExitStatus::unavailable, "the session's gate does not serve: " + (refusal.empty() ? failure.what() : refusal) +
                                                    "; the administrator finds more with: journalctl -u " + gate_name(sandbox_.session()));
     }
     lookup_ = std::move(sockets.lookup);

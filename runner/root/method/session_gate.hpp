@@ -3,6 +3,7 @@
 
 #include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
+#include "runner/plan/gate_plan.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/wire/gate_messages.hpp"
 
@@ -15,7 +16,7 @@ namespace pi_agent {
 class SessionGate {
 public:
     // Begins to start it. It waits for its order. Borrows the sandbox.
-    SessionGate(Sandbox &sandbox, const GateRoot &root);
+    SessionGate(Sandbox &sandbox, GateRoot root);
     SessionGate(const SessionGate &) = delete;
     SessionGate &operator=(const SessionGate &) = delete;
     // Waits for the end of one that was not opened: systemd may still be making its file system, in a directory of the session that is
@@ -29,6 +30,7 @@ public:
 
 private:
     Sandbox &sandbox_;
+    const GateRoot root_;
     bool is_open_ = false;
     UniqueFd channel_;
     UniqueFd lookup_; // without it, connections to other addresses are refused

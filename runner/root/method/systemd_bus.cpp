@@ -202,6 +202,16 @@ void SystemdBus::start_program(const std::string &name, const std::vector<UnitPr
            [&] { connection_->call(start_method, safe(name), though_its_slice_goes, to_bus(properties, streams), no_others); });
 }
 
+void SystemdBus::ask_for_program(const std::string &name, const std::vector<UnitProperty> &properties, const ServiceStreams &streams)
+{
+    asking("starting a program's unit", [&] {
+        connection_->manager->callMethod(start_method)
+            .onInterface(manager_interface)
+            .withArguments(safe(name), though_its_slice_goes, to_bus(properties, streams), no_others)
+            .dontExpectReply();
+    });
+}
+
 void SystemdBus::stop_unit(const std::string &name)
 {
     asking("stopping " + name, [&] { connection_->call_for_unit("StopUnit", safe(name), std::string("replace")); });
