@@ -158,10 +158,10 @@ enum class DenialKind : std::uint64_t {
 
 // Why, in one word of the table below.
 struct DenialReason {
-    const char *word;
-    const char *meaning;    // for people: what follows "HOST:PORT: "
-    const char *key;        // the key of the policy that would change it; empty where none would
-    bool is_refusal = true; // or what was asked for does not exist, whatever the policy says
+    const char *word = "";
+    const char *meaning = ""; // for people: what follows "HOST:PORT: "
+    const char *key = "";     // the key of the policy that would change it; empty where none would
+    bool is_refusal = true;   // or what was asked for does not exist, whatever the policy says
 };
 
 // clang-format off
