@@ -455,22 +455,6 @@ def test_a_gate_that_is_silent_again_and_again_is_told_a_few_times(product, cont
 
 
 @pytest.mark.usefixtures("nothing_left")
-def test_a_gate_that_systemd_refuses_says_why(product, control_seen):
-    """Nobody waits for systemd's answer to the start of a gate. A host's own drop-in for units of that name makes it refuse."""
-    place = "/run/systemd/system/pi-agent-gate-.service.d"
-    product.machine.write(f"{place}/wrong.conf", "[Service]\nType=dbus\n")
-    try:
-        with product.policy_with(HOSTS):
-            refused = product.pi("echo", "ran")
-    finally:
-        product.machine.root(["rm", "-r", place], check=True)
-    assert refused.returncode == 69 and refused.stdout == b"" and b"bad unit file setting" in refused.stderr, refused
-    with product.policy_with(HOSTS):
-        assert product.pi("echo", "ran").stdout == b"ran\n"
-    control_seen("without it, the same start runs")
-
-
-@pytest.mark.usefixtures("nothing_left")
 @pytest.mark.parametrize("mode", ["not-ready", "silent"])
 def test_no_agent_starts_before_its_gate_serves(mode, product, control_seen):
     with stand_in(product, mode):

@@ -247,6 +247,22 @@ def test_it_ends_with_who_it_belongs_to_though_it_is(fault, victim, product, con
         product.end_all()
 
 
+@clean
+def test_a_gate_that_systemd_refuses_says_why(product, control_seen):
+    """Nobody waits for systemd's answer to the start of a gate. A host's own drop-in for units of that name makes it refuse."""
+    place = "/run/systemd/system/pi-agent-gate-.service.d"
+    product.machine.write(f"{place}/wrong.conf", "[Service]\nType=dbus\n")
+    try:
+        with product.policy_with(HOSTS):
+            refused = product.pi("echo", "ran")
+    finally:
+        product.machine.root(["rm", "-r", place], check=True)
+    assert refused.returncode == 69 and refused.stdout == b"" and b"bad unit file setting" in refused.stderr, refused
+    with product.policy_with(HOSTS):
+        assert product.pi("echo", "ran").stdout == b"ran\n"
+    control_seen("without it, the same start runs")
+
+
 def test_a_gate_that_hears_nothing_ends_after_a_runner_that_was_killed(prove):
     """Where systemd does not bring it: the unit that cleans up looks for it."""
 
