@@ -15,7 +15,8 @@ Commands in a session give the same result as outside, except for these.
 
 `tests/work` holds this page: each test runs one script twice, as the user outside and by the agent
 inside. It compares exit status, output, files and git objects. A script that differs without a line
-here fails the suite, and so does a line that no script needs any more.
+here fails the suite, and so does one that differs in another way than its test says, and a line
+that no script needs any more.
 
 | What differs | Why | What to do |
 | --- | --- | --- |
