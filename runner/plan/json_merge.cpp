@@ -96,6 +96,33 @@ std::string number_of(const nlohmann::json &value)
     return text.starts_with(mark_inside) && is_number(text.substr(mark_inside.size())) ? text.substr(mark_inside.size()) : "";
 }
 
+// Reads on until the first problem. Not every exception of the library says where it is.
+std::size_t place_of_problem(const std::string &text)
+{
+    struct Reader : nlohmann::json_sax<nlohmann::json> {
+        std::size_t place = 1; // counts from 1
+        bool null() override { return true; }
+        bool boolean(bool) override { return true; }
+        bool number_integer(number_integer_t) override { return true; }
+        bool number_unsigned(number_unsigned_t) override { return true; }
+        bool number_float(number_float_t, const string_t &) override { return true; }
+        bool string(string_t &) override { return true; }
+        bool binary(binary_t &) override { return true; }
+        bool start_object(std::size_t) override { return true; }
+        bool key(string_t &) override { return true; }
+        bool end_object() override { return true; }
+        bool start_array(std::size_t) override { return true; }
+        bool end_array() override { return true; }
+        bool parse_error(std::size_t at, const std::string &, const nlohmann::json::exception &) override
+        {
+            place = at;
+            return false;
+        }
+    } reader;
+    nlohmann::json::sax_parse(text, &reader);
+    return reader.place;
+}
+
 } // namespace
 
 nlohmann::json parse_json_object(const std::string &text, const std::string &name, JsonSyntax syntax)
@@ -113,8 +140,8 @@ nlohmann::json parse_json_object(const std::string &text, const std::string &nam
     nlohmann::json document;
     try {
         document = nlohmann::json::parse(marked.text);
-    } catch (const nlohmann::json::parse_error &error) {
-        refuse_at(marked.original(error.byte));
+    } catch (const nlohmann::json::exception &) { // out_of_range for what begins like a number that is too large, as 1e9991e
+        refuse_at(marked.original(place_of_problem(marked.text)));
     }
     if (!document.is_object())
         throw Failure(FailureKind::user_configuration, name + ":1:1: the top level must be an object, {…}; correct it");

@@ -57,6 +57,7 @@ TEST_CASE("what is no JSON is refused with file, line and column")
         {std::string("{}\n\0{}", 6), "s.json:2:1: "},
         {"{\"a\": \"x\ny\"}", "s.json:1:9: "},
         {"{\"a\": 1e400,\n\"b\": 1e400 x}", "s.json:2:12: "},
+        {"{\"a\": 1,\n\"b\": 29E2929E29}", "s.json:2:12: "}, // not even a number, and too large as far as it is one
     };
     for (const auto &row : rows) {
         CAPTURE(row.text);
