@@ -8,14 +8,15 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fnmatch.h>
 
 namespace pi_agent {
 
 namespace {
 
 // Of /etc, in the minimal view: certificates, and what programs of /usr keep there instead of beside themselves. By the distributions' own
-// rules these hold no secrets, and everybody on the host can read them. `*` is any part of one name. Of PHP the settings of its programs
-// are shown, and not those of its servers, which often hold passwords.
+// rules these hold no secrets, and everybody on the host can read them. `*` is any part of one name (fnmatch(3)). Of PHP the settings of
+// its programs are shown, and not those of its servers, which often hold passwords.
 constexpr std::array<std::string_view, 37> etc_directories = {"alternatives",
                                                               "ca-certificates",
                                                               "crypto-policies",
@@ -54,25 +55,13 @@ constexpr std::array<std::string_view, 37> etc_directories = {"alternatives",
                                                               "xml",
                                                               "zsh"};
 
-bool matches(std::string_view name, std::string_view wanted)
+// `pattern` and `path` are below /etc.
+ShownOfEtc shown_by_pattern(const std::string &path, const std::string &pattern)
 {
-    const std::size_t star = wanted.find('*');
-    if (star == std::string_view::npos) return name == wanted;
-    return name.size() + 1 >= wanted.size() && name.starts_with(wanted.substr(0, star)) && name.ends_with(wanted.substr(star + 1));
-}
-
-// Component by component, until one of the two is used up.
-ShownOfEtc shown_by_pattern(std::string_view path, std::string_view pattern)
-{
-    for (;;) {
-        const std::string_view name = path.substr(0, path.find('/'));
-        const std::string_view wanted = pattern.substr(0, pattern.find('/'));
-        if (!matches(name, wanted)) return ShownOfEtc::nothing;
-        if (wanted.size() == pattern.size()) return ShownOfEtc::whole;
-        if (name.size() == path.size()) return ShownOfEtc::way;
-        path.remove_prefix(name.size() + 1);
-        pattern.remove_prefix(wanted.size() + 1);
-    }
+    if (fnmatch(pattern.c_str(), path.c_str(), FNM_PATHNAME | FNM_LEADING_DIR) == 0) return ShownOfEtc::whole; // the path, or what holds it
+    for (std::size_t slash = pattern.find('/'); slash != std::string::npos; slash = pattern.find('/', slash + 1))
+        if (fnmatch(pattern.substr(0, slash).c_str(), path.c_str(), FNM_PATHNAME) == 0) return ShownOfEtc::way;
+    return ShownOfEtc::nothing;
 }
 
 bool has_one_component(const std::string &path)
@@ -124,9 +113,10 @@ bool is_shown_by(View view, std::string_view path)
 
 ShownOfEtc shown_of_etc(std::string_view path)
 {
+    const std::string named(path);
     ShownOfEtc shown = ShownOfEtc::nothing;
     for (const std::string_view pattern : etc_directories)
-        shown = std::max(shown, shown_by_pattern(path, pattern));
+        shown = std::max(shown, shown_by_pattern(named, std::string(pattern)));
     const bool is_for_launcher = has_test_seams && is_within(path, "pi-agent"); // common/seams/seams.cpp
     return is_for_launcher ? ShownOfEtc::whole : shown;
 }

@@ -73,8 +73,7 @@ std::string GateWatch::hear()
     if (last_heard_) last_heard_ = Clock::now();
     if (is_full_ && !std::exchange(is_full_told_, true))
         return "the session's gate has no descriptor or memory left for new connections of the agent; those that there are go on, and "
-               "others "
-               "wait. The administrator sees its limits with: systemctl show " +
+               "others wait. The administrator sees its limits with: systemctl show " +
                gate_name(session_);
     if (!std::exchange(is_silent_, false) || silences_told_ > silences_told) return "";
     return "the session's gate goes on, and connections of the agent with it";

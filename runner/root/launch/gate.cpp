@@ -45,9 +45,11 @@ GateRoot make_gate_root(const SessionDirectory &session)
     GateRoot root{session.path() + "/" + gate_directory, {}};
     session.make_directory(gate_directory);
     for (const auto &place : places_of_gate()) {
-        if (!path_exists(place)) continue;
         struct stat facts {};
-        if (lstat(place.c_str(), &facts) != 0) throw_errno("examining the host's " + place);
+        if (lstat(place.c_str(), &facts) != 0) {
+            require_gone("examining the host's " + place);
+            continue;
+        }
         if (S_ISLNK(facts.st_mode) && is_within(resolve_trusted(place, "host's").canonical, "/usr"))
             session.make_link(gate_directory + place, read_link(FdRef(AT_FDCWD), place));
         else

@@ -140,6 +140,13 @@ struct SystemdBus::Connection {
         manager->callMethod(method).onInterface(manager_interface).withArguments(arguments...).storeResultsTo(job);
     }
 
+    // The same without waiting for an answer. systemd handles our calls in order.
+    template <typename... Arguments>
+    void tell(const char *method, const Arguments &...arguments)
+    {
+        manager->callMethod(method).onInterface(manager_interface).withArguments(arguments...).dontExpectReply();
+    }
+
     // False where there is no such unit.
     template <typename... Arguments>
     bool call_for_unit(const char *method, const Arguments &...arguments)
@@ -181,8 +188,7 @@ void SystemdBus::watch_service(const std::string &name)
 {
     asking("watching the session's unit", [&] {
         safe(name);
-        // systemd sends PropertiesChanged only while somebody has subscribed. It handles our calls in order, so this waits for no answer.
-        connection_->manager->callMethod("Subscribe").onInterface(manager_interface).dontExpectReply();
+        connection_->tell("Subscribe"); // systemd sends PropertiesChanged only while somebody has subscribed
         connection_->service = std::make_unique<ServiceWatch>(*connection_->bus, name);
     });
 }
@@ -204,12 +210,8 @@ void SystemdBus::start_program(const std::string &name, const std::vector<UnitPr
 
 void SystemdBus::ask_for_program(const std::string &name, const std::vector<UnitProperty> &properties, const ServiceStreams &streams)
 {
-    asking("starting a program's unit", [&] {
-        connection_->manager->callMethod(start_method)
-            .onInterface(manager_interface)
-            .withArguments(safe(name), though_its_slice_goes, to_bus(properties, streams), no_others)
-            .dontExpectReply();
-    });
+    asking("starting a program's unit",
+           [&] { connection_->tell(start_method, safe(name), though_its_slice_goes, to_bus(properties, streams), no_others); });
 }
 
 void SystemdBus::stop_unit(const std::string &name)
