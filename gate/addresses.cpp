@@ -1,8 +1,6 @@
 // Ranges of addresses that are not of the Internet (the IANA registries of special-purpose addresses, RFC 6890).
 #include "gate/addresses.hpp"
 
-#include "common/policy/host_rule.hpp"
-
 #include <algorithm>
 #include <array>
 
@@ -88,13 +86,6 @@ bool is_of_internet(const Address &address)
     static const ip::network_v6 assigned = ip::make_network_v6("2000::/3");
     return one.to_v6().scope_id() == 0 && is_in(one, assigned) &&
            std::none_of(ranges_v6().begin(), ranges_v6().end(), [&](const auto &range) { return is_in(one, range); });
-}
-
-bool is_of_metadata(const Address &address)
-{
-    const Address one = within(address);
-    return std::any_of(std::begin(metadata_addresses), std::end(metadata_addresses),
-                       [&](const char *text) { return one == ip::make_address(text); });
 }
 
 } // namespace pi_agent

@@ -21,7 +21,4 @@ Address within(const Address &address);
 // (2000::/3) is one of the Internet.
 bool is_of_internet(const Address &address);
 
-// Where clouds give credentials to whoever asks: a range of a rule does not open it, only its own address does.
-bool is_of_metadata(const Address &address);
-
 } // namespace pi_agent

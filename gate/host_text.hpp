@@ -19,8 +19,7 @@ struct Host {
     std::optional<Address> address = {}; // where it is one; IPv4 inside of IPv6 (::ffff:0:0/96) is IPv4, and none has a zone
 };
 
-// Strict: letters, digits, "-" and "_" in labels of 63 at most, 253 in all. What libraries would take for an address in an odd form
-// ("0x7f.1", "2130706433", "127.1") is nothing at all. Addresses of IPv6 may have brackets; none has a zone.
+// By read_one_host() (common/policy/host_rule.hpp). Addresses of IPv6 may have brackets; none has a zone.
 std::optional<Host> read_host(std::string_view text);
 Host to_host(const Address &address);
 

@@ -1,11 +1,9 @@
 // What the policy lets a session connect to.
 #pragma once
 
+#include "common/policy/host_rule.hpp"
 #include "gate/host_text.hpp"
 #include "runner/wire/gate_messages.hpp"
-
-#include <boost/asio/ip/network_v4.hpp>
-#include <boost/asio/ip/network_v6.hpp>
 
 #include <vector>
 
@@ -31,19 +29,8 @@ public:
     [[nodiscard]] bool may_lead_to(const Address &address, std::uint16_t port) const;
 
 private:
-    struct Rule {
-        GateRule written;
-        bool is_wildcard = false;
-        std::string name = {}; // of a wildcard: ".example.org"
-        std::optional<Address> address = {};
-        std::optional<boost::asio::ip::network_v4> range_v4 = {};
-        std::optional<boost::asio::ip::network_v6> range_v6 = {};
-    };
-    static Rule read(const GateRule &written);
-    static bool is_for(const Rule &rule, const Host &host);
-    static bool names(const Rule &rule, const Address &address);
-
-    std::vector<Rule> rules_;
+    std::vector<GateRule> written_; // each at the same place as what it means
+    std::vector<HostRule> rules_;
 };
 
 } // namespace pi_agent

@@ -5,6 +5,7 @@
 #include "common/base/error.hpp"
 #include "common/base/problems.hpp"
 #include "common/decide/decision.hpp"
+#include "common/decide/host_access.hpp"
 #include "common/policy/policy.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/plan/limits.hpp"
@@ -179,8 +180,6 @@ std::optional<HostRule> host_of_question(const std::string &text, const std::str
 
 // The answer, by the policy alone: no session is asked.
 std::string host_text(const HostRule &asked, const Policy &policy);
-// A line more where the question could be about a file that does not exist yet, such as "README.md"; or nothing.
-std::string hint_of_file(const std::string &question, const HostRule &taken_for);
 nlohmann::json host_json(const HostRule &asked, const Policy &policy);
 
 // Starts one session as the user, in which a shell looks at the paths, if there are any. Throws Failure.

@@ -14,16 +14,6 @@ namespace pi_agent {
 
 namespace {
 
-// "https://api.example/v1" is asked as it is copied.
-std::string without_url(const std::string &text)
-{
-    const auto scheme = text.find("://");
-    if (scheme == std::string::npos) return text;
-    const auto host = text.substr(scheme + 3, text.find('/', scheme + 3) - (scheme + 3));
-    const bool has_port = host.find(':') != std::string::npos && !host.ends_with(']'); // of an address with brackets
-    return text.starts_with("http://") && !has_port ? host + ":80" : host;
-}
-
 const char *verdict_on_host(Reach reach)
 {
     switch (reach) {
@@ -55,40 +45,30 @@ std::string key_in_answer(const HostAccess &access, const Policy &policy)
 
 std::optional<HostRule> host_of_question(const std::string &text, const std::string &directory)
 {
-    const bool is_url = text.starts_with("https://") || text.starts_with("http://");
+    const bool is_url = text.find("://") != std::string::npos;
     if (text.empty() || text.front() == '.' || (!is_url && text.find('/') != std::string::npos)) return std::nullopt;
-    auto parsed = parse_host_rule(without_url(text));
-    if (const auto *problem = std::get_if<HostProblem>(&parsed)) {
-        if (is_url) throw Failure(ExitStatus::usage, quote(text) + " " + problem->text + "; " + problem->remedy);
-        return std::nullopt;
-    }
-    auto rule = std::get<HostRule>(std::move(parsed));
-    if (is_wildcard(rule)) throw Failure(ExitStatus::usage, quote(text) + " is many hosts; name one of them");
-    const bool has_port = text.find(':') != std::string::npos;
-    if (is_url || has_port || is_address(rule) || rule.host == "localhost") return rule;
+    if (text.starts_with("*.")) throw Failure(ExitStatus::usage, quote(text) + " is many hosts; name one of them");
+    const auto asked = parse_host_question(text);
+    if (!asked && is_url)
+        throw Failure(ExitStatus::usage, quote(text) + " is not the name of a host; ask as in github.com:22 or https://github.com");
+    if (!asked || is_url || text.find(':') != std::string::npos || is_address(*asked) || asked->host == "localhost") return asked;
     std::error_code unknown;
     const bool is_file = std::filesystem::exists(std::filesystem::symlink_status(std::filesystem::path(directory) / text, unknown));
-    if (is_file || rule.host.find('.') == std::string::npos) return std::nullopt;
-    return rule;
+    if (is_file || asked->host.find('.') == std::string::npos) return std::nullopt;
+    return asked;
 }
 
 std::string host_text(const HostRule &asked, const Policy &policy)
 {
-    const auto access = host_access(policy, asked);
+    const auto access = host_access(policy.network, policy.providers, asked);
     const std::string where = place_in_answer(access);
     return fmt::format("{}: {}\n  rule:      {}{}\n  to change: {}\n", host_and_port(asked.host, asked.port), verdict_on_host(access.reach),
                        access.rule, where.empty() ? "" : " (" + where + ")", key_in_answer(access, policy));
 }
 
-std::string hint_of_file(const std::string &question, const HostRule &taken_for)
-{
-    if (question.find(':') != std::string::npos || is_address(taken_for) || taken_for.host == "localhost") return "";
-    return fmt::format("  a file:    there is none of this name; for one, ask with ./{}\n", escape_for_display(question));
-}
-
 nlohmann::json host_json(const HostRule &asked, const Policy &policy)
 {
-    const auto access = host_access(policy, asked);
+    const auto access = host_access(policy.network, policy.providers, asked);
     return {{"host", asked.host},
             {"port", asked.port},
             {"reach", access.reach == Reach::unknown ? nlohmann::json() : nlohmann::json(access.reach == Reach::yes)},

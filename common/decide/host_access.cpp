@@ -1,6 +1,7 @@
 // Finds the rule that decides about a host.
 #include "common/decide/host_access.hpp"
 
+#include "common/base/text.hpp"
 #include "common/policy/ip_range.hpp"
 
 #include <algorithm>
@@ -30,34 +31,35 @@ HostAccess in_list(const NetworkPolicy &network, const HostRule &asked)
     return {Reach::no, "the list does not have it", "network", network.where};
 }
 
-HostAccess among_hosts(const Policy &policy, const HostRule &asked)
+// What `pi` takes as well: some hosts of a range can be no rule of their own.
+const HostRule *grant_for(const NetworkPolicy &network, const HostRule &asked)
 {
-    const auto &network = policy.network;
-    if (const auto *rule = rule_for(network.hosts, asked))
-        return {Reach::yes, "a rule names it (" + to_string(*rule) + ")", "network.hosts", rule->where};
-    const auto provider = std::find_if(policy.providers.begin(), policy.providers.end(),
+    const bool is_rule = std::holds_alternative<HostRule>(parse_host_rule(to_string(asked)));
+    return is_rule ? rule_for(network.may_grant, asked) : nullptr;
+}
+
+HostAccess among_hosts(const NetworkPolicy &network, const std::vector<ProviderRule> &providers, const HostRule &asked)
+{
+    const HostMatch match = find_rule(network.hosts, asked);
+    if (match.rule != nullptr) return {Reach::yes, "a rule names it (" + to_string(*match.rule) + ")", "network.hosts", match.rule->where};
+    const auto provider = std::find_if(providers.begin(), providers.end(),
                                        [&](const ProviderRule &one) { return one.host == asked.host && asked.port == https_port; });
-    if (provider != policy.providers.end())
+    if (provider != providers.end())
         return {Reach::yes, "the agent's requests to " + provider->name + " go there with a key from outside, and nothing else does",
                 "providers", provider->where};
-    if (const auto *grant = rule_for(network.may_grant, asked))
+    if (const auto *grant = grant_for(network, asked))
         return {Reach::no, "no rule names it, but its user may add it: pi --pi-agent-allow " + to_string(asked), "network.hosts",
                 grant->where, true};
-    const auto other_port = std::find_if(network.hosts.begin(), network.hosts.end(), [&](HostRule rule) {
-        rule.port = asked.port;
-        return covers(rule, asked);
-    });
-    if (other_port != network.hosts.end())
-        return {Reach::no, "a rule names this host, but not this port (" + to_string(*other_port) + ")", "network.hosts",
-                other_port->where};
+    if (match.other_port != nullptr)
+        return {Reach::no, "a rule names this host, but not this port (" + to_string(*match.other_port) + ")", "network.hosts",
+                match.other_port->where};
     return {Reach::no, "no rule names it", "network.hosts", network.where};
 }
 
 } // namespace
 
-HostAccess host_access(const Policy &policy, const HostRule &asked)
+HostAccess host_access(const NetworkPolicy &network, const std::vector<ProviderRule> &providers, const HostRule &asked)
 {
-    const auto &network = policy.network;
     switch (network.mode) {
     case NetworkMode::full:
         break;
@@ -68,9 +70,15 @@ HostAccess host_access(const Policy &policy, const HostRule &asked)
     case NetworkMode::listed:
         return in_list(network, asked);
     case NetworkMode::hosts:
-        return among_hosts(policy, asked);
+        return among_hosts(network, providers, asked);
     }
     return {Reach::yes, "the session has the host's network, without restriction", "network", network.where};
+}
+
+std::string hint_of_file(const std::string &question, const HostRule &taken_for)
+{
+    if (question.find(':') != std::string::npos || is_address(taken_for) || taken_for.host == "localhost") return "";
+    return "  a file:    there is none of this name; for one, ask with ./" + escape_for_display(question) + "\n";
 }
 
 } // namespace pi_agent

@@ -1,9 +1,11 @@
-// Whether a session reaches a host, and which rule says so: for people who ask. The gate decides by the same rules (gate/).
+// Whether a session reaches a host, and which rule says so: for people who ask, outside and inside. The gate compares by the same code
+// (common/policy/host_rule.hpp).
 #pragma once
 
-#include "common/policy/policy.hpp"
+#include "common/policy/rules.hpp"
 
 #include <string>
+#include <vector>
 
 namespace pi_agent {
 
@@ -21,7 +23,10 @@ struct HostAccess {
     bool may_be_added = false; // by the user, for one session
 };
 
-// Of a policy as it holds for the session (common/decide/effective.hpp). `asked` is one host, and no wildcard.
-HostAccess host_access(const Policy &policy, const HostRule &asked);
+// Of a policy as it holds for the session (common/decide/effective.hpp). `asked` is one host (parse_host_question).
+HostAccess host_access(const NetworkPolicy &network, const std::vector<ProviderRule> &providers, const HostRule &asked);
+
+// Who asked with this text, and was answered about that host, may have meant a file: a line that says so, or nothing.
+std::string hint_of_file(const std::string &question, const HostRule &taken_for);
 
 } // namespace pi_agent

@@ -1,4 +1,4 @@
-// Reading rules by name, strictly.
+// Reading rules by name, strictly, and comparing what somebody asks for with them.
 #include "common/policy/host_rule.hpp"
 
 #include "common/base/text.hpp"
@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <array>
-#include <fmt/format.h>
 #include <optional>
 #include <sys/socket.h>
 
@@ -62,25 +61,32 @@ bool is_in(const IpRange &address, const char *range)
     return holds(std::get<IpRange>(parse_ip_range(range)), address);
 }
 
-// 64:ff9b::/96: IPv4 as gateways to it write it (NAT64).
-bool is_translated(const IpRange &address)
+using V6Prefix = std::array<std::uint8_t, 12>;
+constexpr V6Prefix mapped_v4{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};        // ::ffff:0:0/96: IPv4 as the kernel takes it
+constexpr V6Prefix translated_v4{0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0}; // 64:ff9b::/96: as gateways to it write it (NAT64)
+
+bool begins_with(const IpRange &address, const V6Prefix &prefix)
 {
-    return address.is_v6() && is_in(address, "64:ff9b::/96");
+    return address.is_v6() && address.prefix >= prefix.size() * 8 && std::equal(prefix.begin(), prefix.end(), address.address.begin());
 }
 
-// What it stands for, as the gate has it (gate/addresses.cpp).
-IpRange within(IpRange address)
+// IPv4 inside of IPv6, or the address itself.
+IpRange within(const IpRange &address)
 {
-    if (!is_translated(address)) return address;
+    if (!begins_with(address, mapped_v4) && !begins_with(address, translated_v4)) return address;
     return {{address.address.end() - 4, address.address.end()}, address.prefix - 96};
+}
+
+std::string without_prefix(const IpRange &address)
+{
+    const auto text = to_string(address);
+    return text.substr(0, text.find('/'));
 }
 
 // Where no connection ever goes.
 std::optional<HostProblem> problem_of_address(const IpRange &address)
 {
-    constexpr std::array<std::uint8_t, 12> mapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
-    if (address.is_v6() && std::equal(mapped.begin(), mapped.end(), address.address.begin()))
-        return HostProblem{"is IPv4 in the form of IPv6", "write it as IPv4"};
+    if (begins_with(address, mapped_v4)) return HostProblem{"is IPv4 in the form of IPv6", "write it as IPv4"};
     const std::string never = "is an address that leads to no host";
     if (is_in(address, "0.0.0.0/8") || is_in(address, "::/128")) return HostProblem{never, "name the host itself, e.g. localhost"};
     if (is_in(address, "224.0.0.0/3") || is_in(address, "ff00::/8")) return HostProblem{never, "name a host, not a group of them"};
@@ -94,7 +100,7 @@ std::optional<HostProblem> problem_of_address(const IpRange &address)
 // Ranges that mean less than they say, or more.
 std::optional<HostProblem> problem_of_range(const IpRange &range)
 {
-    if (is_translated(range) && range.prefix < 128)
+    if (begins_with(range, translated_v4) && range.prefix < 128)
         return HostProblem{"is IPv4 in the form of IPv6 (NAT64)", "write the range as IPv4, which means both forms"};
     const auto ranges = loopback_ranges();
     const bool has_loopback = std::any_of(
@@ -113,10 +119,15 @@ bool stands_for_number(std::string_view label)
                                    : label.find_first_not_of(digits.substr(0, 10)) == std::string_view::npos;
 }
 
-bool is_host_label(std::string_view label)
+bool is_label(std::string_view label)
 {
-    const auto is_edge = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
-    return !label.empty() && label.size() <= label_limit && is_made_of(label, "_-") && is_edge(label.front()) && is_edge(label.back());
+    return !label.empty() && label.size() <= label_limit && is_made_of(label, "_-");
+}
+
+bool is_name(std::string_view name)
+{
+    const auto labels = split(name, '.');
+    return !labels.empty() && !name.ends_with('.') && name.size() <= name_limit && std::all_of(labels.begin(), labels.end(), is_label);
 }
 
 std::optional<HostProblem> problem_of_name(std::string_view name, bool has_wildcard)
@@ -127,7 +138,8 @@ std::optional<HostProblem> problem_of_name(std::string_view name, bool has_wildc
     if (name.find('*') != std::string_view::npos)
         return HostProblem{"has a '*' that is not its whole first part", "write \"*.example.org\" for all names below example.org"};
     const auto labels = split(name, '.');
-    if (labels.empty() || name.size() > name_limit || !std::all_of(labels.begin(), labels.end(), is_host_label))
+    const auto has_dash_at_end = [](std::string_view label) { return label.starts_with('-') || label.ends_with('-'); };
+    if (!is_name(name) || std::any_of(labels.begin(), labels.end(), has_dash_at_end)) // some have such names, and a rule by mistake
         return HostProblem{"is not the name of a host", rule_form};
     if (stands_for_number(labels.back()))
         return HostProblem{"is neither a name nor a whole address", "write an address in full, e.g. 10.20.0.5"};
@@ -142,7 +154,7 @@ std::optional<HostProblem> problem_of_form(const std::string &text)
         auto host = text.substr(scheme + 3);
         host = host.substr(0, host.find('/'));
         const bool is_plain = text.starts_with("http://") && (host.find(':') == std::string::npos || host.ends_with(']'));
-        return HostProblem{"is a URL", fmt::format("name the host alone: {}{}", escape_for_display(host), is_plain ? ":80" : "")};
+        return HostProblem{"is a URL", "name the host alone: " + escape_for_display(host) + (is_plain ? ":80" : "")};
     }
     if (text == "*" || text.starts_with("*:")) return HostProblem{"is every host", "say 'network: full' for no restriction"};
     return std::nullopt;
@@ -150,14 +162,34 @@ std::optional<HostProblem> problem_of_form(const std::string &text)
 
 std::optional<std::uint16_t> parse_port(const std::string &text)
 {
-    const auto port = text.starts_with('0') ? std::nullopt : to_number<std::uint16_t>(text);
-    return port;
+    return text.starts_with('0') ? std::nullopt : to_number<std::uint16_t>(text);
 }
 
 std::string in_lower_case(std::string text)
 {
     std::transform(text.begin(), text.end(), text.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
     return text;
+}
+
+struct Scheme {
+    std::string_view name;
+    std::uint16_t port;
+};
+constexpr Scheme schemes[] = {{"https", https_port}, {"http", 80}, {"wss", https_port}, {"ws", 80}, {"ssh", 22}};
+
+// Whether everything that `other` names is named by `rule` too, whatever their ports.
+bool names(const HostRule &rule, const HostRule &other)
+{
+    if (rule.host == "localhost") return is_loopback(other);
+    const auto addresses = address_of(rule.host);
+    const auto asked = address_of(other.host);
+    const bool is_range = rule.host.find('/') != std::string::npos;
+    if (addresses && asked && !is_range) return holds(*addresses, *asked) || holds(*addresses, within(*asked));
+    if (addresses || asked) return addresses && asked && holds(*addresses, within(*asked)) && !is_metadata(other);
+    if (!is_wildcard(rule)) return rule.host == other.host;
+    // "*.example.org" covers itself, "*.a.example.org" and "a.example.org", and not "example.org".
+    const auto ending = std::string_view(rule.host).substr(1);
+    return rule.host == other.host || (other.host.size() > ending.size() && other.host.ends_with(ending));
 }
 
 } // namespace
@@ -176,8 +208,7 @@ std::variant<HostRule, HostProblem> parse_host_rule(const std::string &text)
     if (const auto address = address_of(rule.host)) {
         if (auto problem = problem_of_address(*address)) return *problem;
         if (auto problem = problem_of_range(*address)) return *problem;
-        const auto canonical = to_string(*address);
-        rule.host = address->prefix < address->address.size() * 8 ? canonical : canonical.substr(0, canonical.find('/'));
+        rule.host = address->prefix < address->address.size() * 8 ? to_string(*address) : without_prefix(*address);
         return rule;
     }
     if (const auto slash = rule.host.find('/'); slash != std::string::npos) {
@@ -190,6 +221,33 @@ std::variant<HostRule, HostProblem> parse_host_rule(const std::string &text)
     return rule;
 }
 
+std::optional<std::string> read_one_host(std::string_view text)
+{
+    std::string host = in_lower_case(std::string(text));
+    if (host.find_first_of(std::string_view("/\0", 2)) != std::string::npos) return std::nullopt;
+    if (const auto address = address_of(host)) return without_prefix(begins_with(*address, mapped_v4) ? within(*address) : *address);
+    if (host.ends_with('.')) host.pop_back();
+    return is_name(host) && !stands_for_number(split(host, '.').back()) ? std::optional(std::move(host)) : std::nullopt;
+}
+
+std::optional<HostRule> parse_host_question(const std::string &text)
+{
+    std::optional<std::uint16_t> port = https_port;
+    std::string place = text;
+    if (const auto end = text.find("://"); end != std::string::npos) {
+        const auto *scheme = std::find_if(std::begin(schemes), std::end(schemes),
+                                          [&](const Scheme &one) { return one.name == in_lower_case(text.substr(0, end)); });
+        port = scheme == std::end(schemes) ? std::nullopt : std::optional(scheme->port);
+        place = text.substr(end + 3, text.find_first_of("/?#", end + 3) - (end + 3));
+        place.erase(0, place.rfind('@') + 1); // npos + 1 is 0
+    }
+    const auto parts = parts_of(place);
+    if (!parts) return std::nullopt;
+    if (parts->port) port = parse_port(*parts->port);
+    const auto host = read_one_host(parts->host);
+    return host && port ? std::optional(HostRule{*host, *port}) : std::nullopt;
+}
+
 std::string to_string(const HostRule &rule)
 {
     return rule.port == https_port ? rule.host : host_and_port(rule.host, rule.port);
@@ -197,23 +255,18 @@ std::string to_string(const HostRule &rule)
 
 bool covers(const HostRule &rule, const HostRule &other)
 {
-    if (rule.port != other.port) return false;
-    if (rule.host == "localhost") return is_loopback(other); // as the gate has it
-    const auto addresses = address_of(rule.host);
-    const auto asked = address_of(other.host);
-    const bool is_range = rule.host.find('/') != std::string::npos;
-    if (addresses && asked && !is_range) return holds(*addresses, *asked) || holds(*addresses, within(*asked));
-    if (addresses || asked) return addresses && asked && holds(*addresses, within(*asked)) && !is_metadata(other);
-    if (!is_wildcard(rule)) return rule.host == other.host;
-    // "*.example.org" covers itself, "*.a.example.org" and "a.example.org", and not "example.org".
-    const auto ending = std::string_view(rule.host).substr(1);
-    return rule.host == other.host || (other.host.size() > ending.size() && other.host.ends_with(ending));
+    return rule.port == other.port && names(rule, other);
 }
 
-const HostRule *rule_for(const std::vector<HostRule> &rules, const HostRule &other)
+HostMatch find_rule(const std::vector<HostRule> &rules, const HostRule &asked)
 {
-    const auto found = std::find_if(rules.begin(), rules.end(), [&](const HostRule &rule) { return covers(rule, other); });
-    return found == rules.end() ? nullptr : &*found;
+    HostMatch match;
+    for (const auto &rule : rules) {
+        if (!names(rule, asked)) continue;
+        if (rule.port == asked.port) return {&rule, nullptr};
+        if (match.other_port == nullptr) match.other_port = &rule;
+    }
+    return match;
 }
 
 bool is_metadata(const HostRule &rule)
@@ -224,11 +277,6 @@ bool is_metadata(const HostRule &rule)
                const auto metadata = address_of(text);
                return one.prefix == metadata->prefix && one.address == metadata->address;
            });
-}
-
-bool is_wildcard(const HostRule &rule) noexcept
-{
-    return rule.host.starts_with("*.");
 }
 
 bool is_address(const HostRule &rule)

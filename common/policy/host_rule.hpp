@@ -5,7 +5,9 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -31,7 +33,7 @@ inline constexpr const char *metadata_addresses[] = {
     "169.254.42.42",   "100.100.100.200", "168.63.129.16",      "192.0.0.192",       "fd00:ec2::254",
     "fd00:ec2::23",    "fd20:ce::254",    "fd00:c1::a9fe:a9fe", "fd00:a9fe:a9fe::1", "fd00:42::42",
 };
-bool is_metadata(const HostRule &rule); // IPv4 also in the form of NAT64
+bool is_metadata(const HostRule &rule); // IPv4 also inside of IPv6
 
 // Strict. Refuses what no connection could ever match: URLs, odd names, port 0, addresses that lead to no host.
 std::variant<HostRule, HostProblem> parse_host_rule(const std::string &text);
@@ -39,14 +41,34 @@ std::variant<HostRule, HostProblem> parse_host_rule(const std::string &text);
 // As a policy writes it: without the port 443, and with brackets around IPv6 where a port follows.
 std::string to_string(const HostRule &rule);
 
-// Whether everything that `other` names is named by `rule` too. Of a rule for one host: whether it allows that host and port, as the gate
-// decides it (gate/rules.cpp).
+// One host as a session, or a person, names it, in the form of a rule: in lower case without a dot at its end, or an address as
+// inet_ntop(3) writes it, without brackets; IPv4 inside of IPv6 (::ffff:0:0/96) is IPv4. None for anything else, and for what libraries
+// would take for an address in an odd form ("0x7f.1", "2130706433", "127.1").
+std::optional<std::string> read_one_host(std::string_view text);
+
+// What people ask about: "github.com", "[::1]:80", "https://github.com/x". None where that does not name one host with a port.
+std::optional<HostRule> parse_host_question(const std::string &text);
+
+// Whether everything that `other` names is named by `rule` too, with the same port.
 bool covers(const HostRule &rule, const HostRule &other);
 
-// The first that covers `other`, or nullptr.
-const HostRule *rule_for(const std::vector<HostRule> &rules, const HostRule &other);
+// What somebody asks for, compared with all rules: by gate, policy and `why` alike.
+struct HostMatch {
+    const HostRule *rule = nullptr;       // the first that covers it
+    const HostRule *other_port = nullptr; // where none does: the first that would at another port
+};
+HostMatch find_rule(const std::vector<HostRule> &rules, const HostRule &asked);
 
-bool is_wildcard(const HostRule &rule) noexcept;
+// The first that covers `other`, or nullptr.
+inline const HostRule *rule_for(const std::vector<HostRule> &rules, const HostRule &other)
+{
+    return find_rule(rules, other).rule;
+}
+
+inline bool is_wildcard(const HostRule &rule) noexcept
+{
+    return rule.host.starts_with("*.");
+}
 
 // Whether its host is an address or a range of them, and not a name.
 bool is_address(const HostRule &rule);

@@ -2,10 +2,13 @@
 #include "admin/diagnose/host_checks.hpp"
 
 #include "admin/diagnose/explain.hpp"
+#include "support/host_pairs.hpp"
 #include "support/policy_text.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <algorithm>
 #include <doctest/doctest.h>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 using namespace pi_agent;
@@ -156,7 +159,11 @@ TEST_CASE("a question is about a host where it says a port or is a URL, and othe
     CHECK(host_in("README.md", directory.path()).empty());
     CHECK(host_in("OTHER.md", directory.path()) == "other.md:443");
     CHECK(host_in("README.md:443", directory.path()) == "readme.md:443");
+    CHECK(host_in("github.com.") == "github.com:443");
+    CHECK(host_in("::ffff:10.0.0.1") == "10.0.0.1:443");
+    CHECK(host_in("ssh://git@github.com/owner") == "github.com:22");
     CHECK_THROWS_WITH_AS(host_in("https://a b/"), doctest::Contains("is not the name of a host"), Failure);
+    CHECK_THROWS_WITH_AS(host_in("file:///etc"), doctest::Contains("is not the name of a host"), Failure);
     CHECK_THROWS_WITH_AS(host_in("*.example.org"), doctest::Contains("is many hosts"), Failure);
 }
 
@@ -202,6 +209,35 @@ TEST_CASE("hosts, what may be added, and keys that stay outside are explained, a
     nlohmann::json full;
     add_network(parse(head), full);
     CHECK((full["network"]["mode"] == "full" && full["providers"].empty() && !full["network"].contains("hosts")));
+}
+
+TEST_CASE("of 10,000 pairs of rule and host `check` and `why` say what the policy says")
+{
+    const std::uint64_t seed = seed_of_pairs();
+    std::cout << "pairs of rule and host drawn with PI_AGENT_SEED=" << seed << '\n';
+    HostPairs pairs(seed);
+    int covered = 0;
+    for (int number = 0; number < 10'000;) {
+        const HostPair pair = pairs.draw();
+        auto rule = parse_host_rule(pair.rule);
+        const auto asked = parse_host_question(pair.host);
+        if (!asked || std::holds_alternative<HostProblem>(rule)) continue;
+        ++number;
+        const HostRule first = std::get<HostRule>(std::move(rule));
+        const bool is_covered = covers(first, *asked);
+        covered += is_covered ? 1 : 0;
+        Policy policy;
+        policy.network = NetworkPolicy{NetworkMode::hosts, {}, {"p.yaml"}, {first}};
+        const bool is_reached = contains(host_text(*asked, policy), ": may be reached\n");
+        CHECK_MESSAGE(is_reached == is_covered, "seed " << seed << ": " << pair.rule << " for " << pair.host);
+        policy.rules.network = policy.network;
+        policy.rules.network->hosts.push_back({asked->host, asked->port, {"p.yaml", 2}});
+        const auto found = find_odd_host_rules(policy);
+        const bool adds_nothing = std::any_of(
+            found.begin(), found.end(), [](const Diagnostic &one) { return one.where.line == 2 && contains(one.problem, "adds nothing"); });
+        CHECK_MESSAGE(adds_nothing == is_covered, "seed " << seed << ": " << pair.rule << " and " << pair.host);
+    }
+    CHECK(covered > 1000);
 }
 
 } // namespace host_rules_test

@@ -15,7 +15,7 @@ namespace {
 HostAccess ask(const std::string &rules, const std::string &host)
 {
     const auto policy = parse("version: 1\nusers: {alice: {roots: [/srv/a]}}\n" + rules);
-    return host_access(policy, std::get<HostRule>(parse_host_rule(host)));
+    return host_access(policy.network, policy.providers, *parse_host_question(host));
 }
 
 std::string answer(const std::string &rules, const std::string &host)
@@ -64,6 +64,16 @@ TEST_CASE("of hosts the rule that names one is told, with its line, and what is 
     CHECK(answer(hosts, "api.anthropic.com").starts_with("yes: the agent's requests to anthropic go there with a key from outside"));
     CHECK(ask(hosts, "api.anthropic.com:80").reach == Reach::no);
     CHECK(ask(hosts, "10.0.0.1").reach == Reach::no);
+}
+
+TEST_CASE("only a host that `pi` would take is offered to who may add hosts")
+{
+    const std::string hosts = "network: {hosts: [github.com], may_grant: ['*.example.org', 198.0.0.0/8, 'fc00::/6']}\n";
+    for (const char *text : {"a.example.org", "198.20.0.1", "fd00::1"})
+        CHECK_MESSAGE(ask(hosts, text).may_be_added, text);
+    for (const char *text : {"-a.example.org", "198.18.0.5", "fe80::1", "fd00:ec2::254", "a.example.org:80"})
+        CHECK_MESSAGE((!ask(hosts, text).may_be_added && ask(hosts, text).rule == "no rule names it"), text);
+    CHECK_FALSE(ask("network: {hosts: [github.com], may_grant: []}\n", "a.example").may_be_added);
 }
 
 } // namespace host_access_test

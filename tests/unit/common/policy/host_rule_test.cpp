@@ -171,4 +171,28 @@ TEST_CASE("what leads to the host's own loopback is known by its text")
     CHECK((is_address(rule("10.0.0.1")) && is_address(rule("::1")) && !is_address(rule("a.example"))));
 }
 
+TEST_CASE("what people ask about is one host with a port, however it is copied")
+{
+    const auto asked = [](const std::string &text) {
+        const auto one = parse_host_question(text);
+        return one ? one->host + " " + std::to_string(one->port) : "none";
+    };
+    CHECK(asked("GitHub.com.") == "github.com 443");
+    CHECK(asked("github.com:22") == "github.com 22");
+    CHECK(asked("HTTPS://u:p@api.example/v1?x=:1#y") == "api.example 443");
+    CHECK(asked("http://a.example") == "a.example 80");
+    CHECK(asked("wss://a.example:8080/") == "a.example 8080");
+    CHECK(asked("ssh://git@github.com/owner") == "github.com 22");
+    CHECK(asked("[FD00::5]:80") == "fd00::5 80");
+    CHECK(asked("fd00:0::5") == "fd00::5 443");
+    CHECK(asked("postgres://db.example:5432/x") == "db.example 5432");
+    CHECK(asked("[::ffff:10.0.0.1]:80") == "10.0.0.1 80");
+    CHECK(asked("64:ff9b::a00:5") == "64:ff9b::a00:5 443");
+    CHECK(asked("-a.example") == "-a.example 443"); // as the gate has it: some have such names
+    for (const char *text : {"", ".", "*.a.example", "a b", "10.0.0.0/8", "a.example:", "a.example:0", "a.example:080", "127.1", "1.2.3.4.",
+                             "[a.example]:80", "https://", "ftp://a.example", "a..", "fe80::1%eth0"})
+        CHECK_MESSAGE(asked(text) == "none", text);
+    CHECK(asked(std::string("10.0.0.1\0", 9)) == "none");
+}
+
 } // namespace host_rule_test
