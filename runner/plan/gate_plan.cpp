@@ -195,16 +195,6 @@ std::vector<std::uint16_t> host_ports(const NetworkPolicy &network)
     return ports;
 }
 
-std::string rules_text(const NetworkPolicy &network, const std::vector<ProviderRule> &providers)
-{
-    std::string text;
-    for (const auto &rule : network.hosts)
-        text += host_and_port(rule.host, rule.port) + " " + to_string(rule.where) + "\n";
-    for (const auto &provider : providers)
-        text += "provider:" + provider.name + " " + provider.host + " " + to_string(provider.where) + "\n";
-    return text;
-}
-
 std::string place_of_denial(const GateDenial &denial)
 {
     return denial.host.empty() ? "(any host)" : host_and_port(denial.host, denial.port);

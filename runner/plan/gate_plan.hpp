@@ -4,6 +4,7 @@
 #include "common/policy/policy.hpp"
 #include "runner/plan/unit_properties.hpp"
 #include "runner/wire/gate_messages.hpp"
+#include "runner/wire/session_hosts.hpp"
 
 #include <cstdint>
 #include <set>
@@ -66,13 +67,8 @@ bool has_own_listener(const HostRule &rule);
 // Ports of rules that have one. Throws Failure(configuration) for more than a session has listeners for.
 std::vector<std::uint16_t> host_ports(const NetworkPolicy &network);
 
-// --- What the agent reads in its view, and its user at the end.
+// --- What the agent reads in its view (runner/wire/session_hosts.hpp), and its user at the end.
 
-constexpr const char *network_file = "run/pi-agent/network"; // a rule a line, and providers as "provider:NAME HOST"
-constexpr const char *denials_file = "run/pi-agent/denials"; // a denial a line, oldest first
-constexpr std::size_t denials_file_limit = 64UL * 1024;      // bytes
-
-std::string rules_text(const NetworkPolicy &network, const std::vector<ProviderRule> &providers);
 // "HOST:PORT"; the gate denies some connections before it knows to whom they go.
 std::string place_of_denial(const GateDenial &denial);
 // "HOST:PORT: what was denied, and what would change it" with a line feed.

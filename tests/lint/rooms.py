@@ -32,7 +32,7 @@ class Room:
 # From top to bottom, a floor a line of rooms that stand side by side. Includes run down only.
 FLOORS = (
     (
-        Room("runner", "root; the agent's account in `pi_agent_exec` and `pi_agent_canary`", "list the phases of a program, one file each; become a container engine",
+        Room("runner", "root; the agent's account in `pi_agent_exec`, `pi_agent_canary` and `pi_agent_why`", "list the phases of a program, one file each; become a container engine",
              "a program is read from top to bottom, and its parts have rooms of their own", NOBODY, powers=("other programs",)),
         Room("wrapper", "the caller", "ask for a session; start a child that looks at what a session leaves",
              "whatever it does the caller could do without it, so nothing may depend on it", NOBODY, powers=("new processes", "other programs")),
@@ -129,7 +129,7 @@ FLOORS = (
 ROOMS = tuple(room for floor in FLOORS for room in floor)
 
 # Programs of runner/ that are never root: they include nothing of root's.
-PROGRAMS_WITHOUT_ROOT = ("runner/pi_agent_exec.cpp", "runner/pi_agent_canary.cpp")
+PROGRAMS_WITHOUT_ROOT = ("runner/pi_agent_exec.cpp", "runner/pi_agent_canary.cpp", "runner/pi_agent_why.cpp")
 # The one room below root's own that names the type AsRoot, because it makes it.
 HOME_OF_AS_ROOT = "common/host"
 

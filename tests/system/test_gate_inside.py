@@ -79,7 +79,9 @@ def test_a_session_finds_its_gate_and_its_rules(inside):
         "NODE_USE_ENV_PROXY": None,  # node 22 would warn at each start
     }
     assert "nameserver 127.0.0.53\n" in seen["names"]
-    assert [rule.split()[0] for rule in seen["rules"]] == ["provider.example:443", "*.example.org:22", "localhost:7801", "10.20.0.0/16:8080"]
+    network, *rules = seen["rules"]
+    assert network.startswith("network /etc/pi-agent/policy.yaml:"), seen
+    assert [rule.split()[:2] for rule in rules] == [["host", host] for host in ("provider.example:443", "*.example.org:22", "localhost:7801", "10.20.0.0/16:8080")]
     assert all(f"/etc/pi-agent/policy.yaml:{line_of('network:')}:" in rule for rule in seen["rules"]), seen
 
 
@@ -126,15 +128,16 @@ def test_who_follows_sees_what_is_denied_from_then_on(hosts):
 
 
 @pytest.mark.parametrize(("asked", "status", "said"), [
-    ("provider.example", 0, "allowed by the rule provider.example:443"),
-    ("https://provider.example/v1", 0, "allowed by the rule provider.example:443"),
-    ("a.example.org:22", 0, "allowed by the rule *.example.org:22"),
-    ("a.example.org", 1, "with another port: *.example.org:22"),
-    ("example.org:22", 1, "no rule of the policy names it"),
-    ("10.20.3.4:8080", 0, "allowed by the rule 10.20.0.0/16:8080"),
-    ("10.21.3.4:8080", 1, "no rule of the policy names it"),
-    ("127.0.0.1:7801", 0, "allowed by the rule localhost:7801"),
-    ("other.example", 1, "pi --pi-agent-allow other.example"),
+    ("provider.example", 0, "allowed: a rule names it (provider.example)"),
+    ("https://provider.example/v1", 0, "allowed: a rule names it (provider.example)"),
+    ("a.example.org:22", 0, "allowed: a rule names it (*.example.org:22)"),
+    ("a.example.org", 1, "not this port (*.example.org:22)"),
+    ("example.org:22", 1, "denied: no rule names it"),
+    ("10.20.3.4:8080", 0, "allowed: a rule names it (10.20.0.0/16:8080)"),
+    ("10.21.3.4:8080", 1, "denied: no rule names it"),
+    ("127.0.0.1:7801", 0, "allowed: a rule names it (localhost:7801)"),
+    ("other.example", 1, "the administrator can add it to network.hosts"),
+    ("other.example/\x1b[31m", 1, "other.example/\\x1b[31m: not here"),
     ("/etc/shadow", 1, "not here"),
     ("/usr/bin/env", 1, "mounted read-only"),
     ("/usr/bin/env", 1, "the user sees outside with: pi-agentctl why /usr/bin/env"),
@@ -143,6 +146,7 @@ def test_who_follows_sees_what_is_denied_from_then_on(hosts):
 def test_the_agent_asks_why(asked, status, said, hosts):
     done = pi(hosts, "sh", 'pi-agent-why "$1"', asked)
     assert done.returncode == status and said in done.stdout.decode(), done
+    assert "--pi-agent-allow" not in done.stdout.decode(), done  # this policy lets nobody add a host
 
 
 def test_a_name_in_a_file_of_the_hosts_is_a_name_inside_too(hosts):

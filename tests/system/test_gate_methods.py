@@ -30,7 +30,7 @@ def test_what_a_rule_names_is_reached_and_all_else_is_denied_and_told(playing, m
 
 def test_the_agent_asks_why(playing, method):
     done = pi(playing, "sh", "pi-agent-why provider.example; pi-agent-why other.example")
-    assert b"allowed by the rule provider.example:443" in done.stdout and b"no rule of the policy names it" in done.stdout, done
+    assert b"allowed: a rule names it (provider.example)" in done.stdout and b"denied: no rule names it" in done.stdout, done
 
 
 def test_a_name_leads_to_the_gate(playing, method):

@@ -87,7 +87,7 @@ void show_in_etc(const Entered &entered, const OpenedSession &session, RootTree 
 UniqueFd show_lists(const Entered &entered, const OpenedSession &session)
 {
     session.directory.make_directory(pi_agent::parent_of(network_file));
-    session.directory.write_file(network_file, rules_text(entered.policy.network, entered.policy.providers));
+    session.directory.write_file(network_file, encode({entered.policy.network, entered.policy.providers}));
     return session.directory.make_file(denials_file);
 }
 

@@ -188,12 +188,4 @@ TEST_CASE("the notice at the end is one line, with the places that were asked fo
     CHECK(!has(many, "\n"));
 }
 
-TEST_CASE("rules are written for the agent one a line")
-{
-    const NetworkPolicy network = policy_with({{"::1", 9, {"p.yaml", 2, 1}}, {"*.example.org", 443, {"p.yaml", 3, 1}}}).network;
-    CHECK(rules_text(NetworkPolicy(), {ProviderRule{"openai", {}, "api.openai.com", {"p.yaml", 7, 3}}}) ==
-          "provider:openai api.openai.com p.yaml:7:3\n");
-    CHECK(rules_text(network, {}) == "[::1]:9 p.yaml:2:1\n*.example.org:443 p.yaml:3:1\n");
-}
-
 } // namespace gate_plan_test

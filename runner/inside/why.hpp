@@ -1,0 +1,16 @@
+// What keeps this session from a host or a path, in words: for the agent, which can then tell its user.
+#pragma once
+
+#include <string>
+
+namespace pi_agent {
+
+struct WhyAnswer {
+    bool is_free = false; // nothing keeps it from that
+    std::string text;     // lines, in which what others chose is escaped
+};
+
+// Reads what is here, and asks nobody. `root` is "/", below which the session's lists are.
+WhyAnswer why(const std::string &asked, const std::string &root);
+
+} // namespace pi_agent
