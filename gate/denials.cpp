@@ -7,13 +7,12 @@ namespace pi_agent {
 
 void Denials::report(GateDenial denial)
 {
-    Key key{denial.kind, denial.host, denial.port, denial.path, denial.reason};
+    Key key{denial.kind, denial.host, denial.port, denial.reason};
     if (recent_.size() >= denials_a_second && !recent_.contains(key)) {
         denial.host.clear();
-        denial.path.clear();
         denial.where.clear();
         denial.port = 0;
-        key = {denial.kind, {}, 0, {}, denial.reason};
+        key = {denial.kind, {}, 0, denial.reason};
     }
     denial.count = 0;
     const auto [place, is_new] = recent_.emplace(std::move(key), std::move(denial));
@@ -52,12 +51,11 @@ void Denials::send(GateDenial &denial) const
 
 std::string text_of_denial(const GateDenial &denial)
 {
-    const DenialReason *reason = find_denial_reason(denial.reason);
-    const std::string what = denial.host.empty() ? "The connection" : denial.host + ":" + std::to_string(denial.port) + denial.path;
-    std::string text = what + " is denied: " + (reason == nullptr ? denial.reason : reason->meaning) + ".";
+    const DenialText &reason = text_of(denial.reason);
+    const std::string what = denial.host.empty() ? "The connection" : denial.host + ":" + std::to_string(denial.port);
+    std::string text = what + " is denied: " + reason.meaning + ".";
     if (!denial.where.empty()) text += " The rule is at " + denial.where + ".";
-    if (reason != nullptr && reason->key[0] != '\0')
-        text += std::string(" Ask the administrator: the policy's key '") + reason->key + "' would change it.";
+    if (*reason.key != '\0') text += std::string(" Ask the administrator: the policy's key '") + reason.key + "' would change it.";
     return text;
 }
 

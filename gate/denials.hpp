@@ -28,7 +28,7 @@ private:
     void send(GateDenial &denial) const;
     void wait();
 
-    using Key = std::tuple<DenialKind, std::string, std::uint16_t, std::string, std::string>;
+    using Key = std::tuple<DenialKind, std::string, std::uint16_t, DenialReason>;
     FdRef channel_;
     boost::asio::steady_timer timer_;
     std::map<Key, GateDenial> recent_ = {}; // count 0: sent, and nothing more since

@@ -10,7 +10,7 @@ namespace pi_agent {
 
 namespace {
 
-FirstBytes refused(const char *reason)
+FirstBytes refused(DenialReason reason)
 {
     FirstBytes first;
     first.state = FirstBytes::State::refused;
@@ -34,18 +34,18 @@ FirstBytes judge_tls(Speech speech, const std::optional<Host> &named, std::strin
     case HelloState::incomplete:
         return {};
     case HelloState::malformed:
-        return refused("malformed");
+        return refused(DenialReason::malformed);
     case HelloState::not_tls:
-        return speech == Speech::any ? passing({}, std::string(bytes)) : refused("not-tls");
+        return speech == Speech::any ? passing({}, std::string(bytes)) : refused(DenialReason::not_tls);
     case HelloState::whole:
         break;
     }
     // With it the server may answer for a name that only the server can read: any of those behind the same addresses.
-    if (hello.has_encrypted_name && defence_is_on("gate-encrypted-names")) return refused("encrypted-name");
-    if (!hello.name) return speech == Speech::any ? passing({}, std::string(bytes)) : refused("no-name");
+    if (hello.has_encrypted_name && defence_is_on("gate-encrypted-names")) return refused(DenialReason::encrypted_name);
+    if (!hello.name) return speech == Speech::any ? passing({}, std::string(bytes)) : refused(DenialReason::no_name);
     const auto said = read_host(*hello.name);
-    if (!said || said->address) return refused("malformed");
-    if (named && said->text != named->text && defence_is_on("gate-names")) return refused("other-name");
+    if (!said || said->address) return refused(DenialReason::malformed);
+    if (named && said->text != named->text && defence_is_on("gate-names")) return refused(DenialReason::other_name);
     return passing(said, std::string(bytes));
 }
 
@@ -53,20 +53,20 @@ FirstBytes judge_http(const std::optional<Host> &named, std::uint16_t port, std:
 {
     // Nothing else begins with such letters for so long.
     const std::size_t letters = std::min(bytes.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ"), bytes.size());
-    if ((letters < bytes.size() && (letters == 0 || bytes[letters] != ' ')) || letters > 32) return refused("not-http");
+    if ((letters < bytes.size() && (letters == 0 || bytes[letters] != ' ')) || letters > 32) return refused(DenialReason::not_http);
     try {
         const std::size_t size = find_request_head(bytes);
         if (size == 0) return {};
         const RequestHead head = read_request_head(bytes.substr(0, size));
         const PlainRequest request = read_plain_request(head, false, port);
         const bool is_other = (named && request.target.host.text != named->text) || request.target.port != port;
-        if (is_other && defence_is_on("gate-host-field")) return refused("other-name");
+        if (is_other && defence_is_on("gate-host-field")) return refused(DenialReason::other_name);
         const std::size_t body = static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size() - size, request.body));
         FirstBytes first = passing(request.target.host, write_plain_request(head, request) + std::string(bytes.substr(size, body)));
         first.further = request.body - body;
         return first;
     } catch (const MalformedHead &) {
-        return refused("malformed");
+        return refused(DenialReason::malformed);
     }
 }
 
@@ -83,27 +83,27 @@ FirstBytes judge_first_bytes(Speech speech, const std::optional<Host> &named, st
     return speech == Speech::http ? judge_http(named, port, bytes) : judge_tls(speech, named, bytes);
 }
 
-std::string refusal_in(Speech speech, std::string_view reason, const std::string &text)
+std::string refusal_in(Speech speech, std::optional<DenialReason> reason, const std::string &text)
 {
     if (speech == Speech::http) return write_http_refusal(reason, text);
     if (speech == Speech::any) return {};
-    if (reason.empty()) return write_alert(Alert::internal_error);
-    if (reason == "other-name" || reason == "no-name") return write_alert(Alert::unrecognized_name);
-    return write_alert(reason == "malformed" ? Alert::decode_error : Alert::access_denied);
+    if (!reason) return write_alert(Alert::internal_error);
+    if (reason == DenialReason::other_name || reason == DenialReason::no_name) return write_alert(Alert::unrecognized_name);
+    return write_alert(reason == DenialReason::malformed ? Alert::decode_error : Alert::access_denied);
 }
 
-std::string write_http_refusal(std::string_view reason, const std::string &text)
+std::string write_http_refusal(std::optional<DenialReason> reason, const std::string &text)
 {
     const std::string body = "pi-agent: " + text + "\n";
-    const char *status = reason == "malformed"    ? "400 Bad Request"
-                         : reason == "too-slow"   ? "408 Request Timeout"
-                         : reason == "too-many"   ? "503 Service Unavailable"
-                         : reason == "no-address" ? "502 Bad Gateway"
-                         : reason.empty()         ? "504 Gateway Timeout"
-                                                  : "403 Forbidden";
+    const char *status = !reason                                                               ? "504 Gateway Timeout"
+                         : reason == DenialReason::malformed                                   ? "400 Bad Request"
+                         : reason == DenialReason::too_slow                                    ? "408 Request Timeout"
+                         : reason == DenialReason::too_many || reason == DenialReason::no_room ? "503 Service Unavailable"
+                         : reason == DenialReason::no_address                                  ? "502 Bad Gateway"
+                                                                                               : "403 Forbidden";
     return std::string("HTTP/1.1 ") + status +
            "\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
-           (reason.empty() ? "" : "x-pi-agent-denied: " + std::string(reason) + "\r\n") +
+           (reason ? "x-pi-agent-denied: " + std::string(text_of(*reason).word) + "\r\n" : "") +
            "Cache-Control: no-store\r\nConnection: close\r\n\r\n" + body;
 }
 

@@ -3,6 +3,7 @@
 
 #include "gate/client_hello.hpp"
 #include "gate/host_text.hpp"
+#include "runner/wire/gate_messages.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -28,16 +29,16 @@ struct FirstBytes {
     std::optional<Host> said = {};       // the name in them
     std::string forward = {};            // passes: what the server gets for all the bytes
     std::uint64_t further = without_end; // passes: how many bytes after these it may get
-    const char *reason = "";             // refused: a word of denial_reasons
+    DenialReason reason{};               // refused
 };
 
 // `named`: the host that the connection was opened to, where that is known; without it, the bytes have to say one. All bytes so far.
 FirstBytes judge_first_bytes(Speech speech, const std::optional<Host> &named, std::uint16_t port, std::string_view bytes);
 
 // What the session is told in the language of its connection; empty where nobody could read it.
-std::string refusal_in(Speech speech, std::string_view reason, const std::string &text);
+std::string refusal_in(Speech speech, std::optional<DenialReason> reason, const std::string &text);
 
-// An answer of HTTP that ends the connection. `reason`: a word of denial_reasons, or empty where nothing was denied.
-std::string write_http_refusal(std::string_view reason, const std::string &text);
+// An answer of HTTP that ends the connection. Without a reason, nothing was denied.
+std::string write_http_refusal(std::optional<DenialReason> reason, const std::string &text);
 
 } // namespace pi_agent

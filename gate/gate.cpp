@@ -15,14 +15,14 @@ using asio::ip::tcp;
 
 namespace {
 
-Reached not_reached(const char *reason, const std::string &where)
+Reached not_reached(std::optional<DenialReason> reason, const std::string &where)
 {
     return {std::nullopt, reason, where};
 }
 
 Reached refused_by(const RuleAnswer &answer)
 {
-    return answer.almost == nullptr ? not_reached("no-rule", "") : not_reached("other-port", answer.almost->where);
+    return answer.almost == nullptr ? not_reached(DenialReason::no_rule, "") : not_reached(DenialReason::other_port, answer.almost->where);
 }
 
 // Whether the address is the host's own: a socket can have no other. True where nobody can say.
@@ -55,12 +55,12 @@ void dial_good(Gate &gate, const Target &target, const std::string &where, const
     const bool is_named = is_loopback(target.host) || target.host.address;
     dial(gate.loop, good, target.port,
          [&gate, where, is_named, when = std::move(when_reached)](const boost::system::error_code &problem, tcp::socket socket) {
-             if (problem) return when(not_reached("", where));
+             if (problem) return when(not_reached({}, where));
              boost::system::error_code gone;
              const tcp::endpoint there = socket.remote_endpoint(gone);
              const bool may_be_here = is_named || (!gone && gate.rules.find(to_host(there.address()), there.port()).rule != nullptr);
-             if (!may_be_here && is_this_host(gate.loop, socket)) return when(not_reached("private-address", where));
-             when({std::move(socket), "", where});
+             if (!may_be_here && is_this_host(gate.loop, socket)) return when(not_reached(DenialReason::private_address, where));
+             when({std::move(socket), {}, where});
          });
 }
 
@@ -68,11 +68,12 @@ void reach_by_name(Gate &gate, const Target &target, const std::string &where, W
 {
     gate.lookup.find(target.host.text, [&gate, where, target, when = std::move(when_reached)](const Lookup::Answer &found) {
         // Of a name that nobody answered for, nothing is denied: the host's own programs do not find it either.
-        if (found.addresses.empty()) return when(not_reached(found.is_known ? "no-address" : "", where));
+        if (found.addresses.empty())
+            return when(not_reached(found.is_known ? std::optional(DenialReason::no_address) : std::nullopt, where));
         std::vector<Address> good;
         std::copy_if(found.addresses.begin(), found.addresses.end(), std::back_inserter(good),
                      [&](const Address &address) { return gate.rules.may_lead_to(address, target.port); });
-        if (good.empty()) return when(not_reached("private-address", where));
+        if (good.empty()) return when(not_reached(DenialReason::private_address, where));
         dial_good(gate, target, where, good, when);
     });
 }

@@ -49,8 +49,8 @@ struct Gate {
 // How an attempt to reach the outside ended.
 struct Reached {
     std::optional<boost::asio::ip::tcp::socket> socket = {};
-    const char *reason = ""; // without a socket: a word of denial_reasons; empty where nobody answered
-    std::string where = {};  // of the rule that almost allows it
+    std::optional<DenialReason> reason = {}; // without a socket; none where nobody answered
+    std::string where = {};                  // of the rule that almost allows it
 };
 using WhenReached = std::function<void(Reached)>;
 

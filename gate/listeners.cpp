@@ -45,19 +45,19 @@ public:
                 return self->accept();
             }
             if (problem == asio::error::connection_aborted) return self->accept(); // it gave up before
-            self->tell("no-room"); // those who wait are told by the time they take, and the user by this
+            self->tell(DenialReason::no_room); // those who wait are told by the time they take, and the user by this
             self->timer_.expires_after(before_again);
             self->timer_.async_wait([self](const error_code &) { self->accept(); });
         });
     }
 
 private:
-    void tell(const char *reason) { gate_.denials.report({DenialKind::transparent, {}, 0, {}, reason, 1, {}}); }
+    void tell(DenialReason reason) { gate_.denials.report({DenialKind::transparent, {}, 0, reason, 1, {}}); }
 
     void take(tcp::socket socket)
     {
         auto counted = gate_.count_connection(kind_ == ListenerKind::reverse);
-        if (!counted) return tell("too-many");
+        if (!counted) return tell(DenialReason::too_many);
         switch (kind_) {
         case ListenerKind::proxy:
             return visit_proxy(gate_, std::move(socket), std::move(counted));

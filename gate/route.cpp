@@ -8,10 +8,9 @@ namespace pi_agent {
 
 namespace {
 
-RouteRefusal unreached(const std::string &host, const char *reason)
+RouteRefusal unreached(const std::string &host, std::optional<DenialReason> reason)
 {
-    const DenialReason *known = find_denial_reason(reason);
-    return {502, reason, host + (known == nullptr ? " cannot be reached from this host" : std::string(": ") + known->meaning)};
+    return {502, reason, host + (reason ? std::string(": ") + text_of(*reason).meaning : " cannot be reached from this host")};
 }
 
 } // namespace
@@ -28,7 +27,7 @@ boost::asio::ssl::context &Route::tls()
     try {
         if (!tls_) tls_.emplace(make_tls_context(order_.authorities));
     } catch (const std::exception &failure) { // no memory, or certificates that are none: the next request tries again
-        throw RouteRefusal(502, "", std::string("the gate cannot set TLS up: ") + failure.what());
+        throw RouteRefusal(502, {}, std::string("the gate cannot set TLS up: ") + failure.what());
     }
     return *tls_;
 }

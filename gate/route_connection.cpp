@@ -13,7 +13,7 @@ constexpr std::chrono::seconds handshake_patience{30}; // to connect, and for TL
 // The provider was not reached, or broke off; nothing was denied.
 [[noreturn]] void fail_upstream(const std::string &said, unsigned status = 502)
 {
-    throw RouteRefusal(status, "", said);
+    throw RouteRefusal(status, {}, said);
 }
 
 std::size_t head_of(const boost::beast::flat_buffer &buffer)
@@ -121,7 +121,7 @@ void RouteConnection::ask_for_body()
 void RouteConnection::refuse_untrusted(const ErrorCode &problem)
 {
     if (const std::string why = why_untrusted(*upstream_); !why.empty())
-        throw RouteRefusal(502, "untrusted", provider_->host + " showed a certificate that this host does not trust: " + why);
+        throw RouteRefusal(502, DenialReason::untrusted, provider_->host + " showed a certificate that this host does not trust: " + why);
     fail_upstream("the connection to " + provider_->host + " ended in its TLS handshake: " + problem.message());
 }
 

@@ -43,7 +43,7 @@ private:
     void wait_at_most(std::chrono::seconds time);
     void watch_time();
     void end_by_time();
-    void tell(const RouteRefusal &refusal) const;
+    void tell(DenialReason reason) const;
     [[nodiscard]] Keep keep();
     // Wraps a step: what it throws refuses the request.
     template <typename Step>

@@ -27,7 +27,7 @@ void RouteConnection::refuse(const RouteRefusal &refusal)
 {
     if (is_ending_ || is_refused_) return;
     is_refused_ = true;
-    if (*refusal.reason != '\0') tell(refusal);
+    if (refusal.reason) tell(*refusal.reason);
     if (has_answered_) {
         stop();
         return;
@@ -101,17 +101,16 @@ void RouteConnection::end_by_time()
     if (has_answered_ || is_ending_ || said_nothing)
         stop();
     else if (provider_ == nullptr)
-        refuse(RouteRefusal(408, "too-slow", "the request did not come in time"));
+        refuse(RouteRefusal(408, DenialReason::too_slow, "the request did not come in time"));
     else
-        refuse(RouteRefusal(504, "", provider_->host + " did not answer in time"));
+        refuse(RouteRefusal(504, {}, provider_->host + " did not answer in time"));
 }
 
-void RouteConnection::tell(const RouteRefusal &refusal) const
+void RouteConnection::tell(DenialReason reason) const
 {
-    GateDenial denial{DenialKind::route, request_.target.host, https_port, request_.target.path, refusal.reason, 1, {}};
+    GateDenial denial{DenialKind::route, request_.target.host, https_port, reason, 1, {}};
     if (denial.host.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") != std::string::npos) denial.host.clear();
     denial.host.resize(std::min(denial.host.size(), gate_host_bytes));
-    denial.path.resize(std::min(denial.path.size(), gate_path_bytes));
     for (const auto &provider : route_.order_.providers)
         if (provider.host == request_.target.host) denial.where = provider.where;
     route_.needs_.tell(std::move(denial));

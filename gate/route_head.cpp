@@ -25,7 +25,7 @@ std::string_view view_of(boost::beast::string_view text) noexcept
 
 [[noreturn]] void refuse_head(const std::string &said, unsigned status = 400)
 {
-    throw RouteRefusal(status, refused_as_malformed, said);
+    throw RouteRefusal(status, DenialReason::malformed, said);
 }
 
 void require_field(std::string_view line)
@@ -137,7 +137,7 @@ RouteRequest read_request_head(std::string_view head, RequestParser &parser)
     if (message.version() != 11) refuse_head("the request is not of HTTP/1.1", 505);
     // The word for a GET that becomes a WebSocket is no method: it would have a body, and none of what is required of the GET.
     if (method == "TRACE" || method == "CONNECT" || method == websocket_method)
-        throw RouteRefusal(405, "other-method", "the route passes no " + method);
+        throw RouteRefusal(405, DenialReason::other_method, "the route passes no " + method);
     if (message.find(http::field::host) == message.end()) refuse_head("the request has no host");
     const auto expected = message.find(http::field::expect);
     if (expected != message.end() && !is_same(view_of(expected->value()), "100-continue"))
@@ -217,16 +217,16 @@ std::string write_answer_head(const AnswerParser &parser, AnswerBody body)
 
 std::string write_refusal(const RouteRefusal &refusal)
 {
-    const bool is_denial = *refusal.reason != '\0';
+    const std::string word = refusal.reason ? text_of(*refusal.reason).word : "";
     const nlohmann::json body = {{"type", "error"},
                                  {"error",
-                                  {{"type", is_denial ? "pi_agent_denied" : "pi_agent_gate"},
-                                   {"code", refusal.reason},
+                                  {{"type", refusal.reason ? "pi_agent_denied" : "pi_agent_gate"},
+                                   {"code", word},
                                    {"message", std::string("pi-agent: ") + refusal.what()}}}};
     const std::string text = body.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
     return "HTTP/1.1 " + std::to_string(refusal.status) + " " +
            std::string(view_of(http::obsolete_reason(http::int_to_status(refusal.status)))) + "\r\n" +
-           (is_denial ? "x-pi-agent-denied: " + std::string(refusal.reason) + "\r\n" : "") +
+           (refusal.reason ? "x-pi-agent-denied: " + word + "\r\n" : "") +
            "content-type: application/json\r\ncontent-length: " + std::to_string(text.size()) + "\r\nconnection: close\r\n\r\n" + text;
 }
 

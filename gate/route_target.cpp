@@ -37,7 +37,7 @@ std::optional<char> unescape(std::string_view three) noexcept
 
 [[noreturn]] void refuse_target(const std::string &said)
 {
-    throw RouteRefusal(400, refused_as_malformed, said);
+    throw RouteRefusal(400, DenialReason::malformed, said);
 }
 
 // Of an escape in a path nothing may depend on whether, and how often, a server takes it back.
@@ -134,7 +134,7 @@ bool allows(std::string_view listed, std::string_view path) noexcept
 
 RouteTarget read_route_target(std::string_view target)
 {
-    if (target.size() > target_limit) throw RouteRefusal(414, refused_as_malformed, "the request's target is too long");
+    if (target.size() > target_limit) throw RouteRefusal(414, DenialReason::malformed, "the request's target is too long");
     if (!target.starts_with('/')) refuse_target("the request's target must be /HOST/PATH");
     const std::size_t question = std::min(target.find('?'), target.size());
     const std::string_view route = target.substr(0, question);
@@ -159,7 +159,7 @@ const GateProvider &choose_provider(const std::vector<GateProvider> &providers, 
 {
     const auto provider = std::find_if(providers.begin(), providers.end(), [&](const auto &one) { return one.host == target.host; });
     if (provider == providers.end())
-        throw RouteRefusal(403, "no-provider", "no provider of the policy has the host that the path begins with");
+        throw RouteRefusal(403, DenialReason::no_provider, "no provider of the policy has the host that the path begins with");
     bool is_path = false;
     for (std::size_t index = 0; index < provider->paths.size(); ++index) {
         if (!allows(provider->paths[index], target.path)) continue;
@@ -167,8 +167,8 @@ const GateProvider &choose_provider(const std::vector<GateProvider> &providers, 
         is_path = true;
     }
     if (!defence_is_on("route-lists")) return *provider;
-    if (!is_path) throw RouteRefusal(403, "other-path", "the policy's key for this provider is not for this path");
-    throw RouteRefusal(403, "other-method", "the policy's key for this provider is not for this method at this path");
+    if (!is_path) throw RouteRefusal(403, DenialReason::other_path, "the policy's key for this provider is not for this path");
+    throw RouteRefusal(403, DenialReason::other_method, "the policy's key for this provider is not for this method at this path");
 }
 
 } // namespace pi_agent

@@ -3,6 +3,7 @@
 
 #include "runner/wire/gate_messages.hpp"
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -13,15 +14,13 @@ namespace pi_agent {
 // Why the route does not pass something on. What it says never has bytes of a key.
 class RouteRefusal : public std::runtime_error {
 public:
-    RouteRefusal(unsigned http_status, const char *word, const std::string &said)
-        : std::runtime_error(said), status(http_status), reason(word)
+    RouteRefusal(unsigned http_status, std::optional<DenialReason> why, const std::string &said)
+        : std::runtime_error(said), status(http_status), reason(why)
     {
     }
-    unsigned status;    // of HTTP
-    const char *reason; // a word of denial_reasons; empty: nothing was denied, the provider could not be asked
+    unsigned status;                    // of HTTP
+    std::optional<DenialReason> reason; // none: nothing was denied, the provider could not be asked
 };
-
-constexpr const char *refused_as_malformed = "malformed";
 
 struct RouteTarget {
     std::string host;  // as the session wrote it

@@ -73,7 +73,7 @@ public:
         const bool is_open_address = !is_synthetic && !why_not(gate_, target_);
         speech_ = speech_of_port(asked.port());
         if (is_open_address) return reach_target(false); // a rule names the address itself, or the host's loopback
-        if (is_synthetic && name.empty()) return refuse("no-name");
+        if (is_synthetic && name.empty()) return refuse(DenialReason::no_name);
         if (is_synthetic) target_.host = *read_host(name);
         named_ = is_synthetic;
         if (!named_ && (speech_ == Speech::any || is_loopback(target_.host))) return refuse_by_rules();
@@ -95,7 +95,7 @@ private:
             self->socket_.cancel(ignored);
             // Browsers and libraries open connections ahead; of one that nobody needed nothing is denied.
             if (self->first_.empty()) return self->finish();
-            self->refuse("too-slow");
+            self->refuse(DenialReason::too_slow);
         });
     }
 
@@ -128,14 +128,14 @@ private:
             else
                 pass_request(head);
         } catch (const MalformedHead &problem) {
-            refuse("malformed", problem.what());
+            refuse(DenialReason::malformed, problem.what());
         }
     }
 
     void open_tunnel(const RequestHead &head)
     {
         const auto target = connect_target(head);
-        if (!target) return refuse("malformed", "CONNECT needs HOST:PORT");
+        if (!target) return refuse(DenialReason::malformed, "CONNECT needs HOST:PORT");
         target_ = {meant_by(gate_, target->host), target->port};
         reach(gate_, target_, [self = shared_from_this()](Reached reached) {
             if (self->is_over_) return;
@@ -163,7 +163,7 @@ private:
         PlainRequest request = read_plain_request(head, true, 80);
         request.target.host = meant_by(gate_, request.target.host);
         target_ = request.target;
-        if (request.is_encrypted || target_.port == 443) return refuse("plain-http");
+        if (request.is_encrypted || target_.port == 443) return refuse(DenialReason::plain_http);
         const std::size_t body = static_cast<std::size_t>(std::min<std::uint64_t>(first_.size(), request.body));
         first_ = write_plain_request(head, request) + first_.substr(0, body);
         further_ = request.body - body;
@@ -203,7 +203,7 @@ private:
             judge = [&gate = gate_, kind = kind_, target = target_, speech = speech_](std::string_view bytes) {
                 Judgement judgement{judge_first_bytes(speech, target.host, target.port, bytes), {}};
                 if (judgement.first.state != FirstBytes::State::refused) return judgement;
-                GateDenial denial{kind, target.host.text, target.port, {}, judgement.first.reason, 1, where_of(gate, target)};
+                GateDenial denial{kind, target.host.text, target.port, judgement.first.reason, 1, where_of(gate, target)};
                 judgement.farewell = refusal_in(speech, denial.reason, text_of_denial(denial));
                 gate.denials.report(std::move(denial));
                 return judgement;
@@ -220,20 +220,20 @@ private:
 
     void refuse_reached(const Reached &reached)
     {
-        if (*reached.reason != '\0') return refuse(reached.reason, {}, reached.where);
-        say("", target_.host.text + ":" + std::to_string(target_.port) + " does not answer.");
+        if (reached.reason) return refuse(*reached.reason, {}, reached.where);
+        say({}, target_.host.text + ":" + std::to_string(target_.port) + " does not answer.");
     }
 
-    void refuse(const char *reason, const std::string &more = {}, const std::string &where = {})
+    void refuse(DenialReason reason, const std::string &more = {}, const std::string &where = {})
     {
-        GateDenial denial{kind_, target_.host.text, target_.port, {}, reason, 1, where.empty() ? where_of(gate_, target_) : where};
+        GateDenial denial{kind_, target_.host.text, target_.port, reason, 1, where.empty() ? where_of(gate_, target_) : where};
         std::string text = text_of_denial(denial);
         if (!more.empty()) text += " (" + more + ")";
         gate_.denials.report(std::move(denial));
         say(reason, text);
     }
 
-    void say(const char *reason, const std::string &text)
+    void say(std::optional<DenialReason> reason, const std::string &text)
     {
         if (is_over_) return;
         is_over_ = true;

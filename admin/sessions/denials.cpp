@@ -27,7 +27,6 @@ DeniedConnection to_denial(const LogEntry &entry)
             entry.field("PI_AGENT_PROJECT"),
             entry.field("PI_AGENT_HOST"),
             entry.number("PI_AGENT_PORT").value_or(0),
-            entry.field("PI_AGENT_PATH"),
             entry.field("PI_AGENT_CODE"),
             entry.field("PI_AGENT_REASON"),
             entry.field("PI_AGENT_KEY"),
@@ -38,7 +37,7 @@ DeniedConnection to_denial(const LogEntry &entry)
 std::string target_of(const DeniedConnection &denial)
 {
     if (denial.host.empty()) return "(more)";
-    return host_and_port(denial.host, static_cast<std::uint16_t>(denial.port)) + denial.path;
+    return host_and_port(denial.host, static_cast<std::uint16_t>(denial.port));
 }
 
 // What the administrator would change, and where the nearest rule is.
@@ -50,12 +49,17 @@ std::string remedy_of(const DeniedConnection &denial)
 
 nlohmann::json to_object(const DeniedConnection &denial)
 {
-    return {{"time", to_utc_time(denial.time_usec)}, {"session", text_or_null(denial.session)},
-            {"user", text_or_null(denial.user)},     {"project", text_or_null(denial.project)},
-            {"host", text_or_null(denial.host)},     {"port", number_or_null(denial.port == 0 ? std::nullopt : std::optional(denial.port))},
-            {"path", text_or_null(denial.path)},     {"code", text_or_null(denial.code)},
-            {"reason", text_or_null(denial.reason)}, {"key", text_or_null(denial.key)},
-            {"where", text_or_null(denial.where)},   {"count", denial.count}};
+    return {{"time", to_utc_time(denial.time_usec)},
+            {"session", text_or_null(denial.session)},
+            {"user", text_or_null(denial.user)},
+            {"project", text_or_null(denial.project)},
+            {"host", text_or_null(denial.host)},
+            {"port", number_or_null(denial.port == 0 ? std::nullopt : std::optional(denial.port))},
+            {"code", text_or_null(denial.code)},
+            {"reason", text_or_null(denial.reason)},
+            {"key", text_or_null(denial.key)},
+            {"where", text_or_null(denial.where)},
+            {"count", denial.count}};
 }
 
 std::string to_line(const DeniedConnection &denial)

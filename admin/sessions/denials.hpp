@@ -17,7 +17,6 @@ struct DeniedConnection {
     std::string session, user, project;
     std::string host; // empty for more of a session than the record takes one by one
     std::uint64_t port = 0;
-    std::string path; // of a request to a provider
     std::string code, reason;
     std::string key;   // of the policy, that would change it
     std::string where; // of the rule that almost fits

@@ -117,12 +117,11 @@ void add_event(Entry &entry, const RecordSubject &subject, const PreflightEvent 
 
 void add_event(Entry &entry, const RecordSubject &subject, const ConnectionDeniedEvent &event)
 {
-    const std::string what = event.host.empty() ? "more connections" : shown(host_and_port(event.host, event.port)) + shown(event.path);
+    const std::string what = event.host.empty() ? "more connections" : shown(host_and_port(event.host, event.port));
     entry.begin(connection_name, "session " + subject.session + ": denied " + what +
                                      (event.count > 1 ? " (" + std::to_string(event.count) + " times)" : "") + ": " + shown(event.reason));
     entry.add("PI_AGENT_HOST", event.host);
     if (event.port != 0) entry.add("PI_AGENT_PORT", std::uint64_t{event.port});
-    entry.add("PI_AGENT_PATH", event.path);
     entry.add("PI_AGENT_CODE", event.code);
     entry.add("PI_AGENT_REASON", event.reason);
     entry.add("PI_AGENT_KEY", event.key);

@@ -51,7 +51,6 @@ struct PreflightEvent {  // a whole try of the sandbox, without an agent, as the
 struct ConnectionDeniedEvent { // inside a session that runs
     std::string host;          // as it was asked for; empty for the rest of those that are not recorded one by one
     std::uint16_t port = 0;
-    std::string path;        // of a request to a provider
     std::string code;        // a word for programs
     std::string reason;      // the same for people
     std::string key;         // of the policy, that would change it; empty where none would

@@ -29,7 +29,7 @@ BindList binds_of(const GateRoot &root)
     return binds;
 }
 
-std::string remedy_of(const DenialReason &reason, const std::string &where)
+std::string remedy_of(const DenialText &reason, const std::string &where)
 {
     std::string text;
     if (*reason.key != '\0') text += std::string("; the administrator can change it by ") + reason.key;
@@ -202,9 +202,8 @@ std::string place_of_denial(const GateDenial &denial)
 
 std::string denial_line(const GateDenial &denial)
 {
-    const DenialReason *reason = find_denial_reason(denial.reason);
-    return place_of_denial(denial) + ": " + (denial.path.empty() ? "" : denial.path + ": ") +
-           (reason == nullptr ? denial.reason : reason->meaning) + (reason == nullptr ? "" : remedy_of(*reason, denial.where)) + "\n";
+    const DenialText &reason = text_of(denial.reason);
+    return place_of_denial(denial) + ": " + reason.meaning + remedy_of(reason, denial.where) + "\n";
 }
 
 std::string denied_notice(const DeniedPlaces &denied)

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -17,7 +18,6 @@ constexpr std::size_t gate_provider_limit = 32;
 constexpr std::size_t gate_listener_limit = 512;
 constexpr std::size_t gate_key_bytes = 8UL * 1024;
 constexpr std::size_t gate_host_bytes = 253;              // of a name (RFC 1035); addresses are shorter
-constexpr std::size_t gate_path_bytes = 512;              // of a route's path, cut in a denial
 constexpr std::size_t gate_where_bytes = 512;             // "file:line"
 constexpr std::size_t gate_authorities = 1024UL * 1024;   // bytes of certificates
 constexpr std::uint64_t gate_idle_seconds_limit = 86'400; // a day
@@ -156,46 +156,67 @@ enum class DenialKind : std::uint64_t {
     route,       // a request at the reverse route
 };
 
-// Why, in one word of the table below.
-struct DenialReason {
-    const char *word = "";
+// Why. One enumerator a line of the table below, in its order.
+enum class DenialReason : std::uint64_t {
+    no_rule,
+    other_port,
+    private_address,
+    no_address,
+    other_name,
+    no_name,
+    encrypted_name,
+    not_tls,
+    not_http,
+    plain_http,
+    malformed,
+    too_slow,
+    too_many,
+    no_room,
+    no_provider,
+    other_method,
+    other_path,
+    untrusted,
+};
+
+// What programs and people read of a reason.
+struct DenialText {
+    DenialReason reason{};
+    const char *word = "";    // for programs
     const char *meaning = ""; // for people: what follows "HOST:PORT: "
     const char *key = "";     // the key of the policy that would change it; empty where none would
     bool is_refusal = true;   // or what was asked for does not exist, whatever the policy says
 };
 
 // clang-format off
-inline constexpr DenialReason denial_reasons[] = {
-    {"no-rule", "no rule of the policy names this host", "network.hosts"},
-    {"other-port", "a rule of the policy names this host, but not this port", "network.hosts"},
-    {"private-address", "the name leads to an address of this host or its own networks, which no rule names", "network.hosts"},
-    {"no-address", "the name has no address", "", false},
-    {"other-name", "the connection was opened to one name and asks for another one inside", "network.hosts"},
-    {"no-name", "the connection goes to an address that no rule names, or says no name", "network.hosts"},
-    {"encrypted-name", "the name inside the connection is encrypted (ECH), so nobody can compare it", ""},
-    {"not-tls", "the port is for TLS, and something else came", "network.hosts"},
-    {"not-http", "the port is for plain HTTP, and something else came", "network.hosts"},
-    {"plain-http", "plain HTTP passes only where a rule names its port, and never port 443", "network.hosts"},
-    {"malformed", "what came cannot be read, or can be read in two ways", ""},
-    {"too-slow", "the first bytes did not come in time", ""},
-    {"too-many", "the session has too many connections", ""},
-    {"no-room", "the session's gate has no descriptor or memory left for it", "", false},
-    {"no-provider", "no provider of the policy has this host", "providers"},
-    {"other-method", "the provider's route does not pass this method", "providers"},
-    {"other-path", "the provider's route does not pass this path", "providers"},
-    {"untrusted", "the provider's certificate is not one that this host trusts", ""},
+inline constexpr DenialText denial_texts[] = {
+    {DenialReason::no_rule, "no-rule", "no rule of the policy names this host", "network.hosts"},
+    {DenialReason::other_port, "other-port", "a rule of the policy names this host, but not this port", "network.hosts"},
+    {DenialReason::private_address, "private-address", "the name leads to an address of this host or its own networks, which no rule names", "network.hosts"},
+    {DenialReason::no_address, "no-address", "the name has no address", "", false},
+    {DenialReason::other_name, "other-name", "the connection was opened to one name and asks for another one inside", "network.hosts"},
+    {DenialReason::no_name, "no-name", "the connection goes to an address that no rule names, or says no name", "network.hosts"},
+    {DenialReason::encrypted_name, "encrypted-name", "the name inside the connection is encrypted (ECH), so nobody can compare it", ""},
+    {DenialReason::not_tls, "not-tls", "the port is for TLS, and something else came", "network.hosts"},
+    {DenialReason::not_http, "not-http", "the port is for plain HTTP, and something else came", "network.hosts"},
+    {DenialReason::plain_http, "plain-http", "plain HTTP passes only where a rule names its port, and never port 443", "network.hosts"},
+    {DenialReason::malformed, "malformed", "what came cannot be read, or can be read in two ways", ""},
+    {DenialReason::too_slow, "too-slow", "the first bytes did not come in time", ""},
+    {DenialReason::too_many, "too-many", "the session has too many connections", ""},
+    {DenialReason::no_room, "no-room", "the session's gate has no descriptor or memory left for it", "", false},
+    {DenialReason::no_provider, "no-provider", "no provider of the policy has this host", "providers"},
+    {DenialReason::other_method, "other-method", "the provider's route does not pass this method", "providers"},
+    {DenialReason::other_path, "other-path", "the provider's route does not pass this path", "providers"},
+    {DenialReason::untrusted, "untrusted", "the provider's certificate is not one that this host trusts", ""},
 };
 // clang-format on
 
-// None for another word.
-const DenialReason *find_denial_reason(std::string_view word) noexcept;
+const DenialText &text_of(DenialReason reason) noexcept;
 
 struct GateDenial {
     DenialKind kind{};
     std::string host;
     std::uint16_t port = 0;
-    std::string path = {}; // of the route, escaped
-    std::string reason = {};
+    DenialReason reason{};
     std::uint64_t count = 1; // since the last of the same
     std::string where = {};  // of a rule or provider that almost fits; empty without one
     static constexpr std::uint64_t type = 43;
@@ -205,8 +226,8 @@ struct GateDenial {
         archive.bounded(self.kind, DenialKind::route, "the gate told of a denial of an unknown kind");
         archive.cut(self.host, gate_host_bytes, "the gate told of a host that is too long");
         archive.bounded(self.port, UINT16_MAX, "the gate told of an impossible port");
-        archive.cut(self.path, gate_path_bytes, "the gate told of a path that is too long");
-        archive(self.reason, self.count);
+        archive.bounded(self.reason, DenialReason::untrusted, "the gate told of a denial for an unknown reason");
+        archive(self.count);
         archive.cut(self.where, gate_where_bytes, "the gate told of a place that is too long");
         archive.require([&] { return is_harmless(self); }, "the gate told of a denial in bytes that are not for people");
     }
@@ -214,6 +235,7 @@ struct GateDenial {
 private:
     static bool is_harmless(const GateDenial &denial) noexcept;
 };
+static_assert(std::size(denial_texts) == static_cast<std::size_t>(DenialReason::untrusted) + 1);
 
 using GateMessage = std::variant<GateReady, GateDenial, GateAlive>;
 GateMessage decode_gate_message(std::string_view bytes);

@@ -32,9 +32,9 @@ void try_all(std::string_view bytes)
     require(encode(*message) == bytes, "a message was taken, and is not what is sent");
     const auto *denial = std::get_if<GateDenial>(&*message);
     if (denial == nullptr) return;
-    for (const auto *text : {&denial->host, &denial->path, &denial->reason, &denial->where})
+    for (const auto *text : {&denial->host, &denial->where})
         require_harmless(*text);
-    require(find_denial_reason(denial->reason) != nullptr, "a reason that nobody knows");
+    require(static_cast<std::size_t>(denial->reason) < std::size(denial_texts), "a reason that nobody knows");
 }
 
 } // namespace

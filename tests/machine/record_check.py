@@ -39,7 +39,6 @@ FORMS = {
     "PI_AGENT_CODE": r"E(6[49]|7[01578])(-[a-z0-9-]+)?|[a-z]+(-[a-z]+)*",
     "PI_AGENT_HOST": r"[a-z0-9._:*-]{1,253}",
     "PI_AGENT_PORT": r"[1-9]\d{0,4}",
-    "PI_AGENT_PATH": TEXT,
     "PI_AGENT_KEY": r"network\.hosts|providers",
     "PI_AGENT_WHERE": TEXT,
     "PI_AGENT_COUNT": POSITIVE,
@@ -69,7 +68,7 @@ FIELDS = {
     ),
     "connection-denied": (
         SUBJECT | {"PI_AGENT_CODE", "PI_AGENT_REASON", "PI_AGENT_COUNT"},
-        OPTIONAL_SUBJECT | {"PI_AGENT_HOST", "PI_AGENT_PORT", "PI_AGENT_PATH", "PI_AGENT_KEY", "PI_AGENT_WHERE"},
+        OPTIONAL_SUBJECT | {"PI_AGENT_HOST", "PI_AGENT_PORT", "PI_AGENT_KEY", "PI_AGENT_WHERE"},
     ),
     "problem": ({"PI_AGENT_REASON"}, {"PI_AGENT_SESSION"}),
 }

@@ -176,6 +176,11 @@ def bind_file(path, text, directory):
 
 # --- What runner and gate say to each other (runner/wire/gate_messages.hpp).
 
+REASONS = (
+    "no-rule", "other-port", "private-address", "no-address", "other-name", "no-name", "encrypted-name", "not-tls", "not-http", "plain-http",
+    "malformed", "too-slow", "too-many", "no-room", "no-provider", "other-method", "other-path", "untrusted",
+)  # fmt: skip
+
 
 def number(value):
     return struct.pack("<Q", value)
@@ -206,11 +211,11 @@ def decode_message(data):
     if numbers(0) == 44:
         return None
     at, fields = 8, {}
-    for name, is_text in (("kind", 0), ("host", 1), ("port", 0), ("path", 1), ("reason", 1), ("count", 0), ("where", 1)):
+    for name, is_text in (("kind", 0), ("host", 1), ("port", 0), ("reason", 0), ("count", 0), ("where", 1)):
         value, at = numbers(at), at + 8
         if is_text:
             value, at = data[at : at + value].decode(), at + value
-        fields[name] = value
+        fields[name] = REASONS[value] if name == "reason" else value
     return fields
 
 

@@ -25,15 +25,8 @@ constexpr const char *end_of_list = "(more is not listed here)\n";
 
 ConnectionDeniedEvent event_of(const GateDenial &denial)
 {
-    const DenialReason *reason = find_denial_reason(denial.reason); // the decoder has required one
-    return {denial.host,
-            denial.port,
-            denial.path,
-            denial.reason,
-            reason == nullptr ? "" : reason->meaning,
-            reason == nullptr ? "" : reason->key,
-            denial.where,
-            denial.count};
+    const DenialText &reason = text_of(denial.reason);
+    return {denial.host, denial.port, reason.word, reason.meaning, reason.key, denial.where, denial.count};
 }
 
 std::uint64_t sum_of(std::uint64_t one, std::uint64_t other)
@@ -52,7 +45,7 @@ void GateWatch::receive()
             if (says_too_much()) throw ProtocolError("it says more than a gate does");
             GateMessage message = decode_gate_message(packet->bytes);
             if (auto *denial = std::get_if<GateDenial>(&message)) {
-                is_full_ = is_full_ || denial->reason == "no-room";
+                is_full_ = is_full_ || denial->reason == DenialReason::no_room;
                 take(std::move(*denial));
             }
         }
@@ -129,8 +122,7 @@ void GateWatch::take(GateDenial denial)
 // For the user, who hears of what the policy refused.
 void GateWatch::count(const GateDenial &denial)
 {
-    const DenialReason *reason = find_denial_reason(denial.reason);
-    if (reason != nullptr && !reason->is_refusal) return;
+    if (!text_of(denial.reason).is_refusal) return;
     denied_.connections = sum_of(denied_.connections, denial.count);
     const std::string place = place_of_denial(denial);
     if (denied_.places.size() < counted_places || denied_.places.contains(place))
@@ -174,7 +166,7 @@ std::string GateWatch::finish()
     while (is_there_ && Clock::now() < deadline && wait_for_input(channel_, deadline))
         receive();
     if (unrecorded_ > 0)
-        record_.denied_connection({"", 0, "", "not-recorded", "there were more than the record takes of one session", "", "", unrecorded_});
+        record_.denied_connection({"", 0, "not-recorded", "there were more than the record takes of one session", "", "", unrecorded_});
     return denied_notice(denied_);
 }
 

@@ -181,11 +181,13 @@ bool is_of_record(const LogEntry &entry)
 }
 
 // What a history and a list of denials are made of (admin/sessions/); a user is told nothing else.
+// clang-format off
 constexpr std::array told_fields = {
     "PI_AGENT_EVENT",       "PI_AGENT_SESSION",     "PI_AGENT_USER",     "PI_AGENT_ACCOUNT", "PI_AGENT_PROJECT",       "PI_AGENT_DIRECTORY",
     "PI_AGENT_REPOSITORY",  "SANDBOX_SELECT",       "PI_AGENT_PROGRAM",  "PI_AGENT_REASON",  "PI_AGENT_DURATION_USEC", "PI_AGENT_EXIT_CODE",
     "PI_AGENT_EXIT_SIGNAL", "PI_AGENT_MEMORY_PEAK", "PI_AGENT_CPU_USEC", "PI_AGENT_STATUS",  "PI_AGENT_CODE",          "PI_AGENT_HOST",
-    "PI_AGENT_PORT",        "PI_AGENT_PATH",        "PI_AGENT_KEY",      "PI_AGENT_WHERE",   "PI_AGENT_COUNT",         "_UID"};
+    "PI_AGENT_PORT",        "PI_AGENT_KEY",      "PI_AGENT_WHERE",   "PI_AGENT_COUNT",         "_UID"};
+// clang-format on
 
 LogEntry told_of(const LogEntry &entry)
 {

@@ -9,6 +9,7 @@ import time
 
 MODE = "denying"
 ORDER, LISTENER, READY, DENIAL, ALIVE = 40, 41, 42, 43, 44
+NO_RULE = 0  # of the reasons (runner/wire/gate_messages.hpp)
 ALIVE_SECONDS = 0.5
 PACKET = 32 * 1024
 
@@ -21,8 +22,8 @@ def text(value):
     return number(len(value)) + value
 
 
-def denial(host, port, reason=b"no-rule", path=b"", count=1, where=b"", kind=2):
-    return number(DENIAL) + number(kind) + text(host) + number(port) + text(path) + text(reason) + number(count) + text(where)
+def denial(host, port, count=1, where=b"", kind=2):
+    return number(DENIAL) + number(kind) + text(host) + number(port) + number(NO_RULE) + number(count) + text(where)
 
 
 channel = socket.socket(fileno=0)

@@ -23,7 +23,7 @@ FirstBytes judge(std::uint16_t port, std::string_view bytes, const char *named =
 std::string reason(std::uint16_t port, std::string_view bytes, const char *named = "a.example")
 {
     const FirstBytes first = judge(port, bytes, named);
-    return first.state == State::refused ? first.reason : first.state == State::passes ? "passes" : "incomplete";
+    return first.state == State::refused ? text_of(first.reason).word : first.state == State::passes ? "passes" : "incomplete";
 }
 
 std::string request(std::string_view host, std::string_view first = "GET / HTTP/1.1", std::string_view more = "")
@@ -162,10 +162,10 @@ TEST_CASE("a tunnel says host and port")
 
 TEST_CASE("a refusal comes in the language of the connection")
 {
-    CHECK(refusal_in(Speech::any, "no-rule", "x").empty());
-    CHECK(refusal_in(Speech::tls, "no-rule", "x") == write_alert(Alert::access_denied));
-    CHECK(refusal_in(Speech::tls, "other-name", "x") == write_alert(Alert::unrecognized_name));
-    const std::string answer = refusal_in(Speech::http, "no-rule", "x");
+    CHECK(refusal_in(Speech::any, DenialReason::no_rule, "x").empty());
+    CHECK(refusal_in(Speech::tls, DenialReason::no_rule, "x") == write_alert(Alert::access_denied));
+    CHECK(refusal_in(Speech::tls, DenialReason::other_name, "x") == write_alert(Alert::unrecognized_name));
+    const std::string answer = refusal_in(Speech::http, DenialReason::no_rule, "x");
     CHECK(answer.starts_with("HTTP/1.1 403 "));
     CHECK(answer.find("\r\nx-pi-agent-denied: no-rule\r\n") != std::string::npos);
     CHECK(answer.ends_with("\r\n\r\npi-agent: x\n"));

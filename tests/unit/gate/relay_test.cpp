@@ -289,8 +289,8 @@ TEST_CASE("a denial is told at once, and the same ones of a second later, togeth
         return std::get<GateDenial>(decode_gate_message(packet->bytes));
     };
     for (int count = 0; count < 3; ++count)
-        denials.report({DenialKind::tunnel, "a.example", 443, {}, "no-rule", 1, "p:1"});
-    denials.report({DenialKind::tunnel, "b.example", 443, {}, "no-rule", 1, {}});
+        denials.report({DenialKind::tunnel, "a.example", 443, DenialReason::no_rule, 1, "p:1"});
+    denials.report({DenialKind::tunnel, "b.example", 443, DenialReason::no_rule, 1, {}});
     CHECK(told().count == 1);
     CHECK(told().host == "b.example");
     loop.run(); // until nothing more is counted
@@ -306,7 +306,7 @@ TEST_CASE("what was counted is told before the end, and not twice")
     boost::asio::io_context loop;
     Denials denials(loop, ours);
     for (int count = 0; count < 3; ++count)
-        denials.report({DenialKind::tunnel, "a.example", 443, {}, "no-rule", 1, {}});
+        denials.report({DenialKind::tunnel, "a.example", 443, DenialReason::no_rule, 1, {}});
     denials.tell_rest();
     denials.tell_rest();
     ours.reset();
@@ -322,7 +322,7 @@ TEST_CASE("denials of a second beyond a number are counted without their hosts")
     boost::asio::io_context loop;
     Denials denials(loop, ours);
     for (std::size_t count = 0; count < 2 * denials_a_second; ++count)
-        denials.report({DenialKind::transparent, std::to_string(count) + ".example", 443, {}, "no-rule", 1, {}});
+        denials.report({DenialKind::transparent, std::to_string(count) + ".example", 443, DenialReason::no_rule, 1, {}});
     loop.run();
     ours.reset();
     std::uint64_t hosts = 0;
@@ -337,11 +337,11 @@ TEST_CASE("denials of a second beyond a number are counted without their hosts")
 
 TEST_CASE("a denial in words says what would change it")
 {
-    const std::string text = text_of_denial({DenialKind::tunnel, "a.example", 443, {}, "other-port", 1, "policy.yaml:3"});
+    const std::string text = text_of_denial({DenialKind::tunnel, "a.example", 443, DenialReason::other_port, 1, "policy.yaml:3"});
     CHECK(text.find("a.example:443 is denied") == 0);
     CHECK(text.find("policy.yaml:3") != std::string::npos);
     CHECK(text.find("'network.hosts'") != std::string::npos);
-    CHECK(text_of_denial({DenialKind::tunnel, {}, 0, {}, "malformed", 1, {}}).find("The connection is denied") == 0);
+    CHECK(text_of_denial({DenialKind::tunnel, {}, 0, DenialReason::malformed, 1, {}}).find("The connection is denied") == 0);
 }
 
 } // namespace relay_test

@@ -209,7 +209,7 @@ TEST_CASE("an answer keeps its fields, and says anew how long it is")
 
 TEST_CASE("a refusal is an answer that clients show, with its reason in a field")
 {
-    const std::string denied = write_refusal(RouteRefusal(403, "other-path", "not for this path"));
+    const std::string denied = write_refusal(RouteRefusal(403, DenialReason::other_path, "not for this path"));
     CHECK(denied.starts_with("HTTP/1.1 403 Forbidden\r\nx-pi-agent-denied: other-path\r\n"));
     CHECK(denied.find("\"message\":\"pi-agent: not for this path\"") != std::string::npos);
     CHECK(write_refusal(RouteRefusal(502, "", "gone")).find("x-pi-agent-denied") == std::string::npos);

@@ -19,7 +19,7 @@ std::string reason_of(const std::function<void()> &ask)
     try {
         ask();
     } catch (const RouteRefusal &refusal) {
-        return refusal.reason;
+        return refusal.reason ? text_of(*refusal.reason).word : "";
     }
     return "";
 }

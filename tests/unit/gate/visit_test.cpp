@@ -139,11 +139,11 @@ TEST_CASE("a tunnel that no rule allows is refused with words, and told")
     CHECK(other.kind == DenialKind::tunnel);
     CHECK(other.host == "other.example");
     CHECK(other.port == 443);
-    CHECK(other.reason == "no-rule");
+    CHECK(other.reason == DenialReason::no_rule);
     CHECK(other.where.empty());
     CHECK(ask(gate.visit(visit_proxy), connect_to("a.example", 22)) == "HTTP/1.1 403 Forbidden");
     const GateDenial almost = gate.told();
-    CHECK(almost.reason == "other-port");
+    CHECK(almost.reason == DenialReason::other_port);
     CHECK(almost.where == "p:1");
 }
 
@@ -168,7 +168,7 @@ TEST_CASE("an address that no rule names is closed without a word, and told")
     const GateDenial denial = gate.told();
     CHECK(denial.kind == DenialKind::transparent);
     CHECK(denial.host == "127.0.0.1");
-    CHECK(denial.reason == "no-rule");
+    CHECK(denial.reason == DenialReason::no_rule);
 }
 
 TEST_CASE("either address of the loopback leads to the one that a rule names")

@@ -49,7 +49,7 @@ void check_fields(const RecordEvent &event, std::map<std::string, std::string> w
 
 TEST_CASE("each event has its id, its words and its fields")
 {
-    check_fields(ConnectionDeniedEvent{"2001:db8::1", 22, "", "no-rule", "no rule names it", "network.hosts", "p.yaml:3", 2},
+    check_fields(ConnectionDeniedEvent{"2001:db8::1", 22, "no-rule", "no rule names it", "network.hosts", "p.yaml:3", 2},
                  {{"MESSAGE", "session ID: denied [2001:db8::1]:22 (2 times): no rule names it"},
                   {"MESSAGE_ID", "e13f445bcda001cb4f6ba8951f7ee7de"},
                   {"PRIORITY", "5"},

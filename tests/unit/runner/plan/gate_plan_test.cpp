@@ -48,7 +48,7 @@ Policy policy_with(std::vector<HostRule> hosts)
     return policy;
 }
 
-GateDenial denial(const std::string &host, std::uint16_t port, const std::string &reason)
+GateDenial denial(const std::string &host, std::uint16_t port, DenialReason reason)
 {
     GateDenial made;
     made.host = host;
@@ -169,13 +169,13 @@ TEST_CASE("the environment leads to the gate, and what is of the session stays t
 
 TEST_CASE("a denial is told with its place, its reason and what would change it")
 {
-    GateDenial near = denial("db.example.org", 5432, "other-port");
+    GateDenial near = denial("db.example.org", 5432, DenialReason::other_port);
     near.where = "p.yaml:7:9";
     CHECK(denial_line(near) ==
           "db.example.org:5432: a rule of the policy names this host, but not this port; the administrator can change it "
           "by network.hosts (p.yaml:7:9)\n");
-    CHECK(has(denial_line(denial("2001:db8::1", 443, "no-name")), "[2001:db8::1]:443: "));
-    CHECK(!has(denial_line(denial("a.example", 443, "too-slow")), "administrator"));
+    CHECK(has(denial_line(denial("2001:db8::1", 443, DenialReason::no_name)), "[2001:db8::1]:443: "));
+    CHECK(!has(denial_line(denial("a.example", 443, DenialReason::too_slow)), "administrator"));
 }
 
 TEST_CASE("the notice at the end is one line, with the places that were asked for most")

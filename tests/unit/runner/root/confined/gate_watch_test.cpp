@@ -26,7 +26,7 @@ struct Gate {
         watch.emplace("ID", roots, record, duplicate(file), std::set<std::string>{"p.yaml:3:5"}, [this] { ++kills; });
     }
     void says(const std::string &bytes, const std::vector<int> &fds = {}) const { send_packet(own, bytes, fds, in_seconds(1)); }
-    void denies(const std::string &host, std::uint64_t count = 1, const std::string &reason = "no-rule") const
+    void denies(const std::string &host, std::uint64_t count = 1, DenialReason reason = DenialReason::no_rule) const
     {
         GateDenial denial;
         denial.host = host;
@@ -64,7 +64,7 @@ TEST_CASE("a denial names a place of the policy, and no other words of the gate'
     GateDenial denial;
     denial.host = "a.example";
     denial.port = 22;
-    denial.reason = "other-port";
+    denial.reason = DenialReason::other_port;
     denial.where = "p.yaml:3:5";
     Gate gate;
     gate.says(encode(GateMessage(denial)));
@@ -125,11 +125,8 @@ TEST_CASE("a gate that breaks the protocol has ended")
     GateDenial odd;
     odd.host = "a\nb";
     odd.port = 1;
-    odd.reason = "no-rule";
-    GateDenial unknown;
-    unknown.host = "a.example";
-    unknown.reason = "because";
-    for (const auto &bytes : {std::string("x"), std::string(100, '\xff'), encode(GateMessage(odd)), encode(GateMessage(unknown))}) {
+    const std::string unknown = Encoder().number(GateDenial::type).number(0).text("a").number(1).number(99).number(1).text("").bytes();
+    for (const auto &bytes : {std::string("x"), std::string(100, '\xff'), encode(GateMessage(odd)), unknown}) {
         Gate gate;
         gate.says(bytes);
         CHECK(!gate.watch->hear().empty());
@@ -154,7 +151,7 @@ TEST_CASE("a gate that only looks as if it had ended has ended")
 TEST_CASE("what is not there is no refusal of the policy's")
 {
     Gate gate;
-    gate.denies("typo.example", 1, "no-address");
+    gate.denies("typo.example", 1, DenialReason::no_address);
     CHECK(gate.watch->hear().empty());
     CHECK(has(gate.written(), "typo.example:443: the name has no address"));
     gate.own.reset();
@@ -164,9 +161,9 @@ TEST_CASE("what is not there is no refusal of the policy's")
 TEST_CASE("a gate that is full is told at once, and once")
 {
     Gate gate;
-    gate.denies("", 3, "no-room");
+    gate.denies("", 3, DenialReason::no_room);
     CHECK(has(gate.watch->hear(), "no descriptor or memory left for new connections"));
-    gate.denies("", 3, "no-room");
+    gate.denies("", 3, DenialReason::no_room);
     CHECK(gate.watch->hear().empty());
     gate.own.reset();
     CHECK(gate.watch->finish().empty());
