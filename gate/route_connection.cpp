@@ -76,6 +76,8 @@ void RouteConnection::take_request()
     const std::size_t size = head_of(from_client_);
     request_ = read_request_head(first_of(from_client_, size), request_parser_);
     from_client_.consume(size);
+    ErrorCode gone;
+    require_own_caller(request_parser_, client_.local_endpoint(gone).port());
     provider_ = &choose_provider(route_.order_.providers, request_.method, request_.target);
     patience_ = handshake_patience;
     wait_at_most(patience_);
@@ -192,6 +194,7 @@ void RouteConnection::take_answer()
             if (size > 0)
                 body = read_answer_head(first_of(from_upstream_, size), answer_parser_.emplace(), request_.method == websocket_method);
         } catch (const RouteRefusal &refusal) {
+            if (!refusal.reason) throw;
             fail_upstream("the answer of " + provider_->host + " cannot be read: " + refusal.what());
         }
         if (size == 0) return read_answer();

@@ -1,12 +1,14 @@
 // Reading heads strictly, and writing them anew.
 #include "gate/route_head.hpp"
 
+#include "common/seams/seams.hpp"
 #include "gate/head_text.hpp"
 #include "gate/route_fields.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 
@@ -17,6 +19,7 @@ namespace http = boost::beast::http;
 namespace {
 
 constexpr std::size_t field_limit = 128;
+constexpr std::string_view http_scheme = "http://";
 
 std::string_view view_of(boost::beast::string_view text) noexcept
 {
@@ -38,7 +41,8 @@ void require_field(std::string_view line)
 // Fields that two readers of one message would understand differently if they came twice.
 void require_once(std::string_view head)
 {
-    for (const std::string_view name : {"host", "content-length", "transfer-encoding", "upgrade", "expect", "content-encoding"}) {
+    for (const std::string_view name : {"host", "content-length", "transfer-encoding", "upgrade", "expect", "content-encoding",
+                                        "sec-websocket-key", "sec-websocket-version", "origin", "sec-fetch-site"}) {
         std::size_t count = 0;
         for (std::size_t at = head.find(head_line_end); at + 2 < head.size(); at = head.find(head_line_end, at + 2))
             count += is_field(head.substr(at + 2), name) ? 1U : 0U;
@@ -76,6 +80,14 @@ void put_head(std::string_view head, Parser &parser)
     require_framing(parser.get());
 }
 
+// 16 bytes in base64 (RFC 6455, 4.2.1). A server that finds none takes the request for a plain GET.
+bool is_websocket_key(std::string_view key) noexcept
+{
+    constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    constexpr std::string_view last_digits = "AQgw"; // of the last byte two bits are left
+    return key.size() == 24 && key.ends_with("==") && key.find_first_not_of(digits) == 22 && last_digits.find(key[21]) != key.npos;
+}
+
 // To any other protocol a client only offers to change, and goes on as it began where nobody does (RFC 9110, 7.8). Java's own client offers
 // h2c with each request to plain HTTP. The provider hears nothing of it.
 bool asks_for_websocket(const http::fields &fields)
@@ -84,6 +96,9 @@ bool asks_for_websocket(const http::fields &fields)
     if (upgrade == fields.end() || !is_same(view_of(upgrade->value()), "websocket")) return false;
     if (!has_listed_word(view_of(fields[http::field::connection]), "upgrade"))
         refuse_head("the request has an upgrade that its connection does not name");
+    const bool is_whole =
+        is_websocket_key(view_of(fields[http::field::sec_websocket_key])) && view_of(fields[http::field::sec_websocket_version]) == "13";
+    if (!is_whole && defence_is_on("route-websocket-key")) refuse_head("a WebSocket begins with version 13, and a key of 16 bytes");
     return true;
 }
 
@@ -152,6 +167,24 @@ RouteRequest read_request_head(std::string_view head, RequestParser &parser)
     return request;
 }
 
+void require_own_caller(const RequestParser &parser, std::uint16_t port)
+{
+    const auto &message = parser.get();
+    const auto is_own = [port](std::string_view host) {
+        constexpr std::array<std::string_view, 3> names = {"127.0.0.1", "localhost", "[::1]"};
+        return std::any_of(names.begin(), names.end(),
+                           [&](std::string_view name) { return is_same(host, std::string(name) + ":" + std::to_string(port)); });
+    };
+    const auto origin = message.find(http::field::origin);
+    const std::string_view page = origin == message.end() ? "" : view_of(origin->value());
+    const bool is_own_page = page.starts_with(http_scheme) && is_own(page.substr(http_scheme.size()));
+    const std::string_view site = view_of(message["sec-fetch-site"]);
+    const bool is_of_page = (origin != message.end() && !is_own_page) || (!site.empty() && site != "same-origin" && site != "none");
+    if (is_of_page && defence_is_on("route-pages")) throw RouteRefusal(403, DenialReason::other_page, "a page of another site asks");
+    if (!is_own(view_of(message[http::field::host])) && defence_is_on("route-own-host"))
+        throw RouteRefusal(403, DenialReason::other_page, "the request is for another host than the route's own address");
+}
+
 SecretText write_request_head(const RouteRequest &request, const RequestParser &parser, const GateProvider &provider)
 {
     const auto &message = parser.get();
@@ -191,6 +224,10 @@ std::optional<AnswerBody> read_answer_head(std::string_view head, AnswerParser &
         return AnswerBody::tunnel;
     }
     if (status < 200) return std::nullopt;
+    // Without 101 the request was a plain GET with the key, whose answer is not for the session.
+    if (asked_for_websocket && defence_is_on("route-websocket-answer"))
+        throw RouteRefusal(status >= 400 && message.result() != http::status::unknown ? status : 502, {},
+                           "the provider opened no WebSocket; it answered with the status " + std::to_string(status));
     if (status == 204 || status == 304) return AnswerBody::none;
     if (message.find(http::field::content_length) != message.end()) return AnswerBody::counted;
     return AnswerBody::chunks;

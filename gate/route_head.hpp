@@ -53,6 +53,11 @@ struct RouteRequest {
 // Puts the head into the parser and says what it asks for. Throws RouteRefusal.
 RouteRequest read_request_head(std::string_view head, RequestParser &parser);
 
+// A page in a browser of the session reaches the route as well: by a name of its own that leads there, or across sites. It is somebody
+// else's, and its requests are not for the policy's key. Throws RouteRefusal for a host that is not the route's own address, at the port
+// that was asked, and for an origin or a site that is another page's. `parser`: of read_request_head().
+void require_own_caller(const RequestParser &parser, std::uint16_t port);
+
 // The head that the provider gets: without what is for the next station alone, without any credential, and with the provider's key.
 SecretText write_request_head(const RouteRequest &request, const RequestParser &parser, const GateProvider &provider);
 
@@ -64,7 +69,8 @@ enum class AnswerBody {
     tunnel,  // a WebSocket: bytes in both directions
 };
 
-// Puts the head of an answer into the parser. An answer in between (100, 103) has none, and another follows. Throws RouteRefusal.
+// Puts the head of an answer into the parser. An answer in between (100, 103) has none, and another follows. Throws RouteRefusal: with a
+// reason where the head cannot be read, and without one where the provider opened no WebSocket.
 std::optional<AnswerBody> read_answer_head(std::string_view head, AnswerParser &parser, bool asked_for_websocket);
 
 // The head that the session gets.

@@ -175,6 +175,7 @@ enum class DenialReason : std::uint64_t {
     no_provider,
     other_method,
     other_path,
+    other_page,
     untrusted,
 };
 
@@ -206,6 +207,7 @@ inline constexpr DenialText denial_texts[] = {
     {DenialReason::no_provider, "no-provider", "no provider of the policy has this host", "providers"},
     {DenialReason::other_method, "other-method", "the provider's route does not pass this method", "providers"},
     {DenialReason::other_path, "other-path", "the provider's route does not pass this path", "providers"},
+    {DenialReason::other_page, "other-page", "a page in a browser asks, or somebody by another name than the route's own address", ""},
     {DenialReason::untrusted, "untrusted", "the provider's certificate is not one that this host trusts", ""},
 };
 // clang-format on

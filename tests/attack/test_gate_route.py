@@ -8,7 +8,7 @@ from target import Outcome
 SYSTEM = Path(__file__).resolve().parents[1] / "system"
 GATE = "/usr/libexec/pi-agent/pi-agent-gate"
 PLACE = "/root/gate_alone"
-PROGRAMS = ("gate_alone.py", "gate_driver.py", "gate_route_cases.py", "gate_route_idle.py")
+PROGRAMS = ("gate_alone.py", "gate_driver.py", "gate_route_cases.py", "gate_route_idle.py", "gate_route_attacks.py")
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +37,21 @@ def asking(case):
         ("attack_with_a_key_of_ones_own", ("route-credentials",)),
         ("attack_a_path_that_the_key_is_not_for", ("route-lists",)),
         ("attack_a_path_by_a_detour", ("route-plain-paths",)),
+        ("attack_by_half_a_websocket", ("route-websocket-key",)),
+        ("attack_by_a_websocket_that_is_not_opened", ("route-websocket-answer",)),
         ("attack_by_a_call_that_a_gate_never_makes", ("gate-call-filter",)),
     ],
 )
 def test_a_key_opens_nothing_else(case, defences, alone, prove):
+    prove(asking(case), *defences)
+
+
+@pytest.mark.position("outsider")
+@pytest.mark.parametrize(
+    ("case", "defences"),
+    [("attack_from_a_page_of_another_site", ("route-pages",)), ("attack_by_a_name_that_leads_to_the_route", ("route-own-host",))],
+)
+def test_a_page_in_a_browser_of_the_session_spends_no_key(case, defences, alone, prove):
     prove(asking(case), *defences)
 
 

@@ -1,6 +1,6 @@
 """pi-agent-gate by itself, in namespaces of its own: a program for root that plays the runner, the session and a provider with TLS.
 
-    gate_alone.py GATE CASE     # a case of gate_route_cases.py or gate_route_idle.py; prints "passed", or a traceback
+    gate_alone.py GATE CASE     # a case of gate_route_cases.py, gate_route_idle.py or gate_route_attacks.py; prints "passed", or a traceback
 """
 
 import os
@@ -59,8 +59,8 @@ class Gate:
         self.process = subprocess.Popen([program], stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         theirs.close()
         send_record(self.channel, order(authorities, idle, 1))
-        listener = socket.create_server(("127.0.0.1", 0), backlog=512)
-        self.port = listener.getsockname()[1]
+        self.port = 809  # as in a session (runner/plan/gate_plan.hpp); the network is this program's own
+        listener = socket.create_server(("127.0.0.1", self.port), backlog=512)
         socket.send_fds(self.channel, [number(LISTENER) + number(KINDS["reverse"]) + number(self.port)], [listener.fileno()])
         listener.close()
         self.channel.settimeout(30)
@@ -228,7 +228,8 @@ def set_up(directory):
 def main():
     program, case = sys.argv[1:3]
     in_namespaces(__file__, sys.argv[1:])
-    import gate_route_cases  # which have what this file has
+    import gate_route_attacks  # which have what this file has
+    import gate_route_cases
     import gate_route_idle
 
     with tempfile.TemporaryDirectory() as directory:
@@ -237,7 +238,8 @@ def main():
         authority = Authority(directory)
         service = Provider(authority)
         gate = Gate(program, authority.pem, **gate_route_idle.SETTINGS.get(case, {}))
-        getattr(gate_route_idle if case in gate_route_idle.SETTINGS else gate_route_cases, case)(gate, service)
+        module = gate_route_attacks if case.startswith("attack") else gate_route_idle if case in gate_route_idle.SETTINGS else gate_route_cases
+        getattr(module, case)(gate, service)
         if case not in gate_route_cases.ENDING:
             gate.end()
         print("passed")

@@ -178,7 +178,7 @@ def bind_file(path, text, directory):
 
 REASONS = (
     "no-rule", "other-port", "private-address", "no-address", "other-name", "no-name", "encrypted-name", "not-tls", "not-http", "plain-http",
-    "malformed", "too-slow", "too-many", "no-room", "no-provider", "other-method", "other-path", "untrusted",
+    "malformed", "too-slow", "too-many", "no-room", "no-provider", "other-method", "other-path", "other-page", "untrusted",
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from gate_alone import HOSTS, KEY, ROUTE, fields, read_chunks, read_exactly, rea
 
 ENDING = ("the_key_is_nowhere_but_in_memory",)  # these end the gate themselves
 TARGET = "/api.openai.com/v1/responses"
+WEBSOCKET = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -117,14 +118,14 @@ def a_websocket_passes_both_ways(gate, service):
             connection.sendall(piece.upper())
 
     service.answer = answer
-    with connect(gate, head("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: k", method="GET") + b"early") as one:
+    with connect(gate, head(*WEBSOCKET, method="GET") + b"early") as one:
         assert b" 101 " in read_until(one, b"\r\n\r\n")
         assert read_exactly(one, 10) == b"firstEARLY"
         for size in (1, 100, 100_000):
             one.sendall(b"a" * size)
             assert read_exactly(one, size) == b"A" * size
     seen = fields(service.heads[0])
-    assert (seen["upgrade"], seen["connection"], seen["sec-websocket-key"]) == ("websocket", "upgrade", "k")
+    assert (seen["upgrade"], seen["connection"], seen["sec-websocket-key"]) == ("websocket", "upgrade", "dGhlIHNhbXBsZSBub25jZQ==")
     assert seen["authorization"] == f"Bearer {KEY}"
 
 
@@ -237,7 +238,7 @@ def a_caller_that_goes_ends_the_request(gate, service):
             closed.set()
 
     service.answer = answer
-    for sent in (head("Content-Length: 0"), head("Connection: Upgrade", "Upgrade: websocket", method="GET")):
+    for sent in (head("Content-Length: 0"), head(*WEBSOCKET, method="GET")):
         closed.clear()
         service.heads.clear()
         with connect(gate, sent):
@@ -377,6 +378,28 @@ def what_follows_a_request_is_not_another_one(gate, service):
     assert len(service.heads) == 1
 
 
+def a_websocket_that_is_not_opened_is_an_error_without_the_answer(gate, service):
+    for line, status in ((b"200 OK", 502), (b"401 Unauthorized", 401)):
+        service.answer = lambda connection, _, line=line: connection.sendall(b"HTTP/1.1 " + line + b"\r\nX-Mine: listed\r\nContent-Length: 6\r\n\r\nlisted")
+        with connect(gate, head(*WEBSOCKET, method="GET")) as one:
+            seen = read_all(one)
+        assert seen.startswith(b"HTTP/1.1 %d " % status) and b"listed" not in seen and b"opened no WebSocket" in seen, seen
+    assert gate.denials(0.5) == []
+
+
+def a_page_of_a_browser_is_no_caller(gate, service):
+    service.answer = answer_ok
+    sent = head("Content-Length: 0")
+    for host in (b"evil.example:809", b"127.0.0.1", b"127.0.0.2:809"):
+        assert refused(gate, service, sent.replace(b"127.0.0.1:809", host)) == 403, host
+    for field in ("Origin: http://evil.example", "Origin: null", "Origin: http://localhost:3000", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site"):
+        assert refused(gate, service, head("Content-Length: 0", field)) == 403, field
+    assert {(one["host"], one["reason"]) for one in gate.denials()} == {("api.openai.com", "other-page")}
+    for good in (sent.replace(b"127.0.0.1:809", b"localhost:809"), head("Content-Length: 0", "Origin: http://127.0.0.1:809", "Sec-Fetch-Site: same-origin")):
+        with connect(gate, good) as one:
+            assert read_all(one).endswith(b"ok"), good
+
+
 def only_the_hosts_own_certificate_will_do(gate, service):
     service.answer = answer_ok
     for host in ("wrong.example", "expired.example", "self.example", "common.example", "old.example"):
@@ -409,51 +432,3 @@ def the_key_is_nowhere_but_in_memory(gate, service):
     gate.channel.close()
     assert gate.process.wait(5) == 0
     assert KEY.encode() not in gate.process.stderr.read()
-
-
-# --- Attacks, for tests/attack/test_gate_route.py: each ends by the word on standard output, "done" where the attack worked.
-
-
-def say_done(worked):
-    print("done" if worked else "refused")
-
-
-def attack_with_a_key_of_ones_own(gate, service):
-    """What the session found out goes to an account of somebody else's at the same provider."""
-    service.answer = answer_ok
-    ask(gate, headers={"X-Api-Key": "mine"})
-    say_done(b"mine" in service.heads[0])
-
-
-def attack_a_path_that_the_key_is_not_for(gate, service):
-    service.answer = answer_ok
-    ask(gate, "/api.openai.com/v1/files")
-    say_done(any(sent.startswith(b"POST /v1/files ") for sent in service.heads))
-
-
-def attack_a_path_by_a_detour(gate, service):
-    service.answer = answer_ok
-    ask(gate, "/api.openai.com/v1/models/../files", "GET")
-    say_done(any(b"/v1/models/../files" in sent for sent in service.heads))
-
-
-def attack_by_a_certificate_of_another_name(gate, service):
-    service.answer = answer_ok
-    ask(gate, "/wrong.example/v1/responses")
-    say_done(any(KEY.encode() in sent for sent in service.heads))
-
-
-def attack_by_a_certificate_of_ones_own(gate, service):
-    service.answer = answer_ok
-    ask(gate, "/self.example/v1/responses")
-    say_done(any(KEY.encode() in sent for sent in service.heads))
-
-
-def filters_of(pid):
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("Seccomp_filters:")))
-
-
-def attack_by_a_call_that_a_gate_never_makes(gate, service):
-    """Whoever takes it over has the calls that no filter of its own keeps away; what that one refuses is its unit test's."""
-    say_done(filters_of(gate.process.pid) == filters_of("self"))

@@ -4,7 +4,7 @@ import threading
 import time
 
 from gate_alone import read_exactly, read_until
-from gate_route_cases import OK, ask, connect, head, read_all
+from gate_route_cases import OK, WEBSOCKET, ask, connect, head, read_all
 
 SETTINGS = {
     "silence_shorter_than_the_limit_passes": {"idle": 4}, "silence_beyond_the_limit_ends": {"idle": 2}, "a_websocket_ends_by_silence": {"idle": 2},
@@ -62,7 +62,7 @@ def a_websocket_that_moves_is_not_idle(gate, service):
             connection.sendall(piece)
 
     service.answer = answer
-    with connect(gate, head("Connection: Upgrade", "Upgrade: websocket", method="GET")) as one:
+    with connect(gate, head(*WEBSOCKET, method="GET")) as one:
         read_until(one, b"\r\n\r\n")
         for _ in range(6):
             one.sendall(b"x")
@@ -75,7 +75,7 @@ def a_websocket_ends_by_silence(gate, service):
         connection.recv(1)
 
     service.answer = answer
-    with connect(gate, head("Connection: Upgrade", "Upgrade: websocket", method="GET")) as one:
+    with connect(gate, head(*WEBSOCKET, method="GET")) as one:
         read_until(one, b"\r\n\r\n")
         begin = time.monotonic()
         assert read_all(one) == b"" and time.monotonic() - begin < 6

@@ -13,7 +13,7 @@ CASES = re.findall(r"^def ((?!attack)\w+)\(gate, service\):$", "".join((HERE / f
 
 @pytest.fixture(scope="module")
 def alone(machine):
-    for name in ("gate_alone.py", "gate_driver.py", "gate_route_cases.py", "gate_route_idle.py"):
+    for name in ("gate_alone.py", "gate_driver.py", "gate_route_cases.py", "gate_route_idle.py", "gate_route_attacks.py"):
         machine.write(f"{PLACE}/{name}", (HERE / name).read_text())
     yield machine
     machine.root(["rm", "-r", PLACE], check=True)

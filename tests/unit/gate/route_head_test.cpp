@@ -135,16 +135,83 @@ TEST_CASE("a first line that is not one of HTTP/1.1 is refused")
 TEST_CASE("only a GET without a body becomes a WebSocket")
 {
     const std::string get = "GET /api.openai.com/v1/responses HTTP/1.1\r\nHost: x\r\n";
-    const std::string ask = "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: abc\r\n";
+    const std::string ask = "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n"
+                            "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
     const std::string result = sent(get + ask + "Sec-WebSocket-Protocol: realtime, openai-insecure-api-key.mine\r\n\r\n");
-    CHECK(result == "GET /v1/responses HTTP/1.1\r\nhost: api.openai.com\r\nSec-WebSocket-Key: abc\r\nconnection: upgrade\r\n"
+    CHECK(result == "GET /v1/responses HTTP/1.1\r\nhost: api.openai.com\r\nSec-WebSocket-Version: 13\r\n"
+                    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nconnection: upgrade\r\n"
                     "upgrade: websocket\r\nauthorization: Bearer sk-secret\r\n\r\n");
     CHECK(is_refused(post(ask)));
     CHECK(is_refused(get + ask + "Content-Length: 0\r\n\r\n"));
     CHECK(is_refused(get + "Upgrade: websocket\r\n\r\n"));
+    const auto begun = [&](const std::string &fields) {
+        return sent(get + "Connection: Upgrade\r\nUpgrade: websocket\r\n" + fields + "\r\n");
+    };
+    const std::string version = "Sec-WebSocket-Version: 13\r\n";
+    const auto key = [](const std::string &value) { return "Sec-WebSocket-Key: " + value + "\r\n"; };
+    REQUIRE(begun(version + key("AAAAAAAAAAAAAAAAAAAAAA==")).starts_with("GET "));
+    CHECK(begun("").starts_with("400: ")); // servers take it for a plain GET
+    CHECK(begun(version).starts_with("400: "));
+    CHECK(begun(key("AAAAAAAAAAAAAAAAAAAAAA==")).starts_with("400: "));
+    CHECK(begun("Sec-WebSocket-Version: 8\r\n" + key("AAAAAAAAAAAAAAAAAAAAAA==")).starts_with("400: "));
+    CHECK(begun(version + key("AAAAAAAAAAAAAAAAAAAAAA==") + key("AAAAAAAAAAAAAAAAAAAAAA==")).starts_with("400: "));
+    for (const std::string value :
+         {"", "abc", "AAAAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAB==", "AAAAAAAAAAAAAAAAAAAAAAA=", "AAAAAAAAAAAAAAAAAAAAA===",
+          "AAAAAAAAAA AAAAAAAAAAA==", "AAAAAAAAAAAAAAAAAAAAAA==AAAAAAAAAAAAAAAAAAAAAA=="})
+        CHECK_MESSAGE(begun(version + key(value)).starts_with("400: "), value);
     const std::string word = "WEBSOCKET /api.openai.com/v1/responses HTTP/1.1\r\nHost: x\r\n"; // ours, and no method of HTTP
     CHECK(sent(word + "Content-Length: 40\r\n\r\n").starts_with("405: "));
     CHECK(sent(word + ask + "\r\n").starts_with("405: "));
+}
+
+TEST_CASE("a WebSocket that is not opened is an error with the provider's status, if that is one of an error")
+{
+    const auto status = [](const std::string &line) {
+        try {
+            AnswerParser parser;
+            (void)read_answer_head("HTTP/1.1 " + line + "\r\nContent-Length: 0\r\n\r\n", parser, true);
+        } catch (const RouteRefusal &refusal) {
+            CHECK(!refusal.reason); // nothing was denied
+            return refusal.status;
+        }
+        return 0U;
+    };
+    CHECK(status("401 Unauthorized") == 401);
+    CHECK(status("426 Upgrade Required") == 426);
+    CHECK(status("503 Service Unavailable") == 503);
+    CHECK(status("200 OK") == 502);
+    CHECK(status("204 No Content") == 502);
+    CHECK(status("307 Away") == 502);
+    CHECK(status("799 Odd") == 502);
+}
+
+TEST_CASE("the route is for programs that ask at its own address, and for no page of a browser")
+{
+    const auto passes = [](const std::string &host, const std::string &fields = "") {
+        const auto parser = std::make_unique<RequestParser>();
+        (void)read_request_head("POST /h/x HTTP/1.1\r\nHost: " + host + "\r\n" + fields + "\r\n", *parser);
+        try {
+            require_own_caller(*parser, 809);
+            return true;
+        } catch (const RouteRefusal &refusal) {
+            CHECK((refusal.status == 403 && refusal.reason == DenialReason::other_page));
+            return false;
+        }
+    };
+    for (const std::string host : {"127.0.0.1:809", "localhost:809", "LocalHost:809", "[::1]:809"})
+        CHECK_MESSAGE(passes(host), host);
+    for (const std::string host : {"evil.example:809", "evil.example", "127.0.0.1", "localhost", "127.0.0.1:808", "127.0.0.2:809", "",
+                                   "localhost:809.evil.example", "evil.localhost:809", "localhost.:809", "127.0.0.1:0809"})
+        CHECK_MESSAGE(!passes(host), host);
+    for (const std::string fields : {"Origin: http://127.0.0.1:809\r\nSec-Fetch-Site: same-origin\r\n", "Sec-Fetch-Site: none\r\n",
+                                     "Sec-Fetch-Mode: cors\r\n"}) // node's fetch says the last
+        CHECK_MESSAGE(passes("127.0.0.1:809", fields), fields);
+    for (const std::string fields :
+         {"Origin: http://evil.example\r\n", "Origin: null\r\n", "Origin:\r\n", "Origin: http://localhost:3000\r\n",
+          "Origin: https://127.0.0.1:809\r\n", "Origin: http://127.0.0.1:809.evil.example\r\n", "Sec-Fetch-Site: cross-site\r\n",
+          "Sec-Fetch-Site: same-site\r\n", "Sec-Fetch-Site: other\r\n"})
+        CHECK_MESSAGE(!passes("127.0.0.1:809", fields), fields);
+    CHECK(is_refused(post("Origin: http://127.0.0.1:809\r\nOrigin: http://evil.example\r\n")));
 }
 
 TEST_CASE("who waits to send a body is known, and the provider hears nothing of it")
@@ -200,6 +267,9 @@ TEST_CASE("an answer keeps its fields, and says anew how long it is")
     CHECK(answered("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: x\r\n\r\n",
                    true) ==
           "3 HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
+    CHECK(answered("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", true) ==
+          "the provider opened no WebSocket; it answered with the status 200");
+    CHECK(answered("HTTP/1.1 103 Early Hints\r\n\r\n", true) == "between");
     for (const std::string head : {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n",
                                    "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
                                    "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "HTTP/2 200 OK\r\n\r\n",
@@ -212,7 +282,7 @@ TEST_CASE("a refusal is an answer that clients show, with its reason in a field"
     const std::string denied = write_refusal(RouteRefusal(403, DenialReason::other_path, "not for this path"));
     CHECK(denied.starts_with("HTTP/1.1 403 Forbidden\r\nx-pi-agent-denied: other-path\r\n"));
     CHECK(denied.find("\"message\":\"pi-agent: not for this path\"") != std::string::npos);
-    CHECK(write_refusal(RouteRefusal(502, "", "gone")).find("x-pi-agent-denied") == std::string::npos);
+    CHECK(write_refusal(RouteRefusal(502, {}, "gone")).find("x-pi-agent-denied") == std::string::npos);
 }
 
 TEST_CASE("a text with a key neither moves nor stays")
