@@ -1,6 +1,8 @@
 // Ranges of addresses that are not of the Internet (the IANA registries of special-purpose addresses, RFC 6890).
 #include "gate/addresses.hpp"
 
+#include "common/seams/seams.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -58,6 +60,20 @@ const std::vector<ip::network_v6> &ranges_v6()
     return ranges;
 }
 
+// Of an address below a prefix of so many bits. The bits from 64 to 71 are left out.
+ip::address_v4 inside_of(const ip::address_v6 &address, unsigned bits)
+{
+    constexpr std::size_t left_out = 8;
+    const auto bytes = address.to_bytes();
+    ip::address_v4::bytes_type inside{};
+    std::size_t at = bits / 8;
+    for (auto &byte : inside) {
+        if (at == left_out) ++at;
+        byte = bytes.at(at++);
+    }
+    return ip::address_v4(inside);
+}
+
 } // namespace
 
 bool is_in(const Address &address, const ip::network_v4 &range)
@@ -77,6 +93,28 @@ Address within(const Address &address)
     static const ip::network_v6 translated = ip::make_network_v6("64:ff9b::/96");
     if (!address.to_v6().is_v4_mapped() && !is_in(address, translated)) return address;
     return ip::address_v4({bytes[12], bytes[13], bytes[14], bytes[15]});
+}
+
+std::vector<ip::network_v6> translating_prefixes(const std::vector<Address> &known)
+{
+    constexpr unsigned lengths[] = {32, 40, 48, 56, 64, 96}; // RFC 6052, 2.2
+    std::vector<ip::network_v6> prefixes;
+    for (const auto &address : known) {
+        if (!address.is_v6()) continue;
+        for (const unsigned bits : lengths) {
+            const ip::network_v6 prefix(address.to_v6(), static_cast<unsigned short>(bits));
+            const std::uint32_t inside = inside_of(address.to_v6(), bits).to_uint();
+            if (inside == 0xC00000AA || inside == 0xC00000AB) prefixes.push_back(prefix.canonical()); // 192.0.0.170 and .171 (RFC 7050, 8)
+        }
+    }
+    return prefixes;
+}
+
+Address translated(const Address &address, const std::vector<ip::network_v6> &prefixes)
+{
+    const auto below = std::find_if(prefixes.begin(), prefixes.end(), [&](const auto &prefix) { return is_in(address, prefix); });
+    if (below == prefixes.end() || !defence_is_on("gate-translation")) return address;
+    return inside_of(address.to_v6(), below->prefix_length());
 }
 
 bool is_of_internet(const Address &address)

@@ -4,8 +4,6 @@
 #include "common/seams/seams.hpp"
 #include "gate/addresses.hpp"
 
-#include <boost/asio/ip/udp.hpp>
-
 #include <algorithm>
 
 namespace pi_agent {
@@ -25,43 +23,39 @@ Reached refused_by(const RuleAnswer &answer)
     return answer.almost == nullptr ? not_reached(DenialReason::no_rule, "") : not_reached(DenialReason::other_port, answer.almost->where);
 }
 
-// Whether the address is the host's own: a socket can have no other. True where nobody can say.
-bool is_own(asio::io_context &loop, const Address &address)
+// The gate's descriptors and memory are the session's to use up; then nothing was denied.
+bool is_full(const boost::system::error_code &problem)
 {
-    using asio::ip::udp;
-    const Address nobodys = asio::ip::make_address(address.is_v6() ? "2001:db8::1" : "192.0.2.1"); // RFC 3849, RFC 5737
-    boost::system::error_code problem;
-    udp::socket probe(loop);
-    probe.open(address.is_v6() ? udp::v6() : udp::v4(), problem);
-    if (problem) return true;
-    probe.bind({nobodys, 0}, problem);
-    if (!problem) return false; // here a socket can have any (net.ipv4.ip_nonlocal_bind)
-    probe.bind({address, 0}, problem);
-    return problem != boost::system::errc::address_not_available;
-}
-
-// Of the host itself, by its own address on one of its networks: what listens there trusts who comes from the host. Both ends are then the
-// same, but for a second address in one network: the kernel goes there from the first.
-bool is_this_host(asio::io_context &loop, const tcp::socket &socket)
-{
-    boost::system::error_code problem;
-    const tcp::endpoint ours = socket.local_endpoint(problem);
-    const tcp::endpoint theirs = socket.remote_endpoint(problem);
-    return (problem || ours.address() == theirs.address() || is_own(loop, theirs.address())) && defence_is_on("gate-own-address");
+    return problem == asio::error::no_descriptors || problem == asio::error::no_memory || problem == asio::error::no_buffer_space ||
+           problem == boost::system::errc::too_many_files_open_in_system;
 }
 
 void dial_good(Gate &gate, const Target &target, const std::string &where, const std::vector<Address> &good, WhenReached when_reached)
 {
-    const bool is_named = is_loopback(target.host) || target.host.address;
     dial(gate.loop, good, target.port,
-         [&gate, where, is_named, when = std::move(when_reached)](const boost::system::error_code &problem, tcp::socket socket) {
-             if (problem) return when(not_reached({}, where));
-             boost::system::error_code gone;
-             const tcp::endpoint there = socket.remote_endpoint(gone);
-             const bool may_be_here = is_named || (!gone && gate.rules.find(to_host(there.address()), there.port()).rule != nullptr);
-             if (!may_be_here && is_this_host(gate.loop, socket)) return when(not_reached(DenialReason::private_address, where));
+         [where, when = std::move(when_reached)](const boost::system::error_code &problem, tcp::socket socket) {
+             if (problem) return when(not_reached(is_full(problem) ? std::optional(DenialReason::no_room) : std::nullopt, where));
              when({std::move(socket), {}, where});
          });
+}
+
+// Whether a name may lead there. What listens on this host, or beside it, trusts who comes from there: a rule has to name it.
+bool may_dial(Gate &gate, const Address &address, std::uint16_t port, const std::vector<asio::ip::network_v6> &translating)
+{
+    if (!gate.rules.may_lead_to(translated(address, translating), port)) return false;
+    if (gate.rules.find(to_host(address), port).rule != nullptr) return true;
+    const Place place = gate.routes.place_of(address);
+    return (place != Place::here || !defence_is_on("gate-own-address")) && (place != Place::near || !defence_is_on("gate-on-link"));
+}
+
+void dial_some(Gate &gate, const Target &target, const std::string &where, const std::vector<Address> &found,
+               const std::vector<asio::ip::network_v6> &translating, WhenReached when_reached)
+{
+    std::vector<Address> good;
+    std::copy_if(found.begin(), found.end(), std::back_inserter(good),
+                 [&](const Address &address) { return may_dial(gate, address, target.port, translating); });
+    if (good.empty()) return when_reached(not_reached(DenialReason::private_address, where));
+    dial_good(gate, target, where, good, std::move(when_reached));
 }
 
 void reach_by_name(Gate &gate, const Target &target, const std::string &where, WhenReached when_reached)
@@ -70,11 +64,15 @@ void reach_by_name(Gate &gate, const Target &target, const std::string &where, W
         // Of a name that nobody answered for, nothing is denied: the host's own programs do not find it either.
         if (found.addresses.empty())
             return when(not_reached(found.is_known ? std::optional(DenialReason::no_address) : std::nullopt, where));
-        std::vector<Address> good;
-        std::copy_if(found.addresses.begin(), found.addresses.end(), std::back_inserter(good),
-                     [&](const Address &address) { return gate.rules.may_lead_to(address, target.port); });
-        if (good.empty()) return when(not_reached(DenialReason::private_address, where));
-        dial_good(gate, target, where, good, when);
+        const auto is_v6 = [](const Address &address) { return address.is_v6(); };
+        if (std::none_of(found.addresses.begin(), found.addresses.end(), is_v6))
+            return dial_some(gate, target, where, found.addresses, {}, when);
+        gate.lookup.find(translation_name,
+                         [&gate, where, target, addresses = found.addresses, is_v6, when](const Lookup::Answer &known) mutable {
+                             if (!known.is_known)
+                                 std::erase_if(addresses, is_v6); // nobody says which of them have an address of IPv4 inside
+                             dial_some(gate, target, where, addresses, translating_prefixes(known.addresses), when);
+                         });
     });
 }
 

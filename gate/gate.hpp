@@ -3,6 +3,7 @@
 
 #include "gate/denials.hpp"
 #include "gate/dialing.hpp"
+#include "gate/host_routes.hpp"
 #include "gate/lookup.hpp"
 #include "gate/name_table.hpp"
 #include "gate/rules.hpp"
@@ -39,6 +40,7 @@ struct Gate {
     GateRules rules;
     Denials denials;
     Lookup lookup;
+    HostRoutes routes = {};
     NameTable names = {};
     bool has_v6 = false; // the session has a listener of IPv6, so its name server says addresses of it
     std::size_t connections = 0, at_route = 0;

@@ -12,8 +12,8 @@ SYSTEM = Path(__file__).resolve().parents[1] / "system"
 GATE = "/usr/libexec/pi-agent/pi-agent-gate"
 DIRECTORY = "/var/lib/gate-names"
 RULES = [[host, port, "policy.yaml:1"] for host, port in
-         (("allowed.example", 443), ("allowed.example", 80), ("private.example", 443), ("meta.example", 80), ("own.example", 22),
-          ("second.example", 22), ("loop.example", 22))]  # fmt: skip
+         (("allowed.example", 443), ("allowed.example", 80), ("allowed.example", 22), ("private.example", 443), ("meta.example", 80), ("own.example", 22),
+          ("second.example", 22), ("loop.example", 22), ("neighbour.example", 22), ("neighbour6.example", 22), ("translated.example", 22))]  # fmt: skip
 # TLS to a host with the name of another one inside; prints the name that the server was asked for.
 OTHER_NAME = """
 import socket, ssl, sys
@@ -45,6 +45,21 @@ for place, size in ((3, 2), (6, 3), (at, 2)):
     hello[place:place + size] = (int.from_bytes(hello[place:place + size], "big") + len(more)).to_bytes(size, "big")
 with socket.create_connection(("allowed.example", 443), 10) as channel:
     channel.sendall(hello + more); print("answer", channel.recv(1).hex())
+"""
+# At port 22 a server gives back what comes, so the session sees what passed.
+RECORD_BEFORE = """
+import socket, ssl
+incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+half = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname="other.example")
+try: half.do_handshake()
+except ssl.SSLWantReadError: pass
+with socket.create_connection(("allowed.example", 22), 10) as channel:
+    channel.sendall(b"\x14\x03\x03\0\1\1" + outgoing.read()); channel.shutdown(socket.SHUT_WR)
+    data = b""
+    try:
+        while more := channel.recv(65536): data += more
+    except ConnectionError: pass
+print("passed" if b"other.example" in data else data)
 """
 GREETING = "import socket, sys; print(socket.create_connection((sys.argv[1], 22), 10).recv(6).decode())"
 
@@ -84,6 +99,11 @@ def test_a_name_that_only_the_server_can_read_is_refused(driven, prove):
     prove(attack_by("answer 16", ENCRYPTED_NAME), "gate-encrypted-names")
 
 
+def test_no_record_before_the_first_message_hides_its_name(driven, prove):
+    """At a port where anything may be said: the server takes the name, and skips or answers the rest."""
+    prove(attack_by("passed", RECORD_BEFORE), "gate-records")
+
+
 def test_a_name_does_not_lead_into_a_network_of_the_host(driven, prove):
     prove(attack_by('"said": "private.example"', OTHER_NAME, "private.example", "private.example"), "gate-addresses")
 
@@ -94,5 +114,16 @@ def test_a_name_does_not_lead_to_the_hosts_loopback(driven, prove):
 
 @pytest.mark.parametrize("name", ["own.example", "second.example"])
 def test_a_name_does_not_lead_to_an_address_of_the_host(name, driven, prove):
-    """Nor to a second one in the same network, which the kernel reaches from the first."""
+    """Nor to a second one in the same network, which the kernel reaches from the first; where a socket can have any address (net.ipv4.ip_nonlocal_bind), too."""
     prove(attack_by("hello", GREETING, name), "gate-own-address")
+
+
+@pytest.mark.parametrize("name", ["neighbour.example", "neighbour6.example"])
+def test_a_name_does_not_lead_to_a_neighbour_of_the_host(name, driven, prove):
+    """Its address is one of the Internet, and no gateway is between."""
+    prove(attack_by("hello", GREETING, name), "gate-on-link")
+
+
+def test_a_name_does_not_lead_into_a_network_by_its_own_translation(driven, prove):
+    """From IPv6 to IPv4 (NAT64), by a prefix that the network says (RFC 7050)."""
+    prove(attack_by("hello", GREETING, "translated.example"), "gate-translation")

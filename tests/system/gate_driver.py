@@ -22,12 +22,15 @@ from pathlib import Path
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 NEW_NETWORK, NEW_MOUNTS = 0x40000000, 0x00020000
-OUTSIDE, PRIVATE = "45.155.0.2", "10.77.0.2"
+OUTSIDE, PRIVATE = "45.155.1.2", "10.77.0.2"
 OWN, SECOND = "45.155.0.1", "45.155.0.3"  # of the host, in one network
+NEIGHBOUR, NEIGHBOUR_6 = "45.155.0.2", "2600:45::2"  # in the same network; the gateway to OUTSIDE, too
+TRANSLATED = "2600:64::a4d:2"  # PRIVATE, by the network's own way from IPv6 to IPv4
 NAMES = {
     "allowed.example": [OUTSIDE], "other.example": [OUTSIDE], "a.wild.example": [OUTSIDE], "private.example": [PRIVATE], "named.example": [PRIVATE],
     "both.example": [PRIVATE, OUTSIDE], "loop.example": ["127.0.0.1"], "meta.example": ["169.254.169.254"], "own.example": [OWN], "second.example": [SECOND],
-    "dead.example": ["45.155.0.9"],
+    "dead.example": ["45.155.1.9"], "neighbour.example": [NEIGHBOUR], "neighbour6.example": [NEIGHBOUR_6], "translated.example": [TRANSLATED],
+    "ipv4only.arpa": ["2600:64::192.0.0.170"],
 }  # fmt: skip
 KINDS = {"proxy": 0, "reverse": 1, "transparent": 2, "dns_udp": 3, "dns_tcp": 4}
 LISTENERS = [
@@ -163,6 +166,8 @@ def start_services(outside, context):
     for address in (OUTSIDE, PRIVATE):
         for port, answer, argument in ((443, answer_tls, context), (8443, answer_tls, context), (80, answer_http, None), (22, answer_first, None), (9000, answer_first, None)):
             serve(in_network(outside, listen, socket.AF_INET, address, port), answer, argument)
+    for family, address in ((socket.AF_INET, NEIGHBOUR), (socket.AF_INET6, NEIGHBOUR_6), (socket.AF_INET6, TRANSLATED)):
+        serve(in_network(outside, listen, family, address, 22), answer_first, None)
     for address, port in (("127.0.0.1", 5432), (OWN, 22), (SECOND, 22), ("127.0.0.1", 22)):
         serve(listen(socket.AF_INET, address, port), answer_first, None)
 
@@ -228,12 +233,16 @@ class Driver:
         ip("link", "set", "lo", "up")
         self.inside, self.outside = new_network(), new_network()
         ip("link", "add", "host0", "type", "veth", "peer", "name", "out0", "netns", str(self.outside.pid))
-        for address in (f"{OWN}/24", f"{SECOND}/24", "10.77.0.1/24"):
-            ip("address", "add", address, "dev", "host0")
+        for address in (f"{OWN}/24", f"{SECOND}/24", "10.77.0.1/24", "2600:45::1/64"):
+            ip("address", "add", address, "dev", "host0", *(["nodad"] if ":" in address else []))
         ip("link", "set", "host0", "up")
+        Path("/proc/sys/net/ipv4/ip_nonlocal_bind").write_text("1")  # then a socket can have any address, which says nothing about the host's own
         outside = ["nsenter", "-t", str(self.outside.pid), "-n", "ip"]
-        for arguments in (["address", "add", f"{OUTSIDE}/24", "dev", "out0"], ["address", "add", f"{PRIVATE}/24", "dev", "out0"], ["link", "set", "out0", "up"]):
-            subprocess.run([*outside, *arguments], check=True)
+        for address in (f"{NEIGHBOUR}/24", f"{OUTSIDE}/32", f"{PRIVATE}/24", f"{NEIGHBOUR_6}/64", f"{TRANSLATED}/128"):
+            subprocess.run([*outside, "address", "add", address, "dev", "out0", *(["nodad"] if ":" in address else [])], check=True)
+        subprocess.run([*outside, "link", "set", "out0", "up"], check=True)
+        for route in (f"45.155.1.0/24 via {NEIGHBOUR}", "unreachable 45.155.1.9", f"2600:64::/96 via {NEIGHBOUR_6}"):
+            ip("route", "add", *route.split())
         for arguments in (["route", "add", "local", "0.0.0.0/0", "dev", "lo", "src", "127.0.0.1"], ["-6", "route", "add", "local", "::/0", "dev", "lo"]):
             subprocess.run(["nsenter", "-t", str(self.inside.pid), "-n", "ip", *arguments], check=True)
         hosts = "127.0.0.1 localhost\n" + "".join(f"{address} {name}\n" for name, addresses in NAMES.items() for address in addresses)

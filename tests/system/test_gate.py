@@ -10,14 +10,15 @@ GATE = "/usr/libexec/pi-agent/pi-agent-gate"
 DIRECTORY = "/var/lib/gate-test"
 DRIVER = f"{DIRECTORY}/gate_driver.py"
 CERTIFICATE = f"{DIRECTORY}/certificate.pem"
-OUTSIDE, PRIVATE = "45.155.0.2", "10.77.0.2"
+OUTSIDE, PRIVATE = "45.155.1.2", "10.77.0.2"
 RULES = [
     ["allowed.example", 443, "policy.yaml:1"], ["allowed.example", 80, "policy.yaml:2"], ["allowed.example", 22, "policy.yaml:3"],
     ["allowed.example", 8443, "policy.yaml:4"], ["*.wild.example", 443, "policy.yaml:5"], ["private.example", 443, "policy.yaml:6"],
     ["both.example", 443, "policy.yaml:7"], ["loop.example", 22, "policy.yaml:8"], ["meta.example", 443, "policy.yaml:9"],
     ["own.example", 22, "policy.yaml:10"], ["named.example", 22, "policy.yaml:11"], [PRIVATE, 22, "policy.yaml:12"],
     ["localhost", 5432, "policy.yaml:13"], ["dead.example", 443, "policy.yaml:14"], ["unknown.example", 443, "policy.yaml:15"],
-    ["second.example", 22, "policy.yaml:16"],
+    ["second.example", 22, "policy.yaml:16"], ["neighbour.example", 22, "policy.yaml:17"], ["neighbour6.example", 22, "policy.yaml:18"],
+    ["translated.example", 22, "policy.yaml:19"],
 ]  # fmt: skip
 
 # Inside: TLS to a host by one way, asking for `name`; prints the answer, or what went wrong.
@@ -210,8 +211,8 @@ def test_of_several_addresses_only_a_good_one_is_dialled(gate):
         assert (done["said"], done["at"]) == ("both.example", OUTSIDE), done
 
 
-@pytest.mark.parametrize(("host", "port"), [("loop.example", 22), ("own.example", 22), ("second.example", 22)])
-def test_a_name_never_leads_to_the_host_itself(gate, host, port):
+@pytest.mark.parametrize(("host", "port"), [(f"{name}.example", 22) for name in ("loop", "own", "second", "neighbour", "neighbour6", "translated")])
+def test_a_name_never_leads_to_the_host_itself_or_beside_it(gate, host, port):
     assert gate.say(host, port, "x")["out"] == ""
     assert reasons(gate.denials(1.2)) == [(host, port, "private-address")]
 
@@ -307,6 +308,24 @@ def test_more_connections_than_a_session_may_have_are_closed_and_told(gate):
     assert gate.run("python3", "-c", many, timeout=60)["out"] == "all\n"
     assert "too-many" in [one["reason"] for one in gate.denials(1.2)]
     assert gate.tls("allowed.example")["status"] == 0
+
+
+def test_an_allowed_host_is_not_denied_as_another_where_descriptors_are_missing(gate):
+    """The name is known still, and one descriptor is left: for the session's connection."""
+    ask, root = ("allowed.example", 22, "x"), gate.driver.machine.root
+    assert gate.say(*ask)["out"] == "hello\nxbye\n"
+    taken = {int(name) for name in root(["ls", f"/proc/{gate.pid}/fd"], check=True).stdout.split()}
+    last = next(number for number in range(len(taken) + 1) if number not in taken)
+    limit = ["setpriv", "--reuid=alice", "--regid=alice", "--clear-groups", "prlimit", f"--pid={gate.pid}"]
+    soft = root([*limit, "--nofile", "--noheadings", "--output=SOFT"], check=True).stdout.decode().strip()
+    root([*limit, f"--nofile={last + 1}:"], check=True)
+    try:
+        assert gate.say(*ask)["out"] == ""
+    finally:
+        root([*limit, f"--nofile={soft}:"], check=True)
+    told = {one for one in reasons(gate.denials(1.2)) if one[0]}  # one without a host is about connections that wait
+    assert told == {("allowed.example", 22, "no-room")}
+    assert gate.say(*ask)["out"] == "hello\nxbye\n"
 
 
 def test_who_says_nothing_is_not_waited_for(gate):

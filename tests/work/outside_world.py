@@ -17,7 +17,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from gate_driver import OUTSIDE, OWN, in_network, ip, listen, new_network
+from gate_driver import NEIGHBOUR, OUTSIDE, OWN, in_network, ip, listen, new_network
 
 DIRECTORY, ACCOUNT = Path(sys.argv[1]), sys.argv[2]
 
@@ -102,8 +102,9 @@ def main():
     ip("link", "add", "world0", "type", "veth", "peer", "name", "out0", "netns", str(network.pid))
     ip("address", "add", f"{OWN}/24", "dev", "world0")
     ip("link", "set", "world0", "up")
-    for arguments in (["address", "add", f"{OUTSIDE}/24", "dev", "out0"], ["link", "set", "out0", "up"]):
+    for arguments in (["address", "add", f"{NEIGHBOUR}/24", "dev", "out0"], ["address", "add", f"{OUTSIDE}/32", "dev", "out0"], ["link", "set", "out0", "up"]):
         subprocess.run([*inside, "ip", *arguments], check=True)
+    ip("route", "add", f"{OUTSIDE}/32", "via", NEIGHBOUR)
     settings = ["Port=22", f"ListenAddress={OUTSIDE}", f"HostKey={DIRECTORY}/host", f"AuthorizedKeysFile={DIRECTORY}/authorized"]
     settings += ["UsePAM=no", "StrictModes=no", "PasswordAuthentication=no", "PidFile=none"]
     subprocess.Popen([*inside, "/usr/sbin/sshd", "-D", "-f", "/dev/null", *(f"-o{setting}" for setting in settings)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)

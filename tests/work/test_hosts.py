@@ -18,7 +18,7 @@ SYSTEM = Path(__file__).resolve().parents[1] / "system"
 PLACE = "/var/lib/world"
 PROJECT = "/home/alice/projects/world"
 AUTHORITY = "/usr/local/share/ca-certificates/world-test.crt"
-OUTSIDE = "45.155.0.2"  # as tests/system/gate_driver.py has it
+OUTSIDE = "45.155.1.2"  # as tests/system/gate_driver.py has it
 LATE_SECONDS = 2
 # Of libraries of node alone, which do not ask the host whom it trusts: that is the administrator's to say.
 POLICY = PLAYING_POLICY.replace("env:\n", f"env:\n  NODE_EXTRA_CA_CERTS: {AUTHORITY}\n", 1).replace("  alice:\n", "  alice:\n    ssh: {key: .ssh/id_ed25519}\n", 1)

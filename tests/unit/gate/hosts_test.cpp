@@ -1,5 +1,7 @@
-// Hosts as text, addresses that are nobody's business, and what rules say of both: gate/host_text.hpp, addresses.hpp, rules.hpp
+// Hosts as text, addresses that are nobody's business, and what rules say of both: gate/host_text.hpp, addresses.hpp, host_routes.hpp,
+// rules.hpp
 #include "gate/addresses.hpp"
+#include "gate/host_routes.hpp"
 #include "gate/rules.hpp"
 
 #include "support/failure.hpp"
@@ -161,6 +163,30 @@ TEST_CASE("only addresses of the Internet are of the Internet")
                              "3fff::1",
                              "4000::1"})
         CHECK_MESSAGE(!is_of_internet(address(text)), text);
+}
+
+TEST_CASE("below a network's own prefix to IPv4, the address inside counts, wherever the prefix has it")
+{
+    const auto inside = [](const char *known, const char *asked) {
+        return translated(address(asked), translating_prefixes({address("192.0.0.170"), address(known)})).to_string();
+    };
+    CHECK(inside("2600:64::c000:aa", "2600:64::a00:5") == "10.0.0.5"); // 96 bits, and fewer
+    CHECK(inside("2600:64::c000:ab", "2600:64::a00:5") == "10.0.0.5");
+    CHECK(inside("2600:64:1:2:c0:0:aa00:0", "2600:64:1:2:a:0:500:0") == "10.0.0.5");
+    CHECK(inside("2600:64:1:2c0:0:aa::", "2600:64:1:20a:0:5::") == "10.0.0.5");
+    CHECK(inside("2600:64:1:c000:0:aa00::", "2600:64:1:a00:0:500::") == "10.0.0.5");
+    CHECK(inside("2600:64:1c0:0:aa::", "2600:64:10a:0:5::") == "10.0.0.5");
+    CHECK(inside("2600:64:c000:aa::", "2600:64:a00:5::") == "10.0.0.5");
+    CHECK(inside("2600:64::c000:aa", "2600:65::a00:5") == "2600:65::a00:5"); // not below it
+    CHECK(inside("2600:64::1", "2600:64::a00:5") == "2600:64::a00:5");       // no answer that says a prefix
+    CHECK(translating_prefixes({}).empty());
+}
+
+TEST_CASE("this host's own addresses, and those of all hosts, are here, whatever else it has")
+{
+    HostRoutes routes;
+    for (const char *own : {"127.0.0.1", "127.5.5.5", "255.255.255.255"})
+        CHECK_MESSAGE(routes.place_of(address(own)) == Place::here, own);
 }
 
 TEST_CASE("rules name exact hosts and ports, and a star names what is below")
