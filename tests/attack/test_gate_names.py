@@ -54,7 +54,7 @@ half = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname
 try: half.do_handshake()
 except ssl.SSLWantReadError: pass
 with socket.create_connection(("allowed.example", 22), 10) as channel:
-    channel.sendall(b"\x14\x03\x03\0\1\1" + outgoing.read()); channel.shutdown(socket.SHUT_WR)
+    channel.sendall(b"\\x14\\x03\\x03\\0\\x01\\x01" + outgoing.read()); channel.shutdown(socket.SHUT_WR)
     data = b""
     try:
         while more := channel.recv(65536): data += more

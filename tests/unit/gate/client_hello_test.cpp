@@ -63,12 +63,20 @@ TEST_CASE("a ClientHello may be longer than one record, and not longer than the 
 
 TEST_CASE("what is no TLS is told from what is broken TLS")
 {
-    for (const std::string_view text : {"GET / HTTP/1.1\r\n", "SSH-2.0-x\r\n", "\x80\x2e\x01\x03\x01", "\x15\x03\x01", "\x16\x02"})
+    for (const std::string_view text :
+         {"GET / HTTP/1.1\r\n", "SSH-2.0-x\r\n", "\x80\x2e\x01\x03\x01", "\x15\x02\x01", "\x13\x03", "\x19\x03", "\x16\x02"})
         CHECK(state_of(text) == HelloState::not_tls);
     for (const auto &bytes : {std::string("\x16\x03\x01\0\0", 5), std::string("\x16\x03\x01\x40\x01", 5),
                               in_records("\x02" + hello_message("").substr(1), 16'384), in_records(hello_message("") + "x", 16'384),
-                              in_records("\x01\0\0", 2) + "\x15\x03\x01"})
+                              in_records("\x01\0\0", 2) + "\x15\x03\x01", std::string("\x14\x03"), std::string("\x15\x03"),
+                              std::string("\x17\x03"), std::string("\x18\x03")})
         CHECK(state_of(bytes) == HelloState::malformed);
+}
+
+TEST_CASE("one byte that may begin a record of TLS is waited for")
+{
+    for (const std::string_view text : {"\x14", "\x15", "\x16", "\x17", "\x18"})
+        CHECK(state_of(text) == HelloState::incomplete);
 }
 
 TEST_CASE("a ClientHello with two names, or one in two places, is malformed")

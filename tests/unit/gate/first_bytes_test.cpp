@@ -83,6 +83,8 @@ TEST_CASE("at another port anything passes but a ClientHello with another name")
     CHECK(reason(8443, hello_for("b.example")) == "other-name");
     CHECK(reason(8443, in_records(hello_message(""), 16'384)) == "passes");
     CHECK(reason(8443, "\x16") == "incomplete");
+    CHECK(reason(8443, std::string("\x14\x03\x03\0\1\1", 6) + hello_for("b.example")) == "malformed"); // a server skips the first record
+    CHECK(reason(8443, std::string("\x15\x03\x01\0\2\1\0", 7) + hello_for("a.example")) == "malformed");
     CHECK(reason(8443, in_records(hello_message(server_name("a.example") + extension(0xfe0d, "x")), 16'384)) == "encrypted-name");
 }
 
