@@ -7,6 +7,7 @@ namespace asio = boost::asio;
 
 namespace {
 
+constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
 constexpr std::chrono::seconds head_patience{30};      // for a request's head: who sends it slowly holds a connection for nothing
 constexpr std::chrono::seconds handshake_patience{30}; // to connect, and for TLS
 
@@ -110,7 +111,6 @@ void RouteConnection::shake_hands()
 // By the gate, which has read the head: the provider does not hear that a client waits. curl does with a megabyte to send.
 void RouteConnection::ask_for_body()
 {
-    static constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
     if (!request_.waits_to_send) return send_request();
     asio::async_write(client_, asio::buffer(go_on.data(), go_on.size()), guarded([this](ErrorCode problem, std::size_t) {
                           if (problem)
@@ -162,8 +162,22 @@ void RouteConnection::send_body()
 void RouteConnection::watch_client()
 {
     client_.async_read_some(asio::buffer(ignored_), [this, self = shared_from_this()](ErrorCode problem, std::size_t) {
-        if (problem && !is_ending_) stop();
+        if (problem && !is_ending_ && (problem != asio::error::eof || !is_still_heard())) stop();
     });
+}
+
+// A client that ends its side with the request may wait for the answer, or be gone: both look alike until something is sent. An answer in
+// between is one that every client skips (RFC 9110, 15.2), and of one that is gone the kernel says so then. Within an answer its next bytes
+// show it.
+bool RouteConnection::is_still_heard()
+{
+    if (has_answered_) return true;
+    ErrorCode problem;
+    client_.write_some(asio::buffer(go_on.data(), go_on.size()), problem); // whole: nothing else waits to be sent
+    client_.async_wait(Socket::wait_error, [this, self = shared_from_this()](ErrorCode given_up) {
+        if (!given_up && !is_ending_) stop();
+    });
+    return !problem;
 }
 
 // The same of one that asks for a WebSocket, without reading: what it sends ahead is the tunnel's, and then nobody sees whether it stays.

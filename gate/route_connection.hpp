@@ -28,6 +28,7 @@ private:
     void send_request();
     void send_body();
     void watch_client();
+    bool is_still_heard();
     void watch_asker();
     void read_answer();
     void take_answer();

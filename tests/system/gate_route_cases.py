@@ -223,6 +223,22 @@ def an_answer_before_the_bodys_end_arrives(gate, service):
         assert read_all(one).endswith(b"\r\n\r\nbig")
 
 
+def a_client_that_ends_its_side_is_answered(gate, service):
+    """nc -N and old programs do; the answer in between shows whether they are there."""
+
+    def answer(connection, _):
+        time.sleep(0.5)
+        connection.sendall(OK)
+
+    service.answer = answer
+    for sent in (head("Content-Length: 0"), head("Content-Length: 2") + b"{}", head("Transfer-Encoding: chunked") + b"0\r\n\r\n"):
+        with connect(gate, sent) as one:
+            one.shutdown(socket.SHUT_WR)
+            seen = read_all(one)
+        assert seen.endswith(b"\r\n\r\nok") and seen.count(b"HTTP/1.1 200 ") == 1, seen
+        assert seen.replace(b"HTTP/1.1 100 Continue\r\n\r\n", b"").startswith(b"HTTP/1.1 200 "), seen
+
+
 # --- What ends.
 
 
