@@ -15,7 +15,10 @@ namespace {
 
 constexpr std::uint64_t gate_memory = std::uint64_t{256} << 20U; // bytes; gate/gate.hpp has the sum
 constexpr std::uint64_t gate_tasks = 64;
-constexpr std::uint64_t gate_files = 4096; // two for each connection
+constexpr std::uint32_t gate_log_lines = 20;
+constexpr std::uint64_t gate_log_usec = 60'000'000;
+constexpr std::uint64_t percent_usec = 10'000; // of a second
+constexpr std::uint64_t gate_files = 4096;     // two for each connection
 constexpr std::uint64_t stop_microseconds = 2'000'000;
 constexpr std::size_t places_in_notice = 4;
 
@@ -105,7 +108,9 @@ std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid use
         {"TimeoutStopUSec", stop_microseconds},
         {"ExecStart", Command{{build::gate_path}}},
         {"StandardOutput", std::string("null")},
-        {"StandardError", std::string("journal")},
+        {"StandardError", std::string("journal")}, // why it gave up; one that the agent has taken over says more
+        {"LogRateLimitIntervalUSec", gate_log_usec},
+        {"LogRateLimitBurst", gate_log_lines},
         // An account of its own that owns nothing, while it runs.
         {"DynamicUser", true},
         {"NoNewPrivileges", true},
@@ -132,6 +137,7 @@ std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid use
         {"LimitNOFILE", gate_files},
         {"OOMScoreAdjust", SignedNumber{agent_oom_score}},
     };
+    if (root.cpu) properties.push_back({"CPUQuotaPerSecUSec", *root.cpu * percent_usec});
     if (features.log_sockets) properties.push_back({"BindLogSockets", false});
     return properties;
 }

@@ -7,6 +7,7 @@
 #include "runner/wire/session_hosts.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -36,10 +37,12 @@ Environment gate_environment();
 
 // --- Its unit.
 
-// What becomes its file system: a directory that holds at most the symlinks of a merged /usr, and the host's places that are mounted in it.
+// What becomes its file system, a directory that holds at most the symlinks of a merged /usr, and the host's places that are mounted in it;
+// and what the policy lets it have.
 struct GateRoot {
     std::string directory;
     std::vector<std::string> shown;
+    std::optional<std::uint64_t> cpu = {}; // percent of a processor, as the session has (limits.cpu)
 };
 
 // Places that it has, where the host has them: programs and libraries, names and certificates. systemd passes over a missing one.

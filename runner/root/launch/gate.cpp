@@ -103,7 +103,9 @@ std::vector<std::string> files_of_others(const Entered &entered)
 std::unique_ptr<SessionGate> ask_for_gate(const Entered &entered, const OpenedSession &session)
 {
     if (!has_gate(entered)) return {};
-    return std::make_unique<SessionGate>(*entered.sandbox, make_gate_root(session.directory));
+    GateRoot root = make_gate_root(session.directory);
+    if (entered.policy.limits.cpu) root.cpu = entered.policy.limits.cpu->amount;
+    return std::make_unique<SessionGate>(*entered.sandbox, std::move(root));
 }
 
 UniqueFd show_gate(Entered &entered, const OpenedSession &session, RootTree &tree)

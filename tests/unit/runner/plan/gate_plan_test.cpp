@@ -78,6 +78,18 @@ TEST_CASE("the gate's unit ends with the runner's scope and has no right")
     CHECK(find(newer, "BindLogSockets") != nullptr);
 }
 
+TEST_CASE("the gate has no more of the host than its session may, and a few lines of the journal")
+{
+    CHECK(value_of<std::uint64_t>("MemoryMax") == 268'435'456);
+    CHECK(value_of<std::uint64_t>("LogRateLimitIntervalUSec") == 60'000'000);
+    CHECK(value_of<std::uint32_t>("LogRateLimitBurst") == 20);
+    CHECK(find(properties(), "CPUQuotaPerSecUSec") == nullptr);
+    const auto limited = gate_properties(id, Uid(1000), systemd_features("252"), {"/gate", {}, 150});
+    const auto *quota = find(limited, "CPUQuotaPerSecUSec");
+    REQUIRE(quota != nullptr);
+    CHECK(std::get<std::uint64_t>(*quota) == 1'500'000);
+}
+
 TEST_CASE("the gate sees programs, libraries and name services of the host, and nothing else")
 {
     std::set<std::string> shown;
