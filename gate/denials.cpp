@@ -43,7 +43,7 @@ void Denials::tell_rest()
 void Denials::send(GateDenial &denial) const
 {
     try {
-        send_packet(channel_, encode(denial), {}, Clock::now());
+        write_packet(runner_, encode(denial));
         denial.count = 0;
     } catch (const Failure &) { // NOLINT(bugprone-empty-catch): it stays counted; where the runner is gone, the channel's end ends the gate
     }

@@ -1,7 +1,7 @@
 // What the gate tells the runner about refused connections: each once a second at most, with its count.
 #pragma once
 
-#include "common/base/channel.hpp"
+#include "common/base/packet_pipe.hpp"
 #include "runner/wire/gate_messages.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -18,7 +18,8 @@ constexpr std::size_t denials_a_second = 50;
 
 class Denials {
 public:
-    Denials(boost::asio::io_context &loop, FdRef channel) : channel_(channel), timer_(loop) {}
+    // `runner`: a pipe of packets.
+    Denials(boost::asio::io_context &loop, FdRef runner) : runner_(runner), timer_(loop) {}
     // Nothing waits: where the runner does not read, they are counted until it does.
     void report(GateDenial denial);
     // What was counted since, at once: before the end, and each second.
@@ -29,7 +30,7 @@ private:
     void wait();
 
     using Key = std::tuple<DenialKind, std::string, std::uint16_t, DenialReason>;
-    FdRef channel_;
+    FdRef runner_;
     boost::asio::steady_timer timer_;
     std::map<Key, GateDenial> recent_ = {}; // count 0: sent, and nothing more since
     bool waits_ = false;

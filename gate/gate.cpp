@@ -78,8 +78,8 @@ void reach_by_name(Gate &gate, const Target &target, const std::string &where, W
 
 } // namespace
 
-Gate::Gate(asio::io_context &the_loop, FdRef channel, const GateOrder &order)
-    : loop(the_loop), idle(order.idle_seconds), rules(order.rules), denials(the_loop, channel), lookup(the_loop)
+Gate::Gate(asio::io_context &the_loop, FdRef runner, const GateOrder &order)
+    : loop(the_loop), idle(order.idle_seconds), rules(order.rules), denials(the_loop, runner), lookup(the_loop)
 {
 }
 

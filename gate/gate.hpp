@@ -28,7 +28,8 @@ constexpr std::size_t connection_limit = 512; // at once, with questions to the 
 constexpr std::size_t route_limit = 128;      // of these: requests at the reverse route
 
 struct Gate {
-    Gate(boost::asio::io_context &the_loop, FdRef channel, const GateOrder &order);
+    // `runner`: a pipe of packets, for what it tells.
+    Gate(boost::asio::io_context &the_loop, FdRef runner, const GateOrder &order);
     Gate(const Gate &) = delete;
     Gate &operator=(const Gate &) = delete;
 

@@ -1,6 +1,6 @@
 // pi-agent-gate: stands between one session and the outside. It lives in the host's network, with listeners in the session's, and passes on
-// what the policy allows. Its standard input is a channel to the runner: the order comes by it, denials go by it, and its end is the
-// gate's.
+// what the policy allows. Its standard input is a channel from the runner: the order comes by it, and its end is the gate's. Its
+// standard output is a pipe to the runner, for denials.
 #include "gate/listeners.hpp"
 #include "gate/route.hpp"
 #include "runner/filter/seccomp_filter.hpp"
@@ -8,6 +8,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -23,6 +24,12 @@ namespace {
 // A start may take minutes before the order comes: it reads the user's project and configuration. Whatever ends the runner closes the
 // channel, and that ends the wait.
 constexpr Deadline while_the_runner_lives = Deadline::max();
+
+// Whoever starts it may have told it to end when its reader does.
+void outlive_its_reader()
+{
+    if (signal(SIGPIPE, SIG_IGN) == SIG_ERR) throw_errno("ignoring SIGPIPE");
+}
 
 // Nothing of it is found in a core, in /proc, or by a process of the same account.
 void become_opaque()
@@ -47,28 +54,32 @@ std::vector<ReceivedListener> receive_listeners(FdRef channel, std::uint64_t cou
     return listeners;
 }
 
-// Nothing more comes by the channel but its end. The runner then listens for a moment: the last denials are told with their counts.
-void end_with_channel(boost::asio::posix::stream_descriptor &channel, Denials &denials)
+// Nothing waits for a runner that does not read.
+void tell(FdRef runner, const GateMessage &message)
 {
-    channel.async_wait(boost::asio::posix::stream_descriptor::wait_read, [&channel, &denials](const boost::system::error_code &) {
+    try {
+        write_packet(runner, encode(message));
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): a runner that is gone ends this elsewhere
+    }
+}
+
+// Nothing more comes by the channel but its end. The runner then listens for a moment: the last denials are told with their counts.
+void end_with_channel(boost::asio::posix::stream_descriptor &channel, FdRef runner, Denials &denials)
+{
+    channel.async_wait(boost::asio::posix::stream_descriptor::wait_read, [runner, &denials](const boost::system::error_code &) {
         denials.tell_rest();
-        // The user's pi waits for this. The kernel closes descriptors of an ending process last: after its memory, its threads and its
-        // mounts.
-        shutdown(channel.native_handle(), SHUT_RDWR);
-        std::_Exit(0); // threads may wait for the resolver, and nothing has to be put away
+        tell(runner, GateFarewell{}); // the user's pi waits for this
+        std::_Exit(0);                // threads may wait for the resolver, and nothing has to be put away
     });
 }
 
-// From the loop that serves: one that hangs says nothing. Nothing waits for a runner that does not read.
-void say_alive(boost::asio::steady_timer &timer, FdRef channel)
+// From the loop that serves: one that hangs says nothing.
+void say_alive(boost::asio::steady_timer &timer, FdRef runner)
 {
-    try {
-        send_packet(channel, encode(GateAlive{}), {}, Clock::now());
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): the next is as good, and a runner that is gone ends this elsewhere
-    }
+    tell(runner, GateAlive{});
     timer.expires_after(gate_alive_interval);
-    timer.async_wait([&timer, channel](const boost::system::error_code &problem) {
-        if (!problem) say_alive(timer, channel);
+    timer.async_wait([&timer, runner](const boost::system::error_code &problem) {
+        if (!problem) say_alive(timer, runner);
     });
 }
 
@@ -95,22 +106,24 @@ int main()
 {
     try {
         become_opaque();
+        outlive_its_reader();
         set_up_resolver();
         const UniqueFd channel = UniqueFd::adopt(0);
+        const UniqueFd runner = UniqueFd::adopt(1);
         const GateOrder order = receive_gate_order(channel, while_the_runner_lives);
         std::vector<ReceivedListener> listeners = receive_listeners(channel, order.listeners);
         boost::asio::io_context loop(1);
-        Gate gate(loop, channel, order);
+        Gate gate(loop, runner, order);
         gate.serve_route = open_route(gate, order);
         install_gate_call_filter();
         // --- confined from here: it reads what the session sends, starts nothing, and writes no file; it opens those of the resolver, and
         // the certificates that the host trusts ---
         serve(gate, std::move(listeners));
         boost::asio::posix::stream_descriptor waiting(loop, duplicate(channel).release());
-        end_with_channel(waiting, gate.denials);
-        send_packet(channel, encode(GateReady{}), {}, while_the_runner_lives);
+        end_with_channel(waiting, runner, gate.denials);
+        write_packet(runner, encode(GateReady{}));
         boost::asio::steady_timer alive(loop);
-        say_alive(alive, channel);
+        say_alive(alive, runner);
         run(loop);
         return 0;
     } catch (const std::exception &failure) {

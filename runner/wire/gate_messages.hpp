@@ -131,8 +131,8 @@ struct ReceivedListener {
 void send_gate_listener(FdRef channel, const GateListener &about, FdRef socket, Deadline deadline);
 ReceivedListener receive_gate_listener(FdRef channel, Deadline deadline);
 
-// --- What the gate says: first `ready`, then denials, and again and again that it is alive. It reads what the session sends, so root reads
-// it as a hostile peer's.
+// --- What the gate says, in packets of a pipe of its own (common/base/packet_pipe.hpp): first `ready`, then denials, and again and again
+// that it is alive. It reads what the session sends, so root reads it as a hostile peer's.
 
 struct GateReady {
     static constexpr std::uint64_t type = 42;
@@ -142,6 +142,13 @@ struct GateReady {
 // A process that is stopped, or hangs, ends nothing: so the gate says that it serves, and its silence says that it does not.
 struct GateAlive {
     static constexpr std::uint64_t type = 44;
+    static void fields(auto & /*archive*/, auto & /*self*/) {}
+};
+
+// The last word of a gate whose session is over. The kernel closes descriptors of an ending process last: after its memory, its threads
+// and its mounts; and systemd has copies of them.
+struct GateFarewell {
+    static constexpr std::uint64_t type = 45;
     static void fields(auto & /*archive*/, auto & /*self*/) {}
 };
 
@@ -239,7 +246,7 @@ private:
 };
 static_assert(std::size(denial_texts) == static_cast<std::size_t>(DenialReason::untrusted) + 1);
 
-using GateMessage = std::variant<GateReady, GateDenial, GateAlive>;
+using GateMessage = std::variant<GateReady, GateDenial, GateAlive, GateFarewell>;
 GateMessage decode_gate_message(std::string_view bytes);
 
 } // namespace pi_agent

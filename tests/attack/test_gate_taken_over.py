@@ -1,5 +1,7 @@
 """A gate that the agent has taken over, and what its user and the administrator read of it."""
 
+import time
+
 import pytest
 from target import Outcome
 from test_gate import REACH, denials_of, stand_in
@@ -7,7 +9,7 @@ from test_gate import REACH, denials_of, stand_in
 pytestmark = pytest.mark.position("agent")
 
 
-@pytest.mark.parametrize("mode", ["traitor", "empty"])
+@pytest.mark.parametrize("mode", ["traitor", "farewell"])
 def test_a_gate_that_root_no_longer_hears_passes_nothing_on(mode, prove):
     """Its user reads that the agent reaches nothing any more. It broke the protocol, or its end only looks like one, and it still has the listeners."""
 
@@ -19,6 +21,21 @@ def test_a_gate_that_root_no_longer_hears_passes_nothing_on(mode, prove):
         return Outcome(done.stdout == b"outside\n", done)
 
     prove(attack, "gate-killed")
+
+
+def test_the_runner_ends_when_the_session_does_whatever_the_gate_has_sent(prove):
+    """A socket that the kernel closes in root's name, and whose close waits."""
+
+    def attack(target):
+        with stand_in(target, "lingering"):
+            begin = time.monotonic()
+            done = target.pi("sleep", "1", check=True, timeout=90)
+            took = time.monotonic() - begin
+            target.machine.root("for i in $(seq 600); do pgrep -f libexec/pi-agent/pi-agent-runner || exit 0; sleep 0.1; done; exit 1", check=True)
+            took = max(took, time.monotonic() - begin)
+        return Outcome(took > 15, (took, done))
+
+    prove(attack, "gate-one-way")
 
 
 def test_words_for_whoever_reads_the_record_are_not_taken_from_it(prove):

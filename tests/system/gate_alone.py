@@ -14,7 +14,7 @@ import threading
 import time
 from pathlib import Path
 
-from gate_driver import KINDS, bind_file, decode_message, number, send_record, text
+from gate_driver import KINDS, bind_file, decode_message, number, packet_pipe, send_record, text
 
 ADDRESS = "198.51.100.7"
 OLD_ADDRESS = "198.51.100.8"  # of a server that knows TLS 1.0 alone
@@ -56,15 +56,17 @@ class Gate:
 
     def __init__(self, program, authorities, idle=600):
         self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.process = subprocess.Popen([program], stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.said, says = packet_pipe()
+        self.process = subprocess.Popen([program], stdin=theirs, stdout=says, stderr=subprocess.PIPE)
         theirs.close()
+        os.close(says)
         send_record(self.channel, order(authorities, idle, 1))
         self.port = 809  # as in a session (runner/plan/gate_plan.hpp); the network is this program's own
         listener = socket.create_server(("127.0.0.1", self.port), backlog=512)
         socket.send_fds(self.channel, [number(LISTENER) + number(KINDS["reverse"]) + number(self.port)], [listener.fileno()])
         listener.close()
-        self.channel.settimeout(30)
-        said = self.channel.recv(100)
+        assert select.select([self.said], [], [], 30)[0]
+        said = os.read(self.said, 100)
         assert said and decode_message(said) == {"ready": True}, self.process.stderr.read()
 
     def denials(self, seconds=1.5):
@@ -72,8 +74,8 @@ class Gate:
         found = []
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
-            if select.select([self.channel], [], [], left)[0]:
-                found.append(decode_message(self.channel.recv(32 * 1024)))
+            if select.select([self.said], [], [], left)[0]:
+                found.append(decode_message(os.read(self.said, 4096)))
         return [message for message in found if message is not None]
 
     def memory(self):

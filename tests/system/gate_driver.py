@@ -202,6 +202,11 @@ def encode_order(order, listeners):
     return data + number(0) + number(order.get("idle", 600)) + text("0" * 32) + number(listeners) + text("")
 
 
+def packet_pipe():
+    """For what the gate says: a write is a packet, and nobody waits."""
+    return os.pipe2(os.O_DIRECT | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
 def send_record(channel, data):
     channel.send(number(0x70692D7265630001) + number(len(data)))
     for start in range(0, len(data), 32768):
@@ -209,11 +214,11 @@ def send_record(channel, data):
 
 
 def decode_message(data):
-    """None for what the gate says twice a second: that it is alive."""
+    """None for what the gate says twice a second, that it is alive, and for its farewell."""
     numbers = lambda at: struct.unpack_from("<Q", data, at)[0]  # noqa: E731
     if numbers(0) == 42:
         return {"ready": True}
-    if numbers(0) == 44:
+    if numbers(0) in (44, 45):
         return None
     at, fields = 8, {}
     for name, is_text in (("kind", 0), ("host", 1), ("port", 0), ("reason", 0), ("count", 0), ("where", 1)):
@@ -258,9 +263,11 @@ class Driver:
         self.stop()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         account = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"]
-        self.process = subprocess.Popen([*account, "--reset-env", self.gate], stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        said, says = packet_pipe()
+        self.process = subprocess.Popen([*account, "--reset-env", self.gate], stdin=theirs, stdout=says, stderr=subprocess.PIPE)
         theirs.close()
-        self.channel, self.messages = ours, []
+        os.close(says)
+        self.channel, self.said, self.messages = ours, said, []
         try:
             proxy = self.hand_over(order)
         except OSError:
@@ -285,9 +292,9 @@ class Driver:
         return proxy
 
     def receive(self, seconds):
-        if not select.select([self.channel], [], [], seconds)[0]:
+        if not select.select([self.said], [], [], seconds)[0]:
             return False
-        data = self.channel.recv(65536)
+        data = os.read(self.said, 4096)
         message = decode_message(data) if data else None
         if message is not None:
             self.messages.append(message)
@@ -323,6 +330,7 @@ class Driver:
         self.channel.close()
         began = time.monotonic()
         status = self.process.wait(10)
+        os.close(self.said)
         said, self.process = self.process.stderr.read().decode(), None
         return {"status": status, "took": time.monotonic() - began, "err": said}
 

@@ -2,6 +2,7 @@
 #include "runner/root/confined/session_end.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/packet_pipe.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
@@ -39,11 +40,12 @@ std::uint64_t sum_of(std::uint64_t one, std::uint64_t other)
 void GateWatch::receive()
 {
     try {
-        const std::optional<Packet> packet = receive_plain_packet(channel_, in_seconds(0));
+        const std::optional<std::string> packet = read_packet(said_, in_seconds(0));
         is_there_ = packet.has_value();
         if (packet) {
             if (says_too_much()) throw ProtocolError("it says more than a gate does");
-            GateMessage message = decode_gate_message(packet->bytes);
+            GateMessage message = decode_gate_message(*packet);
+            is_there_ = !std::holds_alternative<GateFarewell>(message);
             if (auto *denial = std::get_if<GateDenial>(&message)) {
                 is_full_ = is_full_ || denial->reason == DenialReason::no_room;
                 take(std::move(*denial));
@@ -72,8 +74,8 @@ std::string GateWatch::hear()
     return "the session's gate goes on, and connections of the agent with it";
 }
 
-// The user is told that the agent reaches nothing any more. A gate that lives has its listeners, though nobody hears it: one that sends an
-// empty packet looks as if it had ended, and one that the agent has taken over does not end because its channel does.
+// The user is told that the agent reaches nothing any more. A gate that lives has its listeners, though nobody hears it: one that says
+// farewell looks as if it had ended, and one that the agent has taken over does not end because its channel does.
 void GateWatch::end_it()
 {
     shutdown(channel_.get(), SHUT_RDWR);
@@ -100,7 +102,7 @@ Deadline GateWatch::due() const
 std::string GateWatch::look()
 {
     if (Clock::now() < due()) return "";
-    if (wait_for_input(channel_, Clock::now())) return ""; // this process is the late one
+    if (wait_for_input(said_, Clock::now())) return ""; // this process is the late one
     is_silent_ = true;
     if (++silences_told_ > silences_told || !defence_is_on("gate-silence")) return "";
     return "the session's gate has said nothing for two seconds, because it is stopped or this host is very busy; until it goes on, the "
@@ -163,7 +165,7 @@ std::string GateWatch::finish()
 {
     shutdown(channel_.get(), SHUT_WR);
     const Deadline deadline = Clock::now() + last_words;
-    while (is_there_ && Clock::now() < deadline && wait_for_input(channel_, deadline))
+    while (is_there_ && Clock::now() < deadline && wait_for_input(said_, deadline))
         receive();
     if (unrecorded_ > 0)
         record_.denied_connection({"", 0, "not-recorded", "there were more than the record takes of one session", "", "", unrecorded_});

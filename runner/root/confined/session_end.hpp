@@ -29,11 +29,11 @@ namespace pi_agent {
 
 class GateWatch {
 public:
-    // Borrows channel and record. `file`: the session's file of denials, open for writing. `places`: of the policy, which denials may name.
-    // `kill` ends the gate.
-    GateWatch(std::string session, FdRef channel, const SessionRecord &record, UniqueFd file, std::set<std::string> places,
+    // Borrows channel, what it says (a pipe of packets) and record. `file`: the session's file of denials, open for writing. `places`: of
+    // the policy, which denials may name. `kill` ends the gate.
+    GateWatch(std::string session, FdRef channel, FdRef said, const SessionRecord &record, UniqueFd file, std::set<std::string> places,
               std::function<void()> kill)
-        : session_(std::move(session)), channel_(channel), record_(record), file_(std::move(file)), places_(std::move(places)),
+        : session_(std::move(session)), channel_(channel), said_(said), record_(record), file_(std::move(file)), places_(std::move(places)),
           kill_(std::move(kill))
     {
     }
@@ -42,7 +42,7 @@ public:
     ~GateWatch() = default;
 
     // To poll; of no file once the gate is gone.
-    [[nodiscard]] FdRef fd() const { return is_there_ ? channel_ : FdRef(-1); }
+    [[nodiscard]] FdRef fd() const { return is_there_ ? said_ : FdRef(-1); }
     // Reads one message. Returns what the user should know when the gate has gone, or goes on after a silence, and "" otherwise. Without a
     // gate every connection is refused: nothing else leads out of the session's network. One that breaks the protocol is killed: it has the
     // listeners, and would pass on what it likes.
@@ -66,7 +66,7 @@ private:
     void write_down(const std::string &line);
 
     std::string session_;
-    FdRef channel_;
+    FdRef channel_, said_;
     const SessionRecord &record_;
     UniqueFd file_;
     std::set<std::string> places_;

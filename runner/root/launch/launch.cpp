@@ -22,7 +22,7 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
     };
     std::optional<GateWatch> gate;
     if (launched.gate)
-        gate.emplace(entered.id, launched.gate->channel(), entered.record, std::move(launched.denials),
+        gate.emplace(entered.id, launched.gate->channel(), launched.gate->said(), entered.record, std::move(launched.denials),
                      denial_places(entered.policy.network, entered.policy.providers), [&sandbox] { sandbox.kill_gate(); });
     const auto before_agent = [&] {
         sandbox.require_enforced(entered.policy);

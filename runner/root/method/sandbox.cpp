@@ -84,7 +84,7 @@ UniqueFd Sandbox::network_namespace()
     throw Failure(ExitStatus::internal, std::string(to_string(method_)) + " has no network namespace to enter");
 }
 
-void Sandbox::start_gate(const GateRoot & /*root*/, FdRef /*channel*/)
+void Sandbox::start_gate(const GateRoot & /*root*/, FdRef /*channel*/, FdRef /*says*/)
 {
     throw Failure(FailureKind::network_not_enforced, std::string("sandbox.method ") + to_string(method_) +
                                                          " starts no gate, which the policy's hosts need; use the method systemd, or "

@@ -91,8 +91,8 @@ public:
     // The same of its network namespace, for a session that has one of its own.
     virtual UniqueFd network_namespace();
     // Begins to start the session's gate (gate/), beside the sandbox and as long-lived as this process; `channel` becomes its standard
-    // input (borrowed). Once. Throws Failure where the method cannot.
-    virtual void start_gate(const GateRoot &root, FdRef channel);
+    // input, and `says` its standard output (borrowed). Once. Throws Failure where the method cannot.
+    virtual void start_gate(const GateRoot &root, FdRef channel, FdRef says);
     // Why systemd does not start such a gate, where one that was asked for has ended without a word; empty where it does. Throws.
     virtual std::string refusal_of_gate(const GateRoot & /*root*/) { return ""; }
     // Ends one that has no order yet, and returns when it is gone. Throws.

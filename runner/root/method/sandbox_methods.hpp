@@ -35,7 +35,7 @@ public:
     UnitUsage usage() override;
     UniqueFd mount_namespace() override;
     UniqueFd network_namespace() override;
-    void start_gate(const GateRoot &root, FdRef channel) override;
+    void start_gate(const GateRoot &root, FdRef channel, FdRef says) override;
     std::string refusal_of_gate(const GateRoot &root) override;
     void end_gate() override;
     void kill_gate() override;

@@ -123,9 +123,9 @@ UniqueFd SystemdSandbox::network_namespace()
     return namespace_of_launcher("net", "systemd made no network namespace for the session");
 }
 
-void SystemdSandbox::start_gate(const GateRoot &root, FdRef channel)
+void SystemdSandbox::start_gate(const GateRoot &root, FdRef channel, FdRef says)
 {
-    bus_.ask_for_program(gate_name(id()), gate_properties(id(), user(), features_, root), {channel, FdRef(-1), FdRef(-1)});
+    bus_.ask_for_program(gate_name(id()), gate_properties(id(), user(), features_, root), {channel, says, FdRef(-1)});
 }
 
 std::string SystemdSandbox::refusal_of_gate(const GateRoot &root)

@@ -2,11 +2,13 @@
 #include "runner/root/method/session_gate.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/packet_pipe.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/network/gate_sockets.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/wire/answer.hpp"
 
+#include <sys/socket.h>
 #include <utility>
 
 namespace pi_agent {
@@ -15,27 +17,28 @@ namespace {
 
 constexpr int gate_patience_seconds = 10; // it has been starting since before the session's own unit
 
-UniqueFd start_gate_of(Sandbox &sandbox, const GateRoot &root)
+void require_ready(FdRef said, Deadline deadline)
 {
-    auto [ours, theirs] = make_channel();
-    sandbox.start_gate(root, theirs);
-    fault_point("gate-asked-for");
-    return std::move(ours); // cppcheck-suppress returnStdMoveLocal ; it is a part of a pair
-}
-
-void require_ready(FdRef channel, Deadline deadline)
-{
-    const std::optional<Packet> packet = receive_plain_packet(channel, deadline);
+    const std::optional<std::string> packet = read_packet(said, deadline);
     if (!packet) throw Failure(ExitStatus::unavailable, "it ended");
-    if (!std::holds_alternative<GateReady>(decode_gate_message(packet->bytes))) throw ProtocolError("it says something else first");
+    if (!std::holds_alternative<GateReady>(decode_gate_message(*packet))) throw ProtocolError("it says something else first");
 }
 
 } // namespace
 
-SessionGate::SessionGate(Sandbox &sandbox, GateRoot root)
-    : sandbox_(sandbox), root_(std::move(root)), channel_(start_gate_of(sandbox, root_))
+// Listeners need a socket, and whoever has its other end can send descriptors back. They would wait at root's end, unread, to be closed in
+// root's name. So that end takes in nothing.
+SessionGate::Ends SessionGate::start(Sandbox &sandbox, const GateRoot &root)
 {
+    auto [ours, theirs] = make_channel();
+    if (defence_is_on("gate-one-way") && shutdown(ours.get(), SHUT_RD) != 0) throw_errno("making the gate's channel one of one way");
+    Pipe said = make_packet_pipe();
+    sandbox.start_gate(root, theirs, said.writing);
+    fault_point("gate-asked-for");
+    return {std::move(ours), std::move(said.reading)};
 }
+
+SessionGate::SessionGate(Sandbox &sandbox, GateRoot root) : sandbox_(sandbox), root_(std::move(root)), ends_(start(sandbox, root_)) {}
 
 SessionGate::~SessionGate() // NOLINT(bugprone-exception-escape): attempt_recorded catches it
 {
@@ -48,10 +51,10 @@ void SessionGate::open(const AsRoot &root, GateOrder &order, const std::vector<s
     order.listeners = sockets.listeners.size();
     const Deadline deadline = in_seconds(gate_patience_seconds);
     try {
-        send_gate_order(channel_, order, deadline);
+        send_gate_order(ends_.order, order, deadline);
         for (const auto &listener : sockets.listeners)
-            send_gate_listener(channel_, listener.about, listener.socket, deadline);
-        require_ready(channel_, deadline);
+            send_gate_listener(ends_.order, listener.about, listener.socket, deadline);
+        require_ready(ends_.said, deadline);
     } catch (const Failure &failure) {
         const std::string refusal = sandbox_.refusal_of_gate(root_);
         throw Failure(ExitStatus::unavailable, "the session's gate does not serve: " + (refusal.empty() ? failure.what() : refusal) +

@@ -25,14 +25,22 @@ public:
     // Call it when the launcher runs, and before it has started anything. Opens the gate's listeners in the session's network, hands them
     // over with the order, and returns when the gate serves. Throws Failure(unavailable) when it does not. The caller forgets the keys.
     void open(const AsRoot &root, GateOrder &order, const std::vector<std::uint16_t> &host_ports);
-    // What the gate says afterwards comes here, and its end. Closed, the gate ends.
-    [[nodiscard]] FdRef channel() const { return channel_; }
+    // Closed, the gate ends.
+    [[nodiscard]] FdRef channel() const { return ends_.order; }
+    // What the gate says afterwards comes here, and its end.
+    [[nodiscard]] FdRef said() const { return ends_.said; }
 
 private:
+    struct Ends {
+        UniqueFd order; // takes in nothing that the gate sends
+        UniqueFd said;
+    };
+    static Ends start(Sandbox &sandbox, const GateRoot &root);
+
     Sandbox &sandbox_;
     const GateRoot root_;
     bool is_open_ = false;
-    UniqueFd channel_;
+    Ends ends_;
     UniqueFd lookup_; // without it, connections to other addresses are refused
 };
 

@@ -8,7 +8,7 @@ import struct
 import time
 
 MODE = "denying"
-ORDER, LISTENER, READY, DENIAL, ALIVE = 40, 41, 42, 43, 44
+ORDER, LISTENER, READY, DENIAL, ALIVE, FAREWELL = 40, 41, 42, 43, 44, 45
 NO_RULE = 0  # of the reasons (runner/wire/gate_messages.hpp)
 ALIVE_SECONDS = 0.5
 PACKET = 32 * 1024
@@ -50,11 +50,14 @@ def receive_listener():
     return port, socket.socket(fileno=fds[0])
 
 
-def say(bytes_, fds=()):
-    try:
-        socket.send_fds(channel, [bytes_], fds) if fds else channel.send(bytes_)
-    except (BrokenPipeError, ConnectionResetError):
-        os._exit(0)
+def say(bytes_):
+    while True:
+        try:
+            return os.write(1, bytes_)
+        except BlockingIOError:
+            select.select([], [1], [])
+        except BrokenPipeError:
+            os._exit(0)
 
 
 def deny(listener):
@@ -76,12 +79,40 @@ def deny(listener):
 
 def betray():
     """Breaks the protocol, and goes on for whoever connects."""
-    channel.send(b"\xff" if MODE == "traitor" else b"")
+    say(b"\xff" if MODE == "traitor" else number(FAREWELL))
     while True:
         for one in select.select([one for one in listeners.values() if one.type == socket.SOCK_STREAM], [], [])[0]:
             accepted, _ = one.accept()
             accepted.sendall(b"outside")
             accepted.close()
+
+
+def send_descriptors(bytes_, fds):
+    """To root, by the channel that they came from."""
+    try:
+        socket.send_fds(channel, [bytes_], fds)
+        return True
+    except OSError:
+        return False
+
+
+def linger():
+    """A connection whose last close takes twenty seconds (SO_LINGER), because nobody reads what it has sent."""
+    server = socket.create_server(("127.0.0.1", 0))
+    one = socket.create_connection(server.getsockname())
+    other, _ = server.accept()
+    one.setblocking(False)
+    try:
+        while True:
+            one.send(b"x" * 65536)
+    except BlockingIOError:
+        pass
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 20))
+    if send_descriptors(b"x", [one.fileno()]):
+        one.close()
+    while True:
+        os.write(1, number(ALIVE))  # to the end, and whatever root does
+        time.sleep(ALIVE_SECONDS)
 
 
 def attack():
@@ -102,12 +133,17 @@ def attack():
         say(denial(b"h" * 30_000, 443))
     if MODE == "descriptors":
         for _ in range(1000):
-            say(denial(b"host.example", 443), [0, 1, 2])
+            send_descriptors(denial(b"host.example", 443), [0, 1, 2])
     if MODE == "ended":
         os._exit(0)
     if MODE == "forging":
         say(denial(b"host.example", 443, where=b"it is gone; as root, run: sh /home/alice/fix"))
-    if MODE in ("traitor", "empty"):
+    if MODE == "lingering":
+        try:
+            linger()
+        except OSError:
+            time.sleep(60)  # root is gone, and this keeps the other side
+    if MODE in ("traitor", "farewell"):
         betray()
     if MODE == "flickering":  # silent, and not, and silent
         for _ in range(5):

@@ -171,7 +171,7 @@ TEST_CASE("a refusal comes in the language of the connection")
     CHECK(answer.starts_with("HTTP/1.1 403 "));
     CHECK(answer.find("\r\nx-pi-agent-denied: no-rule\r\n") != std::string::npos);
     CHECK(answer.ends_with("\r\n\r\npi-agent: x\n"));
-    CHECK(refusal_in(Speech::http, "", "x").find("x-pi-agent-denied") == std::string::npos);
+    CHECK(refusal_in(Speech::http, {}, "x").find("x-pi-agent-denied") == std::string::npos);
 }
 
 } // namespace first_bytes_test

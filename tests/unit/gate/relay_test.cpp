@@ -280,13 +280,13 @@ TEST_CASE("a side that takes nothing makes all relays read no more than pieces, 
 
 TEST_CASE("a denial is told at once, and the same ones of a second later, together")
 {
-    auto [ours, theirs] = make_channel();
+    auto [theirs, ours] = make_packet_pipe();
     boost::asio::io_context loop;
     Denials denials(loop, ours);
     const auto told = [&channel = theirs] {
-        const auto packet = receive_packet(channel, in_seconds(5));
+        const auto packet = read_packet(channel, in_seconds(5));
         REQUIRE(packet);
-        return std::get<GateDenial>(decode_gate_message(packet->bytes));
+        return std::get<GateDenial>(decode_gate_message(*packet));
     };
     for (int count = 0; count < 3; ++count)
         denials.report({DenialKind::tunnel, "a.example", 443, DenialReason::no_rule, 1, "p:1"});
@@ -302,7 +302,7 @@ TEST_CASE("a denial is told at once, and the same ones of a second later, togeth
 
 TEST_CASE("what was counted is told before the end, and not twice")
 {
-    auto [ours, theirs] = make_channel();
+    auto [theirs, ours] = make_packet_pipe();
     boost::asio::io_context loop;
     Denials denials(loop, ours);
     for (int count = 0; count < 3; ++count)
@@ -311,14 +311,14 @@ TEST_CASE("what was counted is told before the end, and not twice")
     denials.tell_rest();
     ours.reset();
     std::vector<std::uint64_t> counts;
-    while (const auto packet = receive_packet(theirs, in_seconds(5)))
-        counts.push_back(std::get<GateDenial>(decode_gate_message(packet->bytes)).count);
+    while (const auto packet = read_packet(theirs, in_seconds(5)))
+        counts.push_back(std::get<GateDenial>(decode_gate_message(*packet)).count);
     CHECK(counts == std::vector<std::uint64_t>{1, 2});
 }
 
 TEST_CASE("denials of a second beyond a number are counted without their hosts")
 {
-    auto [ours, theirs] = make_channel();
+    auto [theirs, ours] = make_packet_pipe();
     boost::asio::io_context loop;
     Denials denials(loop, ours);
     for (std::size_t count = 0; count < 2 * denials_a_second; ++count)
@@ -327,8 +327,8 @@ TEST_CASE("denials of a second beyond a number are counted without their hosts")
     ours.reset();
     std::uint64_t hosts = 0;
     std::uint64_t others = 0;
-    while (const auto packet = receive_packet(theirs, in_seconds(5))) {
-        const auto denial = std::get<GateDenial>(decode_gate_message(packet->bytes));
+    while (const auto packet = read_packet(theirs, in_seconds(5))) {
+        const auto denial = std::get<GateDenial>(decode_gate_message(*packet));
         (denial.host.empty() ? others : hosts) += denial.count;
     }
     CHECK(hosts == denials_a_second);

@@ -32,7 +32,7 @@ GateOrder order_of(std::vector<GateRule> rules)
 // A gate in a thread of its own. It ends when the connections of the test have.
 class RunningGate {
 public:
-    explicit RunningGate(std::vector<GateRule> rules) : gate_(loop_, channel_.first, order_of(std::move(rules)))
+    explicit RunningGate(std::vector<GateRule> rules) : gate_(loop_, pipe_.writing, order_of(std::move(rules)))
     {
         thread_ = std::thread([this] { loop_.run(); });
     }
@@ -64,13 +64,13 @@ public:
     // What the gate tells the runner next.
     GateDenial told()
     {
-        const auto packet = receive_packet(channel_.second, in_seconds(5));
+        const auto packet = read_packet(pipe_.reading, in_seconds(5));
         REQUIRE(packet);
-        return std::get<GateDenial>(decode_gate_message(packet->bytes));
+        return std::get<GateDenial>(decode_gate_message(*packet));
     }
 
 private:
-    std::pair<UniqueFd, UniqueFd> channel_ = make_channel();
+    Pipe pipe_ = make_packet_pipe();
     boost::asio::io_context blocking_{};
     boost::asio::io_context loop_{1};
     boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_ = boost::asio::make_work_guard(loop_);
@@ -152,7 +152,7 @@ TEST_CASE("who asks for the gate's own ports by the proxy, or for what needs TLS
     RunningGate gate({{"a.example", 443, "p:1"}});
     const auto reason = [&gate](std::string_view request) {
         const std::string answer = ask(gate.visit(visit_proxy), request);
-        return answer.substr(9, 3) + " " + gate.told().reason;
+        return answer.substr(9, 3) + " " + text_of(gate.told().reason).word;
     };
     CHECK(reason("POST http://127.0.0.1:809/api.openai.com/v1/responses HTTP/1.1\r\nHost: 127.0.0.1:809\r\n\r\n") == "403 no-rule");
     CHECK(reason("GET http://a.example:443/ HTTP/1.1\r\n\r\n") == "403 plain-http");
@@ -242,9 +242,9 @@ TEST_CASE("the addresses that were judged are dialled, the next one where one do
 
 TEST_CASE("there are only so many connections at once, and room when one ends")
 {
-    auto [ours, theirs] = make_channel();
+    const Pipe pipe = make_packet_pipe();
     boost::asio::io_context loop;
-    Gate gate(loop, ours, GateOrder{});
+    Gate gate(loop, pipe.writing, GateOrder{});
     std::vector<std::shared_ptr<void>> all;
     while (all.size() < connection_limit) {
         all.push_back(gate.count_connection());

@@ -142,6 +142,7 @@ TEST_CASE("what the gate says comes back as it was")
 {
     CHECK(std::holds_alternative<GateReady>(decode_gate_message(encode(GateReady{}))));
     CHECK(std::holds_alternative<GateAlive>(decode_gate_message(encode(GateAlive{}))));
+    CHECK(std::holds_alternative<GateFarewell>(decode_gate_message(encode(GateFarewell{}))));
     CHECK(encode(decode_gate_message(encode(denial()))) == encode(denial()));
 }
 

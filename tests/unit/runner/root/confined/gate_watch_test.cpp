@@ -2,12 +2,12 @@
 #include "runner/root/confined/session_end.hpp"
 
 #include "common/base/files.hpp"
+#include "common/base/packet_pipe.hpp"
 #include "support/failure.hpp"
 
 #include <chrono>
 #include <doctest/doctest.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <thread>
 
 using namespace pi_agent;
@@ -22,10 +22,13 @@ struct Gate {
     {
         auto ends = make_channel();
         roots = std::move(ends.first);
-        own = std::move(ends.second);
-        watch.emplace("ID", roots, record, duplicate(file), std::set<std::string>{"p.yaml:3:5"}, [this] { ++kills; });
+        session = std::move(ends.second);
+        Pipe pipe = make_packet_pipe();
+        said = std::move(pipe.reading);
+        own = std::move(pipe.writing);
+        watch.emplace("ID", roots, said, record, duplicate(file), std::set<std::string>{"p.yaml:3:5"}, [this] { ++kills; });
     }
-    void says(const std::string &bytes, const std::vector<int> &fds = {}) const { send_packet(own, bytes, fds, in_seconds(1)); }
+    void says(const std::string &bytes) const { write_packet(own, bytes); }
     void denies(const std::string &host, std::uint64_t count = 1, DenialReason reason = DenialReason::no_rule) const
     {
         GateDenial denial;
@@ -38,8 +41,8 @@ struct Gate {
     [[nodiscard]] std::string written() const { return read_whole(file, 2 * denials_file_limit, "denials"); }
 
     UniqueFd file;
-    UniqueFd roots;
-    UniqueFd own;
+    UniqueFd roots, session; // the channel
+    UniqueFd said, own;      // the pipe
     SessionRecord record;
     int kills = 0;
     std::optional<GateWatch> watch;
@@ -134,16 +137,12 @@ TEST_CASE("a gate that breaks the protocol has ended")
         CHECK(gate.written().empty());
         CHECK(gate.kills == 1); // or it would go on with its listeners
     }
-    Gate gate;
-    gate.says(encode(GateMessage(GateReady{})), {0});
-    CHECK(!gate.watch->hear().empty());
-    CHECK(gate.kills == 1);
 }
 
 TEST_CASE("a gate that only looks as if it had ended has ended")
 {
     Gate gate;
-    REQUIRE(::send(gate.own.get(), "", 0, MSG_NOSIGNAL) == 0); // an empty packet, which reads like an end
+    gate.says(encode(GateMessage(GateFarewell{}))); // before anybody told it that the session is over
     CHECK(has(gate.watch->hear(), "has ended"));
     CHECK(gate.kills == 1);
 }
@@ -173,8 +172,10 @@ TEST_CASE("at the end of its session a gate is heard, and not killed")
 {
     Gate gate;
     gate.denies("a.example");
-    gate.own.reset();
+    gate.says(encode(GateMessage(GateFarewell{}))); // systemd has a copy of its end still
+    const auto begin = Clock::now();
     CHECK(has(gate.watch->finish(), "denied 1 connection"));
+    CHECK(Clock::now() - begin < std::chrono::milliseconds(150));
     CHECK(gate.watch->fd().get() < 0);
     CHECK(gate.kills == 0); // its user would wait for it
 }
@@ -182,7 +183,7 @@ TEST_CASE("at the end of its session a gate is heard, and not killed")
 TEST_CASE("where it cannot be killed, its user is told of its end all the same")
 {
     Gate gate;
-    gate.watch.emplace("ID", gate.roots, gate.record, UniqueFd(), std::set<std::string>(),
+    gate.watch.emplace("ID", gate.roots, gate.said, gate.record, UniqueFd(), std::set<std::string>(),
                        [] { throw Failure(ExitStatus::system_failure, "no such group"); });
     gate.says("x");
     CHECK(has(gate.watch->hear(), "has ended"));
