@@ -75,7 +75,7 @@ Aftermath begin_aftermath(const EarlyLook &look)
     const char *path = std::getenv("PATH");
     const std::string search_path = path == nullptr ? "" : path;
     const auto make_plan = [&] {
-        LookPlan plan = plan_look(look.root, look.cwd, look.home, search_path, look.projects.scope);
+        LookPlan plan = plan_look(look.root, look.cwd, look.home, search_path, look.projects.shown());
         plan.agents = look.agents;
         plan.read_as_user = look.read_as_user;
         return plan;

@@ -70,6 +70,7 @@ EarlyLook look_early(FdRef cwd, const Narrowing &narrowing, const std::vector<st
     const std::size_t allowed = std::get<Allowed>(decision).root;
     const std::string &root = candidates[allowed].path;
     policy = narrowed(granted(policy_in(std::move(policy), rules.roots[allowed].spec), allow), narrowing);
+    if (const auto refused = masked_start(policy.projects, root, path)) throw Failure(FailureKind::masked, refused->text);
     return {"allowed: " + escape_for_display(path) + " is in the root " + root + " (" + rules.entry + ", " + to_string(rules.where) + ")",
             path,
             root,

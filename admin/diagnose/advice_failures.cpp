@@ -136,6 +136,14 @@ const std::vector<Advice> &advice_on_failures()
          "denied: the working directory was deleted\ndenied: you may not enter …\ndenied: the working directory was replaced",
          "The directory where you started `pi` is gone, replaced, or closed to you.", "`cd` to the directory again, or to another one.",
          ""},
+        {"E77-mask",
+         "denied: … is in what the policy masks in … (projects.mask: …)\ndenied: … is in what the policy protects (projects.protect: …)",
+         "The policy keeps this directory from sessions (`projects.mask`), or you asked for a session that shows nothing but what the "
+         "policy protects (`projects.protect`).",
+         "`cd` to another directory. If the message names `projects.protect`, leave `--pi-agent-scope=project` out or add "
+         "`--pi-agent-read-only`.",
+         "Change `projects.mask` of the policy or of the root. A pattern counts from the root and, where a session shows only a "
+         "repository, from its top as well."},
         {"E77-off", "denied: the administrator has switched the agent off", "The policy says `wrapper: {enable: false}`.",
          "Ask the administrator when the agent is back.", "Set the key to `true` or remove it, and run `sudo pi-agentctl apply`."},
         {"E77-uid0", "denied: root cannot run the agent", "The agent runs for an ordinary user, and never for root.",

@@ -147,7 +147,8 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
     auto &own = explanation.policy;
     own = policy_for(policy, *rules);
     if (explanation.directory && explanation.directory->allowed.value_or(false)) own = policy_in(own, explanation.directory->root);
-    if (own.network.mode == NetworkMode::none) own.providers.clear(); // as a start does, also where nobody names a directory
+    if (auto &told = explanation.directory; told && told->allowed.value_or(false))
+        if (const auto refused = masked_start(own.projects, told->text, told->path)) told = {told->path, false, refused->text, {}};
     if (observer.root()) {
         try {
             explanation.shown = plan_host_view(own);

@@ -39,12 +39,13 @@ std::string hosts_text(const NetworkPolicy &network)
                        may_add);
 }
 
-std::string providers_text(const std::vector<ProviderRule> &providers)
+std::string providers_text(const Policy &policy)
 {
     std::string text;
-    for (const auto &provider : providers)
-        text += fmt::format("{}{} at {}: its key stays outside ({})\n", text.empty() ? "keys:     " : "          ", provider.name,
-                            provider.host, to_string(provider.where));
+    const char *route = routed_providers(policy).empty() ? ", and this network does not lead there" : "";
+    for (const auto &provider : policy.providers)
+        text += fmt::format("{}{} at {}: its key stays outside{} ({})\n", text.empty() ? "keys:     " : "          ", provider.name,
+                            provider.host, route, to_string(provider.where));
     return text;
 }
 
@@ -76,7 +77,7 @@ std::string mode_text(const NetworkPolicy &network)
 
 std::string network_text(const Policy &policy)
 {
-    return mode_text(policy.network) + providers_text(policy.providers);
+    return mode_text(policy.network) + providers_text(policy);
 }
 
 void add_network(const Policy &policy, nlohmann::json &json)
@@ -86,10 +87,14 @@ void add_network(const Policy &policy, nlohmann::json &json)
     json["network"] = {{"mode", modes[static_cast<int>(network.mode)]}, {"allowed", as_texts(network.allowed)}};
     if (network.mode == NetworkMode::hosts)
         json["network"].update({{"hosts", as_texts(network.hosts)}, {"may_grant", as_texts(network.may_grant)}});
+    const bool reaches = !routed_providers(policy).empty();
     auto providers = nlohmann::json::array();
     for (const auto &provider : policy.providers)
-        providers.push_back(
-            {{"name", provider.name}, {"host", provider.host}, {"key_file", provider.key_file.path}, {"where", to_string(provider.where)}});
+        providers.push_back({{"name", provider.name},
+                             {"host", provider.host},
+                             {"key_file", provider.key_file.path},
+                             {"reached", reaches},
+                             {"where", to_string(provider.where)}});
     json["providers"] = std::move(providers);
 }
 

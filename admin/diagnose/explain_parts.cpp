@@ -139,9 +139,8 @@ ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules
     ExplainedEnvironment environment;
     EnvironmentInput input{{}, {}, policy.env, {}, rules.env, home, rules.agent_account, policy.agent.binary, "ID"};
     input.path = policy.path;
-    if (policy.network.mode == NetworkMode::hosts) input.gate = gate_environment();
-    input.gate.merge(environment_of_held_keys(policy.providers));
-    input.held_outside = variables_of_held_keys(policy.providers);
+    hold_outside(input, policy);
+    if (policy.network.mode == NetworkMode::hosts) input.gate.merge(gate_environment());
     AgentPlaces agents;
     note_failure(environment, [&] {
         if (observer.can_look_for(user)) agents = observer.agent_places(policy, rules, user);

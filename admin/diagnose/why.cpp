@@ -165,13 +165,9 @@ Reason reason_in_project(const std::string &path, const std::string &root, const
         if (other.granted.spec.rules && other.finding.text != explanation.directory->text && is_within(path, other.finding.text) &&
             is_within(other.finding.text, explanation.directory->text))
             return {"it is a root with rules of its own, which sessions that start elsewhere do not see", "", other.granted.spec.where};
-    const auto masks = std::find_if(policy.projects.mask.begin(), policy.projects.mask.end(), [&](const PolicyPath &pattern) {
-        for (std::string part = below; !part.empty(); part.resize(part.find('/') == std::string::npos ? 0 : part.rfind('/')))
-            if (is_masked_by(pattern.path, part)) return true;
-        return false;
-    });
-    if (!access.read && masks != policy.projects.mask.end())
-        return {"the administrator keeps it from agents (" + masks->path + ")", "projects.mask", masks->where};
+    const PolicyPath *mask = mask_over(policy.projects.mask, below);
+    if (!access.read && mask != nullptr)
+        return {"the administrator keeps it from agents (" + mask->path + ")", "projects.mask", mask->where};
     if (access.exists && !access.write && policy.projects.read_only)
         return {"the project is read-only in the sessions of " + explanation.user.name, "projects.read_only", {}};
     if (access.exists && !access.write && access.read_only) {

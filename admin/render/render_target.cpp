@@ -61,12 +61,11 @@ void add_network(const RenderPlan &plan, Demands &demands)
     Targets filtering = by_systemd;
     if (network.mode == NetworkMode::loopback)
         demands.add(network.where, "network", "loopback is this host's own", "say none or full", filtering);
-    const bool has_hosts = network.mode == NetworkMode::hosts;
-    if (has_hosts)
+    if (network.mode == NetworkMode::hosts)
         demands.add(network.where, "network", "only the runner starts the gate that connects to its hosts, and to no other",
                     "say none or full, or render for slurm, whose nodes have the runner", only_ours);
-    if (has_hosts && !plan.policy.providers.empty())
-        demands.add(plan.policy.providers.front().where, "providers", "only the runner's gate holds their keys",
+    if (!plan.policy.providers.empty()) // whatever the network: engines read files of env_files themselves, keys included
+        demands.add(plan.policy.providers.front().where, "providers", "only the runner keeps their keys outside",
                     "bring the keys with the engine's own secrets (env_files), or render for slurm", only_ours);
     if (network.mode != NetworkMode::listed) return;
     if (std::none_of(network.allowed.begin(), network.allowed.end(), has_loopback)) filtering.insert(RenderTarget::kubernetes);

@@ -41,6 +41,7 @@ const std::vector<KindFacts> &failure_kinds()
         {Kind::not_authorised, Status::denied, "E77-user", "The policy does not authorise this user"},
         {Kind::outside_roots, Status::denied, "E77-root", "The directory is outside your project roots"},
         {Kind::directory, Status::denied, "E77-directory", "The working directory cannot be used"},
+        {Kind::masked, Status::denied, "E77-mask", "The directory is one that the policy masks or protects as a whole"},
         {Kind::switched_off, Status::denied, "E77-off", "The administrator has switched the agent off"},
         {Kind::root_caller, Status::denied, "E77-uid0", "root cannot run the agent"},
         {Kind::sudo_refused, Status::denied, "E77-sudo", "sudo did not start the runner"},

@@ -46,6 +46,7 @@ enum class FailureKind : std::uint8_t {
     not_authorised,
     outside_roots,
     directory,
+    masked,
     switched_off,
     root_caller,
     sudo_refused,

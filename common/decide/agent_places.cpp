@@ -31,7 +31,7 @@ bool fits_from_somewhere(const std::string &pattern, std::string path, ProjectSc
 
 AgentPlaces places_of_state(const Policy &policy, const AccessRules &rules, const std::vector<AgentPlace> &roots)
 {
-    AgentPlaces places{roots, policy.projects.scope, policy.projects.mask};
+    AgentPlaces places{roots, policy.projects.shown(), policy.projects.mask};
     for (const auto &granted : rules.roots) {
         const Rules &own = rules_of(granted.spec.rules);
         if (own.scope == ProjectScope::project) places.scope = ProjectScope::project;

@@ -4,6 +4,7 @@
 #include "common/base/problems.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/group_rules.hpp"
+#include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
@@ -96,6 +97,28 @@ Refused on_other_mount(const RootCandidate &root, const std::string &cwd)
 {
     return {"denied: " + escape_for_display(cwd) + " lies on another file system, mounted inside the root " +
             escape_for_display(root.path) + ", which the agent does not see; ask the administrator to make it a root of its own"};
+}
+
+const PolicyPath *mask_over(const std::vector<PolicyPath> &mask, const std::string &path)
+{
+    std::string part;
+    for (const auto name : split(path, '/')) {
+        if (name == ".git") return nullptr;
+        part += (part.empty() ? "" : "/") + std::string(name);
+        const auto found = std::find_if(mask.begin(), mask.end(), [&](const PolicyPath &one) { return is_masked_by(one.path, part); });
+        if (found != mask.end()) return &*found;
+    }
+    return nullptr;
+}
+
+std::optional<Refused> masked_start(const ProjectsPolicy &projects, const std::string &top, const std::string &cwd)
+{
+    if (cwd.size() <= top.size() || !defence_is_on("masked-starts")) return std::nullopt;
+    const PolicyPath *mask = mask_over(projects.mask, cwd.substr(top.size() + 1));
+    if (mask == nullptr) return std::nullopt;
+    return Refused{"denied: " + escape_for_display(cwd) + " is in what the policy masks in " + escape_for_display(top) +
+                   " (projects.mask: " + quote(mask->path) + ", " + to_string(mask->where) +
+                   "), so no session can work there; cd to another directory, or ask the administrator"};
 }
 
 Diagnostic unusable_root(const AccessRules &rules, const Position &where, const std::string &problem)

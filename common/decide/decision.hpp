@@ -81,6 +81,17 @@ std::variant<Allowed, Refused> decide(const Account &caller, const AccessRules &
 // For a working directory on another mount than its root.
 Refused on_other_mount(const RootCandidate &root, const std::string &cwd);
 
+// --- What projects.mask hides.
+
+// The pattern that masks `path` or a directory above it, as the search of a start finds it: nothing in a `.git` is masked. `path` is
+// relative to where patterns with a '/' count from.
+const PolicyPath *mask_over(const std::vector<PolicyPath> &mask, const std::string &path);
+
+// For a working directory in what the policy masks, which no session shows. `top` holds it: the root, or what a session shows of that.
+std::optional<Refused> masked_start(const ProjectsPolicy &projects, const std::string &top, const std::string &cwd);
+
+// --- Roots.
+
 // Refuses every start of a user with a root that cannot be used, unless it is one that may be absent (common/decide/root_path.hpp).
 Diagnostic unusable_root(const AccessRules &rules, const Position &where, const std::string &problem);
 

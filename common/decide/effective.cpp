@@ -34,11 +34,12 @@ std::vector<IpRange> in_both(const std::vector<IpRange> &some, const std::vector
     return both;
 }
 
-// Of rules by name, those that lead to the host's loopback.
+// Of rules by name, those that lead to the host's loopback. Providers are elsewhere.
 NetworkPolicy with_loopback_hosts_alone(const NetworkPolicy &network, const std::string &option)
 {
     NetworkPolicy left{NetworkMode::hosts, {}, {option}};
     std::copy_if(network.hosts.begin(), network.hosts.end(), std::back_inserter(left.hosts), is_loopback);
+    left.reaches_providers = false;
     return left;
 }
 
@@ -87,7 +88,6 @@ Policy policy_in(Policy callers, const RootSpec &root)
 {
     Policy policy = laid_over(std::move(callers), rules_of(root.rules));
     if (const auto problem = problem_of_providers(policy.network, policy.providers, policy.rules)) throw PolicyError({*problem});
-    if (policy.network.mode == NetworkMode::none) policy.providers.clear(); // nothing leads to them
     return policy;
 }
 
@@ -123,10 +123,9 @@ Policy narrowed(Policy policy, const Narrowing &start)
 {
     if (start.network == LeftNetwork::none && policy.network.mode != NetworkMode::none)
         policy.network = {NetworkMode::none, {}, {"--pi-agent-network=none"}};
-    if (start.network != LeftNetwork::policys) policy.providers.clear(); // which are elsewhere
     if (start.network == LeftNetwork::loopback) policy.network = without_all_but_loopback(policy, "--pi-agent-network=loopback");
     if (start.read_only) policy.projects.read_only = true;
-    if (start.project_only) policy.projects.scope = ProjectScope::project;
+    if (start.project_only) policy.projects.repository_alone = policy.projects.scope == ProjectScope::root;
     return policy;
 }
 

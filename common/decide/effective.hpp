@@ -18,8 +18,9 @@ Policy policy_in(Policy callers, const RootSpec &root);
 // As it holds for one start that adds these hosts, of those that the policy lets its user add. Throws Failure(start_asks) for any other.
 Policy granted(Policy policy, const std::vector<std::string> &hosts);
 
-// As it holds for one start that gives something up. Throws Failure(start_asks) if the policy gives less than the start would keep, and
-// Failure(network_not_enforced) if the method cannot keep it from the rest.
+// As it holds for one start that gives something up. It takes from what a session reaches and shows, and from nothing that the policy keeps
+// out of it: what is masked or protected, and whose keys stay outside, is the same as without. Throws Failure(start_asks) if the policy
+// gives less than the start would keep, and Failure(network_not_enforced) if the method cannot keep it from the rest.
 Policy narrowed(Policy policy, const Narrowing &start);
 
 } // namespace pi_agent

@@ -24,6 +24,12 @@ const char *to_string(SandboxMethod method)
     return names.at(static_cast<std::size_t>(method));
 }
 
+const std::vector<ProviderRule> &routed_providers(const Policy &policy) noexcept
+{
+    static const std::vector<ProviderRule> none;
+    return policy.network.mode == NetworkMode::hosts && policy.network.reaches_providers ? policy.providers : none;
+}
+
 bool has_unit(SandboxMethod method) noexcept
 {
     return method != SandboxMethod::bwrap;

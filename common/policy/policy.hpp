@@ -105,7 +105,7 @@ struct Policy {
     bool git_identity = true;   // the agent's git has the user's name, address and settings
     bool box_notes = true;      // the agent gets notes about its sandbox
     NetworkPolicy network;
-    std::vector<ProviderRule> providers; // only where network.mode is hosts
+    std::vector<ProviderRule> providers; // whose keys stay outside, whatever network a session has
     View view = View::minimal;
     std::vector<PolicyPath> view_paths; // shown in addition, read-only; absolute
     std::vector<PolicyPath> path;       // searched for programs before the host's own directories; absolute, and shown
@@ -123,6 +123,9 @@ struct Policy {
     std::vector<std::string> host_env_files = {".pi/agent/env"}; // the user's own; managed values win: relative to home, or absolute
     Rules rules; // all that levels can say, as one of them; the members above have its values, and the defaults of what it does not say
 };
+
+// Of its providers, those to which the session's gate has a route: all of them, or none.
+const std::vector<ProviderRule> &routed_providers(const Policy &policy) noexcept;
 
 // "users.alice" or "users.%devs": how diagnostics and explanations name an entry.
 std::string entry_key(const UserEntry &entry);

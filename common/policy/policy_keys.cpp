@@ -98,7 +98,8 @@ const auto &table()
          "What is read-only in a repository: what git executes (`default`), or these paths, relative to the repository. `[]` is nothing.",
          "default"},
         {"projects.mask", Form::list, "[]", "['.env*', deploy/keys]",
-         "What a session cannot read: patterns of names anywhere in the project, or of paths where they have a `/`."},
+         "What a session cannot read: patterns of names anywhere in the project, or of paths where they have a `/`: from the root, and "
+         "from the repository where a session shows that alone. No session starts in what is masked."},
         {"projects.aftermath", Form::boolean, "true", "false",
          "Whether `pi` lists at the end what the session left that runs code outside the sandbox."},
         {"projects.read_only", Form::boolean, "false", "true", "Whether a session can only read the project, and change nothing in it."},
@@ -141,8 +142,8 @@ const auto &table()
          "The hosts that a user may add for one session (`pi --pi-agent-allow HOST`). Without the key, users can add no host.", "",
          "concepts/hosts.md"},
         {"providers", Form::names, "", "{anthropic: {key_file: /etc/pi-agent/anthropic.key}}",
-         "Providers of models whose keys no session has: a process outside puts them into the agent's requests. Only with hosts in "
-         "`network`, which need not name theirs.",
+         "Providers of models whose keys no session has: a process outside puts them into the agent's requests. It does so with hosts in "
+         "`network`, which need not name theirs. With `none` the keys stay outside, too.",
          "", "concepts/keys.md"},
         {"providers.*", Form::section, "", "{key_file: /etc/pi-agent/anthropic.key}",
          "One provider, as pi calls it: `anthropic`, `openai`, `google`, `openrouter`, `azure-openai-responses` or `amazon-bedrock`."},

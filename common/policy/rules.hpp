@@ -44,6 +44,7 @@ struct NetworkPolicy {
     Position where;
     std::vector<HostRule> hosts = {};     // hosts: these
     std::vector<HostRule> may_grant = {}; // hosts: what a start may add for itself (--pi-agent-allow)
+    bool reaches_providers = true;        // hosts: the gate has a route to providers, too; a start can give it up
 };
 
 // Whether an option of the start said it (--pi-agent-network), which has no line in a file.
@@ -99,12 +100,16 @@ using Protection = std::optional<std::vector<PolicyPath>>;
 
 struct ProjectsPolicy {
     ProjectPaths paths = ProjectPaths::host;
-    ProjectScope scope = ProjectScope::root;
+    ProjectScope scope = ProjectScope::root; // as the policy says it
     ProjectOwnership ownership = ProjectOwnership::idmap;
     Protection protect;           // read-only inside, relative to the repository; unset: what git executes
     std::vector<PolicyPath> mask; // unreadable inside: a pattern of a name, or with '/' of a path
     bool aftermath = true;        // `pi` lists at the end what would run code outside later
     bool read_only = false;       // a session cannot change it
+    // A start gave up what `scope` gives: the session shows the repository alone. What is masked and protected is so as if it showed all.
+    bool repository_alone = false;
+
+    [[nodiscard]] ProjectScope shown() const noexcept { return repository_alone ? ProjectScope::project : scope; }
 };
 
 // Directories in users' homes, relative to the home.

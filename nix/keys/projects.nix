@@ -46,7 +46,10 @@
     type = "list";
     default = [ ];
     example = [ ".env*" "deploy/keys" ];
-    description = "What a session cannot read: patterns of names anywhere in the project, or of paths where they have a `/`.";
+    description = ''
+      What a session cannot read: patterns of names anywhere in the project, or of paths where they have a `/`: from the root, and from the
+      repository where a session shows that alone.
+    '';
   }
   {
     option = "projects.aftermath";

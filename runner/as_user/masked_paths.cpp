@@ -25,14 +25,17 @@ constexpr std::size_t links_named = 3;
 
 class MaskSearch {
 public:
-    MaskSearch(const GuardedTree &tree, const std::vector<PolicyPath> &patterns)
-        : tree_(tree), patterns_(patterns), mount_(mount_id(tree.top)), deadline_(in_seconds(mask_search_seconds))
+    // `shown`: the part of the tree that a session shows. `all`: the rest is searched as well.
+    MaskSearch(const GuardedTree &tree, const std::vector<PolicyPath> &patterns, std::string shown, bool all)
+        : tree_(tree), patterns_(patterns), shown_(std::move(shown)), all_(all && !shown_.empty()), mount_(mount_id(tree.top)),
+          deadline_(in_seconds(mask_search_seconds))
     {
     }
 
     MaskedPaths run()
     {
-        walk({""}, Pass::patterns);
+        walk({shown_}, Pass::patterns);
+        if (all_) walk({""}, Pass::patterns);
         if (defence_is_on("mask-other-names")) mask_other_names();
         for (const auto &closed : closed_)
             found_.notices.push_back("masked as a whole, because you may not search it: " +
@@ -40,6 +43,8 @@ public:
         found_.paths.insert(found_.paths.end(), closed_.begin(), closed_.end());
         if (links_ > links_named) found_.notices.push_back("not masked: " + std::to_string(links_ - links_named) + " more symbolic links");
         drop_what_lies_in_another();
+        for (auto &path : found_.paths)
+            path = below_shown(path);
         return std::move(found_);
     }
 
@@ -66,7 +71,7 @@ private:
     {
         const std::size_t masked = found_.paths.size();
         walk(directories_, Pass::inside_masked);
-        if (!linked_.empty() || !unseen_.empty()) walk({""}, Pass::other_names);
+        if (!linked_.empty() || !unseen_.empty()) walk({shown_}, Pass::other_names);
         tell_from(masked, "masked too, because it is another name (a hard link) of a masked file: ");
         const std::size_t known = found_.paths.size();
         mask_names_of_unseen();
@@ -85,6 +90,18 @@ private:
                                                   " cannot be searched for files to mask (projects.mask): " + why +
                                                   "; start in a smaller root, or ask the administrator to show only the repository "
                                                   "(projects.scope: project) or to mask fewer files");
+    }
+
+    [[nodiscard]] bool is_shown(const std::string &path) const { return shown_.empty() || is_within(path, shown_); }
+    [[nodiscard]] std::string below_shown(const std::string &path) const { return shown_.empty() ? path : path.substr(shown_.size() + 1); }
+
+    [[nodiscard]] bool fits(const std::string &path) const
+    {
+        const bool from_both = !shown_.empty() && is_shown(path);
+        return std::any_of(patterns_.begin(), patterns_.end(), [&](const PolicyPath &one) {
+            return ((!from_both || defence_is_on("mask-from-root")) && is_masked_by(one.path, path)) ||
+                   (from_both && is_masked_by(one.path, below_shown(path)));
+        });
     }
 
     void look_into(const std::string &path, std::vector<std::string> &ahead)
@@ -124,8 +141,9 @@ private:
         const std::string closed = lets_pass ? path : split_last(path).first; // it can be read, but not entered
         if (!is_own_directory(tree_, closed) || !defence_is_on("mask-closed")) return;
         if (closed.empty()) give_up("you may not enter it");
+        if (is_within(shown_, closed)) give_up("you may not enter " + escape_for_display(join_path(tree_.path, closed)));
         if (pass_ != Pass::other_names) unseen_.insert(closed);
-        if (pass_ == Pass::inside_masked) return;
+        if (pass_ == Pass::inside_masked || !is_shown(closed)) return;
         if (closed_.size() == guard_limit) give_up("you may not enter more than " + std::to_string(guard_limit) + " of its directories");
         closed_.insert(closed);
     }
@@ -159,14 +177,15 @@ private:
     void judge(FdRef directory, const std::string &above, const std::string &name, unsigned char type, std::vector<std::string> &ahead)
     {
         const std::string path = join_path(above, name);
-        const bool masked = std::any_of(patterns_.begin(), patterns_.end(), [&](const auto &one) { return is_masked_by(one.path, path); });
+        if (path == shown_) return; // was searched first
+        const bool masked = fits(path);
         if (type == DT_UNKNOWN) {
             struct stat facts {};
             if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0) return pass_over(path);
             type = S_ISDIR(facts.st_mode) ? DT_DIR : S_ISLNK(facts.st_mode) ? DT_LNK : DT_REG;
         }
         if (masked && type == DT_LNK) {
-            if (++links_ <= links_named)
+            if (is_shown(path) && ++links_ <= links_named)
                 found_.notices.push_back("not masked, because it is a symlink: " + escape_for_display(join_path(tree_.path, path)));
         } else if (masked) {
             add(path);
@@ -182,6 +201,7 @@ private:
 
     void add(const std::string &path)
     {
+        if (!is_shown(path)) return;
         if (found_.paths.size() == guard_limit) give_up("it has more than " + std::to_string(guard_limit) + " entries that match");
         found_.paths.push_back(path);
     }
@@ -216,6 +236,8 @@ private:
 
     const GuardedTree &tree_;
     const std::vector<PolicyPath> &patterns_;
+    std::string shown_; // relative to the tree, as all paths here
+    bool all_;
     std::uint64_t mount_;
     Deadline deadline_;
     std::size_t entries_ = 0;
@@ -233,7 +255,12 @@ private:
 
 MaskedPaths find_masked(const GuardedTree &tree, const std::vector<PolicyPath> &patterns)
 {
-    return patterns.empty() ? MaskedPaths{} : MaskSearch(tree, patterns).run();
+    return patterns.empty() ? MaskedPaths{} : MaskSearch(tree, patterns, "", false).run();
+}
+
+MaskedPaths find_masked(const GuardedRoot &part, bool all, const std::vector<PolicyPath> &patterns)
+{
+    return patterns.empty() ? MaskedPaths{} : MaskSearch(part.root, patterns, part.inside, all && defence_is_on("mask-whole-root")).run();
 }
 
 } // namespace pi_agent

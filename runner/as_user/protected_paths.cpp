@@ -2,6 +2,7 @@
 #include "runner/as_user/protected_paths.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/problems.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/wire/answer.hpp"
@@ -156,6 +157,26 @@ Standin standin_of(const PolicyPath &path, const GuardedTrees &trees)
     return path.is_directory ? Standin::directory : Standin::comment;
 }
 
+// What these paths of a root are in the part of it that a start chose to see. Nothing in that part could be written where all of it is
+// protected, and there is a way to say that: a start that only reads.
+void add_from_root(const GuardedRoot &part, const std::vector<PolicyPath> &protect, std::vector<GuardedPath> &wanted)
+{
+    for (const auto &path : protect) {
+        const ShownPath place = find_shown(part.root, "", path.path);
+        std::vector<std::string> found = place.links;
+        if (place.kind == ShownPath::Kind::directory || place.kind == ShownPath::Kind::other) found.push_back(place.path);
+        for (const auto &one : found) {
+            if (is_within(part.inside, one))
+                throw Failure(FailureKind::masked,
+                              "denied: " + escape_for_display(join_path(part.root.path, part.inside)) +
+                                  " is in what the policy protects (projects.protect: " + quote(path.path) + ", " + to_string(path.where) +
+                                  "), so a session that shows nothing else (--pi-agent-scope=project) could write nothing; leave the "
+                                  "option out, or add --pi-agent-read-only");
+            if (is_within(one, part.inside)) wanted.push_back({"", one.substr(part.inside.size() + 1), Standin::none, false, false});
+        }
+    }
+}
+
 std::vector<GuardedPath> wanted_in_project(const GuardedTrees &trees, const ProjectsPolicy &policy)
 {
     std::vector<GuardedPath> wanted;
@@ -164,8 +185,10 @@ std::vector<GuardedPath> wanted_in_project(const GuardedTrees &trees, const Proj
     else
         for (const auto &path : *policy.protect)
             wanted.push_back({trees.repository.value_or(""), path.path, standin_of(path, trees), false, false});
+    if (policy.protect && policy.repository_alone && trees.around && !trees.repository && defence_is_on("protect-from-root"))
+        add_from_root(*trees.around, *policy.protect, wanted);
     // The next session decides by it what to show.
-    if (policy.scope == ProjectScope::project && trees.repository && defence_is_on("project-stays"))
+    if (policy.shown() == ProjectScope::project && trees.repository && defence_is_on("project-stays"))
         wanted.push_back({*trees.repository, ".git", Standin::none, false, true});
     return wanted;
 }
@@ -174,7 +197,8 @@ std::vector<FoundPaths> find_all(const GuardedTrees &trees, const ProjectsPolicy
 {
     std::vector<FoundPaths> found;
     found.push_back(find(trees.project, wanted_in_project(trees, policy)));
-    MaskedPaths masked = find_masked(trees.project, policy.mask);
+    MaskedPaths masked =
+        trees.around ? find_masked(*trees.around, policy.repository_alone, policy.mask) : find_masked(trees.project, policy.mask);
     GuardedPaths &project = found.front().guarded;
     project.masked = std::move(masked.paths);
     project.notices.insert(project.notices.end(), masked.notices.begin(), masked.notices.end());

@@ -35,6 +35,12 @@ struct GuardedPaths {
     }
 };
 
+// A root of which a session shows a part. `inside`: where that lies, relative to the root.
+struct GuardedRoot {
+    GuardedTree root;
+    std::string inside;
+};
+
 // What to search: the project, in it the repository and the working directory (both relative to it), and git directories of that repository
 // elsewhere.
 struct GuardedTrees {
@@ -42,6 +48,7 @@ struct GuardedTrees {
     std::optional<std::string> repository;
     std::string below;
     std::vector<GuardedTree> git_directories;
+    std::optional<GuardedRoot> around = {}; // of the project; none where it is the root itself
 };
 
 // In the child: finds the paths and sends an answer for each tree, the project first. At each order it makes the placeholders of one tree
@@ -64,6 +71,10 @@ struct MaskedPaths {
 // Symlinks are neither masked nor followed, and `.git` is not entered. A directory of the user's that the user may not search is masked as
 // a whole. Throws Failure(limit) when the project is too large to search, or when too much is found: never an incomplete answer.
 MaskedPaths find_masked(const GuardedTree &tree, const std::vector<PolicyPath> &patterns);
+
+// The same where a session shows a part of a root: patterns with a '/' count from the top of both. The paths are relative to that part.
+// With `all`, files that are masked elsewhere in the root count as well: a name of theirs in the part (a hard link) is masked.
+MaskedPaths find_masked(const GuardedRoot &part, bool all, const std::vector<PolicyPath> &patterns);
 
 // --- Gives protected files a single name: through another one (a hard link) a file can be changed, whatever is mounted over the first.
 

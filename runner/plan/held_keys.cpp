@@ -1,6 +1,9 @@
 // How pi reaches the providers whose keys the session's gate holds.
 #include "runner/plan/held_keys.hpp"
 
+#include "common/seams/seams.hpp"
+#include "runner/plan/gate_plan.hpp"
+
 namespace pi_agent {
 
 namespace {
@@ -29,22 +32,16 @@ nlohmann::json models_of_held_keys(const std::vector<ProviderRule> &rules, const
     return models;
 }
 
-std::map<std::string, std::string> environment_of_held_keys(const std::vector<ProviderRule> &rules)
+void hold_outside(EnvironmentInput &environment, const Policy &policy)
 {
-    std::map<std::string, std::string> variables;
-    for_each_provider(rules, [&](std::size_t, const Provider &provider) {
+    for_each_provider(policy.providers, [&](std::size_t, const Provider &provider) {
+        environment.held_outside.insert(provider.variables.begin(), provider.variables.end());
         for (const auto &[name, value] : provider.set)
-            variables[std::string(name)] = value;
+            environment.gate[std::string(name)] = value;
     });
-    return variables;
-}
-
-std::set<std::string> variables_of_held_keys(const std::vector<ProviderRule> &rules)
-{
-    std::set<std::string> names;
-    for_each_provider(rules,
-                      [&](std::size_t, const Provider &provider) { names.insert(provider.variables.begin(), provider.variables.end()); });
-    return names;
+    if (!has_own_network(policy.network.mode) || !defence_is_on("proxies-outside")) return;
+    for (const auto &variable : gate_environment())
+        environment.held_outside.insert(variable.first);
 }
 
 } // namespace pi_agent

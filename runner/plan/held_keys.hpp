@@ -2,13 +2,11 @@
 #pragma once
 
 #include "common/policy/provider_table.hpp"
-#include "common/policy/rules.hpp"
+#include "runner/plan/environment.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
-#include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -21,11 +19,11 @@ namespace pi_agent {
 nlohmann::json models_of_held_keys(const std::vector<ProviderRule> &rules, const std::vector<std::string> &placeholders,
                                    std::uint16_t route_port);
 
-// What pi needs to be told by variables.
-std::map<std::string, std::string> environment_of_held_keys(const std::vector<ProviderRule> &rules);
-
-// Variables with a key of theirs, or that would lead pi past the gate: the session gets them from no layer. pi 0.73 would take such a key
-// before the one of models.json.
-std::set<std::string> variables_of_held_keys(const std::vector<ProviderRule> &rules);
+// Says which variables a session gets from no layer, and what it gets instead; the gate's own come later. By the policy as it holds in the
+// root, whatever the start gives up: a session whose network leads to no gate has neither the keys nor a route.
+//
+// Variables with a key of a provider would give it away, and others would lead pi past the gate. pi 0.73 would take such a key before the
+// one of models.json. A proxy (which may have a password in its address) leads nowhere from a network of the session's own.
+void hold_outside(EnvironmentInput &environment, const Policy &policy);
 
 } // namespace pi_agent

@@ -1,6 +1,7 @@
 // Decides where a session works, on descriptors alone.
 #include "runner/root/errand/project.hpp"
 
+#include "common/base/problems.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
@@ -67,9 +68,14 @@ void require_few_levels(const ShownTree &tree)
                                               "administrator for a root nearer to it");
 }
 
+void require_unmasked(const ProjectsPolicy &projects, const std::string &top, const std::string &cwd)
+{
+    if (const auto refused = masked_start(projects, top, cwd)) throw Failure(FailureKind::masked, refused->text);
+}
+
 // A git directory elsewhere is shown only where the caller may have an agent anyway.
 void add_git_directory(OpenedProject &project, GitDirectory place, OpenedRoots &roots, const AccessRules &rules, const HostView &view,
-                       ProjectPaths paths)
+                       const ProjectsPolicy &projects)
 {
     const auto leave_out = [&](const std::string &why) {
         if (!project.notices.empty()) return; // both belong to one repository
@@ -82,7 +88,7 @@ void add_git_directory(OpenedProject &project, GitDirectory place, OpenedRoots &
     if (holds(project.shown) || std::any_of(project.git_directories.begin(), project.git_directories.end(), holds)) return;
     if (!place.problem.empty()) return leave_out(place.problem);
     if (is_within(project.shown.path(), path)) return leave_out("the project is in it");
-    if (paths == ProjectPaths::alias) return leave_out("it is outside of the project, and projects.paths is 'alias'");
+    if (projects.paths == ProjectPaths::alias) return leave_out("it is outside of the project, and projects.paths is 'alias'");
     std::optional<std::size_t> best;
     for (std::size_t index = 0; index < roots.candidates.size(); ++index)
         if (is_within(path, roots.candidates[index].path) &&
@@ -91,13 +97,16 @@ void add_git_directory(OpenedProject &project, GitDirectory place, OpenedRoots &
     if (!best) return leave_out("it is in none of your project roots; ask the administrator to make a directory that holds it a root");
     const RootCandidate &root = roots.candidates[*best];
     if (roots.mounts[*best] != place.mount) return leave_out("it lies on another file system, mounted inside the root " + root.path);
+    const PolicyPath *mask = mask_over(projects.mask, beneath(path, root.path));
+    if (mask != nullptr && defence_is_on("masked-git-directories"))
+        return leave_out("the policy masks what holds it (projects.mask: " + quote(mask->path) + ")");
     const std::string &own = project.shown.root_path;
     if (root.rules != roots.candidates[project.root].rules && root.rules && defence_is_on("root-rules"))
         return leave_out("its root " + root.path + " has rules of its own (" + to_string(root.where) +
                          "), which this session does not keep");
     if (root.path != own && are_nested(root.path, own))
         return leave_out("its root " + root.path + " and the project's root " + own + " are one inside the other");
-    if (root.path != own) judge_root(root, rules, view, paths);
+    if (root.path != own) judge_root(root, rules, view, projects.paths);
     // The main repository's directory holds the worktree's own.
     std::erase_if(project.git_directories, [&](const ShownTree &tree) { return is_within(tree.path(), path); });
     project.git_directories.push_back(ShownTree{root.path, beneath(path, root.path), std::move(place.directory), root.by_group});
@@ -172,18 +181,21 @@ std::variant<OpenedProject, Refused> open_project(Child &child, const Account &c
 
     const std::string top = repository ? path_of_directory(repository->top) : std::string();
     const bool in_repository = repository && is_within(top, root.path) && is_within(cwd_path, top) && repository->mount == cwd_facts.mount;
-    if (projects.scope == ProjectScope::root || !defence_is_on("project-scope"))
+    require_unmasked(projects, root.path, cwd_path);
+    if (projects.shown() == ProjectScope::root || !defence_is_on("project-scope"))
         project.shown = ShownTree{root.path, "", std::move(roots.descriptors[allowed]), root.by_group};
     else if (in_repository)
         project.shown = ShownTree{root.path, beneath(top, root.path), std::move(repository->top), root.by_group};
     else
         project.shown = ShownTree{root.path, beneath(cwd_path, root.path), std::move(cwd), root.by_group};
     require_few_levels(project.shown);
+    require_unmasked(projects, project.shown.path(), cwd_path);
+    if (!project.shown.inside.empty()) project.root_directory = std::move(roots.descriptors[allowed]);
     project.below = beneath(cwd_path, project.shown.path());
     if (!in_repository) return project;
     project.repository = beneath(top, project.shown.path());
     for (auto &place : repository->elsewhere)
-        add_git_directory(project, std::move(place), roots, rules, view, projects.paths);
+        add_git_directory(project, std::move(place), roots, rules, view, projects);
     return project;
 }
 

@@ -31,7 +31,8 @@ bool is_at_its_path(const ShownTree &tree);
 
 struct OpenedProject {
     ShownTree shown;
-    std::string below; // the working directory beneath it; any bytes
+    UniqueFd root_directory; // O_PATH, of the root of which `shown` is a part; empty where all of it is shown
+    std::string below;       // the working directory beneath it; any bytes
     std::uint64_t cwd_device = 0;
     std::uint64_t cwd_inode = 0;
     std::optional<std::string> repository;  // the nearest beneath `shown` that holds the working directory; "" for all of it

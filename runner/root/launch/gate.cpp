@@ -6,7 +6,6 @@
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/gate_plan.hpp"
-#include "runner/plan/held_keys.hpp"
 #include "runner/root/errand/provider_keys.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 
@@ -87,7 +86,7 @@ void show_in_etc(const Entered &entered, const OpenedSession &session, RootTree 
 UniqueFd show_lists(const Entered &entered, const OpenedSession &session)
 {
     session.directory.make_directory(pi_agent::parent_of(network_file));
-    session.directory.write_file(network_file, encode({entered.policy.network, entered.policy.providers}));
+    session.directory.write_file(network_file, encode({entered.policy.network, routed_providers(entered.policy)}));
     return session.directory.make_file(denials_file);
 }
 
@@ -110,9 +109,7 @@ std::unique_ptr<SessionGate> ask_for_gate(const Entered &entered, const OpenedSe
 
 UniqueFd show_gate(Entered &entered, const OpenedSession &session, RootTree &tree)
 {
-    entered.environment.gate = gate_environment();
-    entered.environment.gate.merge(environment_of_held_keys(entered.policy.providers));
-    entered.environment.held_outside = variables_of_held_keys(entered.policy.providers);
+    entered.environment.gate.merge(gate_environment());
     show_in_etc(entered, session, tree, resolv_conf, resolv_conf_inside());
     show_in_etc(entered, session, tree, hosts_file, hosts_inside(host_name()));
     return show_lists(entered, session);
@@ -123,8 +120,9 @@ void open_gate(const Entered &entered, SessionGate &gate)
     const std::vector<std::uint16_t> ports = host_ports(entered.policy.network); // refuses some, so before a key is read
     GateOrder order = plan_gate(entered.policy, entered.id);
     const Forgetting forgetting(order);
-    order.providers.reserve(entered.policy.providers.size()); // a longer list would leave copies of keys behind
-    for (const auto &rule : entered.policy.providers)
+    const std::vector<ProviderRule> &providers = routed_providers(entered.policy);
+    order.providers.reserve(providers.size()); // a longer list would leave copies of keys behind
+    for (const auto &rule : providers)
         order.providers.push_back(to_gate_provider(rule, read_provider_key(rule)));
     gate.open(entered.root, order, ports);
 }

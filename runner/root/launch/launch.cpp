@@ -23,7 +23,7 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
     std::optional<GateWatch> gate;
     if (launched.gate)
         gate.emplace(entered.id, launched.gate->channel(), launched.gate->said(), entered.record, std::move(launched.denials),
-                     denial_places(entered.policy.network, entered.policy.providers), [&sandbox] { sandbox.kill_gate(); });
+                     denial_places(entered.policy.network, routed_providers(entered.policy)), [&sandbox] { sandbox.kill_gate(); });
     const auto before_agent = [&] {
         sandbox.require_enforced(entered.policy);
         if (launched.gate) open_gate(entered, *launched.gate);

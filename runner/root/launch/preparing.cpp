@@ -5,6 +5,7 @@
 #include "common/decide/effective.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
+#include "runner/plan/held_keys.hpp"
 #include "runner/root/door/authenticate.hpp"
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/errand/config_sync.hpp"
@@ -68,6 +69,7 @@ OpenedProject hear_project(Receiver &receiver, Entered &entered, const Request &
         entered.policy = granted(std::move(entered.policy), request.allow);
         entered.record.adds(request.allow);
         if (defence_is_on("narrowed-starts")) entered.policy = narrowed(std::move(entered.policy), request.narrowing);
+        if (routed_providers(entered.policy).empty() && !defence_is_on("keys-without-route")) entered.policy.providers.clear();
         return entered.policy.projects;
     };
     OpenedProject project = open_allowed_project(receiver, entered.caller, admission.rules, admission.view, projects_in);
@@ -213,6 +215,7 @@ OpenedSession::OpenedSession(Entered &entered, Heard &heard)
 {
     entered.environment.home = state.home_path;
     entered.environment.path = entered.policy.path;
+    hold_outside(entered.environment, entered.policy);
     if (!heard.tmpdir.empty()) entered.environment.tmpdir = project_path + "/" + heard.tmpdir;
     if (locked_settings) require_locked_sessions(entered.root, entered.caller, entered.id);
     migrate_home(entered.root, entered.worker, state, {watch, entered.teller(), entered.shower()});

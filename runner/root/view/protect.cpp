@@ -139,7 +139,7 @@ ProjectGuards::ProjectGuards(const AsRoot &root, const Account &user, const Open
     : user_(user.uid)
 {
     const bool nothing =
-        policy.protect && policy.protect->empty() && policy.mask.empty() && policy.scope == ProjectScope::root && project.closed.empty();
+        policy.protect && policy.protect->empty() && policy.mask.empty() && policy.shown() == ProjectScope::root && project.closed.empty();
     if (nothing) return;
     for (const auto &place : project.closed)
         closed_.push_back(place.path);
@@ -148,10 +148,13 @@ ProjectGuards::ProjectGuards(const AsRoot &root, const Account &user, const Open
         paths_.push_back(tree->path());
         keep.push_back(tree->directory.get());
     }
+    const std::size_t trees_shown = keep.size();
+    if (project.root_directory) keep.push_back(project.root_directory.get());
     child_.emplace(root, "finder of protected paths", user, keep, [&](const AsUser &self, FdRef channel) {
         GuardedTrees trees{{project.shown.directory, paths_.front()}, project.repository, project.below, {}};
-        for (std::size_t index = 1; index < keep.size(); ++index)
+        for (std::size_t index = 1; index < trees_shown; ++index)
             trees.git_directories.push_back({FdRef(keep[index]), paths_[index]});
+        if (project.root_directory) trees.around = {{project.root_directory, project.shown.root_path}, project.shown.inside};
         serve_guarded_paths(self, trees, policy, channel);
     });
 }

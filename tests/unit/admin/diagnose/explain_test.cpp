@@ -165,15 +165,19 @@ TEST_CASE("the network is explained with its mode, the place that sets it and ev
     CHECK(to_json(with("[10.0.0.0/8]"))["network"] == nlohmann::json{{"mode", "list"}, {"allowed", {"10.0.0.0/8"}}});
 }
 
-TEST_CASE("under no network, no provider is listed, with a directory or without")
+TEST_CASE("under no network, keys of providers stay outside and no provider is reached, with a directory or without")
 {
     Somebody somebody;
     const std::string text = "version: 1\nusers: {alice: {roots: [~/projects]}}\nproviders: {openai: {key_file: /etc/k}}\n";
     somebody.policy = parse(text + "network: {hosts: []}\n");
-    CHECK(contains(to_text(somebody.explained(std::nullopt)), "openai at api.openai.com"));
+    CHECK(contains(to_text(somebody.explained(std::nullopt)), "openai at api.openai.com: its key stays outside (p.yaml:3:13)"));
+    CHECK(to_json(somebody.explained(std::nullopt))["providers"][0]["reached"] == true);
     somebody.policy = parse(text + "network: none\n");
-    for (const auto &where : {std::optional<std::string>(), std::optional(somebody.directory / "home/projects/a")})
-        CHECK(to_json(somebody.explained(where))["providers"].empty());
+    for (const auto &where : {std::optional<std::string>(), std::optional(somebody.directory / "home/projects/a")}) {
+        const auto explained = somebody.explained(where);
+        CHECK(contains(to_text(explained), "its key stays outside, and this network does not lead there"));
+        CHECK(to_json(explained)["providers"][0]["reached"] == false);
+    }
 }
 
 TEST_CASE("it is explained where a session's temporary files lie")
@@ -185,6 +189,15 @@ TEST_CASE("it is explained where a session's temporary files lie")
     somebody.policy.scratch = ScratchKind::tmpfs;
     CHECK(contains(to_text(somebody.explained("/usr")), "\nscratch:  in memory, at most 20% of it (scratch: tmpfs): /tmp"));
     CHECK(to_json(somebody.explained("/usr"))["scratch"] == "tmpfs");
+}
+
+TEST_CASE("a directory in what the policy masks is refused, as a start is")
+{
+    Somebody somebody;
+    somebody.policy = parse("version: 1\nusers: {alice: {roots: [~/projects]}}\nprojects: {mask: [a]}\n");
+    const auto explained = somebody.explained(somebody.directory / "home/projects/a");
+    CHECK(contains(to_text(explained), "is in what the policy masks in "));
+    CHECK(to_json(explained)["directory"]["allowed"] == false);
 }
 
 TEST_CASE("a directory outside is refused with the roots")

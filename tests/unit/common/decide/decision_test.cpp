@@ -119,4 +119,21 @@ TEST_CASE("a name that would forge a second line or a colour is escaped in the r
     CHECK_FALSE(has(text, "\xe2\x80\xae"));
 }
 
+TEST_CASE("a start in what the policy masks is refused with the pattern and its place")
+{
+    ProjectsPolicy projects;
+    projects.mask = {{"infra/deploy/keys", {"p.yaml", 3, 9}}, {"secret*", {"p.yaml", 4, 9}}};
+    const auto text = [&](const std::string &cwd) {
+        const auto refused = masked_start(projects, "/srv/a", cwd);
+        return refused ? refused->text : "";
+    };
+    CHECK(text("/srv/a/infra/deploy/keys") ==
+          "denied: /srv/a/infra/deploy/keys is in what the policy masks in /srv/a (projects.mask: 'infra/deploy/keys', p.yaml:3:9), so no "
+          "session can work there; cd to another directory, or ask the administrator");
+    CHECK(has(text("/srv/a/infra/deploy/keys/deep/x"), "is in what the policy masks"));
+    CHECK(has(text("/srv/a/b/secrets/x"), "projects.mask: 'secret*', p.yaml:4:9"));
+    for (const char *cwd : {"/srv/a", "/srv/a/infra", "/srv/a/infra/deploy", "/srv/a/b/infra/deploy/keys", "/srv/a/b/.git/secrets"})
+        CHECK_MESSAGE(text(cwd).empty(), cwd);
+}
+
 } // namespace decision_test

@@ -294,13 +294,15 @@ TEST_CASE("under an alias of one user alone, only that user's roots may have any
     CHECK(granted(policy, account("bob")).roots[0].spec.at_own_path);
 }
 
-TEST_CASE("a root whose network would give away the keys of providers refuses its starts, and one without a network has none")
+TEST_CASE("a root whose network would give away the keys of providers refuses its starts, and one without a network keeps them outside")
 {
     const auto policy = parse(head + "network: {hosts: []}\nproviders: {anthropic: {key_file: /etc/k}}\n"
                                      "users: {alice: {roots: [/srv/a, {path: /srv/b, network: none}]}, "
                                      "'%daemon': {roots: [/srv/d], network: {hosts: [a.example]}}}\n");
     CHECK(in_root(policy, account("alice")).providers.size() == 1);
-    CHECK(in_root(policy, account("alice"), 1).providers.empty());
+    CHECK(routed_providers(in_root(policy, account("alice"))).size() == 1);
+    CHECK(in_root(policy, account("alice"), 1).providers.size() == 1);
+    CHECK(routed_providers(in_root(policy, account("alice"), 1)).empty());
     // What a group says of the network, below an own entry that says something of keys: only a start knows of both.
     const auto joined = parse(head + "users: {alice: {roots: [/srv/a], providers: {openai: {key_file: /etc/k}}}, "
                                      "'%daemon': {roots: [/srv/d], network: {hosts: [a.example]}}}\n");
@@ -317,15 +319,17 @@ TEST_CASE("the providers of an inner level replace those of the outer one")
     CHECK(in_root(policy, account("bob")).providers.size() == 1);
 }
 
-TEST_CASE("a start that closes the network leaves the keys of providers out, too")
+TEST_CASE("a start that closes the network gives up the route to providers, and their keys stay outside")
 {
     const auto policy = parse(head + "network: {hosts: [localhost:5432, a.example]}\nproviders: {anthropic: {key_file: /etc/k}}\n"
                                      "users: {alice: {roots: [/srv/a]}}\n");
     const auto none = narrowed(policy, {LeftNetwork::none, false, false});
-    CHECK((none.network.mode == NetworkMode::none && none.network.hosts.empty() && none.providers.empty()));
+    CHECK((none.network.mode == NetworkMode::none && none.network.hosts.empty() && routed_providers(none).empty()));
+    CHECK(none.providers.size() == 1);
     const auto loopback = narrowed(policy, {LeftNetwork::loopback, false, false});
-    CHECK((loopback.network.mode == NetworkMode::hosts && loopback.network.hosts.size() == 1 && loopback.providers.empty()));
-    CHECK(narrowed(policy, {LeftNetwork::policys, true, true}).providers.size() == 1);
+    CHECK((loopback.network.mode == NetworkMode::hosts && loopback.network.hosts.size() == 1 && routed_providers(loopback).empty()));
+    CHECK(loopback.providers.size() == 1);
+    CHECK(routed_providers(narrowed(policy, {LeftNetwork::policys, true, true})).size() == 1);
 }
 
 TEST_CASE("a host that the policy does not let its user add is refused with the place that says so")

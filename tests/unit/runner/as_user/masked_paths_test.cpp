@@ -109,4 +109,46 @@ TEST_CASE("refuses what it cannot search to the end")
     CHECK(search(project, {"key1?"}).paths.size() == 10);
 }
 
+TEST_CASE("where a part of a root is shown, paths count from both tops, and second names of what is masked elsewhere are found on request")
+{
+    const ShownProject root;
+    for (const char *directory : {"infra/deploy/keys", "infra/infra", "app/deploy/keys"})
+        root.directory.make(directory);
+    root.directory.write("infra/deploy/keys/one", "x");
+    root.directory.write("secret", "x");
+    std::filesystem::create_hard_link(root.directory / "infra/deploy/keys/one", root.directory / "app/linked");
+    std::filesystem::create_hard_link(root.directory / "secret", root.directory / "app/other");
+    const auto in = [&](const std::string &part, bool all, const std::string &pattern) {
+        return find_masked(GuardedRoot{root.tree, part}, all, {{pattern, {}}}).paths;
+    };
+    CHECK(in("infra", false, "infra/deploy/keys") == Texts{"deploy/keys"});
+    CHECK(in("infra", true, "infra/deploy/keys") == Texts{"deploy/keys"});
+    CHECK(in("infra/deploy", true, "infra/deploy/keys") == Texts{"keys"});
+    CHECK(in("app", false, "deploy/keys") == Texts{"deploy/keys"});
+    CHECK(in("app", false, "infra/deploy/keys").empty());
+    CHECK(in("app", true, "infra/deploy/keys") == Texts{"linked"}); // the file in a directory that is masked as a whole
+    CHECK(in("app", true, "secret") == Texts{"other"});
+    CHECK(in("infra", true, "infra") == Texts{"infra"}); // by its name; a start in the outer one is refused
+}
+
+TEST_CASE("a directory above the part that is shown, which its user may not list, refuses the search of the whole root" *
+          doctest::skip(not_root()))
+{
+    const ShownProject root;
+    set_mode(root.directory.path(), 0755);
+    give(root.directory.make("team"), user_account());
+    root.directory.make("team/app");
+    set_mode(root.directory / "team", 0311);
+    const std::string text = as_user([&](const AsUser &) -> std::string {
+        const UniqueFd top = UniqueFd::adopt(::open(root.directory.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+        try {
+            static_cast<void>(find_masked(GuardedRoot{{top, root.directory.path()}, "team/app"}, true, {{"x", {}}}));
+        } catch (const Failure &failure) {
+            return failure.what();
+        }
+        return "";
+    });
+    CHECK_MESSAGE(has(text, "you may not enter " + (root.directory / "team")), text);
+}
+
 } // namespace masked_paths_test

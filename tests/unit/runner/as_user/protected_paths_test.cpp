@@ -4,6 +4,7 @@
 #include "common/base/channel.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "support/accounts.hpp"
+#include "support/descriptors.hpp"
 #include "support/failure.hpp"
 #include "support/forked.hpp"
 #include "support/shown_project.hpp"
@@ -88,6 +89,39 @@ TEST_CASE("a list of the policy takes the place of what git executes")
         serve_guarded_paths(user, {{FdRef(top), project.directory.path()}, std::nullopt, "", {}}, policy, channel);
     });
     CHECK(decode_guarded_paths(outside.receive_long(child_patience_seconds)).placeholders.empty());
+}
+
+TEST_CASE("where a start chose a part of a root without a repository, what the policy protects in the root is protected there")
+{
+    const ShownProject root;
+    set_mode(root.directory.path(), 0755);
+    root.directory.make("ci/deep/ci");
+    root.directory.make("other");
+    root.directory.link("steps", "ci/deep");
+    const AsRoot self = AsRoot::claim();
+    const auto search = [&](const std::string &part, const std::string &protect, bool chosen) {
+        ProjectsPolicy policy;
+        policy.protect = {{protect, {"p.yaml", 3, 9}}};
+        policy.repository_alone = chosen;
+        const UniqueFd shown = open_path(root.directory / part, O_PATH | O_DIRECTORY);
+        Child child(self, "test", user_account(), {root.top.get(), shown.get()}, [&](const AsUser &user, FdRef channel) {
+            GuardedTrees trees{{FdRef(shown), root.directory / part}, std::nullopt, "", {}};
+            trees.around = {root.tree, part};
+            serve_guarded_paths(user, trees, policy, channel);
+        });
+        return decode_guarded_paths(child.receive_long(child_patience_seconds)).read_only;
+    };
+    CHECK(search("ci", "ci/deep", true) == Texts{"deep"});
+    CHECK(search("ci", "steps", true) == Texts{"deep"}); // by a link to it
+    CHECK(search("ci", "deep", true) == Texts{"deep"});
+    CHECK(search("ci", "ci/deep", false).empty());
+    CHECK(search("other", "ci", true).empty());
+    const Caught whole = failure_of([&] { return search("ci/deep", "ci", true); });
+    CHECK(whole.status == 77);
+    CHECK(whole.text == "denied: " + (root.directory / "ci/deep") +
+                            " is in what the policy protects (projects.protect: 'ci', p.yaml:3:9), so a session that shows nothing else "
+                            "(--pi-agent-scope=project) could write nothing; leave the option out, or add --pi-agent-read-only");
+    CHECK(has(failure_of([&] { return search("ci/deep", "steps", true); }).text, "is in what the policy protects"));
 }
 
 } // namespace protected_paths_test

@@ -37,9 +37,9 @@ TEST_CASE("no layer sets a variable with a key that the gate holds")
     input.host_files = {{"ANTHROPIC_API_KEY", "theirs", "env:1"}, {"GEMINI_API_KEY", "other", "env:2"}};
     input.managed = {{"ANTHROPIC_OAUTH_TOKEN", "ours"}};
     input.per_user = {{"AWS_BEARER_TOKEN_BEDROCK", "ours"}};
-    const std::vector<ProviderRule> rules = {rule("anthropic"), rule("amazon-bedrock")};
-    input.gate = environment_of_held_keys(rules);
-    input.held_outside = variables_of_held_keys(rules);
+    Policy policy;
+    policy.providers = {rule("anthropic"), rule("amazon-bedrock")};
+    hold_outside(input, policy);
     const auto layered = layer_environment(input);
     CHECK_FALSE(layered.contains("ANTHROPIC_API_KEY"));
     CHECK_FALSE(layered.contains("ANTHROPIC_OAUTH_TOKEN"));
