@@ -60,7 +60,7 @@ std::optional<HostRule> host_of_question(const std::string &text, const std::str
 
 std::string host_text(const HostRule &asked, const Policy &policy)
 {
-    const auto access = host_access(policy.network, policy.providers, asked);
+    const auto access = host_access(policy.network, routed_providers(policy), asked);
     const std::string where = place_in_answer(access);
     return fmt::format("{}: {}\n  rule:      {}{}\n  to change: {}\n", host_and_port(asked.host, asked.port), verdict_on_host(access.reach),
                        access.rule, where.empty() ? "" : " (" + where + ")", key_in_answer(access, policy));
@@ -68,7 +68,7 @@ std::string host_text(const HostRule &asked, const Policy &policy)
 
 nlohmann::json host_json(const HostRule &asked, const Policy &policy)
 {
-    const auto access = host_access(policy.network, policy.providers, asked);
+    const auto access = host_access(policy.network, routed_providers(policy), asked);
     return {{"host", asked.host},
             {"port", asked.port},
             {"reach", access.reach == Reach::unknown ? nlohmann::json() : nlohmann::json(access.reach == Reach::yes)},
