@@ -3,10 +3,10 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"
-#include "common/decide/decision.hpp"
 #include "common/decide/effective.hpp"
 #include "common/decide/placement.hpp"
 #include "common/decide/root_path.hpp"
+#include "common/decide/start.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/policy/policy_load.hpp"
@@ -52,25 +52,23 @@ EarlyLook look_early(FdRef cwd, const Narrowing &narrowing, const std::vector<st
     if (const auto *refused = std::get_if<NotAuthorised>(&found)) throw Failure(FailureKind::not_authorised, refused->text);
     const AccessRules &all = std::get<AccessRules>(found);
     policy = policy_for(std::move(policy), all);
-    std::vector<RootCandidate> candidates;
+    StartPlaces places{{}, path_of_working_directory(cwd), mount_id(cwd)};
     AgentPlaces agents = places_of_state(policy, all);
     std::vector<bool> there;
     for (const auto &root : resolve_roots(all, caller)) {
         const GrantedRoot &granted = all.roots[there.size()];
         there.push_back(root.has_value());
         if (!root) continue;
-        candidates.push_back(RootCandidate{root->path, granted.by_group, granted.spec.where, granted.spec.rules});
+        places.roots.push_back({root->path, granted.by_group, granted.spec.where, granted.spec.rules, mount_id(root->fd)});
         const struct stat facts = examine(root->fd, "examining a root");
         agents.places.push_back({root->path, facts.st_dev, facts.st_ino});
     }
     const AccessRules rules = with_roots_there(all, there);
-    const std::string path = path_of_working_directory(cwd);
-    auto decision = decide(caller, rules, candidates, path);
+    auto decision = decide_start(caller, rules, std::move(policy), places, {allow, narrowing}, {});
     if (const auto *refused = std::get_if<Refused>(&decision)) throw Failure(FailureKind::outside_roots, refused->text);
-    const std::size_t allowed = std::get<Allowed>(decision).root;
-    const std::string &root = candidates[allowed].path;
-    policy = narrowed(granted(policy_in(std::move(policy), rules.roots[allowed].spec), allow), narrowing);
-    if (const auto refused = masked_start(policy.projects, root, path)) throw Failure(FailureKind::masked, refused->text);
+    policy = std::move(std::get<Start>(decision).policy);
+    const std::string &root = places.roots[std::get<Start>(decision).root].path;
+    const std::string &path = places.cwd;
     return {"allowed: " + escape_for_display(path) + " is in the root " + root + " (" + rules.entry + ", " + to_string(rules.where) + ")",
             path,
             root,

@@ -1,6 +1,7 @@
 // Everything that is wrong with a policy, in one report.
 #include "admin/diagnose/faults.hpp"
 
+#include "admin/diagnose/dry_start.hpp"
 #include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/host_checks.hpp"
 #include "admin/host/unfinished_apply.hpp"
@@ -83,8 +84,8 @@ std::vector<Diagnostic> find_warnings(const Policy &policy)
         if (idle.choice != WithoutQuota::refuse) warnings.push_back(std::move(idle.told)); // an error otherwise
     for (auto &missing : find_missing_cluster(policy))
         warnings.push_back(std::move(missing));
-    for (auto &contradiction : find_contradictions(policy))
-        warnings.push_back(std::move(contradiction));
+    for (const auto &refused : {find_refused_starts(policy), find_possible_refusals(policy)})
+        warnings.insert(warnings.end(), refused.begin(), refused.end());
     for (const auto &missing : missing_search_tools())
         warnings.push_back({{}, "", name_package(missing), ""});
     return warnings;

@@ -1,6 +1,7 @@
 // Asks everything that can be asked, and reports all of it at once.
 #include "admin/diagnose/faults.hpp"
 
+#include "admin/diagnose/dry_start.hpp"
 #include "admin/diagnose/explain.hpp"
 #include "admin/host/accounts.hpp"
 #include "admin/sessions/sessions.hpp"
@@ -88,7 +89,7 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
         Problems problems;
         check_installed_files(problems);
         check_host(policy, observer, Means::running, problems);
-        problems.add_all(find_contradictions(policy));
+        problems.add_all(find_refused_starts(policy));
         problems.throw_if_any();
         return Faults{};
     });

@@ -1,11 +1,11 @@
 // Explains with the same functions that decide.
 #include "admin/diagnose/explain.hpp"
 
+#include "admin/diagnose/dry_start.hpp"
 #include "admin/diagnose/faults.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/effective.hpp"
-#include "common/decide/root_path.hpp"
 #include "common/policy/policy_load.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/systemd_bus.hpp"
@@ -18,39 +18,22 @@ namespace pi_agent {
 
 namespace {
 
+// `own` becomes the policy as it holds in the directory, if a start there is allowed.
 ExplainedDirectory explain_directory(const Account &user, const AccessRules &rules, const std::vector<ExplainedRoot> &roots,
-                                     const Finding &directory, const std::string &asked, ProjectOwnership ownership)
+                                     const Finding &directory, const std::string &asked, Policy &own)
 {
     if (directory.kind == Finding::Kind::unknown) return {asked, std::nullopt, directory.text, {}};
     if (directory.kind == Finding::Kind::unusable) return {asked, false, directory.text, {}};
-    std::vector<RootCandidate> candidates;
-    std::vector<bool> there;
-    std::string absent; // why the first of those that do not exist cannot be used
-    // As a start does: one root that cannot be used, and may not be absent, refuses all of them.
-    for (const auto &root : roots) {
-        const RootSpec &spec = root.granted.spec;
-        there.push_back(root.finding.kind != Finding::Kind::unusable);
-        if (root.finding.kind == Finding::Kind::usable)
-            candidates.push_back({root.finding.text, root.granted.by_group, spec.where, spec.rules});
-        if (there.back()) continue;
-        std::string problem = to_string(unusable_root(rules, spec.where, root.finding.text));
-        if (!may_be_absent(spec, root.finding.is_gone)) return {directory.text, false, std::move(problem), {}};
-        if (absent.empty()) absent = std::move(problem);
+    std::vector<Finding> findings;
+    for (const auto &root : roots)
+        findings.push_back(root.finding);
+    try {
+        auto start = dry_start(user, rules, own, findings, directory);
+        own = std::move(start.policy);
+        return {directory.text, true, start.root.path, start.root.where};
+    } catch (const Failure &failure) {
+        return {directory.text, false, failure.what(), {}};
     }
-    if (candidates.empty() && !absent.empty()) return {directory.text, false, std::move(absent), {}};
-    const auto decision = decide(user, with_roots_there(rules, there), candidates, directory.text);
-    if (const auto *refused = std::get_if<Refused>(&decision)) return {directory.text, false, refused->text, {}};
-    const auto &root = candidates[std::get<Allowed>(decision).root];
-    RootSpec holder;
-    for (const auto &shown : roots) {
-        if (shown.finding.text != root.path) continue;
-        holder = shown.granted.spec;
-        if (shown.finding.mount != directory.mount) return {directory.text, false, on_other_mount(root, directory.text).text, {}};
-        if (!shown.finding.file_system_problem.empty()) return {directory.text, false, shown.finding.file_system_problem, {}};
-        if (ownership == ProjectOwnership::idmap && !shown.finding.mapping_problem.empty())
-            return {directory.text, false, shown.finding.mapping_problem, {}};
-    }
-    return {directory.text, true, root.path, root.where, std::move(holder)};
 }
 
 // The users who may start pi on this host: all that the policy authorises today. It does not look at roots, as `explain --user` does.
@@ -84,7 +67,8 @@ OverviewLine line_of(const Policy &policy, const Policy &of_all, const std::stri
         line.rules = std::get<AccessRules>(std::move(access));
         line.agent_exists = find_account(line.agent()).has_value();
         if (!line.agent_exists) line.problem = "this host has no account " + line.agent() + "; run 'sudo pi-agentctl apply'";
-        require_start_somewhere(of_all, *line.rules);
+        const auto refused = refused_starts(of_all, *user, *line.rules);
+        if (!refused.empty() && refused.size() == line.rules->roots.size()) line.problem = refused.front().text();
     } catch (const PolicyError &error) { // their groups contradict each other, or their own entry
         line.problem = error.what();
     }
@@ -136,19 +120,15 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
                             agents_home(policy.agent.state_dir, short_name(user))};
     const auto *rules = std::get_if<AccessRules>(&explanation.access);
     if (rules == nullptr) return explanation;
+    auto &own = explanation.policy; // what holds for this user, and from below on in this directory
+    own = policy_for(policy, *rules);
     auto findings = observer.resolve_roots(*rules, user);
     for (std::size_t index = 0; index < findings.size(); ++index)
         explanation.roots.push_back({rules->roots[index], std::move(findings[index])});
     if (directory) {
         const auto finding = observer.resolve_directory(*directory, user);
-        explanation.directory = explain_directory(user, *rules, explanation.roots, finding, *directory, policy.projects.ownership);
+        explanation.directory = explain_directory(user, *rules, explanation.roots, finding, *directory, own);
     }
-    // From here on, what holds for this user, in this directory.
-    auto &own = explanation.policy;
-    own = policy_for(policy, *rules);
-    if (explanation.directory && explanation.directory->allowed.value_or(false)) own = policy_in(own, explanation.directory->root);
-    if (auto &told = explanation.directory; told && told->allowed.value_or(false))
-        if (const auto refused = masked_start(own.projects, told->text, told->path)) told = {told->path, false, refused->text, {}};
     if (observer.root()) {
         try {
             explanation.shown = plan_host_view(own);

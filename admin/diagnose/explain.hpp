@@ -115,7 +115,6 @@ struct ExplainedDirectory {
     std::optional<bool> allowed;
     std::string text; // the canonical root that holds it, or why not
     Position where;   // of that root
-    RootSpec root = {};
 };
 
 struct Explanation {

@@ -56,13 +56,6 @@ HostFindings check_host(const Policy &policy, const Observer &observer, Means me
 // The part of it about what users, groups and roots say for their own sessions.
 void check_levels(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified);
 
-// For a valid policy: users whose groups on this host, or their groups and their own entry, say what cannot hold together, so that their
-// starts are refused, or those in one root.
-std::vector<Diagnostic> find_contradictions(const Policy &policy);
-
-// Throws PolicyError if that refuses every start of the user with these rules. `of_all` is the policy without users.
-void require_start_somewhere(const Policy &of_all, const AccessRules &rules);
-
 // For a valid policy: what it says of jobs that no session has.
 std::vector<Diagnostic> find_idle_placement(const Policy &policy);
 

@@ -1,6 +1,7 @@
 // Compares the policy with the host: each part by itself, so that it reports everything that is wrong at once.
 #include "admin/diagnose/faults.hpp"
 
+#include "admin/diagnose/dry_start.hpp"
 #include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/host_checks.hpp"
 #include "admin/host/accounts.hpp"
@@ -10,6 +11,7 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
+#include "common/decide/effective.hpp"
 #include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_sources.hpp"
@@ -17,6 +19,7 @@
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/view/root_tree.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <fmt/format.h>
 #include <map>
@@ -33,10 +36,29 @@ struct RootFindings {
     std::vector<Diagnostic> dangers;
 };
 
-void check_roots(const UserEntry &entry, const Account &user, const Observer &observer, Problems &problems, Unverified &unverified,
-                 RootFindings &roots)
+// Why a start in a root that is there would be refused, by what is in the way of this one: what entries contradict is told once for them
+// (find_refused_starts).
+std::string problem_of_start(const Policy &of_groups, const UserEntry &entry, const Account &user, const std::vector<Finding> &findings,
+                             const Finding &root)
+{
+    try {
+        Policy of_user = of_groups;
+        of_user.users.push_back(entry);
+        const auto access = find_access_rules(of_user, user, policy_path);
+        const auto *rules = std::get_if<AccessRules>(&access);
+        if (rules != nullptr) dry_start(user, *rules, policy_for(of_user, *rules), findings, root);
+    } catch (const Failure &failure) {
+        if (failure.kind() != FailureKind::invalid_policy) return failure.what();
+    }
+    return "";
+}
+
+void check_roots(const Policy &of_groups, const UserEntry &entry, const Account &user, const Observer &observer, Problems &problems,
+                 Unverified &unverified, RootFindings &roots)
 {
     const auto findings = observer.resolve_roots(entry.roots, user);
+    const bool are_all_there = std::all_of(findings.begin(), findings.end(), // else that one is reported
+                                           [](const Finding &finding) { return finding.kind == Finding::Kind::usable; });
     for (std::size_t index = 0; index < findings.size(); ++index) {
         const auto key = root_key(entry, entry.roots[index]);
         if (problems.has(key)) continue; // reported already
@@ -47,6 +69,9 @@ void check_roots(const UserEntry &entry, const Account &user, const Observer &ob
         } else {
             const auto &where = entry.roots[index].where;
             const auto &problem = findings[index].file_system_problem;
+            if (are_all_there && problem.empty() && findings[index].mapping_problem.empty())
+                if (const auto refused = problem_of_start(of_groups, entry, user, findings, findings[index]); !refused.empty())
+                    problems.add(where, key, refused, "");
             roots.found.push_back({findings[index].text, user.name, key, where});
             if (!problem.empty()) roots.dangers.push_back({where, key, "a start there may be refused: " + problem, ""});
             if (!findings[index].danger.empty()) roots.dangers.push_back({where, key, findings[index].danger, findings[index].remedy});
@@ -54,8 +79,8 @@ void check_roots(const UserEntry &entry, const Account &user, const Observer &ob
     }
 }
 
-void check_entry(const Policy &policy, const UserEntry &entry, const Observer &observer, Problems &problems, Unverified &unverified,
-                 RootFindings &roots)
+void check_entry(const Policy &policy, const Policy &of_groups, const UserEntry &entry, const Observer &observer, Problems &problems,
+                 Unverified &unverified, RootFindings &roots)
 {
     const auto key = entry_key(entry);
     if (!is_account_name(entry.name)) return; // reported already
@@ -85,7 +110,7 @@ void check_entry(const Policy &policy, const UserEntry &entry, const Observer &o
                                  quote(by_number->name)),
                      "write " + quote(by_number->name) + ", or remove the entry");
     } else {
-        check_roots(entry, *user, observer, problems, unverified, roots);
+        check_roots(of_groups, entry, *user, observer, problems, unverified, roots);
         check_named_files(policy, entry, user, observer, problems, unverified);
     }
 }
@@ -225,8 +250,10 @@ HostFindings check_host(const Policy &policy, const Observer &observer, Means me
     HostFindings findings;
     auto &unverified = findings.unverified;
     RootFindings roots;
+    Policy of_groups = policy; // a hundred thousand users are not copied for each of them
+    std::erase_if(of_groups.users, [](const UserEntry &entry) { return !entry.is_group; });
     for (const auto &entry : policy.users)
-        check_entry(policy, entry, observer, problems, unverified, roots);
+        check_entry(policy, of_groups, entry, observer, problems, unverified, roots);
     findings.warnings = std::move(roots.dangers);
     const auto overlaps = find_overlaps(std::move(roots.found));
     findings.warnings.insert(findings.warnings.end(), overlaps.begin(), overlaps.end());

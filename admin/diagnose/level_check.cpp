@@ -6,7 +6,6 @@
 #include "admin/host/accounts.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/decide/effective.hpp"
 #include "common/decide/group_rules.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_load.hpp"
@@ -16,8 +15,6 @@
 #include "runner/root/view/root_tree.hpp"
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <vector>
 
 namespace pi_agent {
@@ -105,87 +102,7 @@ private:
     Problems &problems_;
 };
 
-bool says_something(const UserEntry &entry)
-{
-    const auto has_rules = [](const RootSpec &root) { return root.rules != nullptr; };
-    return entry.rules || (entry.is_group ? !entry.env.empty() : std::any_of(entry.roots.begin(), entry.roots.end(), has_rules));
-}
-
-// Users for whose sessions several entries say something: those of their groups, and their own.
-std::set<std::string> users_of_several(const Policy &policy)
-{
-    std::set<std::string> seen;
-    std::set<std::string> several;
-    for (const auto &entry : policy.users) {
-        if (!says_something(entry)) continue;
-        for (const auto &user : entry.is_group ? group_members(entry.name) : std::vector<std::string>{entry.name})
-            if (!seen.insert(user).second) several.insert(user);
-    }
-    return several;
-}
-
-// `of_user` has their own entry and those of groups, `of_all` none.
-void add_contradictions(const Policy &of_user, const Policy &of_all, const Account &user, std::vector<Diagnostic> &found)
-{
-    const auto note = [&](const PolicyError &error, const std::string &where) {
-        for (auto diagnostic : error.diagnostics()) {
-            diagnostic.problem += ", so " + escape_for_display(user.name) + " cannot start pi" + where;
-            found.push_back(std::move(diagnostic));
-        }
-    };
-    try {
-        const auto access = find_access_rules(of_user, user, policy_path);
-        const auto *rules = std::get_if<AccessRules>(&access);
-        if (rules == nullptr) return;
-        const Policy own = policy_for(of_all, *rules);
-        for (const auto &root : rules->roots)
-            try {
-                policy_in(own, root.spec);
-            } catch (const PolicyError &error) { // in one root, and perhaps in no other
-                note(error, " in " + escape_for_display(root.spec.text));
-            }
-    } catch (const PolicyError &error) {
-        note(error, "");
-    }
-}
-
 } // namespace
-
-std::vector<Diagnostic> find_contradictions(const Policy &policy)
-{
-    std::vector<Diagnostic> found;
-    const auto several = users_of_several(policy);
-    if (several.empty()) return found;
-    Policy of_all = policy;
-    of_all.users.clear(); // a hundred thousand are neither copied nor searched for each of them
-    Policy of_groups = of_all;
-    std::map<std::string, const UserEntry *> own;
-    for (const auto &entry : policy.users)
-        if (entry.is_group)
-            of_groups.users.push_back(entry);
-        else
-            own.emplace(entry.name, &entry);
-    for (const auto &name : several) {
-        const auto user = find_account(name);
-        if (!user) continue;
-        Policy of_user = of_groups;
-        if (const auto entry = own.find(name); entry != own.end()) of_user.users.push_back(*entry->second);
-        add_contradictions(of_user, of_all, *user, found);
-    }
-    return found;
-}
-
-void require_start_somewhere(const Policy &of_all, const AccessRules &rules)
-{
-    const Policy own = policy_for(of_all, rules);
-    for (const auto &root : rules.roots)
-        try {
-            policy_in(own, root.spec);
-            return;
-        } catch (const PolicyError &) {
-            if (&root == &rules.roots.back()) throw;
-        }
-}
 
 void check_levels(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified)
 {

@@ -62,7 +62,7 @@ private:
 };
 
 // What the installed policy grants to a user. Empty for a user without rules, and for one whose entries contradict each other: that
-// concerns only this user, whose own start reports it, and find_contradictions() (admin/diagnose/faults.hpp).
+// concerns only this user, whose own start reports it, and find_refused_starts() (admin/diagnose/dry_start.hpp).
 std::optional<AccessRules> rules_of_user(const Policy &policy, const Account &user);
 
 } // namespace pi_agent

@@ -44,13 +44,9 @@ OpenedProject open_as(const AsRoot &root, Policy &policy, const AccessRules &rul
         const auto cwd = open_or_throw("opening " + escape_for_display(directory), directory, O_PATH | O_DIRECTORY);
         open_as_caller(user, rules, cwd, channel);
     });
-    const auto projects_in = [&](const RootSpec &in) {
-        policy = policy_in(std::move(policy), in);
-        return policy.projects;
-    };
-    auto opened = open_project(child, user, rules, view, projects_in);
+    auto opened = open_project(child, user, rules, view, std::move(policy), {});
     if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(ExitStatus::denied, refused->text);
-    require_harmless_grant(std::get<OpenedProject>(opened), user);
+    policy = std::get<OpenedProject>(opened).policy;
     return std::get<OpenedProject>(std::move(opened));
 }
 

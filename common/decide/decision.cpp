@@ -4,6 +4,7 @@
 #include "common/base/problems.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/group_rules.hpp"
+#include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 
@@ -86,7 +87,7 @@ std::variant<Allowed, Refused> decide(const Account &caller, const AccessRules &
     if (!best) return Refused{refusal_text(caller, rules, roots, cwd)};
     const std::string &root = roots[*best].path;
     for (const auto &other : roots)
-        if (other.path == root && other.rules != roots[*best].rules)
+        if (other.path == root && !say_the_same(other.rules, roots[*best].rules))
             return Refused{"denied: the policy grants " + escape_for_display(root) + " twice, with different rules (" +
                            to_string(roots[*best].where) + ", " + to_string(other.where) +
                            "), and nobody can say which hold; ask the administrator to say them once"};
@@ -141,7 +142,12 @@ std::string find_agent_account_name(const Policy &policy, const std::string &use
 std::variant<AccessRules, NotAuthorised> find_access_rules(const Policy &policy, const Account &caller, const std::string &policy_file)
 {
     if (const auto problem = problem_of_caller(policy, caller)) return NotAuthorised{*problem};
-    const auto entries = find_entries(policy, caller);
+    return rules_by(policy, caller, find_entries(policy, caller), policy_file);
+}
+
+std::variant<AccessRules, NotAuthorised> rules_by(const Policy &policy, const Account &caller, const CallersEntries &entries,
+                                                  const std::string &policy_file)
+{
     if (entries.own == nullptr && entries.groups.empty()) {
         return NotAuthorised{"the policy " + policy_file + " does not authorise " + caller.name + ": it has no entry users." + caller.name +
                              " and no entry for a group of this account; ask the administrator to add one"};

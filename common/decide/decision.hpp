@@ -4,6 +4,7 @@
 #include "common/host/account.hpp"
 #include "common/policy/policy.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -62,7 +63,8 @@ struct RootCandidate {
     std::string path;
     std::optional<Gid> by_group;
     Position where;
-    RulesPtr rules = {}; // of the root
+    RulesPtr rules = {};     // of the root
+    std::uint64_t mount = 0; // that holds it: its id
 };
 
 struct Allowed {

@@ -64,6 +64,17 @@ NetworkPolicy without_all_but_loopback(const Policy &policy, const std::string &
     return left;
 }
 
+// No list of the policy is as long, but those of several groups can be together.
+Diagnostic too_many_hosts(const Policy &policy)
+{
+    const auto &network = policy.network;
+    const auto place = policy.rules.places.find("network");
+    return {network.where, place == policy.rules.places.end() ? "network" : place->second.key,
+            fmt::format("the lists of the groups here have {} rules together, and a session has {} at most", network.hosts.size(),
+                        most_host_rules),
+            "use a wildcard where names have the same end, or give one list to these users in entries of their own"};
+}
+
 std::string place_of(const NetworkPolicy &network)
 {
     return network.where.file.empty() ? "full, the default" : to_string(network.where);
@@ -88,6 +99,7 @@ Policy policy_in(Policy callers, const RootSpec &root)
 {
     Policy policy = laid_over(std::move(callers), rules_of(root.rules));
     if (const auto problem = problem_of_providers(policy.network, policy.providers, policy.rules)) throw PolicyError({*problem});
+    if (policy.network.hosts.size() > most_host_rules) throw PolicyError({too_many_hosts(policy)});
     return policy;
 }
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include "common/base/problems.hpp"
+#include "common/decide/decision.hpp"
 #include "common/host/account.hpp"
 #include "common/policy/policy.hpp"
 
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace pi_agent {
@@ -22,6 +24,11 @@ struct CallersEntries {
 };
 
 CallersEntries find_entries(const Policy &policy, const Account &caller);
+
+// What a caller with these entries is granted: the part of find_access_rules (common/decide/decision.hpp) that knows of the caller's
+// account its name, number and home alone.
+std::variant<AccessRules, NotAuthorised> rules_by(const Policy &policy, const Account &caller, const CallersEntries &entries,
+                                                  const std::string &policy_file);
 
 // What the entries of one caller say together.
 struct JoinedRules {

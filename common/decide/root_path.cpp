@@ -184,22 +184,28 @@ bool may_be_absent(const RootSpec &root, bool is_gone) noexcept
     return is_gone && root.rules == nullptr;
 }
 
+void require_roots(const AccessRules &rules, const std::vector<std::optional<RootProblem>> &problems)
+{
+    std::vector<Diagnostic> absent;
+    for (std::size_t index = 0; index < problems.size(); ++index) {
+        if (!problems[index]) continue;
+        absent.push_back(unusable_root(rules, problems[index]->where, problems[index]->text));
+        if (!may_be_absent(rules.roots[index].spec, problems[index]->is_gone)) throw PolicyError({absent.back()}, FailureKind::user_root);
+    }
+    if (!absent.empty() && absent.size() == problems.size()) throw PolicyError({absent.front()}, FailureKind::user_root);
+}
+
 std::vector<std::optional<ResolvedRoot>> resolve_roots(const AccessRules &rules, const Account &user)
 {
     std::vector<std::optional<ResolvedRoot>> roots;
-    std::vector<Diagnostic> absent;
+    std::vector<std::optional<RootProblem>> problems;
     for (const auto &granted : rules.roots) {
         auto resolved = resolve_root(granted.spec, user);
-        if (auto *root = std::get_if<ResolvedRoot>(&resolved)) {
-            roots.emplace_back(std::move(*root));
-            continue;
-        }
-        const auto &problem = std::get<RootProblem>(resolved);
-        absent.push_back(unusable_root(rules, problem.where, problem.text));
-        if (!may_be_absent(granted.spec, problem.is_gone)) throw PolicyError({absent.back()}, FailureKind::user_root);
-        roots.emplace_back();
+        auto *root = std::get_if<ResolvedRoot>(&resolved);
+        problems.push_back(root != nullptr ? std::nullopt : std::optional(std::get<RootProblem>(std::move(resolved))));
+        roots.push_back(root != nullptr ? std::optional(std::move(*root)) : std::nullopt);
     }
-    if (!absent.empty() && absent.size() == roots.size()) throw PolicyError({absent.front()}, FailureKind::user_root);
+    require_roots(rules, problems);
     return roots;
 }
 

@@ -37,6 +37,10 @@ std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const
 // have to as soon as somebody makes it, maybe inside of another root, in a session that began before.
 bool may_be_absent(const RootSpec &root, bool is_gone) noexcept;
 
+// Refuses every start of a user for roots that were not found: any that may not be absent, and all of them. Of each root of the rules what
+// is wrong with it, or nothing. Throws PolicyError(user_root).
+void require_roots(const AccessRules &rules, const std::vector<std::optional<RootProblem>> &problems);
+
 // Each root of the rules, in their order; none where it may be absent. Throws PolicyError for any other that cannot be used, and if there
 // is no root at all. Runs with the rights of `user`, as resolve_root does.
 std::vector<std::optional<ResolvedRoot>> resolve_roots(const AccessRules &rules, const Account &user);

@@ -2,6 +2,7 @@
 #include "common/policy/policy_levels.hpp"
 
 #include "common/policy/policy_sections.hpp"
+#include "common/policy/same_values.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -63,15 +64,11 @@ bool agree(const Json &one, const Json &other)
 
 // --- What both of two groups say.
 
-bool same(const PolicyPath &one, const PolicyPath &other)
-{
-    return one.path == other.path && one.is_directory == other.is_directory;
-}
-
-void add_missing(std::vector<PolicyPath> &paths, const std::vector<PolicyPath> &others)
+template <typename Item>
+void add_missing(std::vector<Item> &items, const std::vector<Item> &others)
 {
     for (const auto &other : others)
-        if (std::none_of(paths.begin(), paths.end(), [&](const PolicyPath &path) { return same(path, other); })) paths.push_back(other);
+        if (std::none_of(items.begin(), items.end(), [&](const Item &item) { return same(item, other); })) items.push_back(other);
 }
 
 bool add(std::vector<PolicyPath> &paths, const std::vector<PolicyPath> &others)
@@ -94,24 +91,13 @@ bool add(Protection &protection, const Protection &other)
     return add(*protection, *other);
 }
 
-void add_missing(std::vector<HostRule> &rules, const std::vector<HostRule> &others)
-{
-    for (const auto &other : others)
-        if (std::none_of(rules.begin(), rules.end(), [&](const HostRule &rule) { return to_string(rule) == to_string(other); }))
-            rules.push_back(other);
-}
-
 // A group that may reach some addresses or hosts, and another that may reach others.
 bool add(NetworkPolicy &network, const NetworkPolicy &other)
 {
     if (network.mode != other.mode) return false;
     add_missing(network.hosts, other.hosts);
     add_missing(network.may_grant, other.may_grant);
-    if (network.mode != NetworkMode::listed) return true;
-    for (const auto &range : other.allowed)
-        if (std::none_of(network.allowed.begin(), network.allowed.end(),
-                         [&](const IpRange &one) { return to_string(one) == to_string(range); }))
-            network.allowed.push_back(range);
+    if (network.mode == NetworkMode::listed) add_missing(network.allowed, other.allowed);
     return true;
 }
 
@@ -125,25 +111,15 @@ bool add(std::vector<ProviderRule> &providers, const std::vector<ProviderRule> &
         if (known == providers.end())
             providers.push_back(other);
         else
-            agree = agree && known->key_file.path == other.key_file.path && known->host == other.host;
+            agree = agree && same(*known, other);
     }
     return agree;
 }
 
-bool add(SaidLimit &limit, const SaidLimit &other)
+template <typename Value>
+bool add(Value &value, const Value &other)
 {
-    return limit.amount == other.amount;
-}
-
-bool add(PolicyWord &word, const PolicyWord &other)
-{
-    return word.text == other.text;
-}
-
-template <typename Scalar>
-requires(std::is_enum_v<Scalar> || std::is_same_v<Scalar, bool>) bool add(Scalar &value, const Scalar &other)
-{
-    return value == other;
+    return same(value, other);
 }
 
 void take_values(Policy &policy, const Rules &rules)
@@ -255,6 +231,19 @@ std::vector<std::string> join(Rules &rules, const Rules &other)
         add_place(rules, other, key);
     }
     return differing;
+}
+
+bool say_the_same(const RulesPtr &one, const RulesPtr &other)
+{
+    if (one == other) return true;
+    const Rules &some = rules_of(one);
+    const Rules &others = rules_of(other);
+    bool are_same = some.documents.size() == others.documents.size();
+    Rules::each([&](const char * /*key*/, const auto &value, const auto &more) { are_same = are_same && same(value, more); }, some, others);
+    return are_same && std::all_of(some.documents.begin(), some.documents.end(), [&](const auto &document) {
+               const auto found = others.documents.find(document.first);
+               return found != others.documents.end() && Json::parse(document.second) == Json::parse(found->second);
+           });
 }
 
 bool settles(const Rules &own, const std::string &key, const Documents &one, const Documents &other)

@@ -29,6 +29,9 @@ void lay_over(Policy &policy, const Rules &inner, Problems &problems);
 // Adds `other` to `rules`. Lists have the items of both. What both set differently has no right answer: returns its keys.
 std::vector<std::string> join(Rules &rules, const Rules &other);
 
+// Whether both say the same, wherever they say it. The order of a list counts, as it does for `path`.
+bool say_the_same(const RulesPtr &one, const RulesPtr &other);
+
 // Whether `own`, laid over both, says one of these keys itself. Of a document: all in it that differs, so that the order of the two, which
 // are what they were before they were joined, changes nothing.
 bool settles(const Rules &own, const std::string &key, const Documents &one, const Documents &other);

@@ -47,8 +47,9 @@ std::optional<PathProblem> problem_of_root(const std::string &path)
 
 std::optional<PathProblem> problem_of_root_in_unit(const std::string &path)
 {
-    if (is_property_safe(std::string_view(path).substr(path.substr(0, 2) == "~/" ? 2 : 0))) return std::nullopt;
-    return PathProblem{"holds a character other than A-Z a-z 0-9 / _ . : = @ -",
+    const auto rest = std::string_view(path).substr(path.substr(0, 2) == "~/" ? 2 : 0);
+    if (is_property_safe(rest) && rest.find(':') == std::string_view::npos) return std::nullopt; // systemd splits paths at a colon
+    return PathProblem{"holds a character other than A-Z a-z 0-9 / _ . = @ -",
                        "rename the directory, name one above it, or show projects under an alias (projects.paths: alias)"};
 }
 

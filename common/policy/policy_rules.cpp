@@ -106,7 +106,7 @@ void check_roots_differ(const UserEntry &entry, Problems &problems)
     std::map<std::string, const RootSpec *> known;
     for (const auto &root : entry.roots) {
         const auto [other, is_new] = known.emplace(root.text, &root);
-        if (!is_new && (root.rules || other->second->rules))
+        if (!is_new && !say_the_same(root.rules, other->second->rules))
             problems.add(root.where, root_key(entry, root),
                          quote(root.text) + " is named twice, first at " + to_string(other->second->where) + ", with different rules",
                          "keep one of them");

@@ -129,27 +129,12 @@ Admission admit(Policy &policy, const Account &caller)
     return {std::move(rules), std::move(agent), plan_host_view(policy)};
 }
 
-void require_harmless_grant(const OpenedProject &project, const Account &caller)
+OpenedProject open_allowed_project(Child &child, const Account &caller, const Admission &admission, Policy callers,
+                                   const AskedOfStart &asked)
 {
-    for (const ShownTree *tree : project.trees())
-        if (tree->by_group && is_privileged_group(*tree->by_group))
-            throw Failure(FailureKind::user_root, "the root " + escape_for_display(tree->root_path) +
-                                                      " is granted by a group whose members control the host (root, sudo, docker, …); ask "
-                                                      "the administrator to grant it to users, or to another group");
-    if (caller.gid.value() == 0)
-        throw Failure(FailureKind::caller, "denied: the primary group of " + escape_for_display(caller.name) +
-                                               " is root's group, and the agent's files would belong to it; ask the administrator to give "
-                                               "that account another primary group");
-}
-
-OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view,
-                                   const ProjectsIn &projects_in)
-{
-    auto opened = open_project(receiver.child(), caller, rules, view, projects_in);
+    auto opened = open_project(child, caller, admission.rules, admission.view, std::move(callers), asked);
     if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(FailureKind::outside_roots, refused->text);
-    auto &project = std::get<OpenedProject>(opened);
-    require_harmless_grant(project, caller);
-    return std::move(project); // cppcheck-suppress returnStdMoveLocal ; it is a part of `opened`
+    return std::move(std::get<OpenedProject>(opened)); // cppcheck-suppress returnStdMoveLocal ; it is a part of `opened`
 }
 
 void require_room(const AsRoot &root, const Account &caller, const LimitsPolicy &limits)

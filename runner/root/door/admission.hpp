@@ -42,11 +42,9 @@ struct Admission {
 // Decides again; only this decision counts. Makes `policy` the one that holds for this caller (common/decide/effective.hpp).
 Admission admit(Policy &policy, const Account &caller);
 
-// Refuses a root that only a group grants when that group opens the host, and a user whose files would carry the group of root.
-void require_harmless_grant(const OpenedProject &project, const Account &caller);
-
-OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view,
-                                   const ProjectsIn &projects_in);
+// `callers` is the policy that admit made.
+OpenedProject open_allowed_project(Child &child, const Account &caller, const Admission &admission, Policy callers,
+                                   const AskedOfStart &asked);
 
 // No user has more sessions than the policy allows; the caller's new session already counts.
 void require_room(const AsRoot &root, const Account &caller, const LimitsPolicy &limits);

@@ -3,12 +3,11 @@
 
 #include "common/base/fd.hpp"
 #include "common/decide/agent_places.hpp"
-#include "common/decide/decision.hpp"
+#include "common/decide/start.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/root/errand/errand.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -40,6 +39,7 @@ struct OpenedProject {
     std::vector<std::string> notices;       // of git directories that are not shown, and why
     std::vector<AgentPlace> roots;          // all roots of the caller that exist
     std::vector<AgentPlace> closed;         // of these, inside its root and with other rules: this session does not see them
+    Policy policy;                          // as it holds for this start
     std::size_t root = 0;                   // which of them holds the working directory, in the order of their rules
     // On the host; any bytes. The repository's is empty where the session has no repository.
     [[nodiscard]] std::string directory() const;
@@ -48,11 +48,9 @@ struct OpenedProject {
     [[nodiscard]] std::vector<const ShownTree *> trees() const;
 };
 
-// What holds for a session in this root.
-using ProjectsIn = std::function<ProjectsPolicy(const RootSpec &root)>;
-
-// Takes what `child` sends in open_as_caller (runner/as_user/project.hpp), and decides on what was opened.
+// Takes what `child` sends in open_as_caller (runner/as_user/project.hpp), and decides on what was opened. `callers` is the policy as it
+// holds for the caller.
 std::variant<OpenedProject, Refused> open_project(Child &child, const Account &caller, const AccessRules &all, const HostView &view,
-                                                  const ProjectsIn &projects_in);
+                                                  Policy callers, const AskedOfStart &asked);
 
 } // namespace pi_agent

@@ -2,7 +2,6 @@
 // by descriptor.
 #include "runner/root/launch/phases.hpp"
 
-#include "common/decide/effective.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
 #include "runner/plan/held_keys.hpp"
@@ -63,16 +62,11 @@ Request hear_request(Receiver &receiver, SessionRecord &record)
 // What the project's root says, and what the start gives up, is part of the policy from here on.
 OpenedProject hear_project(Receiver &receiver, Entered &entered, const Request &request)
 {
-    const Admission &admission = entered.admission;
-    const auto projects_in = [&](const RootSpec &root) {
-        if (defence_is_on("root-rules")) entered.policy = policy_in(std::move(entered.policy), root);
-        entered.policy = granted(std::move(entered.policy), request.allow);
-        entered.record.adds(request.allow);
-        if (defence_is_on("narrowed-starts")) entered.policy = narrowed(std::move(entered.policy), request.narrowing);
-        if (routed_providers(entered.policy).empty() && !defence_is_on("keys-without-route")) entered.policy.providers.clear();
-        return entered.policy.projects;
-    };
-    OpenedProject project = open_allowed_project(receiver, entered.caller, admission.rules, admission.view, projects_in);
+    OpenedProject project = open_allowed_project(receiver.child(), entered.caller, entered.admission, std::move(entered.policy),
+                                                 {request.allow, request.narrowing});
+    entered.policy = project.policy;
+    if (routed_providers(entered.policy).empty() && !defence_is_on("keys-without-route")) entered.policy.providers.clear();
+    entered.record.adds(request.allow);
     entered.record.works_in(project.directory(), project.repository_path());
     return project;
 }

@@ -102,8 +102,7 @@ void HomeMounts::make_own_places(const HostView &view)
             own_places_.insert(directory->path);
     if (own_places_.empty()) return;
     // The unit names the path, and the view must not show the directories around it: there the user may be able to exchange directories.
-    if (problem_of_root_in_unit(home_.path) || home_.path.find(':') != std::string::npos || problem_of_place(home_.path) ||
-        is_shown(view, home_.path)) {
+    if (problem_of_root_in_unit(home_.path) || problem_of_place(home_.path) || is_shown(view, home_.path)) {
         shown_.notices.push_back("toolchains appear only in the agent's home, and not below " + escape_for_display(home_.path) +
                                  ": that is in what sessions are shown anyway, or its name holds other characters than A-Z a-z 0-9 / _ . "
                                  "= @ -");

@@ -1,6 +1,7 @@
 // The policy against the host: admin/diagnose/faults.hpp
 #include "admin/diagnose/faults.hpp"
 
+#include "admin/diagnose/dry_start.hpp"
 #include "admin/diagnose/host_checks.hpp"
 #include "admin/text/terminal.hpp"
 #include "support/forked.hpp"
@@ -71,7 +72,7 @@ TEST_CASE("what a user's own entry and their group's cannot say together is told
     const auto found = [](const std::string &of_group, const std::string &own) {
         const auto policy = parse("version: 1\nagent: {binary: /usr/bin/env, accounts: per-user}\nusers:\n  '%daemon': {roots: [/srv/a], " +
                                   of_group + "}\n  daemon: {roots: [/srv/b, {path: /srv/c, network: none}], " + own + "}\n");
-        return std::string(PolicyError(find_contradictions(policy)).what());
+        return std::string(PolicyError(find_refused_starts(policy)).what());
     };
     const std::string outside = "network: {hosts: [github.com]}, providers: {anthropic: {key_file: /etc/k}}";
     const auto told = found(outside, "network: full");

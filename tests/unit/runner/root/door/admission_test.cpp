@@ -17,44 +17,29 @@ Account account_in(gid_t group)
     return {"alice", Uid(1000), Gid(group), "/home/alice", {group}};
 }
 
-ShownTree tree_by(std::optional<Gid> group)
-{
-    return {"/srv/app", "", {}, group};
-}
-
-OpenedProject project_by(std::optional<Gid> group)
-{
-    OpenedProject project;
-    project.shown = tree_by(group);
-    return project;
-}
-
-Caught caught_of(const OpenedProject &project, const Account &caller)
+Caught caught_of(std::optional<Gid> by_group, const Account &caller)
 {
     return failure_of([&] {
-        require_harmless_grant(project, caller);
+        require_harmless_grant(caller, "/srv/app", by_group);
         return 0;
     });
 }
 
 } // namespace
 
-TEST_CASE("a root that only a group grants which opens the host is refused, the project's and that of its git directory")
+TEST_CASE("a root that only a group grants which opens the host is refused")
 {
     const Account alice = account_in(1000);
-    const Caught caught = caught_of(project_by(Gid(0)), alice);
+    const Caught caught = caught_of(Gid(0), alice);
     CHECK(caught.status == 78);
     CHECK(has(caught.text, "the root /srv/app is granted by a group whose members control the host"));
-    OpenedProject project = project_by(std::nullopt);
-    project.git_directories.push_back(tree_by(Gid(0)));
-    CHECK(caught_of(project, alice).status == 78);
     for (const auto &harmless : {std::optional<Gid>(), std::optional(Gid(60001))})
-        CHECK(caught_of(project_by(harmless), alice).status == 0);
+        CHECK(caught_of(harmless, alice).status == 0);
 }
 
 TEST_CASE("a user whose primary group is root's is denied")
 {
-    const Caught caught = caught_of(project_by(std::nullopt), account_in(0));
+    const Caught caught = caught_of(std::nullopt, account_in(0));
     CHECK(caught.status == 77);
     CHECK(has(caught.text, "the primary group of alice is root's group"));
 }

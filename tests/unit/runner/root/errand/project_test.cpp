@@ -55,7 +55,9 @@ struct Caller {
         const AsRoot self = AsRoot::claim();
         Child child(self, "opener", account, {cwd.get()},
                     [&](const AsUser & /*user*/, FdRef channel) { open_as_caller(account, granted, cwd, channel); });
-        return open_project(child, account, granted, HostView{}, [&](const RootSpec &) { return projects; });
+        Policy policy;
+        policy.projects = projects;
+        return open_project(child, account, granted, HostView{}, std::move(policy), {});
     }
 
     TemporaryDirectory place{place_for_projects()};
@@ -339,6 +341,20 @@ TEST_CASE("the main repository of a worktree is shown where it lies in another r
     CHECK(alone.git_directories.empty());
     REQUIRE(alone.notices.size() == 1);
     CHECK(has(alone.notices[0], worktree.main + "/.git/worktrees/w, is not shown to the agent: it is in none of your project roots"));
+}
+
+TEST_CASE("a root that a group grants which opens the host is refused, the project's and that of its git directory" *
+          doctest::skip(not_root()))
+{
+    const Worktree worktree;
+    const Caller &caller = worktree.caller;
+    for (const std::size_t at : {std::size_t{0}, std::size_t{1}}) {
+        AccessRules rules = caller.rules({caller.root, worktree.main});
+        rules.roots[at].by_group = Gid(0);
+        const Caught caught = failure_of([&] { return caller.open_granted(path_fd(caller.root + "/demo"), rules); });
+        CHECK(caught.status == 78);
+        CHECK_MESSAGE(has(caught.text, "is granted by a group whose members control the host"), caught.text);
+    }
 }
 
 TEST_CASE("a git directory that does not name the worktree in turn is not shown" * doctest::skip(not_root()))
