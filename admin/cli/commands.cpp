@@ -220,7 +220,7 @@ void add_session_commands(CLI::App &app, Action &chosen)
     add_stop(app, chosen, all);
     add_drain(app, chosen);
     auto *logs = add_command(app, chosen, "logs", "Print the record of a session and the logs of its units",
-                             [all] { run_logs(all->id, all->follow, std::cout); });
+                             [all] { run_logs(all->id, all->follow, std::cout, std::cerr); });
     logs->add_option("SESSION", all->id, "Its id, or the beginning of that")->required();
     logs->add_flag("-f,--follow", all->follow, "Go on with what is logged until the session ends");
     add_history(app, chosen, all);

@@ -138,7 +138,7 @@ void add_diagnosis_commands(CLI::App &app, Action &chosen)
                                 [all] { run_version(all->json, std::cout); });
     add_json(version, all->json);
     auto *metrics = add_command(app, chosen, "metrics", "Print numbers for Prometheus: sessions, starts, refusals, ends and the policy",
-                                [all] { run_metrics(all->metrics, std::cout); });
+                                [all] { run_metrics(all->metrics, std::cout, std::cerr); });
     add_optional(metrics, "--output", all->metrics.output, "A file that ends in .prom, for node_exporter; it is replaced in one step")
         ->type_name("FILE");
     metrics->add_option("--since", all->metrics.since, "How far back starts, refusals and ends count")

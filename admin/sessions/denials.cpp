@@ -2,6 +2,7 @@
 #include "admin/sessions/denials.hpp"
 
 #include "admin/sessions/own_questions.hpp"
+#include "admin/sessions/sessions.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
@@ -71,7 +72,11 @@ std::string to_line(const DeniedConnection &denial)
 
 std::vector<DeniedConnection> read_denials(const DenialQuery &query, std::ostream &notes)
 {
-    if (can_read_record()) return to_denials(read_record(query.since, RecordPart::connections), query);
+    if (can_read_record()) {
+        const auto record = read_record(query.since, RecordPart::connections);
+        tell_if_cut(record, notes);
+        return to_denials(record.entries, query);
+    }
     require_own("denials", query.user, "reads what is recorded of other users");
     const auto answer = ask_own({OwnSubject::denials, query.since.value_or(0)});
     if (answer.is_cut) notes << "pi-agentctl: there are older entries about you than one answer holds; ask the administrator for them\n";

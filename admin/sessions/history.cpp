@@ -148,7 +148,9 @@ std::vector<PastStart> read_all_starts(const HistoryQuery &query, std::ostream &
             living.push_back(live.id);
     else
         notes << "pi-agentctl: only root can tell which sessions are running, and what is in " << record_file_path << ", if there is one\n";
-    return to_history(read_record(query.since), query,
+    const auto record = read_record(query.since);
+    tell_if_cut(record, notes);
+    return to_history(record.entries, query,
                       [&](const std::string &id) { return std::find(living.begin(), living.end(), id) != living.end(); });
 }
 
@@ -239,6 +241,14 @@ std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const Hi
     return starts;
 }
 
+void tell_if_cut(const RecordRead &record, std::ostream &notes)
+{
+    if (record.is_cut)
+        notes
+            << "pi-agentctl: the record holds more than one look keeps; the oldest entries are left out, or those of a user who wrote too "
+               "many\n";
+}
+
 void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::ostream &notes)
 {
     const auto starts = starts_for_caller(query, notes);
@@ -256,17 +266,19 @@ void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::o
     out << to_table({"TIME", "USER", "SESSION", "OUTCOME", "DURATION", "CPU", "MEMORY", "DIRECTORY"}, rows);
 }
 
-void run_logs(const std::string &id, bool follow, std::ostream &out)
+void run_logs(const std::string &id, bool follow, std::ostream &out, std::ostream &notes)
 {
-    const auto chosen = choose_session(recorded_sessions(), id, "pi-agentctl history");
+    const auto chosen = is_session_id(id) ? id : choose_session(recorded_sessions(), id, "pi-agentctl history");
     constexpr std::chrono::milliseconds pause(500);
     std::size_t told = 0;
     for (;; std::this_thread::sleep_for(pause)) {
         // A start that was refused has no end, nor has a session whose host went down.
         // Looked at first, so that what is recorded before a session goes is still read.
         const bool is_gone = ::geteuid() == 0 && !session_exists(AsRoot::claim(), chosen);
-        const auto entries = read_session_log(chosen);
+        const auto [entries, is_cut] = read_session_log(chosen);
         if (entries.empty()) throw Nothing("nothing is logged of the session " + chosen);
+        if (is_cut && told == 0)
+            notes << "pi-agentctl: more is logged of this session than one look holds; the oldest lines are left out\n";
         for (; told < entries.size(); ++told)
             out << to_line(entries[told]);
         out.flush();

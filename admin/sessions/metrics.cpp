@@ -51,7 +51,7 @@ void write_output(const std::string &path, const std::string &text)
 
 } // namespace
 
-void run_metrics(const MetricsOptions &options, std::ostream &out)
+void run_metrics(const MetricsOptions &options, std::ostream &out, std::ostream &notes)
 {
     const auto root = claim_root("metrics", "looks at the sessions of all users, so only root can run it");
     MetricsInput input;
@@ -62,7 +62,9 @@ void run_metrics(const MetricsOptions &options, std::ostream &out)
     input.sessions = list_sessions(root, std::nullopt);
     HistoryQuery query;
     query.since = since;
-    input.starts = to_history(read_record(since), query, [](const std::string & /*id*/) { return false; });
+    const auto record = read_record(since);
+    tell_if_cut(record, notes);
+    input.starts = to_history(record.entries, query, [](const std::string & /*id*/) { return false; });
     input.policy = look_at_policy(root);
     const std::string text = to_metrics(input);
     if (options.output) return write_output(*options.output, text);

@@ -39,6 +39,6 @@ struct MetricsOptions {
 
 // The file is replaced in one step, so that nobody reads half of it. Throws Failure(usage) for another path, and Failure(configuration) if
 // others than root can change its directory.
-void run_metrics(const MetricsOptions &options, std::ostream &out);
+void run_metrics(const MetricsOptions &options, std::ostream &out, std::ostream &notes);
 
 } // namespace pi_agent

@@ -132,11 +132,14 @@ struct HistoryQuery {
 std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const HistoryQuery &query,
                                   const std::function<bool(const std::string &id)> &is_live);
 
+// Says so where the look kept less than the record has.
+void tell_if_cut(const RecordRead &record, std::ostream &notes);
+
 // Both throw Nothing if nothing is recorded. A user who cannot read the journal sees their own history, which the runner tells them; and
 // has no logs: Failure(denied).
 void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::ostream &notes);
 // With `follow` it goes on until the session has ended.
-void run_logs(const std::string &id, bool follow, std::ostream &out);
+void run_logs(const std::string &id, bool follow, std::ostream &out, std::ostream &notes);
 
 // --- pi-agentctl shell: a shell in the same sandbox as the agent, for people who want to see what the agent sees.
 

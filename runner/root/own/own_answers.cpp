@@ -5,6 +5,7 @@
 #include "runner/root/confined/root_confinement.hpp"
 #include "runner/root/confined/session_end.hpp"
 #include "runner/root/errand/errand.hpp"
+#include "runner/root/own/journal_reader.hpp"
 #include "runner/root/own/record_reader.hpp"
 #include "runner/root/own/session_views.hpp"
 #include "runner/root/own/state_sizes.hpp"
@@ -35,8 +36,8 @@ OwnAnswer look(const AsRoot &root, const Account &caller, const Policy &policy, 
     // Of a history first those that live: what ends in between has its end in the record.
     answer.sessions = look_at_sessions(root, whose(caller));
     if (question.about == OwnSubject::sessions) return answer;
-    OwnRecord record = read_own_record(root, caller, question.since > 0 ? std::optional(question.since) : std::nullopt,
-                                       question.about == OwnSubject::history ? RecordPart::starts : RecordPart::connections);
+    RecordRead record = read_own_record(root, caller, question.since > 0 ? std::optional(question.since) : std::nullopt,
+                                        question.about == OwnSubject::history ? RecordPart::starts : RecordPart::connections);
     answer.entries = std::move(record.entries);
     answer.is_cut = record.is_cut;
     return answer;
@@ -47,6 +48,7 @@ OwnAnswer look(const AsRoot &root, const Account &caller, const Policy &policy, 
 OwnAnswer look_confined(const AsRoot &root, const Account &caller, const Policy &policy, const OwnQuestion &question)
 {
     Child looking(root, "look at your sessions", [&] {
+        bound_memory_of_reader();
         confine_root(root);
         // --- confined root from here ---
         return encode(look(root, caller, policy, question));

@@ -1,10 +1,11 @@
-// sd-journal(3) for the journal, JSON lines for the file.
+// Judges what the journal has, and the JSON lines of the file.
 #include "runner/root/own/record_reader.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/record/record_event.hpp"
 #include "common/seams/seams.hpp"
+#include "runner/root/own/journal_reader.hpp"
 #include "runner/root/session/record.hpp"
 
 #include <algorithm>
@@ -12,113 +13,40 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
-#include <memory>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <string_view>
-#include <systemd/sd-journal.h>
 #include <unistd.h>
 
 namespace pi_agent {
 
 namespace {
 
-// Reads values that anybody may have written only up to this length.
-constexpr std::size_t value_limit = std::size_t{64} << 10U; // bytes
-constexpr std::size_t fields_limit = 128;
-// Of one user, who can write as many entries as the journal takes.
-constexpr std::size_t looked_at_limit = 100'000;
+// What a history and a list of denials are made of (admin/sessions/).
+constexpr std::array told_fields = {
+    "PI_AGENT_EVENT",       "PI_AGENT_SESSION",     "PI_AGENT_USER",     "PI_AGENT_ACCOUNT", "PI_AGENT_PROJECT",       "PI_AGENT_DIRECTORY",
+    "PI_AGENT_REPOSITORY",  "SANDBOX_SELECT",       "PI_AGENT_PROGRAM",  "PI_AGENT_REASON",  "PI_AGENT_DURATION_USEC", "PI_AGENT_EXIT_CODE",
+    "PI_AGENT_EXIT_SIGNAL", "PI_AGENT_MEMORY_PEAK", "PI_AGENT_CPU_USEC", "PI_AGENT_STATUS",  "PI_AGENT_CODE",          "PI_AGENT_HOST",
+    "PI_AGENT_PORT",        "PI_AGENT_KEY",      "PI_AGENT_WHERE",   "PI_AGENT_COUNT",         "_UID"};
+// By which an entry is judged besides; a user is not told these.
+constexpr std::array judged_fields = {"MESSAGE_ID", "PI_AGENT_UID"};
+constexpr std::array log_fields = {"MESSAGE", "SYSLOG_IDENTIFIER", "_COMM", "PI_AGENT_EVENT", "PI_AGENT_SESSION", "_UID"};
 
-void check(int result, const char *action)
-{
-    if (result < 0) throw SystemFailure(-result, std::string("reading the journal: ") + action);
-}
+constexpr auto record_fields_read = [] {
+    std::array<const char *, told_fields.size() + judged_fields.size()> all{};
+    std::copy(judged_fields.begin(), judged_fields.end(), std::copy(told_fields.begin(), told_fields.end(), all.begin()));
+    return all;
+}();
 
-class Journal {
-public:
-    Journal()
-    {
-        sd_journal *opened = nullptr;
-        check(sd_journal_open(&opened, SD_JOURNAL_LOCAL_ONLY), "opening it");
-        journal_.reset(opened);
-        check(sd_journal_set_data_threshold(opened, value_limit), "bounding values");
-    }
-
-    void match(const std::string &field, const std::string &value)
-    {
-        const std::string text = field + "=" + value;
-        check(sd_journal_add_match(journal_.get(), text.data(), text.size()), "choosing entries");
-    }
-    void begin_alternative() { check(sd_journal_add_disjunction(journal_.get()), "choosing entries"); }
-
-    // The wanted entries. Anybody can write to the journal, so it keeps nothing from the others.
-    std::vector<LogEntry> read(std::optional<std::uint64_t> since, bool (*is_wanted)(const LogEntry &))
-    {
-        std::vector<LogEntry> entries;
-        check(since ? sd_journal_seek_realtime_usec(journal_.get(), *since) : sd_journal_seek_head(journal_.get()),
-              "going to its beginning");
-        for (;;) {
-            const int more = sd_journal_next(journal_.get());
-            check(more, "going on");
-            if (more == 0) return entries;
-            LogEntry entry = read_entry();
-            // After a clock was set back, later entries may have earlier times.
-            if ((!since || entry.time_usec >= *since) && is_wanted(entry)) entries.push_back(std::move(entry));
-        }
-    }
-
-    // The newest of the wanted entries, newest first, as long as `take` takes them. False when there may be more.
-    bool read_newest(const std::function<bool(const LogEntry &)> &is_wanted, const std::function<bool(LogEntry)> &take)
-    {
-        check(sd_journal_seek_tail(journal_.get()), "going to its end");
-        for (std::size_t count = 0; count < looked_at_limit; ++count) {
-            const int more = sd_journal_previous(journal_.get());
-            check(more, "going back");
-            if (more == 0) return true;
-            LogEntry entry = read_entry();
-            if (is_wanted(entry) && !take(std::move(entry))) return false;
-        }
-        return false;
-    }
-
-    std::set<std::string> values_of(const char *field, bool (*is_wanted)(const std::string &))
-    {
-        std::set<std::string> values;
-        check(sd_journal_query_unique(journal_.get(), field), "listing values");
-        const void *data = nullptr;
-        std::size_t size = 0;
-        while (sd_journal_enumerate_unique(journal_.get(), &data, &size) > 0) {
-            const std::string_view text(static_cast<const char *>(data), size);
-            std::string value(text.substr(text.find('=') + 1));
-            if (is_wanted(value)) values.insert(std::move(value));
-        }
-        return values;
-    }
-
-private:
-    LogEntry read_entry()
-    {
-        LogEntry entry{};
-        check(sd_journal_get_realtime_usec(journal_.get(), &entry.time_usec), "reading an entry's time");
-        const void *data = nullptr;
-        std::size_t size = 0;
-        sd_journal_restart_data(journal_.get());
-        for (;;) {
-            const int more = sd_journal_enumerate_data(journal_.get(), &data, &size);
-            check(more, "reading an entry");
-            if (more == 0) return entry;
-            const std::string_view text(static_cast<const char *>(data), size);
-            const std::size_t equals = text.find('=');
-            if (equals != std::string_view::npos && entry.fields_by_name.size() < fields_limit)
-                entry.fields_by_name.emplace(text.substr(0, equals), text.substr(equals + 1));
-        }
-    }
-
-    std::unique_ptr<sd_journal, void (*)(sd_journal *)> journal_{nullptr, sd_journal_close};
-};
+// What one look keeps: of root's own words, of those of all users, and of those of one of them.
+constexpr std::size_t kept_entries = 100'000;
+constexpr std::size_t kept_bytes = std::size_t{64} << 20U;
+constexpr std::size_t users_bytes = std::size_t{16} << 20U;
+constexpr std::size_t one_users_entries = 1'000;
+constexpr std::size_t one_users_bytes = std::size_t{1} << 20U;
 
 // Only root can look at the file; others hear of what the journal has.
-std::vector<LogEntry> read_file(std::optional<std::uint64_t> since)
+std::vector<LogEntry> read_file(std::optional<std::uint64_t> since, FieldNames fields)
 {
     std::vector<LogEntry> entries;
     if (::geteuid() != 0) return entries;
@@ -127,8 +55,10 @@ std::vector<LogEntry> read_file(std::optional<std::uint64_t> since)
         if (!json.is_object()) return; // half a line, left by a death in the middle of it
         LogEntry entry{0, {{"_UID", "0"}}};
         for (const auto &[name, value] : json.items())
-            if (value.is_string()) entry.fields_by_name[name] = value.get<std::string>();
-        entry.time_usec = entry.number("__REALTIME_TIMESTAMP").value_or(0);
+            if (value.is_string() && std::find(fields.begin(), fields.end(), name) != fields.end())
+                entry.fields_by_name[name] = value.get<std::string>();
+        const auto time = json.find("__REALTIME_TIMESTAMP");
+        if (time != json.end() && time->is_string()) entry.time_usec = to_number<std::uint64_t>(time->get<std::string>()).value_or(0);
         if (!since || entry.time_usec >= *since) entries.push_back(std::move(entry));
     });
     return entries;
@@ -136,16 +66,17 @@ std::vector<LogEntry> read_file(std::optional<std::uint64_t> since)
 
 void require_readable()
 {
+    bound_memory_of_reader();
     if (can_read_record()) return;
     throw Failure(FailureKind::root_only,
                   "only root and members of the group systemd-journal can read the record, which is in the journal; use sudo");
 }
 
 // Adds the wanted entries of the file, and sorts by time.
-std::vector<LogEntry> with_file(std::vector<LogEntry> entries, std::optional<std::uint64_t> since,
+std::vector<LogEntry> with_file(std::vector<LogEntry> entries, std::optional<std::uint64_t> since, FieldNames fields,
                                 const std::function<bool(const LogEntry &)> &is_wanted)
 {
-    auto more = read_file(since);
+    auto more = read_file(since, fields);
     std::copy_if(std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()), std::back_inserter(entries), is_wanted);
     std::stable_sort(entries.begin(), entries.end(),
                      [](const LogEntry &one, const LogEntry &other) { return one.time_usec < other.time_usec; });
@@ -180,32 +111,20 @@ bool is_of_record(const LogEntry &entry)
     return (counts || !defence_is_on("record-sender")) && is_known && entry.field("MESSAGE_ID") == message_id_of(event);
 }
 
-// What a history and a list of denials are made of (admin/sessions/); a user is told nothing else.
-// clang-format off
-constexpr std::array told_fields = {
-    "PI_AGENT_EVENT",       "PI_AGENT_SESSION",     "PI_AGENT_USER",     "PI_AGENT_ACCOUNT", "PI_AGENT_PROJECT",       "PI_AGENT_DIRECTORY",
-    "PI_AGENT_REPOSITORY",  "SANDBOX_SELECT",       "PI_AGENT_PROGRAM",  "PI_AGENT_REASON",  "PI_AGENT_DURATION_USEC", "PI_AGENT_EXIT_CODE",
-    "PI_AGENT_EXIT_SIGNAL", "PI_AGENT_MEMORY_PEAK", "PI_AGENT_CPU_USEC", "PI_AGENT_STATUS",  "PI_AGENT_CODE",          "PI_AGENT_HOST",
-    "PI_AGENT_PORT",        "PI_AGENT_KEY",      "PI_AGENT_WHERE",   "PI_AGENT_COUNT",         "_UID"};
-// clang-format on
-
-LogEntry told_of(const LogEntry &entry)
+LogEntry told_of(LogEntry entry)
 {
-    LogEntry told{entry.time_usec, {}};
-    for (const auto *name : told_fields)
-        if (const auto value = entry.field(name); !value.empty()) told.fields_by_name[name] = value.substr(0, entry_value_bytes);
-    return told;
+    for (const auto *name : judged_fields)
+        entry.fields_by_name.erase(name);
+    return entry;
 }
 
-// The newest entries that fit into one answer.
+// The newest entries that fit.
 class Newest {
 public:
+    Newest(std::size_t entries, std::size_t bytes) : room_(entries, bytes) {}
     bool take(LogEntry entry)
     {
-        if (entries_.size() == entries_limit || bytes_ > entries_bytes) return false;
-        for (const auto &[name, value] : entry.fields_by_name)
-            bytes_ += name.size() + value.size() + 2 * sizeof(std::uint64_t);
-        bytes_ += 2 * sizeof(std::uint64_t);
+        if (!room_.take(entry)) return false;
         entries_.push_back(std::move(entry));
         return true;
     }
@@ -216,8 +135,27 @@ public:
     }
 
 private:
+    Room room_;
     std::vector<LogEntry> entries_; // newest first
-    std::size_t bytes_ = 0;
+};
+
+// Of each user as much as of any other, so that the words of one push out nobody else's.
+class UsersWords {
+public:
+    bool take(LogEntry entry)
+    {
+        Room &own = rooms_.try_emplace(entry.field("_UID"), one_users_entries, one_users_bytes).first->second;
+        if (own.take(entry)) return all_.take(std::move(entry));
+        is_cut_ = true;
+        return true;
+    }
+    [[nodiscard]] bool is_cut() const { return is_cut_; }
+    std::vector<LogEntry> oldest_first() { return all_.oldest_first(); }
+
+private:
+    std::map<std::string, Room> rooms_;
+    Newest all_{kept_entries, users_bytes};
+    bool is_cut_ = false;
 };
 
 } // namespace
@@ -233,16 +171,33 @@ bool can_read_record()
     return false;
 }
 
-std::vector<LogEntry> read_record(std::optional<std::uint64_t> since, RecordPart part)
+// Root's words and users' have rooms of their own: whatever users write, root's stay.
+RecordRead read_record(std::optional<std::uint64_t> since, RecordPart part)
 {
     require_readable();
+    const auto is_wanted = part == RecordPart::starts ? is_of_record : is_of_connections;
+    Newest roots(kept_entries, kept_bytes);
     Journal journal;
     match_events(journal, part);
-    const auto is_wanted = part == RecordPart::starts ? is_of_record : is_of_connections;
-    return with_file(journal.read(since, is_wanted), since, is_wanted);
+    if (defence_is_on("record-sender")) journal.match("_UID", "0");
+    bool is_whole =
+        journal.read_newest(since, record_fields_read, [&](LogEntry entry) { return !is_wanted(entry) || roots.take(std::move(entry)); });
+    auto entries = roots.oldest_first();
+    if (part == RecordPart::starts) {
+        UsersWords words;
+        Journal of_users;
+        of_users.match("MESSAGE_ID", message_id_of("denied"));
+        is_whole = of_users.read_newest(
+                       since, record_fields_read,
+                       [&](LogEntry entry) { return entry.is_roots() || !is_of_record(entry) || words.take(std::move(entry)); }) &&
+                   !words.is_cut() && is_whole;
+        auto more = words.oldest_first();
+        std::move(more.begin(), more.end(), std::back_inserter(entries));
+    }
+    return {with_file(std::move(entries), since, record_fields_read, is_wanted), !is_whole};
 }
 
-OwnRecord read_own_record(const AsRoot & /*root*/, const Account &user, std::optional<std::uint64_t> since, RecordPart part)
+RecordRead read_own_record(const AsRoot & /*root*/, const Account &user, std::optional<std::uint64_t> since, RecordPart part)
 {
     const std::string uid = std::to_string(user.uid.value());
     const std::string name = escape_for_display(user.name);
@@ -250,9 +205,7 @@ OwnRecord read_own_record(const AsRoot & /*root*/, const Account &user, std::opt
     const auto is_wanted = part == RecordPart::starts ? is_of_record : is_of_connections;
     // Both: a number may have been somebody else's before, and so may a name.
     const auto is_own = [&](const LogEntry &entry) { return entry.field("PI_AGENT_UID") == uid && entry.field("PI_AGENT_USER") == name; };
-    const auto is_told = [&](const LogEntry &entry) {
-        return is_wanted(entry) && (is_own(entry) || !own_alone) && (!since || entry.time_usec >= *since);
-    };
+    const auto is_told = [&](const LogEntry &entry) { return is_wanted(entry) && (is_own(entry) || !own_alone); };
     Journal journal;
     match_events(journal, part);
     if (own_alone) { // of others' entries this process reads nothing, not even to leave them out
@@ -260,16 +213,17 @@ OwnRecord read_own_record(const AsRoot & /*root*/, const Account &user, std::opt
         journal.match("_UID", "0");
         journal.match("_UID", uid);
     }
-    Newest of_journal;
-    const bool is_all = journal.read_newest(is_told, [&](const LogEntry &entry) { return of_journal.take(told_of(entry)); });
-    const auto entries = with_file(of_journal.oldest_first(), since, is_told);
-    Newest newest;
+    Newest of_journal(entries_limit, entries_bytes);
+    const bool is_all = journal.read_newest(since, record_fields_read,
+                                            [&](LogEntry entry) { return !is_told(entry) || of_journal.take(told_of(std::move(entry))); });
+    const auto entries = with_file(of_journal.oldest_first(), since, record_fields_read, is_told);
+    Newest newest(entries_limit, entries_bytes);
     const auto left_out =
         std::find_if(entries.rbegin(), entries.rend(), [&](const LogEntry &entry) { return !newest.take(told_of(entry)); });
     return {newest.oldest_first(), !is_all || left_out != entries.rend()};
 }
 
-std::vector<LogEntry> read_session_log(const std::string &id)
+RecordRead read_session_log(const std::string &id)
 {
     require_readable();
     Journal journal;
@@ -282,15 +236,26 @@ std::vector<LogEntry> read_session_log(const std::string &id)
         journal.match("UNIT", unit);
         journal.match("_PID", "1");
     }
-    return with_file(journal.read({}, [](const LogEntry &) { return true; }), {}, // root's and systemd's, by what is matched
-                     [&](const LogEntry &entry) { return entry.field("PI_AGENT_SESSION") == id; });
+    Newest newest(kept_entries, kept_bytes); // root's and systemd's, and what the session's units wrote
+    const bool is_whole = journal.read_newest({}, log_fields, [&](LogEntry entry) { return newest.take(std::move(entry)); });
+    return {with_file(newest.oldest_first(), {}, log_fields, [&](const LogEntry &entry) { return entry.field("PI_AGENT_SESSION") == id; }),
+            !is_whole};
 }
 
+// Root's word alone: ids that anybody could add would make the beginnings of the others ambiguous.
 std::vector<std::string> recorded_sessions()
 {
     require_readable();
-    auto ids = Journal().values_of("PI_AGENT_SESSION", [](const std::string &id) { return is_session_id(id); });
-    for (const auto &entry : read_file({}))
+    constexpr std::array fields = {"PI_AGENT_SESSION"};
+    std::set<std::string> ids;
+    Journal journal;
+    match_events(journal, RecordPart::starts);
+    if (defence_is_on("recorded-sessions")) journal.match("_UID", "0");
+    journal.read_newest({}, fields, [&](const LogEntry &entry) {
+        ids.insert(entry.field("PI_AGENT_SESSION"));
+        return true;
+    });
+    for (const auto &entry : read_file({}, fields))
         ids.insert(entry.field("PI_AGENT_SESSION"));
     std::erase_if(ids, [](const std::string &id) { return !is_session_id(id); });
     return {ids.begin(), ids.end()};

@@ -13,7 +13,7 @@
 namespace pi_agent {
 
 // Whether this process may read the journal of the system: root, and members of some groups. The other functions throw Failure(denied)
-// for everybody else.
+// for everybody else, and bound the memory of this process.
 bool can_read_record();
 
 enum class RecordPart {
@@ -21,23 +21,25 @@ enum class RecordPart {
     connections, // that were denied in sessions
 };
 
-// Of starts: the events `denied`, `started`, `ended` and `preflight`, in the order of their times. Of `denied` it also has what the wrapper
-// said as its own user. It leaves out every other entry that root did not write. `since` is in microseconds since 1970.
-std::vector<LogEntry> read_record(std::optional<std::uint64_t> since, RecordPart part = RecordPart::starts);
+// In the order of their times.
+struct RecordRead {
+    std::vector<LogEntry> entries;
+    bool is_cut = false; // some are left out: of all the oldest, or the oldest of a user who wrote too many
+};
+
+// Of starts: the events `denied`, `started`, `ended` and `preflight`. Of `denied` it also has what the wrapper said as its own user, of
+// each user a bounded part. It leaves out every other entry that root did not write. `since` is in microseconds since 1970.
+RecordRead read_record(std::optional<std::uint64_t> since, RecordPart part = RecordPart::starts);
 
 // Of these, what is about one user, by number and name: as many of the newest as fit into one answer, with the fields of a history and no
-// others.
-struct OwnRecord {
-    std::vector<LogEntry> entries;
-    bool is_cut = false; // older ones are left out
-};
-OwnRecord read_own_record(const AsRoot &root, const Account &user, std::optional<std::uint64_t> since,
-                          RecordPart part = RecordPart::starts);
+// others. The caller bounds its memory (journal_reader.hpp).
+RecordRead read_own_record(const AsRoot &root, const Account &user, std::optional<std::uint64_t> since,
+                           RecordPart part = RecordPart::starts);
 
 // Everything about one session: its record, what its units wrote, and what systemd wrote about them.
-std::vector<LogEntry> read_session_log(const std::string &id);
+RecordRead read_session_log(const std::string &id);
 
-// The ids of all sessions of which there is a record.
+// The ids of all sessions of which root has recorded a start or a refusal.
 std::vector<std::string> recorded_sessions();
 
 } // namespace pi_agent
