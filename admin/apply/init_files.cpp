@@ -140,7 +140,7 @@ bool can_ask(const InitOrder &order)
 
 void require_free_place(const std::string &path)
 {
-    if (::access(path.c_str(), F_OK) == 0) throw Failure(ExitStatus::usage, existing_policy(path));
+    if (path_exists(path)) throw Failure(ExitStatus::usage, existing_policy(path));
 }
 
 // Reports what stands in the way of every answer before the first question.

@@ -2,6 +2,7 @@
 #include "admin/apply/first_policy.hpp"
 
 #include "admin/text/terminal.hpp"
+#include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/env_file.hpp"
@@ -182,7 +183,7 @@ void ask_key(const InitOrder &order, bool has_key_file, InitAnswers &answers, st
         variable_of_key(answer);
         require_known_host(answer, answers.policy.network);
         const auto file = file_of_key(answer, answers.policy.network);
-        const bool exists = file == key_file() ? has_key_file : ::access(file.c_str(), F_OK) == 0;
+        const bool exists = file == key_file() ? has_key_file : path_exists(file);
         if (exists) throw Failure(ExitStatus::usage, existing_key_file(file));
         take_key(answer, answers);
     };

@@ -7,6 +7,7 @@
 #include "admin/host/unfinished_apply.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/remedy.hpp"
@@ -99,8 +100,9 @@ bool find_state_fault(const std::string &path, bool may_be_missing, Faults &faul
 {
     struct statfs facts {};
     if (statfs(path.c_str(), &facts) != 0) {
-        if (may_be_missing && errno == ENOENT) return false;
-        faults.push_back({"state", escape_for_display(path) + " cannot be examined: " + SystemFailure(errno, "statfs").what(), apply});
+        const SystemFailure failure(errno, "statfs");
+        if (may_be_missing && failure.error_number() == ENOENT && !path_exists(path)) return false;
+        faults.push_back({"state", escape_for_display(path) + " cannot be examined: " + failure.what(), apply});
         return true;
     }
     const auto name = network_file_system(static_cast<unsigned long>(facts.f_type));

@@ -80,9 +80,33 @@ void require_only_root_can_change(const std::string &what, const std::string &wa
     }
 }
 
+// The first link on the way whose target is missing. All of that way was judged before: root alone can change it.
+std::string find_dangling_link(const std::string &path)
+{
+    for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+        const std::string part = path.substr(0, end);
+        struct stat facts {};
+        const bool is_link = ::lstat(part.c_str(), &facts) == 0 && S_ISLNK(facts.st_mode);
+        if (is_link && ::stat(part.c_str(), &facts) != 0 && errno == ENOENT) return part;
+        if (end == std::string::npos) return "";
+    }
+}
+
+// Only a name that is missing itself is absent. A link to nothing was meant to lead to something, so that is not a SystemFailure.
 PathStep walk_trusted(const std::string &path, const std::string &what)
 {
-    return walk_path(path, [&](const PathStep &holder, const PathStep &entry) { require_only_root_can_change(what, path, holder, entry); });
+    try {
+        return walk_path(path,
+                         [&](const PathStep &holder, const PathStep &entry) { require_only_root_can_change(what, path, holder, entry); });
+    } catch (const SystemFailure &failure) {
+        const std::string link = failure.error_number() == ENOENT && defence_is_on("dangling-links") ? find_dangling_link(path) : "";
+        if (link.empty()) throw;
+        throw Failure(
+            ExitStatus::configuration,
+            fmt::format("the {} {} cannot be opened: the symlink {} leads nowhere; as the administrator, restore what it leads to, "
+                        "or remove it",
+                        what, escape_for_display(path), escape_for_display(link)));
+    }
 }
 
 // Opens what an O_PATH descriptor holds: nobody but root could have exchanged it, and /proc leads to the very same file.

@@ -12,7 +12,7 @@ namespace pi_agent {
 
 // Opens an absolute path component by component; it follows a symlink only if root owns the link and its directory.
 // `flags` are open(2) flags for the last component (O_CLOEXEC is added). `what` names it in errors, e.g. "policy".
-// Throws Failure(configuration) naming the first component that someone other than root can change, SystemFailure if it does not exist.
+// Throws Failure(configuration) naming what someone other than root can change, or a link to nothing; SystemFailure if it does not exist.
 UniqueFd open_trusted(const std::string &path, int flags, const std::string &what);
 
 // The target of a trusted path.

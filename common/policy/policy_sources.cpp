@@ -4,6 +4,7 @@
 #include "common/host/account.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/yaml/yaml_tree.hpp"
+#include "common/seams/seams.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -66,11 +67,12 @@ void add_all_users(const std::string &main_file, std::vector<PolicySource> &sour
     }
 }
 
-// If it cannot be examined, reading it reports why.
+// If it cannot be examined, or is a link that leads nowhere, reading it reports why.
 bool is_there(const std::string &path)
 {
     struct stat facts {};
-    return ::stat(path.c_str(), &facts) == 0 || errno != ENOENT;
+    const bool follows = !defence_is_on("dangling-links");
+    return (follows ? ::stat(path.c_str(), &facts) : ::lstat(path.c_str(), &facts)) == 0 || errno != ENOENT;
 }
 
 } // namespace

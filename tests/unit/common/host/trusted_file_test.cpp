@@ -96,6 +96,24 @@ TEST_CASE("follows root's link only to what is trusted as well" * doctest::skip(
     CHECK(refusal_of(link).find("/tmp is writable by others than root") != std::string::npos);
 }
 
+TEST_CASE("a link that leads nowhere is not absent, a name that is missing behind a link is" * doctest::skip(not_root()))
+{
+    const TemporaryDirectory directory("/run");
+    directory.make("d");
+    directory.link("nowhere", "gone/below");
+    directory.link("to-nowhere", "nowhere");
+    directory.link("to-d", "d");
+    for (const std::string name : {"nowhere", "to-nowhere", "nowhere/policy.yaml", "to-nowhere/more/policy.yaml"}) {
+        CHECK(refusal_of(directory / name).find("nowhere leads nowhere; as the administrator") != std::string::npos);
+        CHECK_THROWS_AS(static_cast<void>(list_trusted_directory(directory / name, ".yaml", "directory")), Failure);
+        CHECK_THROWS_AS(static_cast<void>(if_there([&] { return open_trusted(directory / name, O_PATH, "file"); })), Failure);
+    }
+    for (const std::string name : {"gone", "to-d/gone", "d/gone/below"}) {
+        CHECK(list_trusted_directory(directory / name, ".yaml", "directory").empty());
+        CHECK_FALSE(if_there([&] { return open_trusted(directory / name, O_PATH, "file"); }).is_open());
+    }
+}
+
 TEST_CASE("a FIFO, a directory or a file beyond the limit is no policy" * doctest::skip(not_root()))
 {
     const TemporaryDirectory directory("/run");
