@@ -164,6 +164,25 @@ def test_a_purge_finds_homes_that_are_elsewhere(playing):
     assert [path for path in ("/srv/agents", STATE, "/usr/bin/agent") if playing.has(path)] == []
 
 
+@pytest.mark.parametrize("note, copies", [('{\n "place": "/var/lib/pi-agent",\n "next": "/srv/agents"\n}\n', "users.moving"),
+                                          ('{\n "place": "/srv/agents",\n "former": "/srv/earlier"\n}\n', "users.leaving")], ids=["on its way", "leaving"])  # fmt: skip
+def test_a_purge_finds_homes_of_a_move_that_was_interrupted(playing, note, copies):
+    """As a kill of `state move` leaves them: the note has all places, and each may have homes."""
+    machine = playing.machine
+    assert pi(machine, "sh", "echo kept >~/kept.txt").returncode == 0
+    machine.root(f"for place in /srv/agents /srv/earlier; do mkdir -p $place/sessions $place/{copies}/alice/home && echo x >$place/{copies}/alice/home/kept.txt; done", check=True)
+    machine.write(f"{STATE}/applied/state.json", note, mode=0o600)
+    places = json.loads(note).values()
+    done = playing.apt("purge", "pi-agent")
+    assert all(f"stay in {place}".encode() in done.stdout for place in places), done
+    assert machine.root(["test", "-e", f"/srv/agents/{copies}/alice/home/kept.txt"]).returncode == 0
+    playing.install()
+    machine.root("mkdir -p /etc/pi-agent && touch /etc/pi-agent/purge-state", check=True)
+    playing.apt("purge", "pi-agent")
+    assert [path for path in (*places, STATE) if playing.has(path)] == []
+    machine.root(["rm", "-rf", "/srv/agents", "/srv/earlier"], check=True)
+
+
 def test_what_a_killed_first_apply_made_goes_with_the_package(playing):
     machine = playing.machine
     machine.install_policy(PLAYING_POLICY + "wrapper: {command_name: agent}\n")

@@ -179,8 +179,11 @@ std::size_t count_live_sessions(const AsRoot &root, const std::string &user)
 {
     const auto living = live_sessions(root);
     const auto account = find_account(user);
-    return static_cast<std::size_t>(
-        std::count_if(living.begin(), living.end(), [&](const LiveSession &session) { return account && session.user == account->uid; }));
+    const auto may_be_theirs = [&](const LiveSession &session) {
+        if (account) return session.user == account->uid;
+        return defence_is_on("sessions-of-unknown") && !find_account(session.user);
+    };
+    return static_cast<std::size_t>(std::count_if(living.begin(), living.end(), may_be_theirs));
 }
 
 HomeSize measure_home(const AsRoot &root, const Account &agent, FdRef home)

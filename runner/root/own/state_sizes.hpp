@@ -27,7 +27,8 @@ std::vector<UserState> find_states(const AsRoot &root, const std::string &state_
 // How large each is, in the same order. Without a user, the last is what sessions left that are over.
 std::vector<SizeOfState> measure_states(const AsRoot &root, const std::string &state_dir, const std::optional<std::string> &user);
 
-// How many sessions of this user live, those that are being prepared included.
+// How many sessions of this user live, those that are being prepared included. Of a user whom the user database does not have: how many
+// live of users like that, because one of them may be this one.
 std::size_t count_live_sessions(const AsRoot &root, const std::string &user);
 
 // Where the package managers of an agent's home keep what they can fetch again; relative to the home.
