@@ -53,9 +53,10 @@ void run_remove(const RemoveOrder &order, std::ostream &out);
 // --- pi-agentctl prune: removes homes and accounts of agents whose people left the policy or this host.
 
 struct PruneOrder {
-    bool yes = false;     // do not ask
-    bool dry_run = false; // only list
-    bool json = false;    // the list for programs; only with dry_run
+    bool yes = false;                   // do not ask
+    bool dry_run = false;               // only list
+    bool json = false;                  // the list for programs; only with dry_run
+    std::vector<std::string> gone = {}; // users who left this host by the administrator's word, where its services cannot tell
 };
 
 // Lists, asks, and removes what is the same then (admin/state/left.hpp): each home by a child with its owner's rights. Throws

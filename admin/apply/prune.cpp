@@ -104,7 +104,7 @@ void run_prune(const PruneOrder &order, std::ostream &out)
     const auto root = claim_root("prune", "removes homes and accounts of agents, so only root can run it");
     if (order.json && !order.dry_run) throw Failure(ExitStatus::usage, "--json lists what is left, and needs --dry-run");
     auto policy = load_policy(policy_path);
-    const auto left = find_left(root, policy);
+    const auto left = find_left(root, policy, order.gone);
     if (order.json) return print_json(to_json(root, policy, left), out);
     show(root, policy, left, order.dry_run ? "would: remove " : "left behind: ", out);
     if (std::none_of(left.begin(), left.end(), can_go)) {
@@ -117,7 +117,7 @@ void run_prune(const PruneOrder &order, std::ostream &out)
     const auto lock = take_apply_lock(root); // not during the question: an emergency stop would have to wait
     policy = load_policy(policy_path);
     mark_host_changed(root); // a start that is under way either sees this, or shows as a session now
-    if (find_left(root, policy) != left)
+    if (find_left(root, policy, order.gone) != left)
         throw Failure(FailureKind::changed_meanwhile, "somebody came back, or left, or started a session meanwhile; run this again");
     Changes changes(false, out);
     remove_left(root, policy, left, changes);

@@ -89,6 +89,9 @@ void add_policy_commands(CLI::App &app, Action &chosen)
                               [all] { run_prune(all->prune, std::cout); });
     prune->add_flag("-y,--yes", all->prune.yes, "Do not ask");
     prune->add_flag("-n,--dry-run", all->prune.dry_run, "Say what would go, and remove nothing");
+    prune->add_option("--gone", all->prune.gone, "A user who left this host, where a directory service cannot tell; may be repeated")
+        ->type_name("NAME")
+        ->allow_extra_args(false);
     add_json(prune, all->prune.json);
 }
 

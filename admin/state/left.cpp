@@ -7,19 +7,28 @@
 #include "common/base/problems.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/decision.hpp"
+#include "common/host/remedy.hpp"
+#include "common/host/trusted_file.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <algorithm>
+#include <array>
+#include <fmt/ranges.h>
+#include <sstream>
+#include <string_view>
 #include <variant>
 
 namespace pi_agent {
 
 namespace {
 
-constexpr uid_t first_ordinary_uid = 1000; // systemd-sysusers makes no account from here on
+constexpr const char *services_path = "/etc/nsswitch.conf";
+constexpr std::size_t services_limit = 64U << 10U;
+constexpr std::array<std::string_view, 2> own_services = {"files", "systemd"}; // whose answer "not found" is the whole truth
+constexpr uid_t first_ordinary_uid = 1000;                                     // systemd-sysusers makes no account from here on
 
 // What sessions use now.
 struct InUse {
@@ -94,11 +103,34 @@ std::set<std::string> names_of_agents(const Policy &policy, const std::vector<Ma
 
 UserDatabase user_database()
 {
+    const auto text = if_there([] { return read_trusted_file(services_path, services_limit, "list of services for names"); });
     return {[](const std::string &name) { return find_account(name); }, [](Uid uid) { return find_account(uid); }, find_group,
-            group_members};
+            group_members, services_of_users(text)};
 }
 
-People::People(const Policy &policy, UserDatabase database) : policy_(policy), database_(std::move(database))
+std::vector<std::string> services_of_users(const std::string &nsswitch)
+{
+    std::vector<std::string> services;
+    std::istringstream lines(nsswitch);
+    for (std::string line; std::getline(lines, line);) {
+        line.resize(std::min(line.size(), line.find('#')));
+        const std::size_t colon = line.find(':');
+        std::istringstream database(line.substr(0, colon));
+        std::string name;
+        if (colon == std::string::npos || !(database >> name) || name != "passwd") continue;
+        std::istringstream words(line.substr(colon + 1));
+        bool is_action = false; // in brackets, such as [NOTFOUND=return]
+        for (std::string word; words >> word;) {
+            is_action = is_action || word.front() == '[';
+            if (!is_action && std::find(own_services.begin(), own_services.end(), word) == own_services.end()) services.push_back(word);
+            if (word.back() == ']') is_action = false;
+        }
+    }
+    return services;
+}
+
+People::People(const Policy &policy, UserDatabase database, std::vector<std::string> gone)
+    : policy_(policy), database_(std::move(database)), gone_(std::move(gone))
 {
     const auto require_known = [](bool is_known, const UserEntry &entry) {
         if (is_known || !defence_is_on("known-people")) return;
@@ -123,9 +155,8 @@ People::People(const Policy &policy, UserDatabase database) : policy_(policy), d
 std::string People::why_left(const std::string &name) const
 {
     if (named_.contains(name)) return "";
-    const auto uid = uid_in(name);
-    const auto account = uid ? database_.by_uid(*uid) : database_.by_name(name);
-    if (!account) return uid && has_unknown_ones_ ? "" : escape_for_display(user_of_short_name(name)) + " left this host";
+    const auto account = find(name);
+    if (!account) return uid_in(name) && has_unknown_ones_ ? "" : escape_for_display(user_of_short_name(name)) + " left this host";
     if (named_.contains(account->name)) return "";
     try {
         if (std::holds_alternative<AccessRules>(find_access_rules(policy_, *account, policy_path))) return "";
@@ -135,12 +166,31 @@ std::string People::why_left(const std::string &name) const
     return escape_for_display(account->name) + " left the policy";
 }
 
-std::vector<Left> find_left(const AsRoot &root, const Policy &policy)
+std::optional<Account> People::find(const std::string &name) const
 {
+    const auto uid = uid_in(name);
+    return uid ? database_.by_uid(*uid) : database_.by_name(name);
+}
+
+std::string People::doubt_about(const std::string &name) const
+{
+    const bool is_vouched = std::find(gone_.begin(), gone_.end(), name) != gone_.end();
+    if (database_.services.empty() || is_vouched || find(name) || !defence_is_on("unknown-people")) return "";
+    return fmt::format(
+        "the service for names of users may only not answer just now ({} in {}); if it is so: sudo pi-agentctl prune --gone {}",
+        fmt::join(database_.services, ", "), services_path, name_as_word(name));
+}
+
+std::vector<Left> find_left(const AsRoot &root, const Policy &policy, const std::vector<std::string> &gone)
+{
+    for (const auto &name : gone)
+        if (find_account(user_of_short_name(name)))
+            throw Failure(ExitStatus::usage, "--gone " + quote(name) + ": this host knows that user; remove them from it first");
+
     Problems problems; // an account whose home is where nobody looks for it would look as if it had none
     check_state_place(policy, &root, problems);
     problems.throw_if_any();
-    const People people(policy, user_database());
+    const People people(policy, user_database(), gone);
     const auto made = made_agent_accounts();
     const auto agents = names_of_agents(policy, made);
     const auto use = find_use(root);
@@ -149,7 +199,8 @@ std::vector<Left> find_left(const AsRoot &root, const Policy &policy)
     std::vector<Left> left;
     for (const auto &state : find_states(root, policy.agent.state_dir, {})) {
         const auto why = people.why_left(state.name);
-        const auto kept = why.empty() ? "" : why_home_stays(state, agents, use);
+        auto kept = why.empty() ? "" : people.doubt_about(state.name);
+        if (!why.empty() && kept.empty()) kept = why_home_stays(state, agents, use);
         if (why.empty() || !kept.empty()) {
             owners.insert(state.agent.uid.value());
             stays.insert(state.name);
@@ -159,8 +210,9 @@ std::vector<Left> find_left(const AsRoot &root, const Policy &policy)
     for (const auto &[account, user] : made) {
         const auto why = user.empty() ? "" : people.why_left(user);
         if (why.empty()) continue; // of several users, or of one who stays
-        left.push_back({Left::Kind::account, user_of_short_name(user), account.name, account.name, "", why,
-                        why_account_stays(account, policy, owners.contains(account.uid.value()) || stays.contains(user), use)});
+        auto kept = people.doubt_about(user);
+        if (kept.empty()) kept = why_account_stays(account, policy, owners.contains(account.uid.value()) || stays.contains(user), use);
+        left.push_back({Left::Kind::account, user_of_short_name(user), account.name, account.name, "", why, kept});
     }
     return left;
 }

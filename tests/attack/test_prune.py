@@ -48,3 +48,48 @@ def test_while_a_directory_of_users_does_not_answer_nobody_loses_their_agents_ho
 
     on, _ = prove(attack, "known-people")
     assert on.seen.returncode == 78 and b"nobody can tell who left" in on.seen.stderr, on
+
+
+SERVICE = "cp -a /etc/nsswitch.conf /root/ && sed -i 's/^passwd:.*/passwd: files extrausers/' /etc/nsswitch.conf && mkdir -p /var/lib/extrausers"
+
+
+def test_whom_a_directory_service_does_not_know_just_now_keeps_their_agents_home(prove):
+    """carol is the service's: her group is known and lists no members (ignore_group_members), and for a while the service has no entry of hers."""
+    home = f"{USERS}/carol/home"
+    move = f"{SERVICE} && cp -a /etc/passwd /etc/group /root/ && grep ^carol: /etc/passwd >/var/lib/extrausers/passwd && sed -i /^carol:/d /etc/passwd && sed -i '/^devs:/s/[^:]*$//' /etc/group"
+
+    def attack(target):
+        target.pi("true", user="carol", cwd="/srv/devs", check=True)
+        target.quiet_traces()
+        target.machine.root(move, check=True)
+        try:
+            known = prune(target)
+            assert exists(target, home), known
+            target.machine.root(": >/var/lib/extrausers/passwd", check=True)
+            done = prune(target)
+            is_gone = not exists(target, home)
+            said = target.machine.root(["pi-agentctl", "prune", "--yes", "--gone", "carol"]) if not is_gone else done
+            assert not exists(target, home), said
+        finally:
+            target.machine.root("mv /root/passwd /root/group /root/nsswitch.conf /etc/ && rm -r /var/lib/extrausers", check=True)
+        return Outcome(is_gone, done)
+
+    on, _ = prove(attack, "unknown-people")
+    assert on.seen.returncode == 0 and b"only not answer just now (extrausers in /etc/nsswitch.conf)" in on.seen.stdout, on
+    assert b"sudo pi-agentctl prune --gone carol" in on.seen.stdout, on
+
+
+def test_a_session_of_a_user_who_is_gone_from_the_database_keeps_their_agents_home(prove):
+    def attack(target):
+        session = target.session("sh", "-c", "echo $PI_AGENT_SESSION; touch ~/work; exec sleep 60", user="carol", cwd="/srv/devs")
+        target.machine.root("cp -a /etc/passwd /root/passwd && sed -i /^carol:/d /etc/passwd", check=True)
+        try:
+            done = target.machine.root(["pi-agentctl", "state", "reset", "--user", "carol", "--yes"])
+            is_gone = not exists(target, f"{USERS}/carol/home/work")
+        finally:
+            target.machine.root(["mv", "/root/passwd", "/etc/passwd"], check=True)
+            session.end()
+        return Outcome(is_gone, done)
+
+    on, _ = prove(attack, "sessions-of-unknown")
+    assert on.seen.returncode == 75 and b"carol has a session" in on.seen.stderr, on

@@ -71,6 +71,32 @@ TEST_CASE("a member of whom the host knows nothing but the name stays, and so do
     CHECK(why("gone", members) == "gone left this host");
 }
 
+TEST_CASE("whom a directory service may only not know just now is in doubt until the administrator says that they left")
+{
+    const auto policy = parse(text);
+    auto with_service = database({"carol"});
+    with_service.services = {"sss"};
+    const People people(policy, with_service);
+    for (const std::string name : {"gone", "@4999"}) {
+        CHECK(has(people.why_left(name), " left this host"));
+        CHECK_MESSAGE(has(people.doubt_about(name), "(sss in /etc/nsswitch.conf)"), people.doubt_about(name));
+        CHECK(has(people.doubt_about(name), "prune --gone "));
+        CHECK(People(policy, with_service, {name}).doubt_about(name).empty());
+        CHECK(People(policy, database({"carol"})).doubt_about(name).empty()); // files alone: not found is not there
+    }
+    CHECK(people.doubt_about("dave").empty()); // known, so the policy alone decides
+}
+
+TEST_CASE("services are those of the line passwd that are not files of this host")
+{
+    using Services = std::vector<std::string>;
+    CHECK(services_of_users("passwd: files systemd\ngroup: files ldap\n").empty());
+    CHECK(services_of_users("").empty());
+    CHECK(services_of_users("#passwd: files ldap\npasswd:\tfiles # ldap\n").empty());
+    CHECK(services_of_users(" passwd : files [NOTFOUND = continue UNAVAIL=return] sss [!SUCCESS=return] ldap") == Services{"sss", "ldap"});
+    CHECK(services_of_users("passwd: compat\n") == Services{"compat"}); // may ask NIS
+}
+
 TEST_CASE("where the host does not know whom the policy names, nobody can tell who left")
 {
     for (const std::string users : {"ghost: {roots: [/srv/a]}", "'%ghosts': {roots: [/srv/a]}"}) {
