@@ -12,6 +12,7 @@
 #include "runner/root/session/session_directory.hpp"
 #include "runner/wire/answer.hpp"
 
+#include <set>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -65,6 +66,7 @@ std::string problem_of_places(const AsRoot &root, const DiskHolder &holder, cons
 {
     const Policy &policy = holder.policy;
     if (auto problem = problem_of_method(policy.sandbox.method); !problem.empty()) return problem;
+    if (auto problem = problem_of_number(root, project); !problem.empty()) return problem;
     const auto look = [&](FdRef place, FdRef roots_own, const std::string &path) {
         std::string problem = problem_of_quotas(place);
         if (!problem.empty()) return path + ": " + problem + "; " + quota_remedy;
@@ -83,13 +85,13 @@ void let_go(const AsRoot &root, const StateDirectory &state, Uid user)
 {
     const auto joined = read_meta_file(state, joined_name, joined_limit);
     // A limit that was set before all of the home had joined has no such file, nor one whose file went with the home's content.
-    const std::uint32_t own = project_of_agent(user);
-    const auto project = joined                               ? to_number<std::uint32_t>(*joined)
-                         : passes_project_on(state.home, own) ? std::optional(own)
-                                                              : std::nullopt;
-    if (project) {
-        lift_disk_limit(root, state.home, *project, state.home_path);
-        lift_disk_limit(root, state.staging, *project, state.home_path);
+    std::set<std::uint32_t> projects;
+    if (const auto project = joined ? to_number<std::uint32_t>(*joined) : std::nullopt) projects.insert(*project);
+    for (const auto own : {project_of_agent(user), std::optional(former_project_of_agent(user))})
+        if (!joined && own && passes_project_on(state.home, *own)) projects.insert(*own);
+    for (const std::uint32_t project : projects) {
+        lift_disk_limit(root, state.home, project, state.home_path);
+        lift_disk_limit(root, state.staging, project, state.home_path);
     }
     // An agent that is not held may take files out of the project: the next limit begins with all of them.
     if (unlinkat(state.meta.get(), joined_name, 0) != 0 && errno != ENOENT) throw_errno("forgetting a disk quota");
@@ -151,8 +153,10 @@ HeldDisk hold_to_disk_limit(const AsRoot &root, const DiskHolder &holder, const 
         let_go(root, state, holder.user.uid);
         return {};
     }
-    const DiskQuota quota{project_of_agent(holder.user.uid), said->amount};
-    const std::string problem = problem_of_places(root, holder, state, quota.project);
+    const auto project = project_of_agent(holder.user.uid);
+    const std::string problem = project
+                                    ? problem_of_places(root, holder, state, *project)
+                                    : "no project of quotas is left for a user with the number " + std::to_string(holder.user.uid.value());
     if (!problem.empty()) {
         let_go(root, state, holder.user.uid);
         if (holder.policy.limits.without_quota == WithoutQuota::refuse)
@@ -160,6 +164,7 @@ HeldDisk hold_to_disk_limit(const AsRoot &root, const DiskHolder &holder, const 
                           "this host cannot enforce the policy's " + limit_text(*said) + ": " + problem + "; or remove the key");
         return {std::nullopt, problem, ""};
     }
+    const DiskQuota quota{*project, said->amount};
     const auto limit = [&] {
         set_disk_limit(root, state.home, quota, state.home_path);
         set_disk_limit(root, state.staging, quota, state.home_path);

@@ -3,6 +3,8 @@
 
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
+#include "common/base/text.hpp"
+#include "common/host/trusted_file.hpp"
 
 #include <array>
 #include <cerrno>
@@ -15,8 +17,13 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::uint32_t first_project = 0x50000000; // with the user's number in its bits: no two users have one project
-constexpr std::uint64_t bytes_of_file = 4096;       // what the smallest file with content takes
+// People, kubelet and container engines give out small numbers of projects. Small numbers of users, which are those of almost all hosts,
+// are moved away from them, and directory services' are large enough. Where the former go, the latter go on at the end.
+constexpr std::uint32_t first_large = 0x10000000;   // all numbers below may be other people's projects
+constexpr std::uint32_t first_project = 0x50000000; // of the small numbers
+constexpr std::uint32_t last_projects = 0xf0000000; // of users whose number is the project of a small one
+constexpr std::size_t projects_limit = 1U << 20U;
+constexpr std::uint64_t bytes_of_file = 4096; // what the smallest file with content takes
 
 // By descriptor: a path to a device (quotactl(2)) would have to be looked for in the table of mounts.
 long ask_quotas(FdRef directory, int command, std::uint32_t project, void *answer)
@@ -38,12 +45,18 @@ constexpr std::array parts_of_state = {"", "/users", "/sessions"};
 
 } // namespace
 
-std::uint32_t project_of_agent(Uid user)
+std::optional<std::uint32_t> project_of_agent(Uid user) noexcept
 {
-    const std::uint32_t project = user.value() ^ first_project;
-    if (project != 0 && project != UINT32_MAX) return project;
-    throw Failure(FailureKind::limits_not_enforced, "limits.disk cannot hold the user with the number " + std::to_string(user.value()) +
-                                                        ", for which there is no project of quotas; remove the key from the policy");
+    const std::uint32_t number = user.value();
+    const std::uint32_t project = number < first_large           ? first_project + number
+                                  : is_project_of_agents(number) ? last_projects + (number - first_project)
+                                                                 : number;
+    return number < last_projects && project != UINT32_MAX ? std::optional(project) : std::nullopt;
+}
+
+std::uint32_t former_project_of_agent(Uid user) noexcept
+{
+    return user.value() ^ first_project;
 }
 
 bool is_project_of_agents(std::uint32_t project) noexcept
@@ -62,6 +75,26 @@ std::string problem_of_quotas(FdRef directory)
     if ((state.qs_flags & FS_QUOTA_PDQ_ENFD) != 0) return "";
     return (state.qs_flags & FS_QUOTA_PDQ_ACCT) != 0 ? "its file system counts for project quotas and does not enforce them"
                                                      : "its file system has no project quotas";
+}
+
+// One that these files name is an administrator's (projid(5), projects(5)).
+std::string problem_of_number(const AsRoot & /*root*/, std::uint32_t project)
+{
+    struct Table {
+        const char *path;
+        std::size_t column;
+    };
+    for (const auto &[path, column] : {Table{"/etc/projid", 1}, Table{"/etc/projects", 0}}) {
+        const std::string file = path;
+        const auto text = if_there([&] { return read_trusted_file(file, projects_limit, "list of projects"); });
+        for (const auto line : split(text, '\n')) {
+            const auto fields = split(line, ':');
+            if (fields.size() > column && to_number<std::uint32_t>(fields[column]) == project)
+                return "the project " + std::to_string(project) + ", which its agent has, is another's in " + file +
+                       "; give that one a smaller number";
+        }
+    }
+    return "";
 }
 
 std::string problem_of_method(SandboxMethod method)

@@ -22,9 +22,13 @@ struct DiskQuota {
 constexpr const char *quota_remedy =
     "mount an ext4 (with the features 'project' and 'quota') or an XFS there, with the option 'prjquota' (docs/concepts/disk.md)";
 
-// The project of a user's agent: one number for each user, far from those that people, kubelet and container engines give out. Throws
-// Failure(unavailable) for the two users whose number would be none.
-std::uint32_t project_of_agent(Uid user);
+// The project of a user's agent: one number for each user, never one below 2^28, which people, kubelet and container engines give out.
+// None for the few users whom none is left for: from the number 0xf0000000 on, and one more.
+std::optional<std::uint32_t> project_of_agent(Uid user) noexcept;
+// The number that an earlier version gave, which for large numbers of users may be an administrator's.
+std::uint32_t former_project_of_agent(Uid user) noexcept;
+// Why the project cannot be an agent's, in words; empty if it can.
+std::string problem_of_number(const AsRoot &root, std::uint32_t project);
 // Whether it looks like one of these, of whatever user.
 bool is_project_of_agents(std::uint32_t project) noexcept;
 
