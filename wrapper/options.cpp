@@ -35,26 +35,22 @@ namespace {
 const std::string prefix = "--pi-agent-";
 const std::string tmpdir_option = "--pi-agent-tmpdir"; // PATH, or =PATH
 const std::string allow_option = "--pi-agent-allow";   // HOST, or =HOST
+constexpr const char *needs_directory = "--pi-agent-tmpdir needs a directory, as in --pi-agent-tmpdir=build/tmp";
+constexpr const char *needs_host = "--pi-agent-allow needs a host, as in --pi-agent-allow=github.com:22";
 
 [[noreturn]] void refuse(const std::string &option)
 {
     throw Failure(FailureKind::command_line, "unknown option " + escape_for_display(option) + "; see: pi --pi-agent-help");
 }
 
-std::string require_directory(std::string path)
+// A value that looks like one of these options was meant as one: a start that was to be read-only must not write.
+std::string require_value(std::string value, const char *needed)
 {
-    if (path.empty())
+    if (value.empty() || value.starts_with(prefix))
         throw Failure(FailureKind::command_line,
-                      "--pi-agent-tmpdir needs a directory, as in --pi-agent-tmpdir=build/tmp; see: pi --pi-agent-help");
-    return path;
-}
-
-std::string require_host(std::string host)
-{
-    if (host.empty())
-        throw Failure(FailureKind::command_line,
-                      "--pi-agent-allow needs a host, as in --pi-agent-allow=github.com:22; see: pi --pi-agent-help");
-    return host;
+                      std::string(needed) + (value.empty() ? "" : ", and " + escape_for_display(value) + " is an option of pi's own") +
+                          "; see: pi --pi-agent-help");
+    return value;
 }
 
 // An option with a value that only takes something away; false for another option.
@@ -114,13 +110,13 @@ WrapperOptions parse_options(int argc, const char *const *argv)
         else if (argument == "--pi-agent-canary")
             options.program = Program::canary;
         else if (argument == tmpdir_option)
-            options.tmpdir = require_directory(++index < argc ? argv[index] : "");
+            options.tmpdir = require_value(++index < argc ? argv[index] : "", needs_directory);
         else if (argument.rfind(tmpdir_option + "=", 0) == 0)
-            options.tmpdir = require_directory(argument.substr(tmpdir_option.size() + 1));
+            options.tmpdir = require_value(argument.substr(tmpdir_option.size() + 1), needs_directory);
         else if (argument == allow_option)
-            options.allow.push_back(require_host(++index < argc ? argv[index] : ""));
+            options.allow.push_back(require_value(++index < argc ? argv[index] : "", needs_host));
         else if (argument.starts_with(allow_option + "="))
-            options.allow.push_back(require_host(argument.substr(allow_option.size() + 1)));
+            options.allow.push_back(require_value(argument.substr(allow_option.size() + 1), needs_host));
         else if (!take_narrowing(argument, options.narrowing))
             refuse(argument);
     }

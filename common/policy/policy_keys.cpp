@@ -72,7 +72,9 @@ const auto &table()
         {"users.*.readable", Form::list, "[]", "[~/datasets]",
          "Directories of their homes that their sessions see, read-only, besides the project.", "", "concepts/levels.md"},
         {"users.*.config", Form::line, ".pi/agent", ".config/pi",
-         "Their directory with the agent's configuration, absolute or relative to their home.", "", "concepts/config-sync.md"},
+         "Their directory with the agent's configuration, absolute or relative to their home. It cannot be what holds credentials "
+         "(`~/.ssh`).",
+         "", "concepts/config-sync.md"},
         {"users.*.run_as", Form::name, "", "pi-agent-team", "The account that their agents run as, instead of the one that `agent` names."},
         {"users.*.ssh", Form::section, "", "{key: .ssh/id_agent}", "A key for the agent's git.", "", "cookbook/git.md"},
         {"users.*.ssh.key", Form::line, "", ".ssh/id_agent",

@@ -29,6 +29,20 @@ bool lies_in_one(const std::string &path, const std::array<std::string_view, cou
 constexpr std::array<std::string_view, 10> unshown = {"/proc", "/sys",     "/dev",  "/run",  "/var/run",
                                                       "/tmp",  "/var/tmp", "/home", "/root", default_state_dir};
 
+// Agents' own directories hold keys, too, and are what this key is for.
+std::optional<PathProblem> problem_of_config_secrets(const std::string &path)
+{
+    constexpr std::array<std::string_view, 4> of_agents = {".pi", ".agents", ".claude", ".codex"};
+    const bool absolute = path.front() == '/';
+    auto problem = absolute ? problem_of_secrets_anywhere(path) : problem_of_secrets(path);
+    if (!problem || (!absolute && lies_in_one(path, of_agents)) || !defence_is_on("config-secrets")) return std::nullopt;
+    if (absolute)
+        for (const auto agents : of_agents)
+            if ((path + "/").find("/" + std::string(agents) + "/") != std::string::npos) return std::nullopt;
+    problem->remedy = "name the agent's config directory, e.g. .pi/agent";
+    return problem;
+}
+
 } // namespace
 
 std::optional<PathProblem> problem_of_root(const std::string &path)
@@ -94,7 +108,7 @@ std::optional<PathProblem> problem_of_config_directory(const std::string &path)
     if (path == "/") return PathProblem{"is the whole file system", "name the agent's config directory, e.g. .pi/agent"};
     if (path.front() == '~') return PathProblem{"begins with '~'", "a path without '/' in front is relative to the user's home already"};
     if (has_odd_component(std::string_view(path).substr(path.front() == '/' ? 1 : 0))) return odd_component();
-    return std::nullopt;
+    return problem_of_config_secrets(path);
 }
 
 std::optional<PathProblem> problem_of_host_file(const std::string &path)

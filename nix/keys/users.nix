@@ -27,7 +27,7 @@
     default = null;
     example = ".config/pi";
     description = ''
-      Their directory with the agent's configuration, absolute or relative to their home. Without it, it is `wrapper.hostConfigPath`.
+      Their directory with the agent's configuration, absolute or relative to their home. It cannot be what holds credentials (`~/.ssh`). Without it, it is `wrapper.hostConfigPath`.
     '';
   }
   {

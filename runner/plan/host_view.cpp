@@ -227,6 +227,12 @@ std::string group_text(const std::vector<std::pair<std::string, Gid>> &groups)
     return text;
 }
 
+namespace {
+
+constexpr std::array<std::string_view, 5> version_control = {".git", ".hg", ".svn", ".jj", ".bzr"};
+
+} // namespace
+
 [[noreturn]] void refuse_tmpdir(const std::string &problem)
 {
     throw Failure(FailureKind::tmpdir, "denied: --pi-agent-tmpdir: " + problem);
@@ -241,8 +247,12 @@ std::string place_of_tmpdir(const std::string &named, const std::string &shown_p
         refuse_tmpdir(escape_for_display(named) + " is not in " + escape_for_display(shown_path) +
                       ", which is all of the host's that this session can write; name a directory below it by its real path");
     std::string place;
-    for (std::size_t index = root.size(); index < components.size(); ++index)
+    for (std::size_t index = root.size(); index < components.size(); ++index) {
+        if (std::find(version_control.begin(), version_control.end(), components[index]) != version_control.end())
+            refuse_tmpdir(escape_for_display(named) + " is in a " + components[index] +
+                          ", whose files the programs of version control run and trust; name a directory outside of it");
         place += (place.empty() ? "" : "/") + components[index];
+    }
     return place;
 }
 

@@ -131,6 +131,19 @@ TEST_CASE("a temporary directory is taken as it is written, the last one counts,
     CHECK(has(failure_of([&] { return parse({"--pi-agent-tmpdirectory"}); }).text, "unknown option"));
 }
 
+TEST_CASE("an option of pi's own is no value of another one, so none that takes something away gets lost")
+{
+    for (const std::string option : {"--pi-agent-tmpdir", "--pi-agent-allow"})
+        for (const std::string value : {"--pi-agent-read-only", "--pi-agent-", "--pi-agent-network=none"})
+            for (const auto &arguments :
+                 {std::vector<std::string>{option, value, "-p"}, std::vector<std::string>{option + "=" + value, "-p"}}) {
+                const Caught caught = failure_of([&] { return parse(arguments); });
+                CHECK(caught.status == 64);
+                CHECK_MESSAGE(has(caught.text, value + " is an option of pi's own"), caught.text);
+            }
+    CHECK(parse({"--pi-agent-tmpdir", "-x", "--pi-agent-read-only"}).narrowing.read_only);
+}
+
 TEST_CASE("no arguments at all, not even a name, are no arguments (CVE-2021-4034)")
 {
     const char *const nothing[] = {nullptr};

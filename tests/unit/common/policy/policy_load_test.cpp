@@ -194,6 +194,11 @@ TEST_CASE("a config directory may have any printable name but no way out")
         CHECK_MESSAGE(problem(config).empty(), config);
     for (const auto *config : {"", "/", "~/.pi", ".", "..", "a/../b", "a//b"})
         CHECK_FALSE_MESSAGE(problem(config).empty(), config);
+    // An agent's home gets a copy of what is there.
+    for (const auto *config : {".pi", ".claude/x", "/home/alice/.pi/agent", "/srv/.codex", ".config/pi", ".sshd"})
+        CHECK_MESSAGE(problem(config).empty(), config);
+    for (const auto *config : {".ssh", ".ssh/", ".ssh/x", ".config", ".aws/pi", "/home/alice/.ssh", "/home/alice/.gnupg/x", ".netrc"})
+        CHECK_MESSAGE(contains(problem(config), "which no session is shown"), config);
 }
 
 TEST_CASE("names of users and groups are those of a user database, names of agents' accounts are plain")

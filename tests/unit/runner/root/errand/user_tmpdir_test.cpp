@@ -76,6 +76,10 @@ TEST_CASE("a relative path is relative to the working directory, an absolute one
     for (const std::string named : {"/tmp", "/", "/home/alice/projects", "/home/alice/projects/", "/home/alice/projects-evil/x",
                                     "/home/alice/projects/../x", "..", "../..", "../../x", "/home/alice", "../../../../../../../x"})
         CHECK_MESSAGE(place(named) == "77", named);
+    for (const std::string named : {".git/hooks", ".git", "../.git/x", "/home/alice/projects/a/.hg/b", "tmp/../.jj"})
+        CHECK_MESSAGE(place(named) == "77", named);
+    CHECK(place("hooks", "demo/.git") == "77");
+    CHECK(place(".github/tmp") == "demo/.github/tmp");
 }
 
 TEST_CASE("what is refused is told with the root and what to do")
