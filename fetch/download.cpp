@@ -20,7 +20,6 @@ namespace {
 constexpr long connect_seconds = 30;
 constexpr long stalled_seconds = 60; // without a byte
 constexpr long most_redirects = 5;
-constexpr const char *protocols = "http,https";
 // What npm asks for: the short form of an answer, where the registry has it.
 constexpr const char *short_form = "Accept: application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
 
@@ -97,6 +96,9 @@ std::string why(CURLcode code, long status)
     std::string reason = curl_easy_strerror(code);
     if (code == CURLE_PEER_FAILED_VERIFICATION)
         return reason + "; name the authority that signs for this registry as cafile in /etc/npmrc, or add it to the host's certificates";
+    if (code == CURLE_UNSUPPORTED_PROTOCOL)
+        return "the registry leads from https to http, where others on the way could change what comes; ask who runs it to correct its "
+               "URLs";
     if (code == CURLE_SSL_CACERT_BADFILE) return reason + "; install the package ca-certificates, or correct cafile in /etc/npmrc";
     if (code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_CONNECT || code == CURLE_OPERATION_TIMEDOUT)
         return reason + "; check the network, and https-proxy in /etc/npmrc";
@@ -106,6 +108,8 @@ std::string why(CURLcode code, long status)
 void prepare_transfer(CURL *handle, const FetchOrder &order, const std::string &certificate_file, const std::string &url, Arrival &arrival)
 {
     set(handle, CURLOPT_URL, url.c_str());
+    // Neither a redirect nor an archive's URL leads from https to http.
+    const char *protocols = order.registry.starts_with("https://") && defence_is_on("registry-downgrade") ? "https" : "http,https";
     set(handle, CURLOPT_PROTOCOLS_STR, protocols);
     set(handle, CURLOPT_REDIR_PROTOCOLS_STR, protocols);
     set(handle, CURLOPT_FOLLOWLOCATION, 1L);
@@ -140,7 +144,7 @@ void transfer(const FetchOrder &order, const std::string &certificate_file, cons
     prepare_transfer(handle.get(), order, certificate_file, url, arrival);
     const auto code = curl_easy_perform(handle.get());
     if (arrival.is_unheard) std::_Exit(EXIT_FAILURE);
-    const auto about = "cannot fetch " + escape_for_display(url) + ": ";
+    const auto about = "cannot fetch " + escape_for_display(without_secrets(url)) + ": ";
     try {
         if (arrival.problem) std::rethrow_exception(arrival.problem);
     } catch (const SystemFailure &) {
@@ -203,7 +207,7 @@ void Downloader::get_file(const std::string &url, const std::string &path, std::
         transfer(order_, certificate_file_, url, arrival);
         if (finished(sum.get()) != digest && defence_is_on("agent-integrity"))
             throw Failure(ExitStatus::unavailable,
-                          "what came from " + escape_for_display(url) +
+                          "what came from " + escape_for_display(without_secrets(url)) +
                               " is not what it should be: its sha512 is another one, so it is not used; try again, "
                               "and if it stays so, ask who runs the registry");
     } catch (const std::exception &) {

@@ -56,7 +56,7 @@ std::string registry_of_npm(const FetchOrder &order)
     if (::access(installed_npm, X_OK) == 0)
         url = one_line(
             run_fetch_program({installed_npm, "config", "get", "registry"}, variables_of_npm(order), fetch_place + "/home").output);
-    if (is_registry_url(url)) return registry_directory(url);
+    if (is_registry_url(url) && is_safe_on_the_way(url)) return registry_directory(url);
     throw Failure(ExitStatus::configuration, "no package registry is configured on this host; name it with --registry URL, or write "
                                              "registry=URL into /etc/npmrc");
 }

@@ -120,6 +120,8 @@ std::string fetch_version(const AsRoot &root, const KnownAgent &agent, const std
                           std::ostream &out)
 {
     const auto order = order_of(root, agent, version, registry);
+    if (!registry.empty() && !is_safe_on_the_way(order.registry))
+        out << "warning: " << order.registry << " is reached without encryption, so others on the way can choose what is installed\n";
     FetchProgress progress(out);
     try {
         auto installed = fetch_and_place(root, agent, order, progress);

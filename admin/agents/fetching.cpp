@@ -157,9 +157,14 @@ void configure_fetch(const AsRoot & /*root*/, const std::string &registry, Fetch
     if (!order.registry.empty()) {
         if (!is_registry_url(order.registry))
             throw Failure(ExitStatus::usage,
-                          escape_for_display(order.registry) +
+                          escape_for_display(without_secrets(order.registry)) +
                               " is not the URL of a registry; it begins with https://, and has no name and password in it");
         order.registry = registry_directory(order.registry);
+        if (registry.empty() && !is_safe_on_the_way(order.registry))
+            throw Failure(ExitStatus::configuration,
+                          "the registry " + escape_for_display(order.registry) +
+                              " of this host's npm configuration is reached without encryption, so that others on the way could choose "
+                              "what is installed; write it with https://, or name it with --registry to take it anyway");
     }
     if (const auto file = settings.find("cafile"); file != settings.end())
         order.certificates = read_trusted_file(file->second, npm_certificates_limit, "cafile of npm's configuration");

@@ -95,6 +95,26 @@ bool is_registry_url(std::string_view url) noexcept
     return false;
 }
 
+bool is_safe_on_the_way(std::string_view url) noexcept
+{
+    if (url.starts_with("https://")) return true;
+    const auto rest = url.substr(std::min(url.size(), url.find("//") + 2));
+    const auto place = rest.substr(0, rest.find('/'));
+    const auto host = place.starts_with('[') ? place.substr(0, place.find(']') + 1) : place.substr(0, place.find(':'));
+    const bool is_number = is_made_of(host, ".") && host.find_first_not_of("0123456789.") == std::string_view::npos;
+    return url.starts_with("http://") && (host == "localhost" || host == "[::1]" || (is_number && host.starts_with("127.")));
+}
+
+std::string without_secrets(std::string_view url)
+{
+    std::string shown(url.substr(0, url.find_first_of("?#")));
+    if (shown.size() < url.size()) shown += "?***";
+    const auto slashes = shown.find("//");
+    const std::size_t begin = slashes == std::string::npos ? 0 : slashes + 2;
+    const std::size_t end = shown.rfind('@'); // a password may hold a slash
+    return end == std::string::npos || end < begin ? shown : shown.replace(begin, end - begin, "***");
+}
+
 std::string registry_directory(const std::string &url)
 {
     return url.ends_with('/') ? url : url + '/';

@@ -26,6 +26,10 @@ std::string write_npmrc(const NpmSettings &settings);
 
 // An http or https URL of harmless characters, without a name and password in it.
 bool is_registry_url(std::string_view url) noexcept;
+// Whether others on the way cannot read or change what such a URL fetches: by https, or from this host itself.
+bool is_safe_on_the_way(std::string_view url) noexcept;
+// For messages: a name and password or a query, in something that was meant as a URL, becomes "***".
+std::string without_secrets(std::string_view url);
 // With a slash at its end.
 std::string registry_directory(const std::string &url);
 

@@ -192,6 +192,21 @@ def test_a_registry_that_is_not_there(host):
     refused(host, 69, "HTTP 404", command=("install-agent", "--registry", f"{URL}elsewhere"))
 
 
+def test_a_registry_without_encryption_is_taken_from_this_host_or_with_a_warning(host):
+    host.write("/root/.npmrc", "registry=http://registry.example/\n")
+    refused(host, 78, "the registry http://registry.example/ of this host's npm configuration is reached without encryption", "with https://")
+    assert host.root(NOTHING_HALF).stdout == b""
+    done = ctl(host, "install-agent", "--registry", "http://0.0.0.0:9")  # nobody listens
+    assert done.returncode == 69 and b"warning: http://0.0.0.0:9/ is reached without encryption" in done.stdout, done
+    assert b"warning" not in ctl(host, "install-agent", "--registry", "http://127.0.0.1:9").stdout
+
+
+@pytest.mark.parametrize("url", ["https://alice:s3cret@registry.example/", "alice:s3/cret@registry.example", "https://registry.example/?token=s3cret"])
+def test_a_password_in_a_registrys_url_is_not_printed(host, url):
+    done = ctl(host, "install-agent", "--registry", url)
+    assert done.returncode == 64 and b"***" in done.stderr and b"s3" not in done.stderr + done.stdout, done
+
+
 @pytest.mark.parametrize("place", ["/var/lib/private", AGENTS])
 def test_a_full_disk_leaves_what_was_there(host, place):
     installed(host)

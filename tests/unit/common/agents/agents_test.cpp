@@ -87,6 +87,26 @@ TEST_CASE("a registry is an http or https URL without a name in it")
         CHECK_FALSE(is_registry_url(wrong));
 }
 
+TEST_CASE("a registry is safe on the way by https, and on this host")
+{
+    for (const char *safe : {"https://a.example/", "http://localhost/", "http://localhost:4873/x", "http://127.0.0.1:4873/",
+                             "http://127.8.8.8/", "http://[::1]:4873/npm/"})
+        CHECK_MESSAGE(is_safe_on_the_way(safe), safe);
+    for (const char *open : {"http://a.example/", "http://10.0.0.1/", "http://localhost.example/", "http://127.0.0.1.example/",
+                             "http://127.example/", "http://[::2]/", "http://", "", "localhost", "ftp://localhost/"})
+        CHECK_FALSE_MESSAGE(is_safe_on_the_way(open), open);
+}
+
+TEST_CASE("what was meant as a URL is shown without its password")
+{
+    CHECK(without_secrets("https://alice:s3cret@a.example/npm/") == "https://***@a.example/npm/");
+    CHECK(without_secrets("alice:s3cret@a.example") == "***@a.example");
+    CHECK(without_secrets("https://alice:s3/cr@et@a.example") == "https://***@a.example");
+    CHECK(without_secrets("https://a.example/x?token=s3cret#y") == "https://a.example/x?***");
+    CHECK(without_secrets("https://a.example/npm/") == "https://a.example/npm/");
+    CHECK(without_secrets("") == "");
+}
+
 TEST_CASE("an integrity is the sha512 among the check sums")
 {
     CHECK(read_integrity(zeros) == std::string(64, '\0'));
