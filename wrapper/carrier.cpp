@@ -107,7 +107,7 @@ private:
         if (!message.starts_with(message_tag)) throw ProtocolError("the node says what nobody understands");
         const RunnerMessage said = decode_runner_message(rest);
         if (std::holds_alternative<AgentEnded>(said) || std::holds_alternative<FailureReport>(said)) {
-            last_ = rest; // behind all output
+            last_ = harmless_message(said); // behind all output
             tunnel_.say(std::string(1, heard_tag));
             tunnel_.fall_silent();
         } else if (std::holds_alternative<TerminalOpened>(said)) {
@@ -116,7 +116,7 @@ private:
                            std::make_unique<DescriptorEnd>(std::move(ends.first), DescriptorEnd::For::packets));
             tell(rest, {ends.second.get()});
         } else {
-            tell(rest);
+            tell(harmless_message(said));
         }
     }
 

@@ -37,7 +37,26 @@ std::vector<std::string> environment_of_srun()
     return variables;
 }
 
+// However often they were escaped before.
+std::string harmless_lines(std::string_view lines)
+{
+    std::string text;
+    for (const auto line : split(lines, '\n'))
+        text += (line.data() == lines.data() ? "" : "\n") + escape_for_display(without_escapes(line));
+    return text;
+}
+
 } // namespace
+
+std::string harmless_message(RunnerMessage message)
+{
+    const auto clean = [](auto &said) {
+        if constexpr (requires { said.text; }) said.text = harmless_lines(said.text);
+        if constexpr (requires { said.doing; }) said.doing = harmless_lines(said.doing);
+    };
+    std::visit(clean, message);
+    return encode(message);
+}
 
 SrunProcess::SrunProcess(const JobCommand &command)
 {
@@ -110,7 +129,7 @@ std::string SrunProcess::wait_for_end(Deadline deadline, FdRef impatience)
         if (waits[1].revents != 0) break;
         if (waits[0].revents != 0) hear_error();
     }
-    return said_;
+    return harmless_lines(said_);
 }
 
 } // namespace pi_agent

@@ -241,6 +241,16 @@ def test_a_cluster_that_gives_no_node_says_why(cluster, key, words):
     assert b"E69-node" in done.stderr, done
 
 
+def test_what_srun_says_at_the_end_does_nothing_to_the_terminal(cluster):
+    """Scripts of the cluster's, and of users, write there."""
+    noisy = "/usr/local/bin/noisy-srun"
+    cluster.write(noisy, "#!/bin/sh\nsrun \"$@\"\nstatus=$?\nprintf 'over \\033]0;owned\\007 \\\\x41\\n' >&2\nexit $status\n", mode=0o755)
+    with written_policy(cluster, PLACED.replace("slurm}", f"slurm, srun: {noisy}}}")):
+        done = pi(cluster, "sh", "echo here")
+    cluster.root(["rm", noisy], check=True)
+    assert done.stdout == b"here\n" and b"over \\x1b]0;owned\\x07 " in done.stderr and b"\x1b" not in done.stderr, done
+
+
 def test_a_refusal_on_the_node_is_told_here(placed):
     placed.root(["pi-agentctl", "drain", "--message", "at noon"], check=True)
     try:
