@@ -53,7 +53,7 @@ CASES = [
     Case("gdb runs a program and stops at a breakpoint",
          "gcc -g -o h h.c; gdb -nx -batch -ex 'break twice' -ex run -ex bt -ex 'print x' -ex continue ./h 2>&1 | grep -E '^(#|\\$|42)'", HELLO,
          "gdb gcc", ignored=BUILT),
-    Case("gdb attaches to a program that runs", "gcc -g -o s s.c; ./s & sleep 0.3; gdb -nx -batch -p $! -ex 'bt 1' 2>&1 | grep -c '^#0'; kill $!",
+    Case("gdb attaches to a program that runs", "gcc -g -o s s.c; ./s & until [ /proc/$!/exe -ef s ]; do sleep 0.1; done; gdb -nx -batch -p $! -ex 'bt 1' 2>&1 | grep -c '^#0'; kill $!",
          "printf '#include <unistd.h>\\nint main(void) { for (;;) pause(); }\\n' >s.c", "gdb gcc", ignored=("s",)),
     Case("gdb reads a core file that it makes",
          "gcc -g -o h h.c; gdb -nx -batch -ex 'break twice' -ex run -ex 'generate-core-file c' ./h >/dev/null 2>&1; "

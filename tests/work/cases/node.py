@@ -40,7 +40,7 @@ nvm() {
 EOP
 """
 ASK = (
-    "for i in $(seq 60); do curl -sf http://127.0.0.1:{0}/{1} >got && break; kill -0 $server; sleep 0.2; done; head -c 60 got; kill $server; "
+    "until curl -sf http://127.0.0.1:{0}/{1} >got; do kill -0 $server; sleep 0.2; done; head -c 60 got; kill $server; "
     "wait $server 2>/dev/null || true; rm got"
 )
 NODE = "node npm"
