@@ -222,38 +222,38 @@ def test_an_empty_scope_goes_where_nobody_starts_any_more(policy, prove):
     prove(attack, "sweep-scopes", quick=True)
 
 
-# A direct call with no socket is refused, and recorded, before the runner has left. Frozen there, it holds the record's file open.
+# A direct call with no socket is refused, and recorded, before the runner has left. Before it writes it reads the last byte of the record's file.
+# The kernel asks here whether it may (fanotify(7)): the group is told to freeze, and then the answer is yes, so that the runner stops with the
+# file open between what comes before that byte and the write.
 FREEZING = IN_A_GROUP + f"""
-def holds_the_record(pid):
-    directory = f"/proc/{{pid}}/fd"
-    try:
-        return any(os.readlink(f"{{directory}}/{{fd}}") == "{LOGS}/record.jsonl" for fd in os.listdir(directory))
-    except OSError:
-        return False
+import ctypes, select, struct
+RECORD = "{LOGS}/record.jsonl"
+CLASS_CONTENT, CLOEXEC, MARK_ADD, ACCESS_PERM, ALLOW, AT_FDCWD = 4, 1, 1, 0x20000, 1, -100
+EVENT = struct.Struct("=IBBHQii")
+libc = ctypes.CDLL(None, use_errno=True)
+asked = libc.fanotify_init(CLASS_CONTENT | CLOEXEC, os.O_RDONLY | os.O_CLOEXEC)
+if libc.fanotify_mark(asked, MARK_ADD, ctypes.c_uint64(ACCESS_PERM), AT_FDCWD, RECORD.encode()) != 0:
+    sys.exit(os.strerror(ctypes.get_errno()))
 
 def freeze_at_the_record(group):
     sudo = group.start(["sudo", "-n", "/usr/libexec/pi-agent/pi-agent-runner"])
-    runners = []
-    while sudo.poll() is None:
-        runners = runners or list(group.runners())
-        if runners and holds_the_record(runners[0]):
-            group.say("freeze")
-            time.sleep(0.05)
-            return holds_the_record(runners[0])
-    return False
+    while not select.select([asked], [], [], 0.1)[0]:
+        if sudo.poll() is not None:
+            return False
+    *_, file, pid = EVENT.unpack(os.read(asked, EVENT.size))
+    reads = str(pid) in group.runners()
+    group.say("freeze")
+    os.write(asked, struct.pack("=iI", file, ALLOW))
+    os.close(file)
+    os.close(asked) # others are not asked any more
+    while "frozen 1" not in open(f"{{group.path}}/cgroup.events").read():
+        time.sleep(0.01)
+    return reads
 
-until = time.monotonic() + 300
-turn, held = 0, False
-while not held and time.monotonic() < until: # the file is open for a moment, which a busy host lets pass more often
-    turn += 1
-    group = Group(f"of-alice-{{turn}}")
-    held = freeze_at_the_record(group)
-    if not held:
-        group.end()
-print(json.dumps(held), flush=True)
+group = Group("of-alice-frozen")
+print(json.dumps(freeze_at_the_record(group)), flush=True)
 sys.stdin.read()
-if held:
-    group.end()
+group.end()
 """
 
 
@@ -261,12 +261,12 @@ def test_a_runner_that_is_frozen_while_it_records_keeps_nobody_from_starting(pro
     """On a host without a journal, all append to one file."""
 
     def attack(target):
-        with without_journal(target, f"install -d -m 700 {LOGS}"):
+        with without_journal(target, f"install -d -m 700 {LOGS} && umask 077 && echo '{{}}' >{LOGS}/record.jsonl"):
             freezer = target.machine.popen(["python3", "-c", FREEZING], user="root")
             held = json.loads(freezer.stdout.readline())
             done = target.pi("echo", "ran", user="bob", cwd="/home/bob/work/demo", timeout=20) if held else None
             freezer.communicate(timeout=30)
-        assert held, "no runner was frozen while it had the file open, so this shows nothing"
+        assert held, "no runner was frozen at the file, so this shows nothing"
         return Outcome(done.stdout != b"ran\n", done)
 
     prove(attack, "record-without-lock", quick=True)
