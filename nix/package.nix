@@ -57,7 +57,7 @@ stdenv.mkDerivation {
     "-Dcommand_name=${commandName}"
     "-Drunner_name=${runnerName}"
   ];
-  doCheck = false; # the tests boot machines (`sudo ./check`); a build sandbox has neither root nor systemd
+  doCheck = false; # the tests boot machines (`./check`); a build sandbox has neither root nor systemd
 
   meta = {
     description = "Runs the coding agent pi under a policy, as an account of its own in a hardened unit";

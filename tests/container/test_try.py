@@ -8,7 +8,7 @@ from cache import SOURCE
 
 UNAVAILABLE = 69
 CHECKOUT = "/tmp/checkout"
-NEEDED = ("try", "tests/machine/can-boot", "tests/machine/install-host-packages")
+NEEDED = ("try", "tests/machine/as-root", "tests/machine/can-boot", "tests/machine/install-host-packages")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ PAGE = SOURCE / "docs/assurance.md"
 ROWS = SOURCE / "docs/assurance-rows.txt.gz"
 HEAD = """# Assurance
 
-What one whole run of the tests saw. `sudo ./check --full` writes this page; do not edit it. With
+What one whole run of the tests saw. `./check --full` writes this page; do not edit it. With
 `--suite NAME` it is about that suite alone. It says what was tried, not that there is no fault.
 
 """

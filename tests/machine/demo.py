@@ -106,13 +106,13 @@ def host_release():
 
 
 def say_what_next(options):
-    """Where the machine is emulated, ./package cannot run either, and there is often no sudo."""
-    again = "./try --emulate" if options.emulate else "sudo ./try"
+    """Where the machine is emulated, ./package cannot run either."""
+    again = "./try --emulate" if options.emulate else "./try"
     print(f"\nNext:\n  {again} --shell    the same, and then a shell as alice in the machine: start pi yourself")
     release = None if options.emulate else host_release()
     if release:
         print("Install pi-agent on this host:")
-        print(f"  sudo ./package --machine {release} && sudo apt-get install ./dist/pi-agent_*~deb{MACHINES[release].number}_amd64.deb")
+        print(f"  ./package --machine {release} && sudo apt-get install ./dist/pi-agent_*~deb{MACHINES[release].number}_amd64.deb")
         print("  sudo pi-agentctl install-agent --registry URL    (README.md says which)")
         print("  sudo pi-agentctl init && sudo pi-agentctl apply", flush=True)
     else:
