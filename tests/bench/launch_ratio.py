@@ -21,7 +21,10 @@ def hundredth(turns):
 
 
 def ratio(ours, theirs, seed, of=statistics.median):
-    """Ratio of the medians, or of what `of` says, with the 95 % interval of resampled pairs: what was measured in the same turn stays together."""
+    """Ratio of the medians, or of what `of` says, with the 95 % interval of resampled pairs: what was measured in the same turn stays together.
+    Of one pair there is no interval."""
+    if len(ours) < 2:
+        return {"median": of(ours) / of(theirs), "low": None, "high": None}
     draw = random.Random(seed)
     pairs = list(zip(ours, theirs))
     ratios = []
@@ -35,6 +38,8 @@ def ratio(ours, theirs, seed, of=statistics.median):
 
 def difference(ours, theirs, seed):
     """Difference of the medians, with its interval as above."""
+    if len(ours) < 2:
+        return {"median": ours[0] - theirs[0], "low": None, "high": None}
     draw = random.Random(seed)
     pairs = list(zip(ours, theirs))
     found = []

@@ -41,7 +41,7 @@ def run(command):
 
 def fresh_place(name):
     """Trusted parents, as the product's own state has."""
-    for program in ("pi", "rsync"):
+    for program in ("pi/users", "rsync"):  # the first as apply makes it
         os.makedirs(f"{PLACE}/{name}/{program}", mode=0o755)
     return f"{PLACE}/{name}"
 

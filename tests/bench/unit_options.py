@@ -37,7 +37,9 @@ def living_session(machine, more=""):
 def properties_of(machine, session):
     """What systemd wrote into the transient unit of a session."""
     lines = machine.read(f"/run/systemd/transient/pi-agent-{session}.service").decode().splitlines()
-    assignments = [line for line in lines if "=" in line and not line.startswith("#") and line.split("=")[0] not in NOT_SHARED]
+    # Of what systemd 257 takes beside yes and no it writes the old name, and systemd-run takes the new one alone.
+    named = [line.replace("PrivateUsers=identity", "PrivateUsersEx=identity") for line in lines]
+    assignments = [line for line in named if "=" in line and not line.startswith("#") and line.split("=")[0] not in NOT_SHARED]
     # An empty assignment clears a list before the values that follow; an option of its own does so too.
     return [f"--property={line}" for line in assignments]
 

@@ -17,7 +17,7 @@ from progress import say
 from recipes import MACHINES
 from results import Results
 
-SUITES = ("lint", "static", "unit", "fuzz", "nix", "system", "attack", "container", "work")  # what runs without the packages that only --full installs
+SUITES = ("lint", "static", "unit", "fuzz", "nix", "system", "attack", "container", "work", "bench")  # what runs without the packages that only --full installs
 
 
 def check(options, results, run):

@@ -16,7 +16,7 @@ import subprocess
 import time
 
 import legacy as legacy_boot
-from cache import AGENT_DIRECTORY, CACHE, NSPAWN_ENVIRONMENT, agent_tree, clients_tree, copy_tree, docker_tree, engines_tree, files_below, machine_root, podman_tree, remove_tree, toolchains_tree, work_root
+from cache import AGENT_DIRECTORY, CACHE, NSPAWN_ENVIRONMENT, added_tree, agent_tree, clients_tree, copy_tree, docker_tree, engines_tree, files_below, machine_root, podman_tree, remove_tree, toolchains_tree, work_root
 from cgroup import Cgroup
 from progress import say
 from recipes import DEFAULT_AGENT
@@ -144,6 +144,10 @@ class Machine:
     def clients(self):
         """Libraries of Python that ask by HTTP, until the end."""
         return self._added(clients_tree(self.recipe))
+
+    def rsync(self):
+        """rsync in the machine, until the end."""
+        return self._added(added_tree(self.recipe, "rsync", ("rsync",)))
 
     def podman(self):
         """podman in the machine, until the end."""

@@ -95,7 +95,7 @@ def meson_suites(name, full, chosen=()):
 
 def pytest_suites(name, full, chosen=()):
     # That of the Nix files needs no machine, and the product of one; that of the container boots a machine without systemd, that of work one with all that people work with.
-    suites = [*(["nix"] if name == LINTED else []), "system", "attack", "container", "work", *(["emulated"] if full and name == EMULATED.machine else [])]
+    suites = [*(["nix"] if name == LINTED else []), "system", "attack", "container", "work", "bench", *(["emulated"] if full and name == EMULATED.machine else [])]
     return chosen_from(suites, chosen)
 
 
@@ -132,7 +132,7 @@ def run_unbooted(results, name, only, full, chosen=(), unfinished=Unfinished()):
 
 def part_of(suite, only, full, chosen=()):
     """Which part of a suite runs: all, but for what PI_AGENT_SAMPLE says ("1": all), or else part of what takes longest."""
-    if full or only or chosen or suite == "nix":  # which takes seconds
+    if full or only or chosen or suite in ("nix", "bench"):  # the first takes seconds, and the other is one round of each already
         return ""
     part = os.environ.get("PI_AGENT_SAMPLE") or {"system": "0.05", "attack": "0.035", "work": "0.05"}.get(suite, "")
     return "" if part == "1" else part

@@ -97,7 +97,7 @@ class OneMachine(unittest.TestCase):
         for variant in ("product", "weak"):
             results, started = self.ran(broken=[variant])
             self.assertEqual(started, [])
-            self.assertEqual(results.counts, {"passed": 0, "failed": 5, "skipped": 0})
+            self.assertEqual(results.counts, {"passed": 0, "failed": 6, "skipped": 0})
 
     def test_part_of_the_long_suites_runs_unless_more_or_less_is_asked_for(self):
         with mock.patch.dict("os.environ"):
@@ -105,18 +105,18 @@ class OneMachine(unittest.TestCase):
             self.assertEqual([suites.part_of(suite, None, False) for suite in ("system", "attack", "work")], ["0.05", "0.035", "0.05"])
             self.assertEqual([suites.part_of("attack", "name", False), suites.part_of("attack", None, True)], ["", ""])
             os.environ["PI_AGENT_SAMPLE"] = "0.2"
-            self.assertEqual([suites.part_of(suite, None, False) for suite in ("nix", "system", "attack")], ["", "0.2", "0.2"])
+            self.assertEqual([suites.part_of(suite, None, False) for suite in ("nix", "system", "attack", "bench")], ["", "0.2", "0.2", ""])
             os.environ["PI_AGENT_SAMPLE"] = "1"
             self.assertEqual(suites.part_of("attack", None, False), "")
 
     def test_the_second_compiler_is_no_reason_to_leave_the_tests_out(self):
         results, started = self.ran(full=True, broken=["clang"])
         of_all = [f"system, {number} of 8" for number in range(1, 9)] + [f"attack, {number} of 4" for number in range(1, 5)]
-        self.assertEqual((sorted(started), results.counts["failed"]), (sorted([*of_all, "container", "work"]), 1))
+        self.assertEqual((sorted(started), results.counts["failed"]), (sorted([*of_all, "container", "work", "bench"]), 1))
 
     def test_what_does_not_build_is_told_once_and_each_piece_of_a_suite_fails(self):
         results, started = self.ran(full=True, broken=["product"])
-        self.assertEqual((started, results.counts["failed"]), ([], 1 + 14))
+        self.assertEqual((started, results.counts["failed"]), ([], 1 + 15))
 
     def test_the_pieces_of_a_suite_are_all_of_its_files_each_once(self):
         self.assertEqual([piece.tests for piece in suites.pieces("system", full=False)], [("tests/system",)])
@@ -134,7 +134,7 @@ class OneMachine(unittest.TestCase):
 
     def test_every_machine_runs_the_same_tests_but_for_lint_and_emulation(self):
         for name in MACHINES:
-            self.assertEqual(suites.pytest_suites(name, full=False), [*(["nix"] if name == LINTED else []), "system", "attack", "container", "work"])
+            self.assertEqual(suites.pytest_suites(name, full=False), [*(["nix"] if name == LINTED else []), "system", "attack", "container", "work", "bench"])
             self.assertEqual("lint" in suites.meson_suites(name, full=True), name == LINTED)
             self.assertEqual("static" in suites.meson_suites(name, full=True), name == LINTED)
             self.assertNotIn("static", suites.meson_suites(name, full=False))

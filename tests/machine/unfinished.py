@@ -1,7 +1,7 @@
 """What a `check --full` has brought to its end so far, so that `--continue` goes on with a run that was interrupted, or in which tests failed.
 
 It goes on at the same commit, or at a later one that differs only in
-- files of tests, of unit tests, or of fuzzers: the pieces that these files are part of run again,
+- files of tests, of unit tests, of fuzzers, or of benches: the pieces that these files are part of run again,
 - sources that build the same programs, byte for byte (same_programs.py): what compiles sources runs again, and where words in quotes changed, what
   reads these,
 - what only lint reads, or this choice itself.
@@ -28,8 +28,9 @@ UNIT = re.compile(r"tests/unit/.+")
 UNIT_DATA = re.compile(r"tests/unit/data/.+")  # read by other tests, too
 PROGRAM = re.compile(r"(?!tests/)[a-z]+/.+\.[ch]pp")
 FUZZ = re.compile(r"tests/fuzz/[^/]+\.(?:py|cpp)")
+BENCH = re.compile(r"tests/bench/[^/]+(?<!meson\.build)")
 OF_LINT = re.compile(r"tests/lint/.+|tests/machine/(?:unfinished|same_programs)(?:_test)?\.py")
-KEPT = (TEST, INSIDE, UNIT, FUZZ, PROGRAM, OF_LINT)
+KEPT = (TEST, INSIDE, UNIT, FUZZ, BENCH, PROGRAM, OF_LINT)
 READS_SOURCES = {"unit", "static", "fuzz"}  # the suites that compile or analyse them by themselves; a build with clang is never kept
 READS_SOURCE_FILES = re.compile(r"\.[ch]pp\"")  # in a test that looks into the sources, which is for names of points and defences
 NOTHING = r"(?!)"

@@ -130,6 +130,17 @@ class Runs(unittest.TestCase):
         ran, _ = self.pieces_after_a_change({"a": ("tests/system/test_policy_schema.py",), "unit": ()})
         self.assertEqual(ran, ["lint", "unit"])
 
+    def test_after_a_change_of_a_bench_the_benches_run_again(self):
+        for file in ("launch", "sync_measure.py", "sync_driver.cpp"):
+            self.changed = f"M\ttests/bench/{file}\n"
+            with self.subTest(file):
+                ran, _ = self.pieces_after_a_change({"a": ("tests/system/test_sync.py",), "bench": ("tests/bench",)})
+                self.assertEqual(ran, ["lint", "bench"])
+            self.checkout, self.ran = "0123", []
+        self.changed = "M\ttests/bench/meson.build\n"
+        with self.assertRaisesRegex(ValueError, "more than tests"):
+            self.pieces_after_a_change({})
+
     def test_after_a_change_of_a_fuzzer_the_fuzzers_run_again(self):
         self.changed = "M\ttests/fuzz/fuzzing.py\n"
         ran, _ = self.pieces_after_a_change({"a": ("tests/system/test_sync.py",), "unit": (), "fuzz": ()})
