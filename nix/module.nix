@@ -37,7 +37,12 @@ let
     commands = [{ command = "${runner} \"\""; options = [ "NOPASSWD" ]; }];
   }];
   guard = "Defaults!${runner} env_reset, !env_keep, !env_check, !use_pty\n";
-  guardOfOriginal = "Defaults!${runner} !setenv, !requiretty, !log_input, !log_output, !pam_session, !pam_setcred\n"; # sudo-rs knows none of these words
+  # sudo-rs knows none of these words.
+  guardOfOriginal = ''
+    Defaults!${runner} !setenv, !requiretty, !log_input, !log_output, !pam_session, !pam_setcred
+    Defaults!${runner} !log_subcmds, !intercept, !command_timeout, !noexec, !runcwd, !stay_setuid
+    Defaults!${runner} !rlimit_as, !rlimit_cpu, !rlimit_data, !rlimit_fsize, !rlimit_locks, !rlimit_memlock, !rlimit_nofile, !rlimit_nproc, !rlimit_rss, !rlimit_stack
+  '';
 
   userOf = agent: {
     name = agent.name;

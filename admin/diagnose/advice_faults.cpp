@@ -26,6 +26,10 @@ const std::vector<Advice> &advice_on_faults()
          "Change the line that the fault names with `sudo visudo`."},
         {"sudo-terminal", "", "A later line of the sudo configuration needs a terminal, or logs what passes through it.", "",
          "Change the line that the fault names with `sudo visudo`."},
+        {"sudo-start", "",
+         "A later line of the sudo configuration keeps the runner from starting, ends sessions, or makes `pi` hang: `log_subcmds`, "
+         "`intercept`, `command_timeout`, `noexec`, `runcwd`, `runchroot`, `stay_setuid`, `rlimit_…`.",
+         "", "Change the line that the fault names with `sudo visudo`, so that it leaves the runner out."},
         {"sudo-configuration", "", "`visudo -c` refuses the sudo configuration, or `cvtsudoers` is missing.", "",
          "Correct the configuration with `sudo visudo`. The package `sudo` has `cvtsudoers`."},
         {"own-files", "", "Somebody else than root can change a program of pi-agent, or it is setuid.", "",

@@ -139,23 +139,51 @@ void judge_rules(const std::vector<Rule> &found, const std::string &user, const 
                           std::string("put it before /etc/sudoers.d/pi-agent, or remove the tag: ") + sudo_look});
 }
 
+// Of a switch, number, time or path: sudo's default is none of them.
+bool is_set(const Document &settings, const std::string &name)
+{
+    const Document value = settings.value(name, Document(false));
+    return value != false && value != 0 && value != "0";
+}
+
 void judge_defaults(const Document &defaults, const std::string &user, SudoKind kind, Faults &faults)
 {
     const auto add = [&](const char *about, const std::string &what) {
-        faults.push_back(
-            {about, what + " (for " + user + ")", std::string(bring_sudo_rule()) + ", and remove what a later Defaults line says"});
+        faults.push_back({about, what + " (for " + user + ")",
+                          std::string(bring_sudo_rule()) + ", and remove what a later line says, as Defaults or before a command"});
     };
     for (const char *list : {"env_keep", "env_check"})
         for (const auto &name : defaults.value(list, Document::array()))
             add("sudo-environment", "sudo hands the runner the user's own " +
                                         escape_for_display(name.is_string() ? name.get<std::string>() : "") + " (" + list + ")");
     if (defaults.value("use_pty", false)) add("sudo-terminal", "sudo puts itself between the user and the runner (use_pty)");
+    for (const char *place : {"runcwd", "runchroot"})
+        if (is_set(defaults, place) && defaults[place] != "*")
+            add("sudo-start", std::string("sudo starts the runner elsewhere, and does not if it cannot (") + place + ")");
     if (kind == SudoKind::rs) return; // it has none of the rest, and always a fresh environment
     if (!defaults.value("env_reset", true)) add("sudo-environment", "sudo hands the runner the user's whole environment (!env_reset)");
     if (defaults.value("setenv", false)) add("sudo-environment", "sudo lets the user set any variable for the runner (setenv)");
     if (defaults.value("requiretty", false)) add("sudo-terminal", "sudo starts the runner only on a terminal (requiretty)");
     for (const char *log : {"log_input", "log_output"})
         if (defaults.value(log, false)) add("sudo-terminal", std::string("sudo puts itself between the user and the runner (") + log + ")");
+    for (const char *follower : {"log_subcmds", "intercept"})
+        if (defaults.value(follower, false))
+            add("sudo-start", std::string("sudo follows what the runner starts, and pi hangs (") + follower + ")");
+    if (is_set(defaults, "command_timeout")) add("sudo-start", "sudo ends each session after some time (command_timeout)");
+    if (defaults.value("noexec", false)) add("sudo-start", "the runner can start no program, such as git (noexec)");
+    if (defaults.value("stay_setuid", false)) add("sudo-start", "the runner is not wholly root, and refuses (stay_setuid)");
+    for (const auto &[name, value] : defaults.items())
+        if (name.starts_with("rlimit_") && name != "rlimit_core" && value != false)
+            add("sudo-start", "the runner gets limits that it may not be able to lift (" + escape_for_display(name) + ")");
+}
+
+// What a rule says before its command counts instead of the Defaults. The right to everything brings setenv along (judge_rules).
+Document with_tags(Document defaults, const std::vector<Rule> &found)
+{
+    if (found.empty()) return defaults;
+    for (const auto &[name, value] : found.back().options.items())
+        if (name != "setenv") defaults[name] = value;
+    return defaults;
 }
 
 } // namespace
@@ -165,8 +193,9 @@ Faults judge_sudoers(const std::string &json, const std::string &user, const std
     Faults faults;
     try {
         const auto sudoers = Document::parse(json);
-        judge_rules(rules_of(sudoers, runner), user, runner, faults);
-        judge_defaults(defaults_of(sudoers, runner), user, kind, faults);
+        const std::vector<Rule> found = rules_of(sudoers, runner);
+        judge_rules(found, user, runner, faults);
+        judge_defaults(with_tags(defaults_of(sudoers, runner), found), user, kind, faults);
     } catch (const Document::exception &failure) {
         throw Failure(ExitStatus::system_failure, "the output of cvtsudoers is not valid: " + escape_for_display(failure.what()));
     }

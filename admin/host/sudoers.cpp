@@ -7,6 +7,7 @@
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
+#include "common/base/version.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_sources.hpp"
 #include "common/seams/seams.hpp"
@@ -121,11 +122,18 @@ std::string sudoers_text(const Policy &policy, const std::string &policy_file, c
                                    "# What other rules say of the environment and of terminals does not reach the runner.\n"
                                    "Defaults!{1} env_reset, !env_keep, !env_check, !use_pty\n",
                                    escape_for_display(policy_file), runner);
-    // A line of its own: sudo-rs does not know these settings, has no such features, and would leave out the line above with them.
+    // Lines of their own: sudo-rs does not know these settings, has no such features, and would leave out the line above with them.
     // Without a PAM session to close, sudo becomes the runner instead of waiting for it (sudoers(5), pam_session). PAM still decides who
     // may start it.
-    if (kind == SudoKind::original)
+    if (kind != SudoKind::rs)
         text += fmt::format("Defaults!{} !setenv, !requiretty, !log_input, !log_output, !pam_session, !pam_setcred\n", runner);
+    // A sudo that follows every program of the runner waits for ever, deaf to signals (seen with 1.9.13 and 1.9.16). The other settings end
+    // sessions, or start the runner elsewhere, as half root, unable to start programs, or under limits that it cannot lift.
+    if (kind == SudoKind::original)
+        text += fmt::format("Defaults!{0} !log_subcmds, !intercept, !command_timeout, !noexec, !runcwd, !stay_setuid\n"
+                            "Defaults!{0} !rlimit_as, !rlimit_cpu, !rlimit_data, !rlimit_fsize, !rlimit_locks, !rlimit_memlock, "
+                            "!rlimit_nofile, !rlimit_nproc, !rlimit_rss, !rlimit_stack\n",
+                            runner);
     // By number if the name means something else to sudo.
     const auto who = [](const UserEntry &entry) -> std::string {
         if (is_plain_name(entry.name) || !defence_is_on("numbers-in-sudoers")) return (entry.is_group ? "%" : "") + entry.name;
@@ -215,7 +223,12 @@ void remove_sudoers(const AsRoot & /*root*/, const std::string &directory, Chang
 
 SudoKind sudo_kind_of(const std::string &version)
 {
-    return version.rfind("sudo-rs ", 0) == 0 ? SudoKind::rs : SudoKind::original;
+    constexpr std::string_view before = "Sudo version "; // 1.9.13p3
+    if (version.starts_with("sudo-rs ")) return SudoKind::rs;
+    if (!version.starts_with(before)) return SudoKind::original;
+    const std::string_view number = std::string_view(version).substr(before.size());
+    const auto parsed = parse_version(number.substr(0, number.find_first_not_of("0123456789.")));
+    return parsed && *parsed < Version{1, 9, 8} ? SudoKind::older : SudoKind::original;
 }
 
 SudoKind installed_sudo_kind()
@@ -238,7 +251,7 @@ std::string main_sudoers_of(SudoKind kind)
 
 bool does_sudo_read(SudoKind kind, const std::string &path, const std::string &checked, const std::vector<std::string> &users)
 {
-    if (kind == SudoKind::original) return checked.find(path + ":") != std::string::npos;
+    if (kind != SudoKind::rs) return checked.find(path + ":") != std::string::npos;
     return users.empty() || std::any_of(users.begin(), users.end(), [](const std::string &user) {
                const auto allowed = run_program({build::sudo_path, "-n", "-l", "-U", user});
                return allowed.status == 0 && allowed.output.find(build::runner_path) != std::string::npos;

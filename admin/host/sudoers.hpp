@@ -19,7 +19,8 @@ constexpr const char *sudoers_directory = "/etc/sudoers.d";
 
 enum class SudoKind {
     original,
-    rs, // sudo-rs: it leaves out, and complains of, each line that has a setting it does not know
+    older, // the original before 1.9.8, without log_subcmds and intercept: visudo refuses a setting that it does not know
+    rs,    // sudo-rs: it leaves out, and complains of, each line that has a setting it does not know
 };
 
 // From what `sudo --version` prints. Pure.

@@ -56,7 +56,8 @@ void forget_pending_signals()
     const bool ready = alone && null >= 0 && input >= 0 && error >= 0 && dup2(input, 0) == 0 && dup2(null, 1) == 1 && dup2(error, 2) == 2 &&
                        close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0 && sigprocmask(SIG_SETMASK, &none, nullptr) == 0;
     if (!ready) give_up(complaint);
-    std::array<const char *, 5> arguments = {"sudo", "-n", "--", build::runner_path, nullptr};
+    // Named root: a site's runas_default= would otherwise ask for another account.
+    std::array<const char *, 7> arguments = {"sudo", "-n", "-u", "root", "--", build::runner_path, nullptr};
     std::array<const char *, 3> environment = {"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", nullptr};
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): execve(2) does not write
     execve(build::sudo_path, const_cast<char *const *>(arguments.data()), const_cast<char *const *>(environment.data()));
@@ -127,7 +128,7 @@ void RunnerProcess::explain_silence()
     require_orderly_end();
     const int code = WEXITSTATUS(status_);
     if (code == exec_failed) throw EarlyRefusal(Failure(FailureKind::sudo_missing, words_for_start_failure(complaint)));
-    if (complaint.find("pi-agent-runner:") != std::string::npos) { // before it knew its caller, and so with no other way to say it
+    if (("| " + complaint).find("| pi-agent-runner:") != std::string::npos) { // before it knew its caller, and so with no other way to say it
         const bool known = code >= static_cast<int>(ExitStatus::usage) && code <= static_cast<int>(ExitStatus::configuration);
         throw Failure(known ? static_cast<ExitStatus>(code) : ExitStatus::denied, "the runner refused" + words);
     }

@@ -9,7 +9,12 @@ from evaluating import HERE, LIBRARIES, SOURCE, EvaluationError, evaluate_module
 
 RUNNER = f"{NIXOS_PREFIX}/libexec/pi-agent/pi-agent-runner"
 GUARD = f"Defaults!{RUNNER} env_reset, !env_keep, !env_check, !use_pty\n"
-GUARD_OF_ORIGINAL = f"Defaults!{RUNNER} !setenv, !requiretty, !log_input, !log_output, !pam_session, !pam_setcred\n"
+GUARD_OF_ORIGINAL = (
+    f"Defaults!{RUNNER} !setenv, !requiretty, !log_input, !log_output, !pam_session, !pam_setcred\n"
+    f"Defaults!{RUNNER} !log_subcmds, !intercept, !command_timeout, !noexec, !runcwd, !stay_setuid\n"
+    f"Defaults!{RUNNER} !rlimit_as, !rlimit_cpu, !rlimit_data, !rlimit_fsize, !rlimit_locks, !rlimit_memlock, "
+    "!rlimit_nofile, !rlimit_nproc, !rlimit_rss, !rlimit_stack\n"
+)
 AGENT = "/nix/store/pi-coding-agent"
 HOST_USERS = {"alice", "bob", "carol"}
 

@@ -72,6 +72,22 @@ TEST_CASE("Defaults count in sudo's order: of all, of the user, of the command")
     CHECK(about(with(ours, R"({"Binding": [{"username": "alice"}], "Options": [{"log_output": true}]})")) == "sudo-terminal");
 }
 
+TEST_CASE("settings that make pi hang, end sessions or keep the runner from starting are found, as Defaults and before a command")
+{
+    for (const char *setting : {R"({"log_subcmds": true})", R"({"intercept": true})", R"({"command_timeout": "30"})", R"({"noexec": true})",
+                                R"({"runcwd": "/tmp"})", R"({"runchroot": "/srv"})", R"({"stay_setuid": true})", R"({"rlimit_as": "10"})"}) {
+        CHECK_MESSAGE(about(with(ours, std::string(R"({"Options": [)") + setting + "]}")) == "sudo-start", setting);
+        const std::string tagged = rule("ALL", std::string(R"({"authenticate": false}, {"setenv": true}, )") + setting);
+        CHECK_MESSAGE(about(with(ours + "," + tagged)) == "sudo-start", setting);
+        CHECK_MESSAGE(about(with(tagged + "," + ours)) == "", setting);
+    }
+    CHECK(about(with(ours + "," + rule("ALL", R"({"authenticate": false}, {"command_timeout": 10})"))) == "sudo-start");
+    const std::string harmless =
+        R"({"runcwd": "*"}, {"runchroot": false}, {"command_timeout": "0"}, {"rlimit_nproc": false}, {"rlimit_core": "0,0"})";
+    CHECK(about(with(ours, R"({"Options": [)" + harmless + "]}")) == "");
+    CHECK(about(with(ours, R"({"Options": [{"log_subcmds": true}, {"runcwd": "/tmp"}]})"), SudoKind::rs) == "sudo-start");
+}
+
 TEST_CASE("what sudo-rs does not obey is no fault there")
 {
     const std::string unknown = R"({"Options": [{"requiretty": true}, {"log_output": true}, {"setenv": true}, {"env_reset": false}]})";

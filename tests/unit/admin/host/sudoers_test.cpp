@@ -31,6 +31,11 @@ TEST_CASE("one rule without arguments for each user and group, and no other term
           "# What other rules say of the environment and of terminals does not reach the runner.\n"
           "Defaults!/usr/libexec/pi-agent/pi-agent-runner env_reset, !env_keep, !env_check, !use_pty\n"
           "Defaults!/usr/libexec/pi-agent/pi-agent-runner !setenv, !requiretty, !log_input, !log_output, !pam_session, !pam_setcred\n"
+          "Defaults!/usr/libexec/pi-agent/pi-agent-runner "
+          "!log_subcmds, !intercept, !command_timeout, !noexec, !runcwd, !stay_setuid\n"
+          "Defaults!/usr/libexec/pi-agent/pi-agent-runner "
+          "!rlimit_as, !rlimit_cpu, !rlimit_data, !rlimit_fsize, !rlimit_locks, !rlimit_memlock, "
+          "!rlimit_nofile, !rlimit_nproc, !rlimit_rss, !rlimit_stack\n"
           "alice ALL=(root) NOPASSWD: /usr/libexec/pi-agent/pi-agent-runner \"\"\n"
           "bob ALL=(root) NOPASSWD: /usr/libexec/pi-agent/pi-agent-runner \"\"\n"
           "%devs ALL=(root) NOPASSWD: /usr/libexec/pi-agent/pi-agent-runner \"\"\n");
@@ -88,8 +93,19 @@ TEST_CASE("sudo-rs gets the rule without the settings that it does not know")
     CHECK(text.find("setenv") == std::string::npos);
 }
 
+TEST_CASE("a sudo before 1.9.8 gets no setting that it does not know, because its visudo would refuse the rule")
+{
+    const auto text = sudoers_text(three_entries(), "/etc/pi-agent/policy.yaml", runner, SudoKind::older);
+    CHECK(text.find("!pam_session, !pam_setcred\nalice ALL=(root) NOPASSWD: ") != std::string::npos);
+    CHECK(text.find("log_subcmds") == std::string::npos);
+}
+
 TEST_CASE("a sudo is told by its own word")
 {
+    CHECK(sudo_kind_of("Sudo version 1.9.5p2\n") == SudoKind::older);
+    CHECK(sudo_kind_of("Sudo version 1.8.32\n") == SudoKind::older);
+    CHECK(sudo_kind_of("Sudo version 1.9.8\n") == SudoKind::original);
+    CHECK(sudo_kind_of("Sudo version 2\n") == SudoKind::original);
     CHECK(sudo_kind_of("sudo-rs 0.2.5\n") == SudoKind::rs);
     CHECK(sudo_kind_of("Sudo version 1.9.16p2\nSudoers policy plugin version 1.9.16p2\n") == SudoKind::original);
     CHECK(sudo_kind_of("") == SudoKind::original);
