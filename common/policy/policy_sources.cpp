@@ -4,8 +4,8 @@
 #include "common/host/account.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/yaml/yaml_tree.hpp"
-#include "common/seams/seams.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -67,12 +67,14 @@ void add_all_users(const std::string &main_file, std::vector<PolicySource> &sour
     }
 }
 
-// If it cannot be examined, or is a link that leads nowhere, reading it reports why.
+// If it cannot be opened, or a link on the way leads nowhere, reading it reports why.
 bool is_there(const std::string &path)
 {
-    struct stat facts {};
-    const bool follows = !defence_is_on("dangling-links");
-    return (follows ? ::stat(path.c_str(), &facts) : ::lstat(path.c_str(), &facts)) == 0 || errno != ENOENT;
+    try {
+        return if_there([&] { return open_trusted(path, O_PATH, "policy"); }).is_open();
+    } catch (const Failure &) {
+        return true;
+    }
 }
 
 } // namespace

@@ -56,7 +56,7 @@ SERVICE = "cp -a /etc/nsswitch.conf /root/ && sed -i 's/^passwd:.*/passwd: files
 def test_whom_a_directory_service_does_not_know_just_now_keeps_their_agents_home(prove):
     """carol is the service's: her group is known and lists no members (ignore_group_members), and for a while the service has no entry of hers."""
     home = f"{USERS}/carol/home"
-    move = f"{SERVICE} && cp -a /etc/passwd /etc/group /root/ && grep ^carol: /etc/passwd >/var/lib/extrausers/passwd && sed -i /^carol:/d /etc/passwd && sed -i '/^devs:/s/[^:]*$//' /etc/group"
+    move = f"{SERVICE} && cp -a /etc/passwd /etc/group /root/ && awk -F: -v OFS=: -v group=$(getent group devs | cut -d: -f3) '/^carol:/ {{ $4 = group; print }}' /etc/passwd >/var/lib/extrausers/passwd && sed -i /^carol:/d /etc/passwd && sed -i '/^devs:/s/[^:]*$//' /etc/group"
 
     def attack(target):
         target.pi("true", user="carol", cwd="/srv/devs", check=True)
