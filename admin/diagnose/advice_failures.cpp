@@ -26,7 +26,9 @@ const std::vector<Advice> &advice_on_failures()
         {"E69", "the agent was not started: …\nthe session's gate does not serve: …",
          "The sandbox could not be built. The message names the step.", "Send the message to the administrator.",
          "Run `sudo pi-agentctl doctor`. `sudo pi-agentctl history --failed` lists the failed starts."},
-        {"E69-method", "sandbox.method …\nthis host runs systemd …\nroot of this container …\nsandbox.method docker needs docker's daemon",
+        {"E69-method",
+         "sandbox.method …\nthe host changes the session's unit: …\nthis host runs systemd …\nroot of this container …\nsandbox.method "
+         "docker needs docker's daemon",
          "The policy's `sandbox.method` needs a program, a version or a right that this host does not have.",
          "Send the message to the administrator.",
          "Install what the message names, or set another `sandbox.method` in the policy. `docs/platforms/methods.md` compares the "

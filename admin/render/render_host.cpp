@@ -84,11 +84,9 @@ void require_kept_by_generator(const std::vector<std::string> &arguments)
     }
 }
 
-using namespace std::string_view_literals;
-
 // What ties a session's unit to its runner, and what only bus calls have.
-constexpr std::array without_runner = {"BindsTo"sv,   "Requires"sv,       "After"sv,         "CollectMode"sv, "AddRef"sv,
-                                       "ExecStart"sv, "StandardOutput"sv, "StandardError"sv, "KillSignal"sv,  "Description"sv};
+constexpr std::string_view without_runner = "BindsTo Requires After CollectMode AddRef ExecStart StandardOutput StandardError KillSignal "
+                                            "Description RefuseManualStop SuccessExitStatus RestartPreventExitStatus";
 
 // An older systemd ignores a setting that it does not know. It ignores PrivateUsers=identity as well, and then has no user namespace.
 constexpr SystemdFeatures every_feature{systemd_with_private_pids, true, true, false};
@@ -147,7 +145,7 @@ std::string property_lines(const RenderPlan &plan)
 {
     std::string text;
     for (const auto &property : service_properties(sandbox_of(plan), every_feature, Filters::of_the_unit)) {
-        if (std::find(without_runner.begin(), without_runner.end(), property.name) != without_runner.end()) continue;
+        if (has_word(without_runner, property.name)) continue;
         text += unit_file_lines(property);
     }
     if (plan.policy.scratch == ScratchKind::tmpfs)

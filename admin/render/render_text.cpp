@@ -105,6 +105,10 @@ struct ValueLines {
             text += line(place + ":" + options);
         return text;
     }
+    std::string operator()(const ExitStatuses &ends) const
+    {
+        return line(fmt::format("{} {}", fmt::join(ends.statuses, " "), fmt::join(ends.signals, " ")));
+    }
     std::string operator()(const DeviceRules &rules) const
     {
         std::string text;

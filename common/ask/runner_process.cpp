@@ -128,7 +128,8 @@ void RunnerProcess::explain_silence()
     require_orderly_end();
     const int code = WEXITSTATUS(status_);
     if (code == exec_failed) throw EarlyRefusal(Failure(FailureKind::sudo_missing, words_for_start_failure(complaint)));
-    if (("| " + complaint).find("| pi-agent-runner:") != std::string::npos) { // before it knew its caller, and so with no other way to say it
+    if (("| " + complaint).find("| pi-agent-runner:") !=
+        std::string::npos) { // before it knew its caller, and so with no other way to say it
         const bool known = code >= static_cast<int>(ExitStatus::usage) && code <= static_cast<int>(ExitStatus::configuration);
         throw Failure(known ? static_cast<ExitStatus>(code) : ExitStatus::denied, "the runner refused" + words);
     }

@@ -106,6 +106,8 @@ std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid use
         {"KillSignal", SignedNumber{SIGKILL}},
         {"SendSIGKILL", true},
         {"TimeoutStopUSec", stop_microseconds},
+        {"RefuseManualStop", true},                         // and so no restart: its connections would go, and its order comes once
+        {"SuccessExitStatus", ExitStatuses{{}, {SIGKILL}}}, // how the runner and systemd end it
         {"ExecStart", Command{{build::gate_path}}},
         {"StandardOutput", std::string("null")},
         {"StandardError", std::string("journal")}, // why it gave up; one that the agent has taken over says more

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <csignal>
 #include <iterator>
+#include <numeric>
 
 namespace pi_agent {
 
@@ -101,6 +102,15 @@ NameFilter families_of(const SandboxPlan &plan, Filters filters)
     return families;
 }
 
+// Every way in which a program can end.
+ExitStatuses every_end()
+{
+    ExitStatuses ends{std::vector<std::int32_t>(255), std::vector<std::int32_t>(64)};
+    std::iota(ends.statuses.begin(), ends.statuses.end(), 1);
+    std::iota(ends.signals.begin(), ends.signals.end(), 1);
+    return ends;
+}
+
 // What every session's unit has, whatever runs in it: its end, its network and its limits. Adds `more`.
 std::vector<UnitProperty> unit_of(const SandboxPlan &plan, const std::string &program, const std::vector<UnitProperty> &more)
 {
@@ -121,6 +131,12 @@ std::vector<UnitProperty> unit_of(const SandboxPlan &plan, const std::string &pr
         {"KillSignal", SignedNumber{SIGKILL}},
         {"SendSIGKILL", true},
         {"TimeoutStopUSec", 2 * second},
+        // An agent lives once. A restart, as needrestart does it by itself after an upgrade, would kill it and start a launcher that nobody
+        // hears. The runner stops the unit through the one that this needs.
+        {"RefuseManualStop", true},
+        {"RestartPreventExitStatus", every_end()}, // though a site's drop-in for all services says Restart=
+        // However the agent ends, systemd's part has worked: no OnFailure= of a site's drop-in for all services, no failed unit.
+        {"SuccessExitStatus", every_end()},
         {"ExecStart", Command{{program}}}, // not ExecStartEx=: systemd 252 cannot read that again after a reload
         {"UMask", std::uint32_t{0077}},
         {"KeyringMode", std::string("private")},

@@ -28,11 +28,15 @@ struct Command { // a(sasb), one command
 struct SignedNumber { // i
     std::int32_t value;
 };
+struct ExitStatuses { // (aiai)
+    std::vector<std::int32_t> statuses;
+    std::vector<std::int32_t> signals;
+};
 struct AddressRanges { // a(iayu)
     std::vector<IpRange> ranges;
 };
 using PropertyValue = std::variant<bool, std::uint32_t, std::uint64_t, SignedNumber, std::string, std::vector<std::string>, NameFilter,
-                                   BindList, TemporaryFileSystems, DeviceRules, Command, AddressRanges>;
+                                   BindList, TemporaryFileSystems, DeviceRules, Command, ExitStatuses, AddressRanges>;
 
 struct UnitProperty {
     std::string name;

@@ -125,7 +125,7 @@ def agents_outlive_their_launcher(weak):
 @pytest.mark.position("agent")
 @pytest.mark.parametrize("victim", ["exec", "agent"])
 def test_the_grandchild_does_not_outlive(victim, prove, agents_outlive_their_launcher):
-    prove(killing(victim), "cleanup-kills", "unit:PrivatePIDs", quick=True)
+    prove(killing(victim), "cleanup-kills", "unit:PrivatePIDs", "unit-drop-ins", quick=True)
 
 
 @pytest.mark.position("agent")

@@ -4,6 +4,7 @@
 
 #include "common/base/error.hpp"
 #include "common/base/process.hpp"
+#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/unit_properties.hpp"
 #include "runner/root/door/process_state.hpp"
@@ -124,6 +125,17 @@ std::string words_of_early_end(Sandbox &sandbox) noexcept
 }
 
 } // namespace
+
+Failure no_agent(Sandbox &sandbox, const SandboxResult &result, const std::string &problem, bool launched, bool stopped)
+{
+    const std::string why = problem.empty() ? sandbox.explain(result) : escape_for_display(problem);
+    const bool asked = stopped && problem.empty();
+    const std::string text = asked ? "the session was ended before the agent was started" : "the agent was not started: " + why;
+    // pi-agent-exec ends with the status of its own failure.
+    const bool known = result.code == CLD_EXITED && result.status >= static_cast<int>(ExitStatus::usage) &&
+                       result.status <= static_cast<int>(ExitStatus::configuration);
+    return Failure(launched && known ? static_cast<ExitStatus>(result.status) : ExitStatus::unavailable, text + sandbox.where_to_look());
+}
 
 bool end_sandbox(Sandbox &sandbox)
 {

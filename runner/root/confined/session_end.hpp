@@ -107,6 +107,9 @@ struct Session {
     GateWatch *gate = nullptr; // of a session that has one
 };
 
+// Why there was no agent, or none that ran: `problem`, or what the sandbox reports. `stopped`: it was asked to end.
+Failure no_agent(Sandbox &sandbox, const SandboxResult &result, const std::string &problem, bool launched, bool stopped);
+
 constexpr int sandbox_stop_seconds = 15; // a unit's own stop takes at most 2 s per stage
 
 // Ends a sandbox in which no agent has been started. False when it does not end in time.

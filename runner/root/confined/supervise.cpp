@@ -3,7 +3,6 @@
 
 #include "common/base/error.hpp"
 #include "common/base/process.hpp"
-#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/sandbox_plan.hpp"
 
@@ -21,6 +20,8 @@ namespace {
 constexpr int start_patience_seconds = 30;
 constexpr int grace_seconds = 2;     // for the agent to end by itself
 constexpr int last_word_seconds = 1; // of a launcher that is gone
+constexpr const char *sudo_ended_it =
+    "sudo has ended the session: its command_timeout is over, or it was told to; the administrator finds more with: pi-agentctl doctor";
 
 class Supervisor {
 public:
@@ -42,7 +43,6 @@ public:
             if (!stopping_)
                 problem_ = (launcher_ready_ ? "the wrapper did not set its terminal up" : sandbox_.name() + " did not come up") +
                            " within " + std::to_string(start_patience_seconds) + " seconds";
-            stopping_ = true;
             end_all();
         }
     }
@@ -89,7 +89,7 @@ private:
             if (!packet) return;
             const ExecMessage message = decode_exec_message(packet->bytes);
             if (std::holds_alternative<ExecReady>(message))
-                launcher_ready_ = true;
+                hear_ready();
             else if (const auto *stopped = std::get_if<ExecStopped>(&message))
                 tell_of_stop(stopped->number);
             else if (const auto *failed = std::get_if<ExecFailed>(&message))
@@ -100,6 +100,15 @@ private:
         } catch (const ProtocolError &) {
             control_open_ = false; // the agent may have taken its launcher over; only what is seen from outside counts
         }
+    }
+
+    // Twice: systemd has killed all that ran in the unit, and started it again with the same standard input.
+    void hear_ready()
+    {
+        if (!std::exchange(launcher_ready_, true)) return;
+        if (!launched_) problem_ = "its unit was restarted";
+        session_.to_wrapper.tell(Notice{sandbox_.name() + " was restarted, which has killed the agent; start pi again"});
+        end_all();
     }
 
     // The launcher waits for the answer, and everything that ends with the sandbox waits too. Once: a repeated report gets no answer.
@@ -202,7 +211,10 @@ private:
     void hear_termination()
     {
         signalfd_siginfo information{};
-        if (read(session_.termination.get(), &information, sizeof information) > 0) stop();
+        if (read(session_.termination.get(), &information, sizeof information) <= 0) return;
+        // A wrapper may not signal root, so this parent is a sudo that has waited.
+        if (!stopping_ && information.ssi_pid == static_cast<std::uint32_t>(getppid())) session_.to_wrapper.tell(Notice{sudo_ended_it});
+        stop();
     }
 
     // Whatever of the job lives on: Slurm counts no part of it any more. A user may have handed our socket to a process of another job.
@@ -228,7 +240,7 @@ private:
 
     void end_all()
     {
-        killing_ = true;
+        stopping_ = killing_ = true;
         deadline_ = in_seconds(sandbox_stop_seconds);
         sandbox_.stop();
     }
@@ -254,16 +266,7 @@ private:
     AgentEnded conclude(const SandboxResult &result)
     {
         take_last_word();
-        if (!launched_ || !problem_.empty()) {
-            const std::string why = problem_.empty() ? sandbox_.explain(result) : escape_for_display(problem_);
-            const bool asked = stopping_ && problem_.empty();
-            const std::string text = asked ? "the session was ended before the agent was started" : "the agent was not started: " + why;
-            // pi-agent-exec ends with the status of its own failure.
-            const bool known = result.code == CLD_EXITED && result.status >= static_cast<int>(ExitStatus::usage) &&
-                               result.status <= static_cast<int>(ExitStatus::configuration);
-            throw Failure(launched_ && known ? static_cast<ExitStatus>(result.status) : ExitStatus::unavailable,
-                          text + sandbox_.where_to_look());
-        }
+        if (!launched_ || !problem_.empty()) throw no_agent(sandbox_, result, problem_, launched_, stopping_);
         return agent_end(result, said_, killing_);
     }
 

@@ -95,7 +95,7 @@ public:
     virtual void start_gate(const GateRoot &root, FdRef channel, FdRef says);
     // Why systemd does not start such a gate, where one that was asked for has ended without a word; empty where it does. Throws.
     virtual std::string refusal_of_gate(const GateRoot & /*root*/) { return ""; }
-    // Ends one that has no order yet, and returns when it is gone. Throws.
+    // Ends one that has no order yet, and whose channel is closed; returns when it is gone. Throws.
     virtual void end_gate() {}
     // Ends that gate, whatever it does: with the kernel alone. Throws.
     virtual void kill_gate();

@@ -64,6 +64,7 @@ std::vector<pid_t> ContainerSandbox::processes()
 
 void ContainerSandbox::require_confined()
 {
+    SystemdSandbox::require_confined();
     const std::vector<pid_t> inside = processes();
     if (!inside.empty() && (launcher_ = open_process(inside.front()))) watch(launcher_);
     require_account(inside);

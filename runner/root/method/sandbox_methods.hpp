@@ -27,7 +27,7 @@ public:
 
     void leave_callers_group(const std::function<void()> &meanwhile) override;
     void start(const SandboxPlan &plan, FdRef launcher) override;
-    void stop() override { bus_.stop_unit(service_); }
+    void stop() override;
     void kill() override;
     SandboxResult result() override { return bus_.service_result(); }
     [[nodiscard]] Deadline next_look(Deadline otherwise) const override { return bus_.next_look(otherwise); }
@@ -51,6 +51,8 @@ protected:
     // Starts the session's unit with these as its standard descriptors; an empty one becomes /dev/null.
     void start_unit(const SandboxPlan &plan, const ServiceStreams &streams);
     [[nodiscard]] std::optional<ControlGroup> group() const override;
+    // Throws where the host changes the units of the session in what confines it.
+    void require_confined() override;
 
 private:
     [[nodiscard]] std::vector<UnitProperty> properties(const SandboxPlan &plan) const;
@@ -60,6 +62,7 @@ private:
     SystemdBus bus_;
     SystemdFeatures features_{};
     bool was_taken_in_ = false; // systemd has answered that it starts the session's unit
+    bool has_gate_ = false;
 };
 
 // --- What the methods share whose container an engine makes in the session's transient unit: telling what is in it, and ending what

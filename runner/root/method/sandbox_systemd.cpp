@@ -2,8 +2,10 @@
 #include "runner/root/method/sandbox_methods.hpp"
 
 #include "common/base/error.hpp"
+#include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/gate_plan.hpp"
+#include "runner/plan/unit_drop_ins.hpp"
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/method/own_scope.hpp"
@@ -20,7 +22,8 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int gate_end_seconds = 4; // its unit's own stop takes 2 s at most (runner/plan/gate_plan.cpp)
+constexpr int gate_end_seconds = 4;
+constexpr std::size_t drop_in_limit = std::size_t{1} << 20U;
 
 } // namespace
 
@@ -67,6 +70,22 @@ std::vector<UnitProperty> SystemdSandbox::properties(const SandboxPlan &plan) co
         break;
     }
     return service_properties(plan, features_);
+}
+
+// By way of the unit that it needs, because it refuses to be stopped by itself (runner/plan/unit_properties.cpp).
+void SystemdSandbox::stop()
+{
+    bus_.stop_unit(cleanup_name(id()));
+}
+
+void SystemdSandbox::require_confined()
+{
+    if (!defence_is_on("unit-drop-ins")) return;
+    std::vector<std::string> units = {service_};
+    if (has_gate_) units.push_back(gate_name(id()));
+    for (const auto &unit : units)
+        for (const auto &file : bus_.drop_ins(unit))
+            require_harmless_drop_in(file, read_trusted_file(file, drop_in_limit, "drop-in of systemd"));
 }
 
 void SystemdSandbox::kill()
@@ -126,6 +145,7 @@ UniqueFd SystemdSandbox::network_namespace()
 void SystemdSandbox::start_gate(const GateRoot &root, FdRef channel, FdRef says)
 {
     bus_.ask_for_program(gate_name(id()), gate_properties(id(), user(), features_, root), {channel, says, FdRef(-1)});
+    has_gate_ = true;
 }
 
 std::string SystemdSandbox::refusal_of_gate(const GateRoot &root)
@@ -139,14 +159,15 @@ std::string SystemdSandbox::refusal_of_gate(const GateRoot &root)
     return ""; // it was started before, and has ended; this one ends, because it has no channel
 }
 
-// Asks systemd, because a process that it has just made for the gate may not be in the gate's group yet.
+// A process that systemd has just made for the gate may not be in the gate's group yet: it ends because its channel has.
 void SystemdSandbox::end_gate()
 {
     const std::string gate = gate_name(id());
-    bus_.stop_unit(gate);
     for (const Deadline deadline = in_seconds(gate_end_seconds); bus_.unit_exists(gate);
-         std::this_thread::sleep_for(std::chrono::milliseconds(2)))
-        if (Clock::now() >= deadline) throw Failure(ExitStatus::system_failure, gate + " does not stop");
+         std::this_thread::sleep_for(std::chrono::milliseconds(2))) {
+        kill_gate();
+        if (Clock::now() >= deadline) throw Failure(ExitStatus::system_failure, gate + " does not end");
+    }
 }
 
 void SystemdSandbox::kill_gate()
@@ -178,7 +199,8 @@ bool SystemdSandbox::may_live(const std::string &session_id)
 
 std::string SystemdSandbox::explain(const SandboxResult &result)
 {
-    return "systemd could not prepare the sandbox (" + result.result + ", status " + std::to_string(result.status) + ")";
+    const std::string how = result.result == "success" ? "" : result.result + ", "; // every end counts as one
+    return "systemd could not prepare the sandbox (" + how + "status " + std::to_string(result.status) + ")";
 }
 
 std::vector<std::string> SystemdSandbox::own_namespaces(const NetworkPolicy &network) const

@@ -17,7 +17,16 @@ constexpr const char *broker_path = "/org/freedesktop/DBus";
 
 using Properties = std::map<std::string, sdbus::Variant>;
 
-// Where systemd has, or will have, the unit. It is known before the unit exists, so that no signal of it is missed.
+template <typename Value>
+void take(const Properties &properties, const char *name, Value &into)
+{
+    const auto found = properties.find(name);
+    if (found != properties.end()) into = found->second.get<Value>();
+}
+
+} // namespace
+
+// Known before the unit exists, so that no signal of it is missed.
 std::string path_of_unit(const std::string &name)
 {
     std::string path = "/org/freedesktop/systemd1/unit/";
@@ -33,15 +42,6 @@ std::string path_of_unit(const std::string &name)
     }
     return path;
 }
-
-template <typename Value>
-void take(const Properties &properties, const char *name, Value &into)
-{
-    const auto found = properties.find(name);
-    if (found != properties.end()) into = found->second.get<Value>();
-}
-
-} // namespace
 
 ServiceWatch::ServiceWatch(sdbus::IConnection &bus, const std::string &name) : bus_(bus), unit_(make_proxy(bus, path_of_unit(name)))
 {

@@ -43,6 +43,9 @@ inline void finish([[maybe_unused]] sdbus::IProxy &proxy)
 #endif
 }
 
+// Where systemd has, or will have, the unit.
+std::string path_of_unit(const std::string &name);
+
 template <typename Value>
 Value read_property(sdbus::IProxy &object, const char *interface, const char *name)
 {

@@ -42,7 +42,9 @@ SessionGate::SessionGate(Sandbox &sandbox, GateRoot root) : sandbox_(sandbox), r
 
 SessionGate::~SessionGate() // NOLINT(bugprone-exception-escape): attempt_recorded catches it
 {
-    if (!is_open_) attempt_recorded(sandbox_.session(), [&] { sandbox_.end_gate(); });
+    if (is_open_) return;
+    ends_ = {};
+    attempt_recorded(sandbox_.session(), [&] { sandbox_.end_gate(); });
 }
 
 void SessionGate::open(const AsRoot &root, GateOrder &order, const std::vector<std::uint16_t> &host_ports)

@@ -4,6 +4,7 @@
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
+#include "runner/plan/unit_drop_ins.hpp"
 #include "runner/root/method/service_watch.hpp"
 
 #include <sys/socket.h>
@@ -32,6 +33,8 @@ constexpr const char *for_version = "asking systemd for its version";
 
 [[noreturn]] void refuse(const std::string &action, const sdbus::Error &error)
 {
+    if (error.getName() == "org.freedesktop.systemd1.BadUnitSetting")
+        throw Failure(FailureKind::sandbox_method, action + " failed: " + escape_for_display(error.getMessage()) + " " + without_drop_ins);
     throw Failure(FailureKind::no_systemd, action + " failed: " + escape_for_display(error.getMessage()) +
                                                "; the administrator checks with systemctl status whether systemd and its system bus run. "
                                                "Where systemd does not run, the policy can use sandbox: {method: bwrap}");
@@ -101,6 +104,10 @@ struct ToVariant {
         for (const auto &range : value.ranges)
             list.emplace_back(range.is_v6() ? AF_INET6 : AF_INET, range.address, range.prefix);
         return sdbus::Variant(list);
+    }
+    sdbus::Variant operator()(const ExitStatuses &value) const
+    {
+        return sdbus::Variant(sdbus::Struct<std::vector<std::int32_t>, std::vector<std::int32_t>>{value.statuses, value.signals});
     }
     sdbus::Variant operator()(const Command &value) const
     {
@@ -222,6 +229,15 @@ void SystemdBus::stop_unit(const std::string &name)
 bool SystemdBus::unit_exists(const std::string &name)
 {
     return asking("asking for " + name, [&] { return connection_->call_for_unit("GetUnit", safe(name)); });
+}
+
+std::vector<std::string> SystemdBus::drop_ins(const std::string &name)
+{
+    return asking("asking for the drop-ins of " + name, [&] {
+        const auto unit = make_proxy(*connection_->bus, path_of_unit(safe(name)));
+        finish(*unit);
+        return read_property<std::vector<std::string>>(*unit, "org.freedesktop.systemd1.Unit", "DropInPaths");
+    });
 }
 
 std::string SystemdBus::version_for_anybody()

@@ -51,6 +51,8 @@ public:
     // Queues the stop; a unit that is gone is fine.
     void stop_unit(const std::string &name);
     bool unit_exists(const std::string &name);
+    // The host's own files that change the unit; none where there is no such unit.
+    std::vector<std::string> drop_ins(const std::string &name);
     // The result of the service that is watched (service_watch.hpp).
     SandboxResult service_result();
     UnitUsage service_usage();

@@ -74,8 +74,9 @@ TEST_CASE("Defaults count in sudo's order: of all, of the user, of the command")
 
 TEST_CASE("settings that make pi hang, end sessions or keep the runner from starting are found, as Defaults and before a command")
 {
-    for (const char *setting : {R"({"log_subcmds": true})", R"({"intercept": true})", R"({"command_timeout": "30"})", R"({"noexec": true})",
-                                R"({"runcwd": "/tmp"})", R"({"runchroot": "/srv"})", R"({"stay_setuid": true})", R"({"rlimit_as": "10"})"}) {
+    for (const char *setting :
+         {R"({"log_subcmds": true})", R"({"intercept": true})", R"({"command_timeout": "30"})", R"({"noexec": true})",
+          R"({"runcwd": "/tmp"})", R"({"runchroot": "/srv"})", R"({"stay_setuid": true})", R"({"rlimit_as": "10"})"}) {
         CHECK_MESSAGE(about(with(ours, std::string(R"({"Options": [)") + setting + "]}")) == "sudo-start", setting);
         const std::string tagged = rule("ALL", std::string(R"({"authenticate": false}, {"setenv": true}, )") + setting);
         CHECK_MESSAGE(about(with(ours + "," + tagged)) == "sudo-start", setting);

@@ -64,6 +64,7 @@ struct Texts {
     std::vector<std::string> operator()(std::uint32_t) const { return {}; }
     std::vector<std::string> operator()(std::uint64_t) const { return {}; }
     std::vector<std::string> operator()(SignedNumber) const { return {}; }
+    std::vector<std::string> operator()(const ExitStatuses &) const { return {}; }
     std::vector<std::string> operator()(const std::string &value) const { return {value}; }
     std::vector<std::string> operator()(const std::vector<std::string> &value) const { return value; }
     std::vector<std::string> operator()(const NameFilter &value) const { return value.names; }
@@ -463,6 +464,17 @@ TEST_CASE("a project in the agent's home needs no other writable path, and no ho
     CHECK(only<std::vector<std::string>>(properties, "ReadWritePaths") ==
           std::vector<std::string>{"/var/lib/pi-agent/users/alice/home", "/tmp", "/var/tmp"});
     CHECK(only<std::string>(properties, "ProtectHome") == "yes");
+}
+
+TEST_CASE("a session is never restarted, and however its agent ends, its unit has not failed")
+{
+    const auto properties = service_properties(plan_for("/srv/a"));
+    CHECK(only<bool>(properties, "RefuseManualStop"));
+    for (const char *list : {"SuccessExitStatus", "RestartPreventExitStatus"}) {
+        const auto ends = only<ExitStatuses>(properties, list);
+        CHECK_MESSAGE((ends.statuses.size() == 255 && ends.statuses.front() == 1 && ends.statuses.back() == 255), list);
+        CHECK_MESSAGE((ends.signals.size() == 64 && ends.signals.front() == 1 && ends.signals.back() == 64), list);
+    }
 }
 
 } // namespace unit_properties_test
