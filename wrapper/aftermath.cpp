@@ -8,6 +8,7 @@
 #include "common/seams/seams.hpp"
 #include "wrapper/aftermath_notice.hpp"
 #include "wrapper/progress_line.hpp"
+#include "wrapper/standard_error.hpp"
 
 #include <array>
 #include <csignal>
@@ -31,7 +32,6 @@ namespace {
 
 constexpr int look_patience_seconds = aftermath_seconds + 2; // and for the record
 constexpr int first_look_niceness = 10;
-constexpr int writing_patience_milliseconds = 1000;
 constexpr auto silence = std::chrono::milliseconds(500); // longer, and the terminal says what is waited for
 
 bool has_input_now(FdRef fd)
@@ -124,18 +124,6 @@ bool wait_for_either(std::array<pollfd, 2> &waits, Deadline deadline)
     }
 }
 
-// A reader that does not read keeps nobody. The text is short enough for a pipe to take it at once or not at all.
-void write_to_user(const std::string &text)
-{
-    pollfd wait{STDERR_FILENO, POLLOUT, 0};
-    if (poll(&wait, 1, writing_patience_milliseconds) != 1) return;
-    for (std::string_view rest = text; !rest.empty();) {
-        const ssize_t count = write(STDERR_FILENO, rest.data(), rest.size());
-        if (count <= 0) return; // best_effort: nobody listens
-        rest.remove_prefix(static_cast<std::size_t>(count));
-    }
-}
-
 } // namespace
 
 Aftermath::Aftermath(const std::function<LookPlan()> &plan, const std::string &cwd)
@@ -185,7 +173,7 @@ void Aftermath::tell(const std::string &session)
     } catch (const Failure &failure) {
         text += std::string("did not end (") + failure.what() + ")\n";
     }
-    write_to_user(text);
+    say(text);
 }
 
 } // namespace pi_agent

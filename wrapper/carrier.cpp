@@ -10,6 +10,7 @@
 #include "common/host/beneath.hpp"
 #include "wrapper/session_terminal.hpp"
 #include "wrapper/srun_process.hpp"
+#include "wrapper/standard_error.hpp"
 #include "wrapper/tunnel.hpp"
 
 #include <csignal>
@@ -130,7 +131,7 @@ private:
         if (!packet) return lose_wrapper();
         const WrapperMessage message = decode_wrapper_message(packet->bytes);
         const auto *signal = std::get_if<ForwardSignal>(&message);
-        if (last_ && signal != nullptr && ends_a_wait(signal->number)) return hand_last_over(); // nobody reads the rest of the output
+        if (last_ && signal != nullptr && asks_for_end(signal->number)) return hand_last_over(); // nobody reads the rest of the output
         if (!begun_) return wait_on(message, packet->bytes);
         tunnel_.serve([this](const std::string &said) { hear_node(said); }); // the terminal first: it was spoken to before
         tunnel_.say(message_tag + packet->bytes);
@@ -140,7 +141,7 @@ private:
     void wait_on(const WrapperMessage &message, const std::string &bytes)
     {
         const auto *signal = std::get_if<ForwardSignal>(&message);
-        if (signal != nullptr && ends_a_wait(signal->number)) {
+        if (signal != nullptr && asks_for_end(signal->number)) {
             job_.cancel();
             tell(encode(RunnerMessage(AgentEnded{true, signal->number})));
             is_over_ = true;
@@ -227,11 +228,6 @@ private:
 
 } // namespace
 
-bool ends_a_wait(int signal) noexcept
-{
-    return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
-}
-
 std::unique_ptr<SessionPeer> reach_peer(const std::optional<JobCommand> &job)
 {
     if (job) return std::make_unique<CarrierProcess>(*job);
@@ -261,10 +257,9 @@ void CarrierProcess::require_orderly_end()
 
 void CarrierProcess::explain_silence()
 {
-    if (!ended_ && waitpid(pid_, &status_, 0) == pid_) ended_ = true;
     require_orderly_end();
-    throw Failure(FailureKind::runner_ended, "the process of pi that carries the session ended without an answer (status " +
-                                                 std::to_string(WEXITSTATUS(status_)) + ")");
+    throw Failure(FailureKind::runner_ended, "the process of pi that carries the session ended without an answer" +
+                                                 (ended_ ? " (status " + std::to_string(WEXITSTATUS(status_)) + ")" : ""));
 }
 
 void CarrierProcess::bid_farewell(FdRef signals, const std::function<bool()> &has_had_enough)
@@ -277,7 +272,7 @@ void CarrierProcess::bid_farewell(FdRef signals, const std::function<bool()> &ha
         const std::optional<Packet> packet = receive_packet(channel_, in_seconds(1));
         if (!packet) return;
         const RunnerMessage message = decode_runner_message(packet->bytes);
-        if (const auto *notice = std::get_if<Notice>(&message)) std::fputs(notice->text.c_str(), stderr);
+        if (const auto *notice = std::get_if<Notice>(&message)) say(notice->text);
     }
 }
 

@@ -11,11 +11,8 @@
 
 namespace pi_agent {
 
-constexpr int asking_patience_seconds = 30;   // for a request to be taken
+constexpr int asking_patience_seconds = 30;   // for a request to be taken, on a node and by its carrier
 constexpr int farewell_patience_seconds = 20; // for the runner's own stop and cleanup
-
-// By one of these, somebody has had enough of what is waited for.
-bool ends_a_wait(int signal) noexcept;
 
 // What asks for a node, and starts the wrapper there (wrapper/node_side.hpp): a program with its arguments.
 struct JobCommand {
@@ -27,6 +24,7 @@ class CarrierProcess : public SessionPeer {
 public:
     explicit CarrierProcess(const JobCommand &command);
 
+    [[nodiscard]] std::string name() const override { return "the process of pi that asks for a node (" + std::to_string(pid_) + ")"; }
     [[nodiscard]] FdRef channel() const noexcept override { return channel_; }
     [[nodiscard]] bool has_ended() const noexcept override { return ended_; }
     void reap() override;

@@ -7,11 +7,13 @@
 #include "common/policy/policy_env.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/aftermath.hpp"
+#include "wrapper/asked_end.hpp"
 #include "wrapper/network_notice.hpp"
 #include "wrapper/node_side.hpp"
 #include "wrapper/options.hpp"
 #include "wrapper/refusal.hpp"
 #include "wrapper/session_client.hpp"
+#include "wrapper/standard_error.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -85,7 +87,7 @@ Aftermath begin_aftermath(const EarlyLook &look)
 
 void tell(const std::string &notice)
 {
-    if (!notice.empty()) std::fprintf(stderr, "pi: %s\n", notice.c_str());
+    if (!notice.empty()) say("pi: " + notice + "\n");
 }
 
 using Client = std::function<AgentEnded(std::string &session)>;
@@ -141,7 +143,7 @@ AgentEnded run(WrapperOptions options)
 {
     const UniqueFd cwd = open_cwd();
     const EarlyLook look = refuse_early(cwd, options.narrowing, options.allow);
-    if (options.debug) std::fprintf(stderr, "pi: %s\n", look.decision.c_str());
+    if (options.debug) tell(look.decision);
     if (options.program == Program::agent && asks_for_self_update(options.agent_arguments))
         throw Failure(FailureKind::self_update,
                       "the agent is installed for the whole host, so a session cannot update it; ask the administrator for a newer "
@@ -171,7 +173,7 @@ int report(const Failure &failure)
     std::string said = failure.what();
     if (const std::string pointer = pointer_to(failure.kind(), failure.status()); !pointer.empty()) said += "\n" + pointer;
     for (const auto line : split(said, '\n'))
-        std::fprintf(stderr, "pi: %.*s\n", static_cast<int>(line.size()), line.data());
+        say("pi: " + std::string(line) + "\n");
     return static_cast<int>(failure.status());
 }
 

@@ -101,7 +101,7 @@ private:
         if (!message.starts_with(message_tag)) throw ProtocolError("the wrapper says what nobody understands");
         const WrapperMessage said = decode_wrapper_message(std::string_view(message).substr(1));
         const auto *signal = std::get_if<ForwardSignal>(&said);
-        if (ended_ && signal != nullptr && ends_a_wait(signal->number)) nobody_waits_ = true; // for the rest of the output
+        if (ended_ && signal != nullptr && asks_for_end(signal->number)) nobody_waits_ = true; // for the rest of the output
         tell_runner(said);
     }
 
@@ -124,7 +124,10 @@ private:
     void hear_runner()
     {
         std::optional<Packet> packet = receive_packet(runner_.channel(), in_seconds(1));
-        if (!packet) runner_.explain_silence();
+        if (!packet) {
+            runner_.wait_for_end();
+            runner_.explain_silence();
+        }
         serve(); // what the agent wrote before
         const RunnerMessage message = decode_runner_message(packet->bytes);
         if (const auto *failure = std::get_if<FailureReport>(&message)) throw Failure(failure->status, failure->kind, failure->text);

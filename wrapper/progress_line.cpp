@@ -1,7 +1,8 @@
 // Drawing and erasing the progress line.
 #include "wrapper/progress_line.hpp"
 
-#include <cstdio>
+#include "wrapper/standard_error.hpp"
+
 #include <cstdlib>
 #include <string_view>
 #include <unistd.h>
@@ -31,13 +32,13 @@ void ProgressLine::show(const std::string &text)
     if (!can_erase()) return;
     const bool is_behind = place_ == Place::behind_output;
     if (is_behind) clear();
-    std::fprintf(stderr, "%s%spi: %s%s", is_behind ? keep_place : erase_line, wrap_off, text.c_str(), wrap_on);
+    say((is_behind ? keep_place : erase_line) + (wrap_off + ("pi: " + text)) + wrap_on);
     is_shown_ = true;
 }
 
 void ProgressLine::clear()
 {
-    if (is_shown_) std::fputs(place_ == Place::behind_output ? erase_from_there : erase_line, stderr);
+    if (is_shown_) say(place_ == Place::behind_output ? erase_from_there : erase_line);
     is_shown_ = false;
 }
 

@@ -4,15 +4,17 @@
 #include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
+#include "wrapper/asked_end.hpp"
 #include "wrapper/job_signals.hpp"
-#include "wrapper/progress_line.hpp"
+#include "wrapper/standard_error.hpp"
+#include "wrapper/start_watch.hpp"
 #include "wrapper/terminal_link.hpp"
+#include "wrapper/to_peer.hpp"
 
+#include <algorithm>
 #include <csignal>
-#include <fcntl.h>
 #include <memory>
 #include <poll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
@@ -24,31 +26,24 @@ namespace {
 constexpr int foreground_interval_milliseconds = 200;
 constexpr int last_output_interval_milliseconds = 50;
 constexpr int hang_up_patience_seconds = 3;
-
-// The agent has them now; a copy kept here would keep a pipe open after it.
-void let_go_of_input_and_output()
-{
-    const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
-    if (!null || dup2(null.get(), STDIN_FILENO) < 0 || dup2(null.get(), STDOUT_FILENO) < 0)
-        throw_errno("letting go of standard input and output");
-}
+constexpr int peers_end_patience_seconds = 5; // for a sudo whose command has ended: it closes the session of PAM and writes its log
 
 class Client {
 public:
-    Client(ClientInput input, std::string &session) : input_(std::move(input)), session_(session), peer_(reach_peer(input_.job)) {}
+    Client(ClientInput input, std::string &session)
+        : input_(std::move(input)), session_(session), peer_(reach_peer(input_.job)), start_(peer_->name()),
+          to_peer_(peer_->channel(), input_.request, input_.cwd, input_.stdio)
+    {
+    }
 
     AgentEnded run()
     {
         fault_point("asking");
-        try {
-            send_request(peer_->channel(), input_.request, input_.cwd, input_.stdio, in_seconds(asking_patience_seconds));
-        } catch (const SystemFailure &) { // the runner has refused already; its word is on the way
-        } catch (const DeadlineExceeded &) {
-        }
+        to_peer_.go_on();
         fault_point("asked");
         let_go_of_input_and_output();
         try {
-            while (!ended_ || (link_ && !link_->is_drained() && !link_->is_dead()))
+            while (!asked_end_.is_over() && (!ended_ || (link_ && !link_->is_drained() && !link_->is_dead())))
                 step();
         } catch (const Failure &) { // the agent may have run for long before that
             let_go_of_terminal();
@@ -56,6 +51,7 @@ public:
             throw;
         }
         let_go_of_terminal();
+        if (asked_end_.is_over()) return asked_end_.tell(*peer_, start_.has_heard() && !is_silent_, session_);
         fault_point("told");
         peer_->require_orderly_end();
         bid_farewell();
@@ -68,17 +64,18 @@ private:
         while (asked_by_ != 0 && !signals_.are_waiting()) // what is for the agent comes first: it may be to end
             answer_agent();
         std::vector<pollfd> waits = link_ ? link_->waits() : std::vector<pollfd>(2, pollfd{-1, 0, 0});
-        waits.push_back(pollfd{ended_ ? -1 : peer_->channel().get(), POLLIN, 0});
+        const auto events = static_cast<short>(to_peer_.has_asked() ? POLLIN : POLLIN | POLLOUT);
+        waits.push_back(pollfd{ended_ || is_silent_ ? -1 : peer_->channel().get(), events, 0});
         waits.push_back(pollfd{signals_.fd().get(), POLLIN, 0});
-        const int ready = poll(waits.data(), waits.size(), memory_.patience(patience()));
-        if (ready < 0 && errno != EINTR) throw_errno("waiting for the runner");
+        if (poll(waits.data(), waits.size(), memory_.patience(patience())) < 0 && errno != EINTR) throw_errno("waiting for the runner");
         memory_.look();
         // Before the agent's output: a full-screen program's must not be drawn over the shell's.
         if (link_ && link_->is_waiting_for_foreground() && watch_background()) return;
-        if (ready == 0 && !ended_) return give_up_waiting();
         if (link_) link_->serve(waits);
         if (waits[3].revents != 0) hear_signals();
-        if (!ended_ && waits[2].revents != 0) hear_runner();
+        if (!to_peer_.has_asked() && waits[2].revents != 0) to_peer_.go_on();
+        if (!ended_ && !is_silent_ && (waits[2].revents & ~POLLOUT) != 0) hear_runner();
+        if (!ended_) look_at_clock();
         if (link_ && !ended_ && input_.terminal->in_foreground() && link_->keyboard_was_taken()) give_keyboard();
         watch_terminal();
     }
@@ -87,22 +84,21 @@ private:
     {
         std::optional<Packet> packet = receive_packet(peer_->channel(), in_seconds(1));
         const RunnerMessage message = packet ? decode_runner_message(packet->bytes) : RunnerMessage(Notice{});
-        if (const auto *preparing = std::get_if<Preparing>(&message)) return show_progress(preparing->doing);
+        if (const auto *preparing = std::get_if<Preparing>(&message)) return start_.hear(*preparing, is_seen());
+        if (std::holds_alternative<SignalHeard>(message)) return asked_end_.answered();
         if (const auto *begun = std::get_if<SessionBegun>(&message)) {
+            start_.end();
             session_ = begun->id;
             memory_.wait_begins();
             return;
         }
-        progress_.clear();
-        if (!packet) {
-            let_go_of_terminal(); // first, then the words
-            peer_->explain_silence();
-        }
+        start_.clear();
+        if (!packet) return lose_peer();
         if (const auto *failure = std::get_if<FailureReport>(&message)) throw Failure(failure->status, failure->kind, failure->text);
         if (const auto *notice = std::get_if<Notice>(&message)) return show(notice->text);
         if (const auto *ended = std::get_if<AgentEnded>(&message)) {
             ended_ = *ended;
-            deadline_.reset();
+            start_.end();
             if (link_) link_->finish();
         } else if (const auto *stopped = std::get_if<AgentStopped>(&message)) {
             if (link_ && asks_for_terminal(*stopped))
@@ -115,21 +111,27 @@ private:
             const bool at_once =
                 input_.request.program == Program::shell && input_.terminal->has_input() && input_.terminal->in_foreground();
             if (at_once) link_->give_keyboard();
-            tell_runner(TerminalReady{at_once});
+            to_peer_.tell(TerminalReady{at_once});
         }
     }
 
-    // Nobody waits for what runs in the background, and the line there is the shell's.
-    void show_progress(const std::string &doing)
+    // No user waits for what runs in the background.
+    [[nodiscard]] bool is_seen() const { return !input_.terminal || input_.terminal->in_foreground(); }
+
+    // It ends next, and then its exit status says why.
+    void lose_peer()
     {
-        if (!input_.terminal || input_.terminal->in_foreground()) progress_.show(doing);
+        let_go_of_terminal(); // first, then the words
+        if (peer_->has_ended()) peer_->explain_silence();
+        is_silent_ = true;
+        deadline_ = in_seconds(peers_end_patience_seconds);
     }
 
     void show(const std::string &text)
     {
         const bool raw = input_.terminal && input_.terminal->is_output_raw() && input_.terminal->on_terminal()[2];
         // Root's words: names in them are escaped already.
-        std::fprintf(stderr, "pi: %s%s", text.c_str(), raw ? "\r\n" : "\n");
+        say("pi: " + text + (raw ? "\r\n" : "\n"));
     }
 
     void hear_signals()
@@ -137,6 +139,7 @@ private:
         for (JobSignals::Signal signal = signals_.next(); signal.number != 0; signal = signals_.next()) {
             if (signal.number == SIGCHLD) {
                 peer_->reap();
+                if (peer_->has_ended() && is_silent_) peer_->explain_silence();
                 if (peer_->has_ended() && !ended_) leave();
             } else if (signal.number == SIGWINCH) {
                 if (link_) link_->resize();
@@ -145,7 +148,8 @@ private:
             } else {
                 if (ended_ && link_) return link_.reset(); // only a terminal that nobody reads is still waited for: the user has had enough
                 stop_asked_ = stop_asked_ || signal.number == SIGTSTP;
-                tell_runner(ForwardSignal{signal.number, signal.from_keyboard});
+                if (asks_for_end(signal.number)) asked_end_.ask(signal.number);
+                to_peer_.tell(ForwardSignal{signal.number, signal.from_keyboard});
             }
         }
     }
@@ -165,23 +169,15 @@ private:
     {
         bool enough = false;
         for (JobSignals::Signal signal = signals_.next(); signal.number != 0; signal = signals_.next())
-            enough = enough || ends_a_wait(signal.number);
+            enough = enough || asks_for_end(signal.number);
         return enough;
-    }
-
-    void tell_runner(const WrapperMessage &message)
-    {
-        try {
-            send_packet(peer_->channel(), encode(message), {}, in_seconds(1));
-        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): the runner is gone; the loop learns it next
-        }
     }
 
     // The agent has stopped: so does the user's job, with the terminal as the shell left it, until fg or bg.
     void stop_with_agent(int number)
     {
         // Without a terminal only who stopped us would continue us: an agent that stops by itself must not stop its caller's script.
-        if (!link_ && !stop_asked_) return tell_runner(ContinueAgent{});
+        if (!link_ && !stop_asked_) return to_peer_.tell(ContinueAgent{});
         stop_asked_ = false;
         if (link_) link_->suspend();
         signals_.stop_job(number); // where nothing stops (no shell would continue us) the agent goes on at once
@@ -209,7 +205,7 @@ private:
     {
         asked_by_ = 0;
         link_->give_keyboard();
-        tell_runner(ContinueAgent{true});
+        to_peer_.tell(ContinueAgent{true});
     }
 
     // True when it must read keys again.
@@ -223,7 +219,7 @@ private:
     void come_back()
     {
         if (link_) link_->resume();
-        tell_runner(ContinueAgent{link_ && link_->has_keyboard() && input_.terminal->in_foreground()});
+        to_peer_.tell(ContinueAgent{link_ && link_->has_keyboard() && input_.terminal->in_foreground()});
     }
 
     // A dead terminal ends the session: HUP first, then our silence.
@@ -231,7 +227,8 @@ private:
     {
         if (!link_ || !link_->is_dead() || hung_up_ || ended_) return;
         hung_up_ = true;
-        tell_runner(ForwardSignal{SIGHUP});
+        asked_end_.ask(SIGHUP);
+        to_peer_.tell(ForwardSignal{SIGHUP});
         deadline_ = in_seconds(hang_up_patience_seconds);
     }
 
@@ -248,13 +245,20 @@ private:
     {
         if (ended_) return last_output_interval_milliseconds;
         // A shell that puts a running job into the foreground does not say so.
-        if (!deadline_) return link_ && link_->is_waiting_for_foreground() ? foreground_interval_milliseconds : -1;
-        return milliseconds_left(*deadline_);
+        const int look = link_ && link_->is_waiting_for_foreground() ? foreground_interval_milliseconds : -1;
+        const Deadline until = std::min({start_.due(), asked_end_.due(), deadline_.value_or(Deadline::max())});
+        if (until == Deadline::max()) return look;
+        return look < 0 ? milliseconds_left(until) : std::min(look, milliseconds_left(until));
     }
 
-    void give_up_waiting()
+    void look_at_clock()
     {
-        if (!deadline_ || Clock::now() < *deadline_) return;
+        start_.look(is_seen());
+        if (Clock::now() < std::min(asked_end_.due(), deadline_.value_or(Deadline::max()))) return;
+        if (!is_silent_ && wait_for_input(peer_->channel(), Clock::now())) return; // this process is the late one
+        asked_end_.look();
+        if (asked_end_.is_over() || !deadline_ || Clock::now() < *deadline_) return;
+        if (is_silent_) peer_->explain_silence();
         if (!leaving_) return leave();
         throw Failure(FailureKind::runner_ended,
                       "sudo ended and the runner does not answer; pgrep -a pi-agent shows whether it still runs");
@@ -262,12 +266,15 @@ private:
 
     ClientInput input_;
     std::string &session_;
-    ProgressLine progress_;
     JobSignals signals_;
     std::unique_ptr<SessionPeer> peer_;
+    StartWatch start_;
+    ToPeer to_peer_;
+    bool is_silent_ = false;           // the peer has closed the channel, and is about to end
     std::optional<TerminalLink> link_; // after the terminal it refers to
     std::optional<AgentEnded> ended_;
     std::optional<Deadline> deadline_;
+    AskedEnd asked_end_;
     StartUpMemory memory_;
     int asked_by_ = 0; // the signal that stopped an agent which asked for the terminal, until it is answered
     bool stop_asked_ = false;
@@ -280,21 +287,6 @@ private:
 AgentEnded run_client(ClientInput input, std::string &session)
 {
     return Client(std::move(input), session).run();
-}
-
-void end_as(const AgentEnded &ended)
-{
-    if (!ended.by_signal) _exit(ended.value);
-    const rlimit none{0, 0};
-    setrlimit(RLIMIT_CORE, &none);
-    signal(ended.value, SIG_DFL);
-    // This one alone: another that is pending must not come first.
-    sigset_t only;
-    sigemptyset(&only);
-    sigaddset(&only, ended.value);
-    sigprocmask(SIG_UNBLOCK, &only, nullptr);
-    kill(getpid(), ended.value);
-    _exit(128 + ended.value);
 }
 
 } // namespace pi_agent

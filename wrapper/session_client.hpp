@@ -24,7 +24,4 @@ struct ClientInput {
 // this throws later; it stays empty if no agent started.
 AgentEnded run_client(ClientInput input, std::string &session);
 
-// Ends this process as the agent ended: its exit status, or its signal again, without a core file.
-[[noreturn]] void end_as(const AgentEnded &ended);
-
 } // namespace pi_agent

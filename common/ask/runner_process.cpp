@@ -4,11 +4,13 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
+#include "common/base/process.hpp"
 #include "common/base/text.hpp"
 #include "common/host/namespaces.hpp"
 
 #include <array>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -26,6 +28,8 @@ constexpr int exec_failed = 127;
 constexpr std::size_t complaint_limit = 4096;
 // More than all of the runner's own deadlines for one question (runner/root/own/questions.cpp): it says what took too long.
 constexpr int answer_patience_seconds = 120;
+constexpr int told_patience_seconds = 2; // longer, and the user hears what is waited for
+constexpr int end_patience_seconds = 5;  // for a sudo whose command has ended: it closes the session of PAM and writes its log
 
 // The keyboard's signals, which came before this child had left the terminal's session: the wrapper has had them too.
 void forget_pending_signals()
@@ -120,9 +124,19 @@ void RunnerProcess::require_orderly_end()
                       "sudo or the runner was killed by signal " + std::to_string(WTERMSIG(status_)) + "; the session ended with it");
 }
 
+void RunnerProcess::wait_for_end()
+{
+    const UniqueFd process = open_process(pid_);
+    if (!ended_ && process) wait_for_input(process, in_seconds(end_patience_seconds));
+    reap();
+}
+
 void RunnerProcess::explain_silence()
 {
-    if (!ended_ && waitpid(pid_, &status_, 0) == pid_) ended_ = true;
+    if (!ended_)
+        throw Failure(FailureKind::runner_ended, name() +
+                                                     " has closed the connection without an answer and does not end; it is root's, and "
+                                                     "the administrator finds more with: sudo pi-agentctl doctor");
     const std::string complaint = read_complaint();
     const std::string words = complaint.empty() ? "" : ": " + complaint;
     require_orderly_end();
@@ -146,6 +160,9 @@ std::string ask_runner(std::string_view question)
     require_sudo_can_work();
     RunnerProcess runner(question);
     std::optional<Packet> answer;
+    if (!wait_for_input(runner.channel(), in_seconds(told_patience_seconds)))
+        std::fprintf(stderr, "pi-agentctl: waiting for %s, which runs the runner: two seconds without an answer; Ctrl-C ends this\n",
+                     runner.name().c_str());
     try {
         answer = receive_record(runner.channel(), in_seconds(answer_patience_seconds));
     } catch (const DeadlineExceeded &) {
@@ -153,8 +170,9 @@ std::string ask_runner(std::string_view question)
     } catch (const ProtocolError &broken) { // it died in the middle of its answer, or is of another version
         throw Failure(FailureKind::runner_ended, std::string("the runner ended without an answer: ") + broken.what());
     }
-    if (!answer) runner.explain_silence();
-    return std::move(answer->bytes);
+    if (answer) return std::move(answer->bytes);
+    runner.wait_for_end();
+    runner.explain_silence();
 }
 
 } // namespace pi_agent

@@ -28,13 +28,14 @@ public:
     SessionPeer &operator=(const SessionPeer &) = delete;
     virtual ~SessionPeer() = default;
 
+    [[nodiscard]] virtual std::string name() const = 0; // for words to the user
     [[nodiscard]] virtual FdRef channel() const noexcept = 0;
     [[nodiscard]] virtual bool has_ended() const noexcept = 0;
     // Call it on SIGCHLD.
     virtual void reap() = 0;
     // Throws Failure if it was killed: the session ended with it, whatever the agent did.
     virtual void require_orderly_end() = 0;
-    // The reason why nobody answered, as a Failure to throw.
+    // The reason why nobody answered, as a Failure to throw. Call it when the peer has ended, or is late with that.
     [[noreturn]] virtual void explain_silence() = 0;
     // The session has ended, and the terminal is the user's again: shows what is left to say. Asks `has_had_enough` when `signals` can be
     // read, and ends then if so.
@@ -47,11 +48,13 @@ public:
     // runs: that is how the runner tells it from a request (runner/root/own/questions.hpp).
     explicit RunnerProcess(std::string_view question = {});
 
+    [[nodiscard]] std::string name() const override { return "sudo (process " + std::to_string(pid_) + ")"; }
     [[nodiscard]] FdRef channel() const noexcept override { return channel_; }
     [[nodiscard]] bool has_ended() const noexcept override { return ended_; }
     void reap() override;
     void require_orderly_end() override;          // of the runner, or a sudo that waits for it
     [[noreturn]] void explain_silence() override; // from sudo's exit status and standard error
+    void wait_for_end();                          // for some seconds, where no signals are watched
 
 private:
     std::string read_complaint();

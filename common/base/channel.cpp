@@ -158,15 +158,25 @@ std::optional<Packet> receive_plain_packet(FdRef channel, Deadline deadline)
     return Packet{std::move(buffer), {}};
 }
 
-void send_record(FdRef channel, std::string_view bytes, const std::vector<int> &fds, Deadline deadline)
+OutgoingRecord::OutgoingRecord(std::string_view bytes, std::vector<int> fds) : bytes_(bytes), fds_(std::move(fds))
 {
     if (bytes.size() > record_limit)
         throw Failure(FailureKind::named_file, "the arguments and the environment together are larger than " +
                                                    std::to_string(record_limit) +
                                                    " bytes; pass long text in a file (@FILE) or on standard input");
-    send_packet(channel, Encoder().number(record_magic).number(bytes.size()).bytes(), fds, deadline);
-    for (std::size_t sent = 0; sent < bytes.size(); sent += packet_limit)
-        send_packet(channel, bytes.substr(sent, packet_limit), {}, deadline);
+}
+
+void OutgoingRecord::send(FdRef channel, Deadline deadline)
+{
+    if (!is_begun_) send_packet(channel, Encoder().number(record_magic).number(bytes_.size()).bytes(), fds_, deadline);
+    is_begun_ = true;
+    for (; sent_ < bytes_.size(); sent_ += packet_limit)
+        send_packet(channel, bytes_.substr(sent_, packet_limit), {}, deadline);
+}
+
+void send_record(FdRef channel, std::string_view bytes, const std::vector<int> &fds, Deadline deadline)
+{
+    OutgoingRecord(bytes, fds).send(channel, deadline);
 }
 
 std::optional<Packet> receive_record(FdRef channel, Deadline deadline)

@@ -54,6 +54,19 @@ std::optional<Packet> receive_packet(FdRef channel, Deadline deadline);
 std::optional<Packet> receive_plain_packet(FdRef channel, Deadline deadline);
 
 // A record may be longer than a packet: first its length, then the bytes in pieces. Descriptors go with the first packet.
+class OutgoingRecord {
+public:
+    // Borrows both until all is sent. Throws Failure if it is too large.
+    OutgoingRecord(std::string_view bytes, std::vector<int> fds);
+    // Sends what is left, as send_packet. After DeadlineExceeded it can go on later.
+    void send(FdRef channel, Deadline deadline);
+
+private:
+    std::string_view bytes_;
+    std::vector<int> fds_;
+    std::size_t sent_ = 0;
+    bool is_begun_ = false;
+};
 void send_record(FdRef channel, std::string_view bytes, const std::vector<int> &fds, Deadline deadline);
 std::optional<Packet> receive_record(FdRef channel, Deadline deadline);
 

@@ -92,12 +92,17 @@ bool is_passed_variable(std::string_view name) noexcept
     return is_presentation_variable(name) || has_word(place_names, name) || has_word(toolchain_names, name);
 }
 
-void send_request(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio, Deadline deadline)
+std::vector<int> descriptors_of(const Request &request, FdRef cwd, const std::array<int, 3> &stdio)
 {
     std::vector<int> descriptors = {cwd.get()};
     for (std::size_t index = 0; index < 3; ++index)
         if (!request.on_terminal[index]) descriptors.push_back(stdio[index]);
-    send_record(channel, encode_request(request), descriptors, deadline);
+    return descriptors;
+}
+
+void send_request(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio, Deadline deadline)
+{
+    send_record(channel, encode_request(request), descriptors_of(request, cwd, stdio), deadline);
 }
 
 Encoder &encode(Encoder &encoder, const OnTerminal &on_terminal)
@@ -185,6 +190,11 @@ RunnerMessage decode_runner_message(std::string_view bytes)
 bool asks_for_terminal(const AgentStopped &stopped) noexcept
 {
     return stopped.number == SIGTTIN || stopped.number == SIGTTOU;
+}
+
+bool asks_for_end(int signal) noexcept
+{
+    return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
 }
 
 bool is_forwarded_signal(int number) noexcept

@@ -76,7 +76,9 @@ struct ReceivedRequest {
     std::array<UniqueFd, 3> stdio; // empty if it is on the terminal
 };
 
-// Sends `request` with cwd (O_PATH) and the standard descriptors that are not on the terminal; all are borrowed.
+// The descriptors of a request: cwd (O_PATH), and the standard descriptors that are not on the terminal.
+std::vector<int> descriptors_of(const Request &request, FdRef cwd, const std::array<int, 3> &stdio);
+// Sends `request` with its descriptors; all are borrowed.
 void send_request(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio, Deadline deadline);
 
 // A request's own bytes. decode_request throws ProtocolError for anything that encode_request does not make.
@@ -110,10 +112,15 @@ struct Notice {
     static constexpr std::uint64_t type = 3;
     static void fields(auto &archive, auto &self) { archive.cut(self.text, message_text_limit); }
 };
-struct Preparing { // for a terminal only; the next message of any kind replaces it
+struct Preparing { // what the start does or waits for from now on; the next message of any kind replaces it
     std::string doing;
+    bool takes_long = true; // a terminal shows it at once; otherwise it is told where it takes long all the same
     static constexpr std::uint64_t type = 10;
-    static void fields(auto &archive, auto &self) { archive.cut(self.doing, message_text_limit); }
+    static void fields(auto &archive, auto &self)
+    {
+        archive.cut(self.doing, message_text_limit);
+        archive(self.takes_long);
+    }
 };
 struct SessionBegun { // the agent is about to run
     std::string id;
@@ -141,7 +148,13 @@ struct AgentEnded {
         archive.bounded(self.value, 255, impossible_status);
     }
 };
-using RunnerMessage = std::variant<FailureReport, Notice, Preparing, SessionBegun, TerminalOpened, AgentStopped, AgentEnded>;
+// The agent has got a signal that asks for its end (asks_for_end), and may do with it what it likes. From pi-agent-exec to the runner as
+// well. Without this answer, or the session's end, the signal has reached nobody.
+struct SignalHeard {
+    static constexpr std::uint64_t type = 12;
+    static void fields(auto & /*archive*/, auto & /*self*/) {}
+};
+using RunnerMessage = std::variant<FailureReport, Notice, Preparing, SessionBegun, TerminalOpened, AgentStopped, SignalHeard, AgentEnded>;
 constexpr std::size_t small_message_limit = 64; // bytes of any message that the wrapper sends after its request
 RunnerMessage decode_runner_message(std::string_view bytes);
 
@@ -170,5 +183,7 @@ struct ContinueAgent {
 using WrapperMessage = std::variant<ForwardSignal, TerminalReady, ContinueAgent>;
 WrapperMessage decode_wrapper_message(std::string_view bytes); // throws ProtocolError for a signal that is never forwarded
 bool is_forwarded_signal(int number) noexcept;
+// By one of these, somebody has had enough of what is waited for.
+bool asks_for_end(int signal) noexcept;
 
 } // namespace pi_agent

@@ -73,10 +73,10 @@ private:
 enum class Change { none, stopped, ended };
 
 // Does not wait: a stopped runner reads later, and by then enough of these messages are there for it.
-void tell_of_stop(FdRef control, int number)
+void tell_at_once(FdRef control, const ExecMessage &message)
 {
     try {
-        send_packet(control, encode(ExecMessage(ExecStopped{number})), {}, Clock::now());
+        send_packet(control, encode(message), {}, Clock::now());
     } catch (const DeadlineExceeded &) { // NOLINT(bugprone-empty-catch): said above
     }
 }
@@ -99,12 +99,13 @@ Change reap(pid_t agent, ExecEnded &ended, int &stop_signal)
 }
 
 // A key means the whole job, so its signal goes to the process group that the agent leads.
-void obey(const WrapperMessage &message, pid_t agent, Foreground &foreground)
+void obey(const WrapperMessage &message, pid_t agent, Foreground &foreground, FdRef control)
 {
     if (const auto *signal = std::get_if<ForwardSignal>(&message)) {
         kill(signal->number == SIGTSTP || signal->from_keyboard ? -agent : agent, signal->number);
         // Otherwise a stopped agent would not get the signal before it is killed. systemd.kill(5) does the same.
         if (signal->number == SIGTERM || signal->number == SIGHUP) kill(-agent, SIGCONT);
+        if (asks_for_end(signal->number)) tell_at_once(control, SignalHeard{});
     } else if (const auto *on = std::get_if<ContinueAgent>(&message)) {
         if (on->with_keyboard)
             foreground.give();
@@ -232,7 +233,7 @@ ExecEnded wait_for_agent(pid_t agent, FdRef control)
         int stop_signal = 0;
         const Change change = reap(agent, ended, stop_signal);
         if (change == Change::ended) return ended;
-        if (change == Change::stopped && connected) tell_of_stop(control, stop_signal);
+        if (change == Change::stopped && connected) tell_at_once(control, ExecStopped{stop_signal});
         std::array<pollfd, 2> waits{pollfd{signals.get(), POLLIN, 0}, pollfd{connected ? control.get() : -1, POLLIN, 0}};
         if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) throw_errno("waiting for the agent");
         signalfd_siginfo information{};
@@ -242,7 +243,7 @@ ExecEnded wait_for_agent(pid_t agent, FdRef control)
         const std::optional<Packet> packet = receive_packet(control, in_seconds(1));
         connected = packet.has_value();
         if (packet)
-            obey(decode_wrapper_message(packet->bytes), agent, foreground);
+            obey(decode_wrapper_message(packet->bytes), agent, foreground, control);
         else if (defence_is_on("runner-eof"))
             throw Failure(ExitStatus::system_failure, "the runner ended"); // our end is the unit's: systemd kills what is left
     }

@@ -95,7 +95,7 @@ struct ExecEnded {
         archive.bounded(self.value, 255, "pi-agent-exec sent an impossible status");
     }
 };
-using ExecMessage = std::variant<ExecReady, ExecFailed, ExecStopped, ExecEnded>;
+using ExecMessage = std::variant<ExecReady, ExecFailed, ExecStopped, SignalHeard, ExecEnded>;
 ExecMessage decode_exec_message(std::string_view bytes);
 
 } // namespace pi_agent

@@ -89,10 +89,12 @@ def test_a_signal_that_asks_for_no_end_waits_for_the_agent(machine):
     assert (status == -12 or b"SIGUSR2" in out) and err == b"", (status, out, err)
 
 
-def test_a_pipe_gets_the_refusal_alone(machine):
+def test_a_pipe_gets_the_refusal_and_once_before_it_what_is_waited_for(machine):
     with held_lock(machine, 20):
         done = pi(machine, "sh", "echo here")
-    assert done.returncode == 75 and len(messages(done)) == 2
+    told, *refusal = messages(done)
+    assert re.fullmatch(r"pi: waiting for another start of your agent: two seconds without progress; Ctrl-C or kill \d+ ends pi", told), told
+    assert done.returncode == 75 and len(refusal) == 2
 
 
 def test_a_long_look_at_what_is_left_says_so_and_takes_it_back(machine):

@@ -5,6 +5,7 @@
 #include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/sandbox_plan.hpp"
+#include "runner/root/confined/launcher.hpp"
 
 #include <array>
 #include <csignal>
@@ -18,15 +19,14 @@ namespace pi_agent {
 namespace {
 
 constexpr int start_patience_seconds = 30;
-constexpr int grace_seconds = 2;     // for the agent to end by itself
-constexpr int last_word_seconds = 1; // of a launcher that is gone
+constexpr int grace_seconds = 2; // for the agent to end by itself
 constexpr const char *sudo_ended_it =
     "sudo has ended the session: its command_timeout is over, or it was told to; the administrator finds more with: pi-agentctl doctor";
 
 class Supervisor {
 public:
     Supervisor(Sandbox &sandbox, const Session &session, UniqueFd terminal)
-        : sandbox_(sandbox), session_(session), terminal_(std::move(terminal))
+        : sandbox_(sandbox), session_(session), launcher_(session.control), terminal_(std::move(terminal))
     {
     }
 
@@ -52,12 +52,12 @@ private:
     bool wait()
     {
         if (deadline_ && Clock::now() >= *deadline_) return false;
-        const Deadline until = std::min(sandbox_.next_look(deadline_.value_or(Deadline::max())),
-                                        session_.gate != nullptr ? session_.gate->due() : Deadline::max());
+        const Deadline until = std::min({sandbox_.next_look(deadline_.value_or(Deadline::max())), launcher_.answer_due(),
+                                         session_.gate != nullptr ? session_.gate->due() : Deadline::max()});
         const int timeout = until == Deadline::max() ? -1 : milliseconds_left(until);
         // The user can stop the receiver, so this also watches for the end of the wrapper's socket.
         std::array<pollfd, 7> waits{pollfd{sandbox_.fd().get(), POLLIN, 0},
-                                    pollfd{control_open_ ? session_.control.get() : -1, POLLIN, 0},
+                                    pollfd{launcher_.fd().get(), POLLIN, 0},
                                     pollfd{wrapper_open_ ? session_.receiver.channel().get() : -1, POLLIN, 0},
                                     pollfd{wrapper_open_ ? session_.wrapper.get() : -1, POLLRDHUP, 0},
                                     pollfd{session_.termination.get(), POLLIN, 0},
@@ -71,6 +71,7 @@ private:
         if (waits[4].revents != 0) hear_termination();
         if (waits[6].revents != 0) lose_job();
         hear_gate(waits[5].revents != 0);
+        if (const auto signal = launcher_.take_unanswered()) end_for(*signal);
         return true;
     }
 
@@ -83,23 +84,19 @@ private:
 
     void hear_launcher()
     {
-        try {
-            const std::optional<Packet> packet = receive_plain_packet(session_.control, in_seconds(0));
-            control_open_ = packet.has_value();
-            if (!packet) return;
-            const ExecMessage message = decode_exec_message(packet->bytes);
-            if (std::holds_alternative<ExecReady>(message))
-                hear_ready();
-            else if (const auto *stopped = std::get_if<ExecStopped>(&message))
-                tell_of_stop(stopped->number);
-            else if (const auto *failed = std::get_if<ExecFailed>(&message))
-                problem_ = failed->text;
-            else if (const auto *ended = std::get_if<ExecEnded>(&message))
-                hear_end(*ended);
-            hand_over_when_ready();
-        } catch (const ProtocolError &) {
-            control_open_ = false; // the agent may have taken its launcher over; only what is seen from outside counts
-        }
+        const std::optional<ExecMessage> message = launcher_.receive();
+        if (!message) return;
+        if (std::holds_alternative<ExecReady>(*message))
+            hear_ready();
+        else if (const auto *stopped = std::get_if<ExecStopped>(&*message))
+            tell_of_stop(stopped->number);
+        else if (const auto *failed = std::get_if<ExecFailed>(&*message))
+            problem_ = failed->text;
+        else if (const auto *ended = std::get_if<ExecEnded>(&*message))
+            hear_end(*ended);
+        else if (launcher_.take_answer())
+            session_.to_wrapper.tell_at_once(SignalHeard{});
+        hand_over_when_ready();
     }
 
     // Twice: systemd has killed all that ran in the unit, and started it again with the same standard input.
@@ -117,10 +114,30 @@ private:
         if (std::exchange(said_, ended)) return;
         session_.agent_has_ended();
         try {
-            send_packet(session_.control, encode(WrapperMessage(ContinueAgent{})), {}, in_seconds(1));
+            launcher_.send(ContinueAgent{});
         } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: it was killed meanwhile
         }
         session_.while_it_ends();
+    }
+
+    // A launcher that the agent has stopped, or that waits for the agent's file, passes nothing on and sees no end. The kernel ends them.
+    void end_for(int signal)
+    {
+        stopping_ = true;
+        ended_for_ = signal;
+        session_.to_wrapper.tell_at_once(
+            Notice{"the session's first process did not pass the signal on, so all processes of the session are killed"});
+        try {
+            sandbox_.kill();
+        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): the stop that follows does the same, later
+        }
+        end_all();
+    }
+
+    void send_on(const WrapperMessage &message)
+    {
+        launcher_.send(message);
+        if (!stopping_ && !said_) launcher_.expect_answer(message);
     }
 
     // The agent starts when its launcher waits for it and, where it has a terminal, when the terminal is set up.
@@ -139,8 +156,8 @@ private:
         attempt([&] {
             session_.hand_record_over(terminal_);
             for (const int number : early_signals_)
-                send_packet(session_.control, encode(WrapperMessage(ForwardSignal{number})), {}, in_seconds(1));
-            if (with_keyboard_) send_packet(session_.control, encode(WrapperMessage(ContinueAgent{true})), {}, in_seconds(1));
+                send_on(ForwardSignal{number});
+            if (with_keyboard_) launcher_.send(ContinueAgent{true});
             launched_ = true;
             if (!stopping_) deadline_.reset();
         });
@@ -191,7 +208,7 @@ private:
             hand_over_when_ready();
         } else if (launched_) {
             if (std::holds_alternative<ContinueAgent>(message)) stops_told_.clear();
-            if (control_open_) send_packet(session_.control, encode(message), {}, in_seconds(1));
+            send_on(message);
         } else if (const auto *signal = std::get_if<ForwardSignal>(&message)) {
             early_signals_.insert(signal->number);
         } else {
@@ -229,9 +246,9 @@ private:
     {
         if (stopping_) return;
         stopping_ = true;
-        if (!launched_ || !control_open_) return end_all();
+        if (!launched_ || !launcher_.is_open()) return end_all();
         try {
-            send_packet(session_.control, encode(WrapperMessage(ForwardSignal{SIGTERM})), {}, in_seconds(1));
+            launcher_.send(ForwardSignal{SIGTERM});
             deadline_ = in_seconds(grace_seconds);
         } catch (const Failure &) {
             return end_all();
@@ -245,33 +262,19 @@ private:
         sandbox_.stop();
     }
 
-    // Reads only what came before all was over. Whoever got hold of the launcher's socket may go on sending.
-    void take_last_word()
-    {
-        const Deadline deadline = in_seconds(last_word_seconds);
-        while (control_open_ && wait_for_input(session_.control, Clock::now()) && Clock::now() < deadline) {
-            try {
-                const std::optional<Packet> packet = receive_plain_packet(session_.control, Clock::now());
-                control_open_ = packet.has_value();
-                if (!packet) return;
-                const ExecMessage message = decode_exec_message(packet->bytes);
-                if (const auto *failed = std::get_if<ExecFailed>(&message)) problem_ = failed->text;
-                if (const auto *ended = std::get_if<ExecEnded>(&message)) said_ = *ended;
-            } catch (const ProtocolError &) {
-                control_open_ = false;
-            }
-        }
-    }
-
     AgentEnded conclude(const SandboxResult &result)
     {
-        take_last_word();
+        launcher_.hear_last_words([&](const ExecMessage &message) {
+            if (const auto *failed = std::get_if<ExecFailed>(&message)) problem_ = failed->text;
+            if (const auto *ended = std::get_if<ExecEnded>(&message)) said_ = *ended;
+        });
         if (!launched_ || !problem_.empty()) throw no_agent(sandbox_, result, problem_, launched_, stopping_);
-        return agent_end(result, said_, killing_);
+        return ended_for_ ? AgentEnded{true, *ended_for_} : agent_end(result, said_, killing_);
     }
 
     Sandbox &sandbox_;
     const Session &session_;
+    Launcher launcher_;
     std::string problem_;
     UniqueFd terminal_;
     std::set<int> early_signals_; // that came before there was an agent
@@ -281,8 +284,8 @@ private:
     std::optional<ExecEnded> said_;
     bool handing_over_ = false;
     bool launched_ = false;
-    std::set<int> stops_told_; // the signals of stops that the wrapper has not answered
-    bool control_open_ = true;
+    std::optional<int> ended_for_; // the signal that the launcher did not pass on
+    std::set<int> stops_told_;     // the signals of stops that the wrapper has not answered
     bool wrapper_open_ = true;
     bool stopping_ = false;
     std::optional<Deadline> deadline_;

@@ -60,7 +60,7 @@ void EarlyMessages::hear()
     if (bytes == nullptr) return;
     WrapperMessage message = decode_wrapper_message(*bytes);
     const auto *signal = std::get_if<ForwardSignal>(&message);
-    if (signal != nullptr && signal->number != SIGTSTP && signal->number != SIGUSR2) throw EndedBySignal{signal->number};
+    if (signal != nullptr && asks_for_end(signal->number)) throw EndedBySignal{signal->number};
     if (messages_.size() < limit) messages_.push_back(message);
 }
 

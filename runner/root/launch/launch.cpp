@@ -17,6 +17,7 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
 {
     Sandbox &sandbox = *entered.sandbox;
     const auto hand_over = [&](FdRef pty) {
+        entered.to_wrapper.tell(SessionBegun{entered.id});
         hand_record_over(entered.root, entered.policy, entered.environment, presented.launch, launched.control, pty,
                          presented.modes ? presented.modes->channel() : FdRef(-1));
     };
@@ -50,6 +51,7 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
                               after_agent,
                               [&] { placeholders.begin(); },
                               gate ? &*gate : nullptr};
+        entered.begin("waiting for " + sandbox.name());
         const AgentEnded seen = supervise(sandbox, watched, std::move(presented.terminal));
         session.ending.sandbox_has_ended();
         const std::string denied = gate ? gate->finish() : "";
@@ -89,8 +91,11 @@ void run_session(const AsRoot &root, const Account &caller, FdRef wrapper, Sessi
 {
     try {
         Entered entered(root, caller, wrapper, record);
+        entered.begin("hearing what is asked for");
         Heard heard(entered);
+        entered.begin("opening the agent's home and state");
         OpenedSession session(entered, heard);
+        entered.begin("building what the session sees");
         std::unique_ptr<SessionGate> gate = ask_for_gate(entered, session);
         BuiltView view(entered, heard, session);
         Launched launched(entered, heard, session, view, std::move(gate));

@@ -51,7 +51,9 @@ UniqueFd start_sandbox(Entered &entered, Heard &heard, OpenedSession &session, c
     auto ends = make_channel(); // the runner's, and the launcher's
     entered.tell(untold(session.state, "told-devices", view.devices.notices, heard.request.debug));
     session.ending.sandbox_may_live();
+    entered.begin("waiting for " + entered.sandbox->name());
     entered.sandbox->start(plan_sandbox(entered, session, view), ends.second);
+    entered.begin("bringing home and configuration up to date");
     ends.second.reset();
     heard.guards.end_search();
     return std::move(ends.first);
@@ -284,7 +286,6 @@ Presented::Presented(Entered &entered, Heard &heard, OpenedSession &session, Bui
                           fault_point("changing-modes");
                           serve_directory_modes(agent, channel);
                       });
-    entered.to_wrapper.tell(SessionBegun{entered.id});
     entered.record.started(session.directory, entered.admission.agent, heard.project.shown.path(), heard.request.program);
 }
 

@@ -43,12 +43,14 @@ UniqueFd reset_process(const AsRoot &root)
     return watch_termination();
 }
 
-Admission leave_callers_group(const AsRoot &root, Policy &policy, const Account &caller, Sandbox &sandbox)
+Admission leave_callers_group(Entered &entered)
 {
     std::optional<Admission> admission;
-    sandbox.leave_callers_group([&] { admission.emplace(admit(policy, caller)); });
+    entered.begin(has_unit(entered.policy.sandbox.method) ? "waiting for systemd, which gives the runner a scope"
+                                                          : "waiting for a control group");
+    entered.sandbox->leave_callers_group([&] { admission.emplace(admit(entered.policy, entered.caller)); });
     // --- from here the caller can neither freeze nor kill this process ---
-    require_limit_controllers(root, policy.limits);
+    require_limit_controllers(entered.root, entered.policy.limits);
     return std::move(*admission);
 }
 
@@ -182,8 +184,7 @@ Entered::Entered(const AsRoot &as_root, const Account &asking, FdRef wrappers_so
     : root(as_root), caller(asking), wrapper(wrappers_socket), record(recorded), id(name_session(root, record)), to_wrapper(wrapper),
       slot(wait_for_start_slot(root, caller.uid, [&] { show("waiting for other starts of yours"); })), stamp(stamp_start(caller)),
       policy(read_policy(root, caller, record)), sandbox(make_sandbox(root, policy.sandbox, id, caller.uid)),
-      termination(reset_process(root)), admission(leave_callers_group(root, policy, caller, *sandbox)),
-      worker(without_other_groups(admission.agent)),
+      termination(reset_process(root)), admission(leave_callers_group(*this)), worker(without_other_groups(admission.agent)),
       environment{
           {}, {}, policy.env, ask_env_names(root, policy.env_files), admission.rules.env, {}, admission.agent.name, policy.agent.binary, id}
 {

@@ -245,6 +245,28 @@ TEST_CASE("a record of any size up to the limit arrives whole, its descriptors w
     }
 }
 
+TEST_CASE("a record goes on where a peer that did not read stopped it")
+{
+    const auto [left, right] = make_channel();
+    const std::string bytes(record_limit, 'x');
+    OutgoingRecord record(bytes, {});
+    std::size_t rounds = 0;
+    std::optional<Packet> received;
+    std::thread reader; // begins once the sender has been stopped
+    for (bool is_sent = false; !is_sent; ++rounds) {
+        try {
+            record.send(left, Clock::now() + (rounds == 0 ? moment * 0 : moment));
+            is_sent = true;
+        } catch (const DeadlineExceeded &) {
+            if (rounds == 0) reader = std::thread([&, channel = FdRef(right)] { received = receive_record(channel, soon()); });
+        }
+    }
+    REQUIRE(rounds > 1);
+    reader.join();
+    REQUIRE(received);
+    CHECK((received->bytes == bytes));
+}
+
 TEST_CASE("a record beyond the limit is neither sent nor received")
 {
     auto [left, right] = make_channel();

@@ -333,6 +333,12 @@ TEST_CASE("what the runner says arrives at the wrapper")
     const auto begun = decode_runner_message(encode(SessionBegun{"0123abcd"}));
     REQUIRE(std::holds_alternative<SessionBegun>(begun));
     CHECK(std::get<SessionBegun>(begun).id == "0123abcd");
+    CHECK(std::holds_alternative<SignalHeard>(decode_runner_message(encode(RunnerMessage(SignalHeard{})))));
+    for (const bool takes_long : {false, true}) {
+        const auto preparing = std::get<Preparing>(decode_runner_message(encode(Preparing{"waiting", takes_long})));
+        CHECK(preparing.doing == "waiting");
+        CHECK(preparing.takes_long == takes_long);
+    }
     for (const auto &[by_signal, value] : {std::pair{false, 0}, {false, 1}, {false, 42}, {false, 255}, {true, 9}, {true, 64}}) {
         const auto ended = decode_runner_message(encode(AgentEnded{by_signal, value}));
         REQUIRE(std::holds_alternative<AgentEnded>(ended));
@@ -375,6 +381,8 @@ TEST_CASE("a message of the runner that is not one is refused")
         Encoder().number(4).number(0).number(std::numeric_limits<std::uint64_t>::max()).bytes(),
         encode(Notice{"x"}) + "x",
         encode(SessionBegun{"x"}) + "x",
+        encode(SignalHeard{}) + "x",
+        Encoder().number(10).text("waiting").number(2).bytes(),
         encode(AgentEnded{false, 0}) + "x",
         encode(FailureReport{ExitStatus::denied, "x"}) + "x",
         encode(RunnerMessage(TerminalOpened{})) + "x",

@@ -225,6 +225,26 @@ TEST_CASE("a signal that the runner sends reaches the agent, and a runner that i
     CHECK(ended_after([](auto &ends) { ends.second.reset(); }) == "threw: the runner ended");
 }
 
+TEST_CASE("a signal that asks for the end is answered, whatever the agent does with it")
+{
+    CHECK(in_child([]() -> std::string {
+              const ReceivedLaunch launch = launch_of("trap 'exit 5' USR2; trap '' TERM; kill -STOP $$; while :; do sleep 0.01; done");
+              block_child_signal();
+              auto [own, theirs] = make_channel();
+              std::string heard;
+              std::thread runner([&heard, channel = FdRef(theirs)] {
+                  const auto hear = [&] { return decode_exec_message(receive_packet(channel, in_seconds(10)).value().bytes); };
+                  if (!std::holds_alternative<ExecStopped>(hear())) heard += "no stop, ";
+                  send_packet(channel, encode(WrapperMessage(ForwardSignal{SIGTERM})), {}, in_seconds(1));
+                  if (std::holds_alternative<SignalHeard>(hear())) heard += "answered, ";
+                  send_packet(channel, encode(WrapperMessage(ForwardSignal{SIGUSR2})), {}, in_seconds(1));
+              });
+              const ExecEnded ended = wait_for_agent(start_agent(launch), own);
+              runner.join();
+              return heard + (ended.by_signal ? "signal " : "exit ") + std::to_string(ended.value);
+          }) == "answered, exit 5");
+}
+
 TEST_CASE("an agent that stops is told, and goes on when it is continued")
 {
     CHECK(in_child([]() -> std::string {

@@ -175,6 +175,7 @@ TEST_CASE("what pi-agent-exec says arrives")
 {
     CHECK(std::holds_alternative<ExecReady>(decode_exec_message(encode(ExecMessage(ExecReady{})))));
     CHECK(std::get<ExecStopped>(decode_exec_message(encode(ExecMessage(ExecStopped{SIGTTIN})))).number == SIGTTIN);
+    CHECK(std::holds_alternative<SignalHeard>(decode_exec_message(encode(ExecMessage(SignalHeard{})))));
     const auto failed = decode_exec_message(encode(ExecMessage(ExecFailed{"why\n\xff"})));
     REQUIRE(std::holds_alternative<ExecFailed>(failed));
     CHECK(std::get<ExecFailed>(failed).text == "why\n\xff");
@@ -207,6 +208,7 @@ TEST_CASE("a message of pi-agent-exec that is not one is refused")
         Encoder().number(19).number(1).number(std::numeric_limits<std::uint64_t>::max()).bytes(),
         encode(ExecMessage(ExecReady{})) + "x",
         encode(ExecMessage(ExecStopped{SIGTSTP})) + "x",
+        encode(ExecMessage(SignalHeard{})) + "x",
         Encoder().number(21).bytes(),
         Encoder().number(21).number(65).bytes(),
         encode(ExecMessage(ExecFailed{"x"})) + "x",
