@@ -38,8 +38,9 @@ AgentEnded AskedEnd::tell(const SessionPeer &peer, bool has_runner, std::string 
 {
     std::string text = std::string("pi: ended by SIG") + sigabbrev_np(number_) + ", though ";
     if (!has_runner)
-        text += peer.name() + " has not answered: it is root's, and goes on until what it waits for answers; ask the administrator to run: "
-                              "sudo pi-agentctl doctor";
+        text += peer.name() +
+                " has not answered: it belongs to root, and goes on until what it waits for answers; ask the administrator to run: "
+                "sudo pi-agentctl doctor";
     else
         text += std::string("the runner has not answered; it ends the session") +
                 (!session.empty() ? ", and pi does not look at what that left" : "") + ". What still runs: pi-agentctl sessions";

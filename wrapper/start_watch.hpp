@@ -13,7 +13,7 @@ class StartWatch {
 public:
     // `first`: what is waited for until the runner says something.
     explicit StartWatch(const std::string &first) : doing_("waiting for " + first) {}
-    // `is_seen`: the terminal is the job's own, or there is none. In the background a line belongs to the shell.
+    // `is_seen`: the job has no terminal, or has it in the foreground. In the background a line belongs to the shell.
     void hear(const Preparing &preparing, bool is_seen);
     // Something else is about to be written.
     void clear() { line_.clear(); }

@@ -80,7 +80,8 @@ const std::vector<Advice> &advice_on_failures()
          "Ask the administrator.", "Start `systemd-journald`, or make `/var/log/pi-agent` writable for root."},
         {"E71-runner",
          "sudo or the runner was killed by signal …\nthe runner ended without an answer\nthe runner does not answer\nsudo ended and the "
-         "runner does not answer\nsudo (process …) has closed the connection without an answer\npi on the node … ended, and the session with it\nthe process of pi that carries the session …",
+         "runner does not answer\nsudo (process …) has closed the connection without an answer\npi on the node … ended, and the session "
+         "with it\nthe process of pi that carries the session …",
          "The process that supervises the session is gone, and the session ended with it. Somebody killed it, or memory ran out.",
          "Start `pi` again. If it happens again, ask the administrator.",
          "`journalctl -t pi-agent-runner` and `journalctl -k` show why the process ended."},

@@ -134,9 +134,9 @@ void RunnerProcess::wait_for_end()
 void RunnerProcess::explain_silence()
 {
     if (!ended_)
-        throw Failure(FailureKind::runner_ended, name() +
-                                                     " has closed the connection without an answer and does not end; it is root's, and "
-                                                     "the administrator finds more with: sudo pi-agentctl doctor");
+        throw Failure(FailureKind::runner_ended,
+                      name() + " has closed the connection without an answer and does not end; it belongs to root, and "
+                               "the administrator finds more with: sudo pi-agentctl doctor");
     const std::string complaint = read_complaint();
     const std::string words = complaint.empty() ? "" : ": " + complaint;
     require_orderly_end();

@@ -114,7 +114,7 @@ struct Notice {
 };
 struct Preparing { // what the start does or waits for from now on; the next message of any kind replaces it
     std::string doing;
-    bool takes_long = true; // a terminal shows it at once; otherwise it is told where it takes long all the same
+    bool takes_long = true; // a terminal shows it at once; otherwise it is told once it takes long
     static constexpr std::uint64_t type = 10;
     static void fields(auto &archive, auto &self)
     {

@@ -13,7 +13,7 @@ from shells import PROMPT, Shell
 pytestmark = pytest.mark.usefixtures("playing")
 
 TOLD = rb"pi: waiting for sudo \(process \d+\): two seconds without progress; Ctrl-C or kill \d+ ends pi; if it goes on, ask the administrator to run: sudo pi-agentctl doctor"
-LEFT = rb"pi: ended by SIG(INT|TERM), though sudo \(process \d+\) has not answered: it is root's, and goes on until what it waits for answers"
+LEFT = rb"pi: ended by SIG(INT|TERM), though sudo \(process \d+\) has not answered: it belongs to root, and goes on until what it waits for answers"
 
 
 @contextlib.contextmanager

@@ -40,7 +40,7 @@ struct Entered {
     // Shows the step of the preparation on the user's terminal ("waiting for …", "reading …") if it takes longer than half a second. Never
     // waits: a wrapper that does not read misses it.
     void show(const std::string &doing);
-    // Says what comes next, for a user who sees nothing of it for seconds. Never waits either.
+    // Says what comes next, for a user who would wait for seconds without a word. Never waits either.
     void begin(const std::string &doing) noexcept { to_wrapper.tell_at_once(Preparing{doing, false}); }
     // Both, for others to call.
     [[nodiscard]] auto teller()

@@ -27,8 +27,14 @@ TEST_CASE("a launcher is heard until it closes or breaks the protocol")
     pair.says(encode(ExecMessage(ExecReady{})));
     CHECK(std::holds_alternative<ExecReady>(pair.launcher.receive().value()));
     CHECK(pair.launcher.fd().get() == pair.ends.first.get());
-    SUBCASE("closes") { pair.ends.second.reset(); }
-    SUBCASE("breaks it") { pair.says("x"); }
+    SUBCASE("closes")
+    {
+        pair.ends.second.reset();
+    }
+    SUBCASE("breaks it")
+    {
+        pair.says("x");
+    }
     CHECK_FALSE(pair.launcher.receive());
     CHECK_FALSE(pair.launcher.is_open());
     CHECK(pair.launcher.fd().get() == -1);
@@ -60,7 +66,10 @@ TEST_CASE("the first signal without an answer is told once, when it is late, unl
     pair.launcher.expect_answer(ForwardSignal{SIGTERM});
     pair.launcher.expect_answer(ForwardSignal{SIGINT});
     std::this_thread::sleep_until(pair.launcher.answer_due());
-    SUBCASE("silent") { CHECK(pair.launcher.take_unanswered() == SIGTERM); }
+    SUBCASE("silent")
+    {
+        CHECK(pair.launcher.take_unanswered() == SIGTERM);
+    }
     SUBCASE("closed")
     {
         pair.ends.second.reset();
