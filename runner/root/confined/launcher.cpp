@@ -40,6 +40,14 @@ void Launcher::send(const WrapperMessage &message)
     if (is_open_) send_packet(control_, encode(message), {}, in_seconds(sending_seconds));
 }
 
+void Launcher::send_best_effort(const WrapperMessage &message) noexcept
+{
+    try {
+        send(message);
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort
+    }
+}
+
 void Launcher::expect_answer(const WrapperMessage &message)
 {
     const auto *signal = std::get_if<ForwardSignal>(&message);

@@ -22,6 +22,7 @@ public:
     void hear_last_words(const std::function<void(const ExecMessage &)> &hear);
     // Throws Failure when it does not read.
     void send(const WrapperMessage &message);
+    void send_best_effort(const WrapperMessage &message) noexcept;
 
     // --- A signal that asks for the end, until the launcher says that it has passed it on.
 

@@ -113,10 +113,7 @@ private:
     {
         if (std::exchange(said_, ended)) return;
         session_.agent_has_ended();
-        try {
-            launcher_.send(ContinueAgent{});
-        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: it was killed meanwhile
-        }
+        launcher_.send_best_effort(ContinueAgent{}); // it may have been killed meanwhile
         session_.while_it_ends();
     }
 

@@ -23,11 +23,29 @@ namespace pi_agent {
 namespace {
 
 // What a history and a list of denials are made of (admin/sessions/).
-constexpr std::array told_fields = {
-    "PI_AGENT_EVENT",       "PI_AGENT_SESSION",     "PI_AGENT_USER",     "PI_AGENT_ACCOUNT", "PI_AGENT_PROJECT",       "PI_AGENT_DIRECTORY",
-    "PI_AGENT_REPOSITORY",  "SANDBOX_SELECT",       "PI_AGENT_PROGRAM",  "PI_AGENT_REASON",  "PI_AGENT_DURATION_USEC", "PI_AGENT_EXIT_CODE",
-    "PI_AGENT_EXIT_SIGNAL", "PI_AGENT_MEMORY_PEAK", "PI_AGENT_CPU_USEC", "PI_AGENT_STATUS",  "PI_AGENT_CODE",          "PI_AGENT_HOST",
-    "PI_AGENT_PORT",        "PI_AGENT_KEY",      "PI_AGENT_WHERE",   "PI_AGENT_COUNT",         "_UID"};
+constexpr std::array told_fields = {"PI_AGENT_EVENT",
+                                    "PI_AGENT_SESSION",
+                                    "PI_AGENT_USER",
+                                    "PI_AGENT_ACCOUNT",
+                                    "PI_AGENT_PROJECT",
+                                    "PI_AGENT_DIRECTORY",
+                                    "PI_AGENT_REPOSITORY",
+                                    "SANDBOX_SELECT",
+                                    "PI_AGENT_PROGRAM",
+                                    "PI_AGENT_REASON",
+                                    "PI_AGENT_DURATION_USEC",
+                                    "PI_AGENT_EXIT_CODE",
+                                    "PI_AGENT_EXIT_SIGNAL",
+                                    "PI_AGENT_MEMORY_PEAK",
+                                    "PI_AGENT_CPU_USEC",
+                                    "PI_AGENT_STATUS",
+                                    "PI_AGENT_CODE",
+                                    "PI_AGENT_HOST",
+                                    "PI_AGENT_PORT",
+                                    "PI_AGENT_KEY",
+                                    "PI_AGENT_WHERE",
+                                    "PI_AGENT_COUNT",
+                                    "_UID"};
 // By which an entry is judged besides; a user is not told these.
 constexpr std::array judged_fields = {"MESSAGE_ID", "PI_AGENT_UID"};
 constexpr std::array log_fields = {"MESSAGE", "SYSLOG_IDENTIFIER", "_COMM", "PI_AGENT_EVENT", "PI_AGENT_SESSION", "_UID"};
