@@ -1,7 +1,6 @@
 """What a registry, a package or a compromised node may do while an agent is installed: nothing to the host, and nothing that root takes over."""
 
 import re
-import subprocess
 from pathlib import Path
 from tarfile import BLKTYPE, CHRTYPE, FIFOTYPE, LNKTYPE, SYMTYPE, TarInfo
 
@@ -29,7 +28,7 @@ def registries(product, weak):
             f" /usr/local/lib/scripted_registry.py {AGENTS}; test ! -L /usr/lib/pi-agent/agent || rm /usr/lib/pi-agent/agent", check=True)  # fmt: skip
 
 
-def install(target, play="", members=(), url=URL):
+def install(target, play="", members=()):
     """An installation in which npm does `play` too; the tree of the agent is removed before, and what a test looks for."""
     machine = target.machine
     machine.registry.publish(play=play, members=members)
@@ -37,7 +36,7 @@ def install(target, play="", members=(), url=URL):
     machine.root(f"rm -rf {AGENTS} /root/planted; test ! -L /usr/lib/pi-agent/agent || rm /usr/lib/pi-agent/agent", check=True)
     machine.root("test ! -d /usr/lib/pi-agent/agent || mv /usr/lib/pi-agent/agent /usr/lib/pi-agent/aside", check=True)
     try:
-        return machine.root(["pi-agentctl", "install-agent", "pi@7.7.7", "--registry", url])
+        return machine.root(["pi-agentctl", "install-agent", "pi@7.7.7", "--registry", URL])
     finally:
         machine.root("test ! -d /usr/lib/pi-agent/aside || { rm -f /usr/lib/pi-agent/agent; mv /usr/lib/pi-agent/aside /usr/lib/pi-agent/agent; }", check=True)
 
@@ -74,46 +73,6 @@ def test_another_archive_than_the_pinned_one(prove):
         return outcome(done, machine, f"test -e {TREE}/evil")
 
     prove(attack, "agent-integrity")
-
-
-# Leads to the other registry, which has no encryption.
-TLS = "https://127.0.0.1:4874/"
-TLS_FRONT = f"""
-import http.server, ssl
-class Front(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(302)
-        self.send_header("Location", "{URL}" + self.path[1:])
-        self.end_headers()
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 4874), Front)
-context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-context.load_cert_chain("/root/tls/both.pem")
-server.socket = context.wrap_socket(server.socket, server_side=True)
-server.serve_forever()
-"""
-
-
-def test_a_registry_leads_from_https_to_http(prove, tmp_path):
-    new = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=front -addext subjectAltName=IP:127.0.0.1 -keyout key.pem -out cert.pem"
-    subprocess.run(["openssl", *new.split()], cwd=tmp_path, check=True, capture_output=True)
-    cert, key = ((tmp_path / name).read_text() for name in ("cert.pem", "key.pem"))
-
-    def attack(target):
-        machine = target.machine
-        for path, text in (("/root/tls/both.pem", key + cert), ("/root/tls/front.py", TLS_FRONT), ("/etc/pi-agent/front.pem", cert)):
-            machine.write(path, text)
-        machine.write("/root/.npmrc", "cafile=/etc/pi-agent/front.pem\n")
-        machine.root(["systemd-run", "--quiet", "--unit=tls-front", "python3", "/root/tls/front.py"], check=True)
-        machine.root("until ss -Hltn sport = :4874 | grep -q .; do sleep 0.1; done", check=True)
-        try:
-            done = install(target, url=TLS)
-        finally:
-            machine.root("systemctl stop tls-front; rm -r /root/tls /root/.npmrc /etc/pi-agent/front.pem", check=True)
-        # npm's own part of it has rules of its own: what root's program fetched before counts.
-        return Outcome(b"leads from https to http" not in done.stderr, done)
-
-    on, _ = prove(attack, "registry-downgrade")
-    assert on.seen.returncode == 69 and f"cannot fetch {TLS}node-test".encode() in on.seen.stderr, on
 
 
 # Where the seams stop the two programs: one line each of fetch/ and admin/agents/.
