@@ -35,7 +35,7 @@ std::optional<PathProblem> problem_of_config_secrets(const std::string &path)
     constexpr std::array<std::string_view, 4> of_agents = {".pi", ".agents", ".claude", ".codex"};
     const bool absolute = path.front() == '/';
     auto problem = absolute ? problem_of_secrets_anywhere(path) : problem_of_secrets(path);
-    if (!problem || (!absolute && lies_in_one(path, of_agents)) || !defence_is_on("config-secrets")) return std::nullopt;
+    if (!problem || (!absolute && lies_in_one(path, of_agents))) return std::nullopt;
     if (absolute)
         for (const auto agents : of_agents)
             if ((path + "/").find("/" + std::string(agents) + "/") != std::string::npos) return std::nullopt;
