@@ -79,6 +79,12 @@ class Lateness(threading.Thread):
         return self.seconds
 
 
+def is_pending(pid, number):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return any(int(line.split()[1], 16) & (1 << (number - 1)) for line in file if line.startswith(("SigPnd", "ShdPnd")))
+    return False
+
+
 def is_opening(pid):
     with contextlib.suppress(OSError), open(f"/proc/{pid}/syscall", encoding="ascii") as file:
         return file.read().startswith("257 ")  # openat(2): of a FIFO that no process writes
@@ -272,6 +278,7 @@ def ask_for_end(who, how):
     number = getattr(signal, f"SIG{how.split(' ')[0]}")
     os.kill(who.pi, number)
     if how.endswith(" twice"):
+        wait(lambda: not is_pending(who.pi, number), "pi does not take its signal")  # the kernel makes one of two that wait
         time.sleep(0.3)  # a person's second key; sooner, both count as one
         began = time.monotonic()
         with contextlib.suppress(ProcessLookupError):
@@ -286,7 +293,7 @@ def what_is_left():
 
 def play(round_):
     phase, how, shell = round_["phase"], round_["how"], round_["shell"]
-    command = LARGE[shell] if "large" in phase else "pi sh -c true" if phase in OVER else "pi sh -c 'sleep 1000; true'"
+    command = LARGE[shell] if "large" in phase else "pi sh -c true" if phase in OVER else "pi sleep 1000"
     who = None
     try:
         with hang(phase) as stands_still:
