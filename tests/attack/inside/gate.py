@@ -96,25 +96,6 @@ def send_descriptors(bytes_, fds):
         return False
 
 
-def linger():
-    """A connection whose last close takes twenty seconds (SO_LINGER), because nobody reads what it has sent."""
-    server = socket.create_server(("127.0.0.1", 0))
-    one = socket.create_connection(server.getsockname())
-    other, _ = server.accept()
-    one.setblocking(False)
-    try:
-        while True:
-            one.send(b"x" * 65536)
-    except BlockingIOError:
-        pass
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 20))
-    if send_descriptors(b"x", [one.fileno()]):
-        one.close()
-    while True:
-        os.write(1, number(ALIVE))  # to the end, and whatever root does
-        time.sleep(ALIVE_SECONDS)
-
-
 def attack():
     """What a gate says that the agent has taken over."""
     if MODE == "flooding":
@@ -138,11 +119,8 @@ def attack():
         os._exit(0)
     if MODE == "forging":
         say(denial(b"host.example", 443, where=b"it is gone; as root, run: sh /home/alice/fix"))
-    if MODE == "lingering":
-        try:
-            linger()
-        except OSError:
-            time.sleep(60)  # root is gone, and this keeps the other side
+    if MODE == "holding" and send_descriptors(b"x", [0]):
+        say(denial(b"taken.example", 443))
     if MODE in ("traitor", "farewell"):
         betray()
     if MODE == "flickering":  # silent, and not, and silent
