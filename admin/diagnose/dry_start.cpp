@@ -62,7 +62,8 @@ bool says_who(const UserEntry &entry)
 }
 
 // By their entries, in the order of the policy. Users with an entry of their own that says nothing for sessions, and no such group, are
-// left out: there may be a hundred thousand of them.
+// left out, because there may be a hundred thousand of them; but not where a provider's key stays outside: what network such users have,
+// the reader of the policy leaves to their starts where groups say it.
 std::vector<SameEntries> users_by_entries(const Policy &policy, const MembersOf &members_of)
 {
     std::map<std::string, const UserEntry *> own;
@@ -76,7 +77,7 @@ std::vector<SameEntries> users_by_entries(const Policy &policy, const MembersOf 
             if (!own.contains(member) || entry.rules || !entry.env.empty()) groups[member].push_back({&entry, *group});
     }
     for (const auto &[name, entry] : own)
-        if (says_something(*entry)) groups[name];
+        if (says_something(*entry) || !policy.providers.empty()) groups[name];
     std::map<std::vector<const UserEntry *>, SameEntries> found;
     for (auto &[user, of_groups] : groups) {
         const auto entry = own.find(user);
