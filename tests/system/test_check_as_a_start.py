@@ -136,6 +136,7 @@ def test_check_explain_why_and_a_start_agree(places, name):
         assert started.returncode == 0 and explained["allowed"] and why.returncode == 0 and not warned, (started, checked, explained, why)
         return
     assert started.returncode != 0 and words in started.stderr.decode() and "--pi-agent-allow" not in started.stderr.decode(), started
-    assert words in warned and "more with the same entries) cannot start pi" in warned or "so carol cannot start pi" in warned, checked
+    named = "more with the same entries) cannot start pi" in warned or "so carol cannot start pi" in warned
+    assert words in warned and named, checked
     assert explained["allowed"] is False and words in explained["reason"], explained
     assert why.returncode != 0 and words in (why.stdout + why.stderr).decode(), why
