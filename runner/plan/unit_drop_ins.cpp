@@ -22,6 +22,8 @@ constexpr std::string_view harmless = "Nice OOMScoreAdjust OOMPolicy LimitNOFILE
                                       "PassEnvironment UnsetEnvironment LogLevelMax LogExtraFields StandardOutput StandardError UMask "
                                       "StartupCPUWeight StartupIOWeight DefaultMemoryLow DefaultMemoryMin Restart RestartSec RestartSteps "
                                       "RestartMaxDelaySec";
+// Begins like a harmless one, and ends the agent: node makes code at run time.
+constexpr std::string_view no_code_at_run_time = "MemoryDenyWriteExecute";
 // Of [Unit], these alone: dependencies can only be added, and conditions keep a session from starting.
 constexpr std::string_view unit_in_the_way = "CollectMode RefuseManualStop StopWhenUnneeded";
 
@@ -36,6 +38,7 @@ bool is_in_the_way(std::string_view section, std::string_view key)
 {
     if (section == "[Unit]") return has_word(unit_in_the_way, key);
     if (section == "[Install]" || section.starts_with("[X-")) return false;
+    if (key == no_code_at_run_time) return true;
     return !has_word(harmless, key) && std::none_of(harmless_beginnings.begin(), harmless_beginnings.end(),
                                                     [&](std::string_view beginning) { return key.starts_with(beginning); });
 }

@@ -25,8 +25,9 @@ TEST_CASE("what schedules, counts, logs, limits or notifies may be there for all
 TEST_CASE("whatever could weaken the sandbox is named, once, and so is what nobody knows")
 {
     CHECK(settings_in_the_way("[Service]\nProtectHome=no\nNice=1\nUser=root\nProtectHome=\n") == Names{"ProtectHome", "User"});
-    for (const char *key : {"RootDirectory", "NoNewPrivileges", "ExecStartPre", "IPAddressDeny", "SystemCallFilter", "KillMode",
-                            "LimitCORE", "PrivatePIDs", "BindPaths", "ASettingOfTheFuture", "StandardInput", "CapabilityBoundingSet"})
+    for (const char *key :
+         {"RootDirectory", "NoNewPrivileges", "ExecStartPre", "IPAddressDeny", "SystemCallFilter", "KillMode", "LimitCORE", "PrivatePIDs",
+          "BindPaths", "ASettingOfTheFuture", "StandardInput", "CapabilityBoundingSet", "MemoryDenyWriteExecute"})
         CHECK_MESSAGE(settings_in_the_way(std::string("[Service]\n") + key + "=x\n") == Names{key}, key);
     CHECK(settings_in_the_way("[Unit]\nRefuseManualStop=no\nCollectMode=inactive\n") == Names{"RefuseManualStop", "CollectMode"});
 }
