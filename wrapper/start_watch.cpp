@@ -1,7 +1,6 @@
 // Telling, once, what a start waits for.
 #include "wrapper/start_watch.hpp"
 
-#include "common/seams/seams.hpp"
 #include "wrapper/standard_error.hpp"
 
 #include <unistd.h>
@@ -18,7 +17,7 @@ constexpr const char *remedy_of_others = "; if it goes on, ask the administrator
 
 Deadline StartWatch::in_patience()
 {
-    return defence_is_on("silence-is-told") ? in_seconds(silence_seconds) : Deadline::max();
+    return in_seconds(silence_seconds);
 }
 
 void StartWatch::hear(const Preparing &preparing, bool is_seen)

@@ -49,7 +49,8 @@ def test_a_root_that_its_user_can_exchange_in_a_tree_that_the_agent_sees_is_refu
     """systemd resolves the root's path in the session's tree; a link in its place led root to run the project's program."""
     for target in (product, weak):
         target.machine.root("install -d -o alice -g alice /opt/alice /opt/alice/app", check=True)
-        target.machine.install_policy(ATTACK_POLICY.read_text().replace("/srv/shared/app]", "/srv/shared/app, /opt/alice/app]"))
+        # As it stands: apply refuses it, too.
+        target.machine.write("/etc/pi-agent/policy.yaml", ATTACK_POLICY.read_text().replace("/srv/shared/app]", "/srv/shared/app, /opt/alice/app]"))
 
     def attack(target):
         done = target.pi("true", cwd="/opt/alice/app")

@@ -16,7 +16,7 @@ ROOTS = ("/srv/check/a", "/srv/check/a/below", "/srv/check/b", "/opt/check/p", "
 NETWORKS = ("none", "full", "{hosts: []}", "{hosts: [a.example]}")
 KEY = "/etc/pi-agent/check.key"
 ROOT_KEYS = ("read_only: true", "scope: project", "mask: [keys]", "mask: [keys, '*.pem']")
-LEVEL_KEYS = (f"providers: {{anthropic: {{key_file: {KEY}}}}}", "limits: {tasks: 1000}", "limits: {tasks: 2000}", "env: {A: one}", "env: {A: two}",
+LEVEL_KEYS = (f"providers: {{anthropic: {{key_file: {KEY}}}}}", "limits: {sessions: 4}", "limits: {sessions: 5}", "env: {A: one}", "env: {A: two}",
               "settings: {theme: light}", "settings: {theme: dark}")  # fmt: skip
 
 

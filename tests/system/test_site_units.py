@@ -54,7 +54,7 @@ def test_the_unit_answers_needrestarts_question(host):
         assert finish(process)[0] == 5
 
 
-@pytest.mark.parametrize("asked", [f"pi-agent-cleanup-{ID}.service", f"pi-agent-run-{ID}.scope", "pi-agent-u1000.slice"])
+@pytest.mark.parametrize("asked", [f"pi-agent-cleanup-{ID}.service", "pi-agent-u1000.slice"])
 def test_pi_ends_when_what_a_session_needs_is_restarted(host, asked):
     with session(host, "sh", "echo ready; sleep 60") as process:
         host.root(["systemctl", "restart", unit(host, asked)])
@@ -63,6 +63,14 @@ def test_pi_ends_when_what_a_session_needs_is_restarted(host, asked):
         except subprocess.TimeoutExpired:
             pytest.fail("pi hangs")
     assert process.returncode != 0, err
+
+
+def test_the_runners_scope_cannot_be_restarted(host):
+    """systemd knows no such job for a scope."""
+    with session(host, "sh", "echo ready; read answer; exit 5") as process:
+        refused = host.root(["systemctl", "restart", unit(host, f"pi-agent-run-{ID}.scope")])
+        assert refused.returncode != 0 and b"not applicable" in refused.stderr, refused
+        assert finish(process)[0] == 5
 
 
 def test_pi_says_that_the_unit_was_restarted_all_the_same(host, site):
@@ -117,4 +125,6 @@ def test_doctor_tells_of_such_a_drop_in(host, site):
 def test_a_drop_in_that_breaks_the_cleanup_unit_is_told(host, site, setting):
     site(f"[Service]\n{setting}\n")
     done = pi(host, "sh", "echo ran", cwd=DEMO, timeout=20)
+    host.root(f"rm {DROP_IN}; systemctl daemon-reload", check=True)
+    assert pi(host, "sh", "echo ran").stdout == b"ran\n"  # this start removes what the refused one left
     assert done.returncode == 69 and b"bad unit file setting" in done.stderr and b"pi-agent-.service.d" in done.stderr, done
