@@ -162,7 +162,9 @@ Facts files_in(const UsersRoot &root, const std::map<std::string, std::string> &
     const AccessRules access = root.access();
     Child child(self, "opener", root.account, {cwd.get()},
                 [&](const AsUser &, FdRef channel) { open_as_caller(root.account, access, cwd, channel); });
-    const auto opened = open_project(child, root.account, access, HostView{}, [&](const RootSpec &) { return projects; });
+    Policy policy;
+    policy.projects = projects;
+    const auto opened = open_project(child, root.account, access, HostView{}, std::move(policy), {});
     const auto &project = std::get<OpenedProject>(opened);
     const std::vector<GuardedPaths> guarded = guarded_in(root, project, projects);
     for (std::size_t index = 0; index < guarded.size(); ++index) {
