@@ -95,7 +95,7 @@ constexpr Provider known_providers[] = {
 
 constexpr std::string_view setup_token = "sk-ant-oat"; // what pi looks for, too
 
-bool is_label(std::string_view text) noexcept
+bool is_resource_name(std::string_view text) noexcept
 {
     constexpr std::string_view label_bytes = "abcdefghijklmnopqrstuvwxyz0123456789-";
     return !text.empty() && text.size() <= 63 && text.front() != '-' && text.back() != '-' &&
@@ -107,7 +107,7 @@ bool is_like(std::string_view host, std::string_view pattern) noexcept
     const std::size_t star = pattern.find('*');
     if (host.size() < pattern.size() || !host.starts_with(pattern.substr(0, star)) || !host.ends_with(pattern.substr(star + 1)))
         return false;
-    return is_label(host.substr(star, host.size() - pattern.size() + 1));
+    return is_resource_name(host.substr(star, host.size() - pattern.size() + 1));
 }
 
 } // namespace
