@@ -66,9 +66,8 @@ def sudo_faults(machine):
 @pytest.mark.parametrize("line", HARMLESS)
 def test_pi_works_under_a_sites_setting(host, site, line):
     site(line)
-    begun = "git init -q && git status --short && echo ran"
     seconds = 1.5 if "command_timeout" in line else 0
-    done = pi(host, "sh", f"{begun}; sleep {seconds}; rm -rf .git; exit 7", timeout=20)
+    done = pi(host, "sh", f"git status --short && echo ran; sleep {seconds}; exit 7", timeout=20)
     assert (done.returncode, done.stdout.splitlines()[-1:], done.stderr) == (7, [b"ran"], b""), done
 
 
