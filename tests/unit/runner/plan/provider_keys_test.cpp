@@ -15,18 +15,19 @@ using Providers = std::set<std::string>;
 
 TEST_CASE("a variable that is set makes its providers managed")
 {
-    CHECK(providers_with_keys({}).empty());
-    CHECK(providers_with_keys({{"ANTHROPIC_API_KEY", "k"}}) == Providers{"anthropic"});
-    CHECK(providers_with_keys({{"ANTHROPIC_OAUTH_TOKEN", "k"}}) == Providers{"anthropic"});
-    CHECK(providers_with_keys({{"MOONSHOT_API_KEY", "k"}}) == Providers{"moonshotai", "moonshotai-cn"});
-    CHECK(providers_with_keys({{"OPENAI_API_KEY", "k"}, {"GEMINI_API_KEY", "k"}, {"PATH", "/bin"}}) == Providers{"google", "openai"});
+    CHECK(providers_with_keys(Environment{}).empty());
+    CHECK(providers_with_keys(Environment{{"ANTHROPIC_API_KEY", "k"}}) == Providers{"anthropic"});
+    CHECK(providers_with_keys(Environment{{"ANTHROPIC_OAUTH_TOKEN", "k"}}) == Providers{"anthropic"});
+    CHECK(providers_with_keys(Environment{{"MOONSHOT_API_KEY", "k"}}) == Providers{"moonshotai", "moonshotai-cn"});
+    CHECK(providers_with_keys(Environment{{"OPENAI_API_KEY", "k"}, {"GEMINI_API_KEY", "k"}, {"PATH", "/bin"}}) ==
+          Providers{"google", "openai"});
 }
 
 TEST_CASE("what is empty, unknown or meant for other tools manages nothing")
 {
     for (const std::string name : {"OPENAI_API_KEYS", "openai_api_key", "OPENAI", "GH_TOKEN", "GITHUB_TOKEN", "HTTP_PROXY", ""})
-        CHECK_MESSAGE(providers_with_keys({{name, "k"}}).empty(), name);
-    CHECK(providers_with_keys({{"OPENAI_API_KEY", ""}}).empty());
+        CHECK_MESSAGE(providers_with_keys(Environment{{name, "k"}}).empty(), name);
+    CHECK(providers_with_keys(Environment{{"OPENAI_API_KEY", ""}}).empty());
 }
 
 TEST_CASE("a key of the shell is missed where nothing else sets it")
