@@ -27,7 +27,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CanaryAnswer, what, expected, se
 namespace {
 
 constexpr int canary_patience_seconds = 120;
-constexpr int most_tries = 3; // users whose start fails for a reason of their own
+constexpr int hang_patience_seconds = 20; // where a fault that was found makes pi hang
+constexpr int most_tries = 3;             // users whose start fails for a reason of their own
 
 struct StartPlace {
     Account user;
@@ -99,7 +100,7 @@ void leave_out_unwritable(CanaryReport &report)
     if (report.status == 1 && report.wrong().empty()) report.status = 0; // the canary ended so for these alone
 }
 
-CanaryReport run_at(const Policy &policy, const Observer &observer, const std::optional<StartPlace> &place)
+CanaryReport run_at(const Policy &policy, const Observer &observer, const std::optional<StartPlace> &place, int patience_seconds)
 {
     CanaryReport report;
     report.method = policy.sandbox.method;
@@ -112,8 +113,8 @@ CanaryReport run_at(const Policy &policy, const Observer &observer, const std::o
     // process (ptrace(2)), and what it holds and says counts as the user's word.
     try {
         const auto result = run_as_user(observer.root().value(), place->user,
-                                        {"env", "--chdir=" + place->directory, build::wrapper_path, "--pi-agent-canary"},
-                                        canary_patience_seconds, NewPrivileges::allowed);
+                                        {"env", "--chdir=" + place->directory, build::wrapper_path, "--pi-agent-canary"}, patience_seconds,
+                                        NewPrivileges::allowed);
         report.status = result.status;
         read_output(result.output, report);
     } catch (const Failure &failure) { // the user kept it from ending
@@ -134,9 +135,9 @@ CanaryReport run_at(const Policy &policy, const Observer &observer, const std::o
 
 } // namespace
 
-CanaryReport run_canary(const Policy &policy, const Observer &observer, const std::optional<std::string> &name)
+CanaryReport run_canary(const Policy &policy, const Observer &observer, const std::optional<std::string> &name, bool may_hang)
 {
-    return run_at(policy, observer, choose_place(policy, observer, name));
+    return run_at(policy, observer, choose_place(policy, observer, name), may_hang ? hang_patience_seconds : canary_patience_seconds);
 }
 
 CanaryReport try_sandbox(const Policy &policy, const Observer &observer, const CanTry &can_try)
@@ -146,12 +147,12 @@ CanaryReport try_sandbox(const Policy &policy, const Observer &observer, const C
     for (const auto &name : users_of(policy)) {
         const auto place = find_place(policy, observer, name, can_try);
         if (!place) continue;
-        auto report = run_at(policy, observer, place);
+        auto report = run_at(policy, observer, place, canary_patience_seconds);
         if (!report.answers.empty() && (report.unasked.empty() || !report.is_good())) return report;
         if (!first || (first->answers.empty() && !report.answers.empty())) first = std::move(report);
         if (++tries == most_tries) break;
     }
-    return first ? std::move(*first) : run_at(policy, observer, std::nullopt);
+    return first ? std::move(*first) : run_at(policy, observer, std::nullopt, canary_patience_seconds);
 }
 
 std::vector<CanaryAnswer> CanaryReport::wrong() const

@@ -200,7 +200,8 @@ void run_doctor(const DoctorOptions &options, std::ostream &out)
     });
     CanaryReport report;
     try {
-        report = run_canary(policy, observer, options.user);
+        const bool may_hang = std::any_of(faults.begin(), faults.end(), [](const Fault &fault) { return fault.about == "sudo-start"; });
+        report = run_canary(policy, observer, options.user, may_hang);
     } catch (const Failure &failure) {
         if (faults.empty()) throw;
         faults.push_back({"sandbox", failure.what(), "name a user who may start pi, or none"}); // the others are worth more

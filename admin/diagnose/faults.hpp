@@ -202,9 +202,9 @@ struct CanaryReport {
 };
 
 // Starts `pi --pi-agent-canary` as `name`, or as the first user of the policy who has a usable root, in such a root. Root starts it in the
-// same way as every session, through sudo. The answers come through processes of that user, and are recorded as the user's word. Throws
-// Failure.
-CanaryReport run_canary(const Policy &policy, const Observer &observer, const std::optional<std::string> &name);
+// same way as every session, through sudo. `may_hang`: a fault was found that keeps pi from ending, so this waits less long. The answers
+// come through processes of that user, and are recorded as the user's word. Throws Failure.
+CanaryReport run_canary(const Policy &policy, const Observer &observer, const std::optional<std::string> &name, bool may_hang);
 
 // The same as the first user of the policy for whom `can_try` is true and whose session starts: what keeps one user from starting (a broken
 // configuration) says nothing about the sandbox, and what one user may not write leaves some of it untried. After a few users it gives up,
