@@ -105,7 +105,7 @@ def test_no_record_before_the_first_message_hides_its_name(driven, prove):
 
 
 def test_a_name_does_not_lead_into_a_network_of_the_host(driven, prove):
-    prove(attack_by('"said": "private.example"', OTHER_NAME, "private.example", "private.example"), "gate-addresses")
+    prove(attack_by('"said": "private.example"', OTHER_NAME, "private.example", "private.example"), "gate-addresses", "gate-on-link")
 
 
 def test_a_name_does_not_lead_to_the_hosts_loopback(driven, prove):
