@@ -181,11 +181,11 @@ constexpr Scheme schemes[] = {{"https", https_port}, {"http", 80}, {"wss", https
 bool names(const HostRule &rule, const HostRule &other)
 {
     if (rule.host == "localhost") return is_loopback(other);
-    const auto addresses = address_of(rule.host);
+    const auto ruled = address_of(rule.host);
     const auto asked = address_of(other.host);
     const bool is_range = rule.host.find('/') != std::string::npos;
-    if (addresses && asked && !is_range) return holds(*addresses, *asked) || holds(*addresses, within(*asked));
-    if (addresses || asked) return addresses && asked && holds(*addresses, within(*asked)) && !is_metadata(other);
+    if (ruled && asked && !is_range) return holds(*ruled, *asked) || holds(*ruled, within(*asked));
+    if (ruled || asked) return ruled && asked && holds(*ruled, within(*asked)) && !is_metadata(other);
     if (!is_wildcard(rule)) return rule.host == other.host;
     // "*.example.org" covers itself, "*.a.example.org" and "a.example.org", and not "example.org".
     const auto ending = std::string_view(rule.host).substr(1);

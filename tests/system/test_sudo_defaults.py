@@ -43,6 +43,7 @@ TOLD = {
 @pytest.fixture(scope="module")
 def host(playing):
     playing.install_policy(PLAYING_POLICY)
+    playing.run(["git", "init", "-q"], cwd=DEMO, check=True)
     yield playing
 
 
