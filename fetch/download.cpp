@@ -109,7 +109,7 @@ void prepare_transfer(CURL *handle, const FetchOrder &order, const std::string &
 {
     set(handle, CURLOPT_URL, url.c_str());
     // Neither a redirect nor an archive's URL leads from https to http.
-    const char *protocols = order.registry.starts_with("https://") ? "https" : "http,https";
+    const char *protocols = order.registry.starts_with("https://") && defence_is_on("agent-https") ? "https" : "http,https";
     set(handle, CURLOPT_PROTOCOLS_STR, protocols);
     set(handle, CURLOPT_REDIR_PROTOCOLS_STR, protocols);
     set(handle, CURLOPT_FOLLOWLOCATION, 1L);

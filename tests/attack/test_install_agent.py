@@ -6,7 +6,7 @@ from tarfile import BLKTYPE, CHRTYPE, FIFOTYPE, LNKTYPE, SYMTYPE, TarInfo
 
 import pytest
 from points import WAIT_AT
-from scripted_registry import URL, Registry
+from scripted_registry import CERTIFICATE, SECURE_URL, URL, Registry
 from target import Outcome
 
 pytestmark = pytest.mark.position("host")
@@ -25,10 +25,10 @@ def registries(product, weak):
     for target in (product, weak):
         target.machine.root(
             "systemctl stop scripted-registry; cp -a /root/agents-data/. /usr/share/pi-agent/agents; rm -rf /root/agents-data /srv/registry"
-            f" /usr/local/lib/scripted_registry.py {AGENTS}; test ! -L /usr/lib/pi-agent/agent || rm /usr/lib/pi-agent/agent", check=True)  # fmt: skip
+            f" /usr/local/lib/scripted_registry.* {AGENTS}; test ! -L /usr/lib/pi-agent/agent || rm /usr/lib/pi-agent/agent", check=True)  # fmt: skip
 
 
-def install(target, play="", members=()):
+def install(target, play="", members=(), registry=URL):
     """An installation in which npm does `play` too; the tree of the agent is removed before, and what a test looks for."""
     machine = target.machine
     machine.registry.publish(play=play, members=members)
@@ -36,7 +36,7 @@ def install(target, play="", members=()):
     machine.root(f"rm -rf {AGENTS} /root/planted; test ! -L /usr/lib/pi-agent/agent || rm /usr/lib/pi-agent/agent", check=True)
     machine.root("test ! -d /usr/lib/pi-agent/agent || mv /usr/lib/pi-agent/agent /usr/lib/pi-agent/aside", check=True)
     try:
-        return machine.root(["pi-agentctl", "install-agent", "pi@7.7.7", "--registry", URL])
+        return machine.root(["pi-agentctl", "install-agent", "pi@7.7.7", "--registry", registry])
     finally:
         machine.root("test ! -d /usr/lib/pi-agent/aside || { rm -f /usr/lib/pi-agent/agent; mv /usr/lib/pi-agent/aside /usr/lib/pi-agent/agent; }", check=True)
 
@@ -73,6 +73,23 @@ def test_another_archive_than_the_pinned_one(prove):
         return outcome(done, machine, f"test -e {TREE}/evil")
 
     prove(attack, "agent-integrity")
+
+
+@pytest.mark.parametrize("leads", [False, True], ids=["by an archive's URL", "by a redirect"])
+def test_a_registry_that_leads_from_https_to_http(prove, leads):
+    """Others on the way could answer for the plain one; that anything is installed from there is their success."""
+
+    def attack(target):
+        machine = target.machine
+        machine.registry.behave(lead=leads)
+        machine.write("/root/.npmrc", f"cafile={CERTIFICATE}\n")
+        try:
+            return outcome(install(target, "touch led", registry=SECURE_URL), machine, f"test -e {TREE}/led")
+        finally:
+            machine.root(["rm", "/root/.npmrc"], check=True)
+            machine.registry.behave()
+
+    prove(attack, "agent-https")
 
 
 # Where the seams stop the two programs: one line each of fetch/ and admin/agents/.

@@ -1,10 +1,12 @@
 """Runs in the emulated machine as root: starts pi as its users, and prints one JSON object for each case, and "done" at the end."""
 
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -280,10 +282,50 @@ def a_session_from_before():
     return {"ready": ready.decode(), "beside": beside, "left": left, "after": after, "projects": [joined, taken, project_of(path)]}
 
 
+# For quotactl_fd(2): Q_GETQUOTA and Q_SETQUOTA of projects, and of struct if_dqblk the two limits of space, and which of it is valid.
+GET_LIMIT, SET_LIMIT, OF_SPACE = 0x80000702, 0x80000802, 1
+
+
+def limit_of(project, kibibytes=None):
+    """The limit of a project, in KiB; with an amount, which is then set."""
+    kernel = ctypes.CDLL(None, use_errno=True)
+    said = bytearray(72)
+    if kibibytes is not None:
+        said[:16] = struct.pack("QQ", kibibytes, kibibytes)
+        said[64:68] = struct.pack("I", OF_SPACE)
+    fd = os.open(STATE, os.O_RDONLY)
+    memory = (ctypes.c_char * 72).from_buffer(said)
+    failed = kernel.syscall(443, fd, GET_LIMIT if kibibytes is None else SET_LIMIT, project, memory)
+    os.close(fd)
+    return os.strerror(ctypes.get_errno()) if failed else int.from_bytes(said[:8], "little")
+
+
+LARGE = 0x50000064  # a number as directory services give it, which gave the project 100 once
+
+
+def projects_of_others():
+    """An administrator's own limit of a project that has a small number, and one that has the number of an agent's."""
+    policy = POLICY.read_text()
+    subprocess.run(["useradd", "-u", str(LARGE), "-m", "dora"], check=True)
+    subprocess.run(["install", "-d", "-o", "dora", "/home/dora/work"], check=True)
+    limit_of(100, 5000)
+    try:
+        POLICY.write_text(policy + "  dora: {roots: [~/work]}\nlimits: {disk: 64M}\n")
+        held = pi("sh", "-c", "head -c 100M /dev/zero >~/big; wc -c <~/big; rm ~/big", user="dora", cwd="/home/dora/work")
+        project = project_of(STATE / "users/dora/home")
+        left = limit_of(100)
+        Path("/etc/projid").write_text(f"theirs:{PROJECT}\n")
+        return {"held": held, "project": project, "left": left, "named": pi("sh", "-c", "echo ran")}
+    finally:
+        Path("/etc/projid").unlink(missing_ok=True)
+        POLICY.write_text(policy)
+        subprocess.run(["userdel", "-r", "dora"], check=True)
+
+
 def disk_quota():
     global method
     with state_under_quotas():
-        quota = {**a_disk_quota(), "failing_walk": a_walk_that_fails(), "reset_home": a_reset_home()}
+        quota = {**a_disk_quota(), "failing_walk": a_walk_that_fails(), "reset_home": a_reset_home(), "of_others": projects_of_others()}
         method = "bwrap"  # where a session has no user namespace
         try:
             return {**quota, "from_before": a_session_from_before()}

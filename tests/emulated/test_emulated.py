@@ -166,6 +166,13 @@ def test_a_home_whose_content_is_gone_has_no_quota_left_without_the_key(said):
     assert case["after"]["out"] == "fits\n", case
 
 
+def test_a_project_of_others_keeps_its_limit(said):
+    case = said["disk_quota"]["of_others"]
+    assert 32 * MEBIBYTE < int(case["held"]["out"]) <= 64 * MEBIBYTE, case
+    assert (case["project"], case["left"]) == (0xF0000064, 5000), case
+    assert case["named"]["status"] != 0 and f"the project {PROJECT}, which its agent has, is another's in /etc/projid" in case["named"]["err"], case
+
+
 def test_a_clock_that_is_stepped_ends_no_start_and_no_session(said):
     case = said["a_stepped_clock"]
     assert (case["ready"], case["status"], case["out"], case["err"]) == ("ready\n", 7, "bye\n", ""), case

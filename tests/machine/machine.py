@@ -149,6 +149,10 @@ class Machine:
         """rsync in the machine, until the end."""
         return self._added(added_tree(self.recipe, "rsync", ("rsync",)))
 
+    def needrestart(self):
+        """needrestart in the machine, without its configuration, until the end."""
+        return self._added(added_tree(self.recipe, "needrestart", ("needrestart",)))
+
     def podman(self):
         """podman in the machine, until the end."""
         return self._added(podman_tree(self.recipe))

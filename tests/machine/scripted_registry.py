@@ -8,8 +8,10 @@ import gzip
 import hashlib
 import io
 import json
+import ssl
 import sys
 import tarfile
+import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,7 +19,10 @@ from urllib.parse import unquote
 
 PORT = 4873
 URL = f"http://127.0.0.1:{PORT}/"
+SECURE_PORT = 4874
+SECURE_URL = f"https://127.0.0.1:{SECURE_PORT}/"
 PLACE = "/srv/registry"
+CERTIFICATE = "/usr/local/lib/scripted_registry.pem"  # of SECURE_URL, and its own authority
 DATA = "/usr/share/pi-agent/agents"
 PACKAGE = "@earendil-works/pi-coding-agent"
 # Beside it, `play` is what the test adds to what npm does; it runs in the tree.
@@ -67,16 +72,19 @@ class Registry:
     def __init__(self, machine):
         self.machine = machine
         machine.write("/usr/local/lib/scripted_registry.py", Path(__file__).read_text())
+        machine.root(
+            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=registry -addext subjectAltName=IP:127.0.0.1"
+            f" -keyout {CERTIFICATE}.key -out {CERTIFICATE} 2>/dev/null", check=True)  # fmt: skip
         machine.root(["systemd-run", "--quiet", "--unit=scripted-registry", "python3", "/usr/local/lib/scripted_registry.py", PLACE], check=True)
-        machine.root("for i in $(seq 100); do ss -lnt | grep -q :4873 && exit; sleep .05; done; exit 1", check=True)
+        machine.root("for i in $(seq 100); do ss -lnt | grep -q :4874 && exit; sleep .05; done; exit 1", check=True)
         self.publish()
 
-    def publish(self, play="", node=NODE, members=(), pinned=True):
+    def publish(self, play="", node=NODE, members=(), pinned=True, archives_from=URL):
         """`pinned` off: what is pinned stays what was published before."""
         node_archive = archive({"bin/node": node})
         npm_archive = archive({"bin/npm-cli.js": "", "play": play + "\n"}, members)
         for package, version, data in (("node-test", "24.0.0", node_archive), ("npm", "11.0.0", npm_archive)):
-            dist = {"tarball": f"{URL}{package}.tgz", "integrity": integrity_of(data)}
+            dist = {"tarball": f"{archives_from}{package}.tgz", "integrity": integrity_of(data)}
             self.machine.write(f"{PLACE}/{package}", json.dumps({"versions": {version: {"dist": dist}}}))
             self.machine.write(f"{PLACE}/{package}.tgz", data)
         if pinned:
@@ -85,7 +93,7 @@ class Registry:
             self.machine.write(f"{DATA}/node.json", json.dumps({"node": {"x86_64": node_pin}, "npm": npm_pin}))
 
     def behave(self, **how):
-        """cut: archives break off in the middle; slow: after some bytes they wait for a long time."""
+        """cut: archives break off in the middle; slow: after some bytes they wait for a long time; lead: SECURE_URL leads to the plain one."""
         self.machine.write(f"{PLACE}/behaviour", json.dumps(how))
 
 
@@ -97,6 +105,11 @@ class Handler(BaseHTTPRequestHandler):
             return self.send_error(404)
         behaviour = place / "behaviour"
         how = json.loads(behaviour.read_text()) if behaviour.exists() else {}
+        if how.get("lead") and self.server.server_port == SECURE_PORT:
+            self.send_response(302)
+            self.send_header("Location", URL.rstrip("/") + self.path)
+            self.end_headers()
+            return
         data = path.read_bytes()
         self.send_response(200)
         self.send_header("Content-Length", str(len(data)))
@@ -115,4 +128,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
+    secure = ThreadingHTTPServer(("127.0.0.1", SECURE_PORT), Handler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE, f"{CERTIFICATE}.key")
+    secure.socket = context.wrap_socket(secure.socket, server_side=True)
+    threading.Thread(target=secure.serve_forever, daemon=True).start()
     ThreadingHTTPServer(("127.0.0.1", PORT), Handler).serve_forever()

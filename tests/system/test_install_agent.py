@@ -9,7 +9,7 @@ import pytest
 from cache import Build
 from launching import DEMO, STANDARD_POLICY, pi, session, wait_until_empty
 from machine import Machine
-from scripted_registry import DATA, URL, Registry
+from scripted_registry import CERTIFICATE, DATA, SECURE_URL, URL, Registry
 
 AGENTS = "/usr/lib/pi-agent/agents"
 LINK = "/usr/lib/pi-agent/agent"
@@ -199,6 +199,18 @@ def test_a_registry_without_encryption_is_taken_from_this_host_or_with_a_warning
     done = ctl(host, "install-agent", "--registry", "http://0.0.0.0:9")  # nobody listens
     assert done.returncode == 69 and b"warning: http://0.0.0.0:9/ is reached without encryption" in done.stdout, done
     assert b"warning" not in ctl(host, "install-agent", "--registry", "http://127.0.0.1:9").stdout
+
+
+def test_a_registry_with_encryption_leads_to_none_without(host):
+    """Neither by a redirect nor by what it says of an archive."""
+    host.write("/root/.npmrc", f"registry={SECURE_URL}\ncafile={CERTIFICATE}\n")
+    refused(host, 69, f"cannot fetch {URL}node-test.tgz", "leads from https to http, where others on the way could change what comes")
+    host.registry.behave(lead=True)
+    refused(host, 69, f"cannot fetch {SECURE_URL}node-test:", "leads from https to http")
+    assert host.root(NOTHING_HALF).stdout == b""
+    host.registry.behave()
+    host.registry.publish(archives_from=SECURE_URL)
+    installed(host)
 
 
 @pytest.mark.parametrize("url", ["https://alice:s3cret@registry.example/", "alice:s3/cret@registry.example", "https://registry.example/?token=s3cret"])

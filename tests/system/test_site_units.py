@@ -54,6 +54,24 @@ def test_the_unit_answers_needrestarts_question(host):
         assert finish(process)[0] == 5
 
 
+def test_needrestart_restarts_other_services_alone(host):
+    """After an upgrade of the C library, which the sessions, the gate and root's programs use too."""
+    host.write("/etc/systemd/system/other.service", "[Service]\nExecStart=/usr/bin/sleep 1000\n")
+    host.write("/root/needrestart.conf", "$nrconf{restart} = 'a'; $nrconf{kernelhints} = 0; $nrconf{ucodehints} = 0;\n")
+    library = host.root("readlink -f /lib/x86_64-linux-gnu/libc.so.6", check=True).stdout.decode().strip()
+    process_of_other = ["systemctl", "show", "--property=MainPID", "other"]
+    with host.needrestart(), session(host, "sh", "echo ready; read answer; exit 5") as process:
+        host.root("systemctl daemon-reload && systemctl start other", check=True)
+        before = host.root(process_of_other).stdout
+        host.root(f"cp -p {library} {library}.new && mv {library}.new {library}", check=True)
+        done = host.root("needrestart -v -c /root/needrestart.conf", timeout=120)
+        after = host.root(process_of_other).stdout
+        assert finish(process)[0] == 5, done
+    host.root("systemctl stop other; rm /etc/systemd/system/other.service /root/needrestart.conf; systemctl daemon-reload", check=True)
+    assert before != after != b"MainPID=0\n", done
+    assert pi(host, "sh", "echo ran").stdout == b"ran\n"
+
+
 @pytest.mark.parametrize("asked", [f"pi-agent-cleanup-{ID}.service", "pi-agent-u1000.slice"])
 def test_pi_ends_when_what_a_session_needs_is_restarted(host, asked):
     with session(host, "sh", "echo ready; sleep 60") as process:
