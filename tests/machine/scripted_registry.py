@@ -108,6 +108,7 @@ class Handler(BaseHTTPRequestHandler):
         if how.get("lead") and self.server.server_port == SECURE_PORT:
             self.send_response(302)
             self.send_header("Location", URL.rstrip("/") + self.path)
+            self.send_header("Content-Length", "0")
             self.end_headers()
             return
         data = path.read_bytes()
