@@ -72,7 +72,8 @@ def test_needrestart_restarts_other_services_alone(host):
     host.root("systemctl stop other; rm -r /etc/systemd/system/other.service /etc/needrestart; systemctl daemon-reload", check=True)
     restarted = next(line for line in done.stdout.splitlines() if line.startswith(b" systemctl restart "))
     assert before != after != b"MainPID=0\n" and b"pi-agent" not in restarted, done
-    assert re.search(rb"is pi-agent-[0-9a-f]{32}\.service", done.stderr), done  # it has seen that the session uses the old one
+    # It has seen that the session uses the old one; needrestart 3.11 of Debian 13 leaves PID namespaces alone by itself.
+    assert re.search(rb"is pi-agent-[0-9a-f]{32}\.service|is part of a PID namespace and will be ignored", done.stderr), done
     assert pi(host, "sh", "echo ran").stdout == b"ran\n"
 
 
