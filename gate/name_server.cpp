@@ -1,6 +1,7 @@
 // Answering questions about names, over UDP and TCP.
 #include "gate/name_server.hpp"
 
+#include "gate/gate.hpp"
 #include "gate/dns_message.hpp"
 
 #include <boost/asio/buffer.hpp>
