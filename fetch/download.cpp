@@ -1,7 +1,7 @@
 // Downloads with libcurl, and their sha512 with libcrypto.
 #include "fetch/download.hpp"
 
-#include "common/agents/agent_request.hpp"
+#include "common/agents/fetch_order.hpp"
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"

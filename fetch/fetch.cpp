@@ -1,8 +1,8 @@
 // Node and npm from the registry's own archives, by their check sums; then npm, for the agent.
 #include "fetch/fetch.hpp"
 
-#include "common/agents/agent_request.hpp"
-#include "common/agents/registry_answer.hpp"
+#include "common/agents/fetch_order.hpp"
+#include "common/agents/registry.hpp"
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"

@@ -1,17 +1,61 @@
-// Copying bytes between two sockets.
+// Copies bytes between two sockets, and counts what all relays hold.
 #include "gate/relay.hpp"
 
-#include "gate/client_hello.hpp"
-#include "gate/held.hpp"
+#include "gate/first_bytes.hpp"
 #include "gate/request_head.hpp"
-
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/write.hpp>
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/write.hpp>
 
 namespace pi_agent {
+
+// How much all relays hold beyond a piece each is counted here, by the memory that it takes.
+
+namespace {
+
+std::size_t beyond_pieces = 0; // of all relays, bytes
+
+} // namespace
+
+Held::~Held()
+{
+    beyond_pieces -= beyond_;
+}
+
+std::size_t Held::room()
+{
+    return beyond_pieces + (most_at_once - one_piece) <= most_beyond ? most_at_once : one_piece;
+}
+
+void Held::append(std::string_view bytes)
+{
+    bytes_.append(bytes);
+    count();
+}
+
+void Held::replace(std::string bytes)
+{
+    bytes_.swap(bytes); // an assignment might keep the memory
+    taken_ = 0;
+    count();
+}
+
+void Held::take(std::size_t count)
+{
+    taken_ += count;
+    if (is_empty()) replace({});
+}
+
+void Held::count()
+{
+    beyond_pieces -= beyond_;
+    beyond_ = std::max(bytes_.capacity(), one_piece) - one_piece;
+    beyond_pieces += beyond_;
+}
+
+// Copying bytes between two sockets.
 
 namespace asio = boost::asio;
 using asio::ip::tcp;

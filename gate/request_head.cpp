@@ -1,13 +1,113 @@
-// Reading heads of requests strictly (RFC 9112), and writing them anew.
+// Reads hosts and heads of requests strictly (RFC 9112), and writes them anew.
 #include "gate/request_head.hpp"
 
 #include "common/base/text.hpp"
-#include "gate/head_text.hpp"
+#include "common/policy/host_rule.hpp"
 
 #include <algorithm>
 #include <array>
 
 namespace pi_agent {
+
+// Reading hosts strictly, into one form.
+
+namespace {
+
+constexpr bool is_digit(char one) noexcept
+{
+    return one >= '0' && one <= '9';
+}
+
+} // namespace
+
+Host to_host(const Address &address)
+{
+    namespace ip = boost::asio::ip;
+    if (!address.is_v6()) return {address.to_string(), address};
+    const ip::address_v6 six = address.to_v6();
+    // Without its zone, which a socket of the session has for a link-local address: no rule names one, and no message takes its "%".
+    const Address one = six.is_v4_mapped() ? Address(ip::make_address_v4(ip::v4_mapped, six)) : Address(ip::address_v6(six.to_bytes()));
+    return {one.to_string(), one};
+}
+
+std::optional<Host> read_host(std::string_view text)
+{
+    const bool has_brackets = text.starts_with('[') && text.ends_with(']') && text.find(':') != text.npos;
+    const auto host = read_one_host(has_brackets ? text.substr(1, text.size() - 2) : text);
+    if (!host) return std::nullopt;
+    boost::system::error_code no_address;
+    const Address address = boost::asio::ip::make_address(*host, no_address);
+    return Host{*host, no_address ? std::nullopt : std::optional(address)};
+}
+
+std::optional<Target> read_target(std::string_view text, std::uint16_t usual_port)
+{
+    const std::size_t colon = text.rfind(':');
+    const bool has_port = colon != text.npos && text.find(']', colon) == text.npos;
+    if (has_port && text.front() != '[' && text.find(':') != colon) return std::nullopt; // an address of IPv6 without brackets
+    const auto host = read_host(has_port ? text.substr(0, colon) : text);
+    const auto digits = has_port ? text.substr(colon + 1) : std::string_view();
+    const auto port = has_port ? to_number<std::uint16_t>(digits) : std::optional(usual_port);
+    if (!host || !port || *port == 0 || (has_port && (digits.size() > 5 || !is_digit(digits.front())))) return std::nullopt;
+    return Target{*host, *port};
+}
+
+bool is_loopback(const Host &host) noexcept
+{
+    return host.address ? host.address->is_loopback() : host.text == "localhost" || host.text.ends_with(".localhost");
+}
+
+// Measuring heads, and comparing their words.
+
+HeadSize measure_head(std::string_view bytes, std::size_t limit) noexcept
+{
+    constexpr std::string_view head_end = "\r\n\r\n";
+    const std::size_t end = bytes.find(head_end);
+    const std::string_view head = bytes.substr(0, end == bytes.npos ? end : end + head_end.size());
+    if (head.size() > limit) return {0, HeadProblem::too_large};
+    for (std::size_t at = 0; at < head.size(); ++at) {
+        const auto byte = static_cast<unsigned char>(head[at]);
+        const bool ends_line =
+            byte == '\r' ? at + 1 == head.size() || head[at + 1] == '\n' : byte == '\n' && at > 0 && head[at - 1] == '\r';
+        if (!ends_line && ((byte < ' ' && byte != '\t') || byte == 0x7f)) return {0, HeadProblem::control_character};
+    }
+    return {end == bytes.npos ? 0 : head.size(), HeadProblem::none};
+}
+
+bool is_token(std::string_view text) noexcept
+{
+    constexpr std::string_view token_bytes = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    return !text.empty() && text.find_first_not_of(token_bytes) == text.npos;
+}
+
+bool is_same(std::string_view one, std::string_view other) noexcept
+{
+    return std::equal(one.begin(), one.end(), other.begin(), other.end(), [](char left, char right) {
+        const auto lower = [](char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; };
+        return lower(left) == lower(right);
+    });
+}
+
+std::string_view without_blanks(std::string_view text) noexcept
+{
+    while (!text.empty() && (text.front() == ' ' || text.front() == '\t'))
+        text.remove_prefix(1);
+    while (!text.empty() && (text.back() == ' ' || text.back() == '\t'))
+        text.remove_suffix(1);
+    return text;
+}
+
+bool has_listed_word(std::string_view list, std::string_view word) noexcept
+{
+    for (std::size_t begin = 0; begin <= list.size();) {
+        const std::size_t end = std::min(list.find(',', begin), list.size());
+        if (is_same(without_blanks(list.substr(begin, end - begin)), word)) return true;
+        begin = end + 1;
+    }
+    return false;
+}
+
+// Reading heads of requests strictly (RFC 9112), and writing them anew.
 
 namespace {
 

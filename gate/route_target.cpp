@@ -1,5 +1,5 @@
 // Reading and allowing the targets of requests at the reverse route.
-#include "gate/route_target.hpp"
+#include "gate/route.hpp"
 
 #include "common/seams/seams.hpp"
 

@@ -1,5 +1,5 @@
 // TLS towards providers.
-#include "gate/route_tls.hpp"
+#include "gate/route.hpp"
 
 #include "common/base/error.hpp"
 #include "common/seams/seams.hpp"

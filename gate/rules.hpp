@@ -1,13 +1,19 @@
-// What the policy lets a session connect to.
+// What the policy lets a session connect to, and where the addresses lead that names stand for.
 #pragma once
 
+#include "common/base/fd.hpp"
 #include "common/policy/host_rule.hpp"
-#include "gate/host_text.hpp"
+#include "gate/request_head.hpp"
 #include "runner/wire/gate_messages.hpp"
 
+#include <boost/asio/ip/network_v4.hpp>
+#include <boost/asio/ip/network_v6.hpp>
+#include <cstdint>
 #include <vector>
 
 namespace pi_agent {
+
+// What the policy lets a session connect to.
 
 // What a session asks for, compared with all rules.
 struct RuleAnswer {
@@ -31,6 +37,55 @@ public:
 private:
     std::vector<GateRule> written_; // each at the same place as what it means
     std::vector<HostRule> rules_;
+};
+
+// Which addresses a name may lead to without a rule that names them: those of the Internet, and no others.
+
+// Whether the range has the address. One of the other family is in none.
+bool is_in(const Address &address, const boost::asio::ip::network_v4 &range);
+bool is_in(const Address &address, const boost::asio::ip::network_v6 &range);
+
+// What the address stands for where it has another one inside that a gateway or the kernel would reach: IPv4 in ::ffff:0:0/96 (mapped) and
+// in 64:ff9b::/96 (NAT64). Otherwise itself.
+Address within(const Address &address);
+
+// Of a network that leads IPv6 to IPv4 by a prefix of its own (NAT64, RFC 6052): the prefixes that `known` has, the addresses of a name
+// that has one of IPv4 alone (RFC 7050); and what an address below one of them has inside. Otherwise itself.
+constexpr const char *translation_name = "ipv4only.arpa";
+std::vector<boost::asio::ip::network_v6> translating_prefixes(const std::vector<Address> &known);
+Address translated(const Address &address, const std::vector<boost::asio::ip::network_v6> &prefixes);
+
+// Nothing that is reserved, on this host or in networks of its own: loopback, private, shared (CGNAT), link-local, unique-local,
+// multicast, documentation, benchmarks, 6to4 and Teredo, and where clouds answer questions about a machine. Of IPv6 only what is assigned
+// (2000::/3) is one of the Internet.
+bool is_of_internet(const Address &address);
+
+// Where the kernel sends what goes to an address: to this host itself, to a neighbour, or away by a gateway.
+enum class Place {
+    here, // this host has the address, or nobody can say where it is
+    near, // on a network of this host's own: no gateway is between
+    away, // by a gateway, or out of a device that leads to more than any one network has (PPP, a tunnel); or nothing leads there
+};
+
+// The kernel is asked each time: addresses and routes change while a session runs. Asks by a socket that is opened once, because the gate
+// opens no such socket later (runner/filter/call_rules.cpp), and has none left when a session uses up its descriptors.
+class HostRoutes {
+public:
+    // Throws SystemFailure.
+    HostRoutes();
+    [[nodiscard]] Place place_of(const Address &address);
+
+private:
+    struct Answer {
+        int problem = 0; // errno, instead of a route
+        unsigned char type = 0, bits = 0;
+        bool has_gateway = false;
+    };
+    Answer ask(const Address &address, unsigned flags);
+    Answer receive();
+
+    UniqueFd netlink_;
+    std::uint32_t question_ = 0;
 };
 
 } // namespace pi_agent

@@ -1,8 +1,7 @@
 // From a connection of the session's to a relay, or to a refusal that says why.
-#include "gate/visit.hpp"
+#include "gate/relay.hpp"
 
 #include "gate/first_bytes.hpp"
-#include "gate/relay.hpp"
 #include "gate/request_head.hpp"
 
 #include <boost/asio/buffer.hpp>

@@ -9,7 +9,7 @@
 let
   policy = builtins.concatMap import [ ./keys/agent.nix ./keys/projects.nix ./keys/configuration.nix ./keys/sessions.nix ];
 
-  # What users and groups may say for their own sessions, as common/policy/policy_key_levels.cpp has it: options of the same names.
+  # What users and groups may say for their own sessions, as common/policy/policy_keys.cpp has it: options of the same names.
   ofUsers = [
     "network" "providers" "limits" "projects" "settings" "models" "keybindings" "mcp" "settings_lock" "env_files" "toolchains" "view_paths" "path"
     "devices" "scratch" "placement"

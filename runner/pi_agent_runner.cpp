@@ -3,7 +3,7 @@
 #include "common/base/request.hpp"
 #include "common/host/identity.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/door/authenticate.hpp"
+#include "runner/root/door/admission.hpp"
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/launch/phases.hpp"
 #include "runner/root/own/questions.hpp"

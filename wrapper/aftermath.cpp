@@ -6,9 +6,7 @@
 #include "common/base/process.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/seams/seams.hpp"
-#include "wrapper/aftermath_notice.hpp"
-#include "wrapper/progress_line.hpp"
-#include "wrapper/standard_error.hpp"
+#include "wrapper/start_watch.hpp"
 
 #include <array>
 #include <csignal>

@@ -1,15 +1,57 @@
 // The aftermath notice: looks at the shown tree before the agent runs and after it has ended, and lists what came that runs code outside.
-// It works with the user's rights, in a child process for which only the notice waits.
 #pragma once
 
 #include "common/base/fd.hpp"
-#include "wrapper/aftermath_look.hpp"
+#include "common/decide/user_paths.hpp"
+#include "common/policy/policy.hpp"
+#include "wrapper/shown_tree.hpp"
 
 #include <functional>
+#include <set>
 #include <string>
 #include <sys/types.h>
+#include <vector>
 
 namespace pi_agent {
+
+// One look at everything that a session was shown: what there would run code outside.
+struct LookPlan {
+    std::string root;                           // the shown root; canonical
+    std::string repository;                     // below it, nearest to the working directory; searched first
+    std::vector<std::string> git_directories;   // of that repository, if they are elsewhere; canonical, absolute
+    std::vector<std::string> path_entries;      // of the user's PATH, inside the root; canonical, absolute
+    std::string home;                           // the user's
+    timespec start{};                           // before anything of the session ran
+    AgentPlaces agents = {};                    // links do not leave these (common/decide/root_path.hpp)
+    std::vector<std::string> read_as_user = {}; // by the next start
+};
+
+// The first look may still run when the agent starts. So anything newer than `start` does not count as old.
+Snapshot look_at_doors(const LookPlan &plan, Budget &budget, bool is_first_look);
+
+// `root` holds `cwd`; `path` is the user's PATH, whose relative entries count from `cwd`. With the scope `project` only the repository is
+// shown.
+LookPlan plan_look(const std::string &root, const std::string &cwd, const std::string &home, const std::string &path, ProjectScope scope);
+
+// The text of a session's aftermath notice, for the user and for the record.
+
+// At most a dozen lines, each beginning with "pi: "; empty if there is nothing to report. Paths below `cwd` are relative to it. `after`
+// says whether the look was complete. `recorded_session` is the session in the journal's record; empty if the journal took none.
+std::string aftermath_notice(const std::vector<Finding> &findings, const Snapshot &after, const std::string &cwd,
+                             const std::string &recorded_session);
+
+// Text about new links that no start follows (common/decide/root_path.hpp); else empty.
+std::string links_notice(const std::set<std::string> &before, const std::set<std::string> &after);
+
+// A JSON array of {path, kind, change}; the first few hundred. Names are escaped as for people.
+std::string aftermath_json(const std::vector<Finding> &findings);
+
+// The user's own entry in the journal. Anybody could write it, and the journal says who did (_UID). Waits for a busy
+// journal, at most half a second; false if it refused the entry, or if there is no journal.
+bool record_aftermath(const std::vector<Finding> &findings, const std::string &session);
+
+// The aftermath notice: looks at the shown tree before the agent runs and after it has ended, and lists what came that runs code outside.
+// It works with the user's rights, in a child process for which only the notice waits.
 
 constexpr int aftermath_seconds = 2;                   // for one look
 constexpr std::size_t aftermath_entries = 300'000;     // in one look

@@ -8,9 +8,8 @@
 #include "common/base/request.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
-#include "wrapper/session_terminal.hpp"
-#include "wrapper/srun_process.hpp"
-#include "wrapper/standard_error.hpp"
+#include "wrapper/start_watch.hpp"
+#include "wrapper/terminal_link.hpp"
 #include "wrapper/tunnel.hpp"
 
 #include <csignal>

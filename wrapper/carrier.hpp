@@ -1,20 +1,58 @@
-// The carrier: a child of the wrapper's that stands where the runner of this host would, and carries the session to a node of the cluster.
+// A session on a node of the cluster: srun, the carrier that stands where the runner of this host would, and the node's side.
 #pragma once
 
 #include "common/ask/runner_process.hpp"
+#include "common/base/channel.hpp"
+#include "common/base/fd.hpp"
+#include "common/base/request.hpp"
 
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace pi_agent {
 
+// srun as a child of the carrier's: asks for a job, and connects its task's input and output with two pipes.
+struct JobCommand;
+
+class SrunProcess {
+public:
+    // It ends when this process does. Throws Failure(no_node) if it cannot be started.
+    explicit SrunProcess(const JobCommand &command);
+
+    [[nodiscard]] UniqueFd take_input() noexcept { return std::move(input_); }   // what is written is the task's input
+    [[nodiscard]] UniqueFd take_output() noexcept { return std::move(output_); } // the task's output
+    [[nodiscard]] FdRef error() const noexcept { return error_; }
+    // Reads what it, or the task, says on standard error, and closes that at its end.
+    void hear_error();
+
+    // Takes the request for a job back.
+    void cancel();
+    // It ends by itself: its words for a message, with a colon before them, or nothing.
+    std::string explain_end();
+    // All that was said, harmless, once it has ended, by the deadline or until `impatience` can be read.
+    std::string wait_for_end(Deadline deadline, FdRef impatience);
+
+private:
+    UniqueFd input_;
+    UniqueFd output_;
+    UniqueFd error_;
+    pid_t pid_ = -1;
+    std::string said_;
+};
+
+// A message of the node's for this host's wrapper: unlike this host's runner, whatever runs there is heard, so texts become harmless.
+std::string harmless_message(RunnerMessage message);
+
+// The carrier: a child of the wrapper's that stands where the runner of this host would, and carries the session to a node of the cluster.
+
 constexpr int asking_patience_seconds = 30;   // for a request to be taken, on a node and by its carrier
 constexpr int farewell_patience_seconds = 20; // for the runner's own stop and cleanup
 
-// What asks for a node, and starts the wrapper there (wrapper/node_side.hpp): a program with its arguments.
+// What asks for a node, and starts the wrapper there (wrapper/carrier.hpp): a program with its arguments.
 struct JobCommand {
     std::string program;
     std::vector<std::string> arguments; // without its own name
@@ -58,5 +96,17 @@ struct Hello {
 };
 std::string encode(const Hello &hello);
 Hello decode_hello(std::string_view bytes);
+
+// The wrapper's part on a node of the cluster: srun starts it there, and it stands between that node's runner and a carrier.
+
+// How main.cpp runs a session that somebody else carries: looks at what it leaves, before and afterwards.
+using RunWatched = std::function<void(const Request &request, const std::function<AgentEnded(FdRef cwd, std::string &session)> &client)>;
+
+// The option by which a carrier asks for it.
+constexpr const char *node_option = "--pi-agent-on-node";
+
+// Speaks with the carrier over standard input and output. What it says afterwards goes to standard error, which srun passes on.
+// Refusals, too, are told to the carrier: the exit status is 0 if it heard everything.
+int serve_node(const RunWatched &run_watched);
 
 } // namespace pi_agent

@@ -3,17 +3,15 @@
 #include "common/base/error.hpp"
 #include "common/base/request.hpp"
 #include "common/base/text.hpp"
-#include "common/host/ancestors.hpp"
-#include "common/policy/policy_env.hpp"
+#include "common/host/namespaces.hpp"
+#include "common/policy/policy_values.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/aftermath.hpp"
-#include "wrapper/asked_end.hpp"
-#include "wrapper/network_notice.hpp"
-#include "wrapper/node_side.hpp"
+#include "wrapper/carrier.hpp"
 #include "wrapper/options.hpp"
 #include "wrapper/refusal.hpp"
 #include "wrapper/session_client.hpp"
-#include "wrapper/standard_error.hpp"
+#include "wrapper/start_watch.hpp"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,16 +1,14 @@
 // Between the runner of a node and the carrier.
-#include "wrapper/node_side.hpp"
+#include "wrapper/carrier.hpp"
 
 #include "common/ask/runner_process.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "wrapper/carrier.hpp"
-#include "wrapper/job_signals.hpp"
-#include "wrapper/pty_end.hpp"
 #include "wrapper/refusal.hpp"
 #include "wrapper/tunnel.hpp"
+#include "wrapper/user_terminal.hpp"
 
 #include <array>
 #include <csignal>

@@ -3,7 +3,7 @@
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "wrapper/node_side.hpp"
+#include "wrapper/carrier.hpp"
 #include "wrapper/refusal.hpp"
 
 #include <algorithm>

@@ -13,7 +13,7 @@ struct WrapperOptions {
     bool explain = false;
     bool debug = false;
     bool sessions = false;
-    bool on_node = false; // for a session that was asked for elsewhere (wrapper/node_side.hpp)
+    bool on_node = false; // for a session that was asked for elsewhere (wrapper/carrier.hpp)
     Program program = Program::agent;
     Narrowing narrowing;
     std::vector<std::string> allow;           // hosts

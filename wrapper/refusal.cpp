@@ -1,24 +1,55 @@
-// The wrapper's own look at the policy.
+// The wrapper's own look at the policy, and at how a session's network is closed.
 #include "wrapper/refusal.hpp"
 
 #include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"
+#include "common/decide/decision.hpp"
 #include "common/decide/effective.hpp"
-#include "common/decide/placement.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/decide/start.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/record/record_event.hpp"
-#include "wrapper/node_side.hpp"
+#include "wrapper/carrier.hpp"
 
+#include <csignal>
 #include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
 namespace pi_agent {
+
+// The ways in which a network is closed, by the policy or by an option of the start.
+
+namespace {
+
+// Who waits in vain gives up with Ctrl-C.
+bool has_failed(const AgentEnded &ended)
+{
+    return ended.by_signal ? ended.value == SIGINT : ended.value != 0;
+}
+
+// What an option of the start leaves is loopback, or nothing (common/decide/effective.cpp).
+const char *reached_in(const NetworkPolicy &network)
+{
+    if (network.mode == NetworkMode::none) return "no connection out of the session, so no model provider";
+    if (network.mode == NetworkMode::loopback || is_of_start(network)) return "only services of this host, so no model provider elsewhere";
+    if (network.mode == NetworkMode::hosts) return "only the hosts that it names";
+    return "only the addresses of its list, which may lack those of the model provider or of the name server";
+}
+
+} // namespace
+
+std::string closed_network_notice(const NetworkPolicy &network, const AgentEnded &ended)
+{
+    if (network.mode == NetworkMode::full || !has_failed(ended)) return "";
+    const char *remedy = is_of_start(network) ? "start without that option" : "ask the administrator to change that key";
+    return "if the agent could not connect: " + name_of(network) + " allows " + reached_in(network) + "; " + remedy;
+}
+
+// The wrapper's own look at the policy.
 
 namespace {
 

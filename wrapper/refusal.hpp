@@ -1,10 +1,10 @@
-// The wrapper's own look at the policy: refuses early, with friendly messages. The runner decides again, and only that counts.
+// The wrapper's own look at the policy: refuses early, and says why an agent with a closed network failed.
 #pragma once
 
 #include "common/ask/runner_process.hpp"
 #include "common/base/fd.hpp"
 #include "common/base/request.hpp"
-#include "common/decide/agent_places.hpp"
+#include "common/decide/user_paths.hpp"
 #include "common/policy/policy.hpp"
 #include "wrapper/carrier.hpp"
 
@@ -13,6 +13,14 @@
 #include <vector>
 
 namespace pi_agent {
+
+// The message for a user whose agent failed while the policy closes its network. Agents only say "Connection error", after a long silence.
+
+// A line that names the policy's key, or the user's own option (--pi-agent-network); empty if the network is open, or if the agent
+// succeeded. Nobody here knows why the agent failed. So it says what was out of reach, not that this was the reason.
+std::string closed_network_notice(const NetworkPolicy &network, const AgentEnded &ended);
+
+// The wrapper's own look at the policy: refuses early, with friendly messages. The runner decides again, and only that counts.
 
 // The policy's values for the wrapper itself.
 struct EarlyLook {

@@ -4,15 +4,13 @@
 #include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
-#include "wrapper/asked_end.hpp"
-#include "wrapper/job_signals.hpp"
-#include "wrapper/standard_error.hpp"
 #include "wrapper/start_watch.hpp"
 #include "wrapper/terminal_link.hpp"
-#include "wrapper/to_peer.hpp"
+#include "wrapper/user_terminal.hpp"
 
 #include <algorithm>
 #include <csignal>
+#include <fcntl.h>
 #include <memory>
 #include <poll.h>
 #include <sys/socket.h>
@@ -20,6 +18,44 @@
 #include <utility>
 
 namespace pi_agent {
+
+// Sending a request and messages without waiting.
+
+ToPeer::ToPeer(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio)
+    : channel_(channel), bytes_(encode_request(request)), request_(bytes_, descriptors_of(request, cwd, stdio))
+{
+}
+
+void ToPeer::go_on()
+{
+    try {
+        request_.send(channel_, Clock::now());
+    } catch (const DeadlineExceeded &) { // the rest later
+        return;
+    } catch (const SystemFailure &) { // NOLINT(bugprone-empty-catch): the runner has refused already; its word is on the way
+    }
+    has_asked_ = true;
+    for (const auto &message : std::exchange(untold_, {}))
+        tell(message);
+}
+
+void ToPeer::tell(const WrapperMessage &message)
+{
+    if (!has_asked_) return untold_.push_back(message);
+    try {
+        send_packet(channel_, encode(message), {}, in_seconds(1));
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): said in the header
+    }
+}
+
+void let_go_of_input_and_output()
+{
+    const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
+    if (!null || dup2(null.get(), STDIN_FILENO) < 0 || dup2(null.get(), STDOUT_FILENO) < 0)
+        throw_errno("letting go of standard input and output");
+}
+
+// The wrapper's side of a session.
 
 namespace {
 

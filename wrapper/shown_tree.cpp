@@ -1,4 +1,4 @@
-// Looking at a tree by descriptor.
+// Looks at a tree by descriptor, marks what is found, and compares two looks.
 #include "wrapper/shown_tree.hpp"
 
 #include "common/base/files.hpp"
@@ -14,6 +14,8 @@
 #include <utility>
 
 namespace pi_agent {
+
+// Looking at a tree by descriptor.
 
 namespace {
 
@@ -136,6 +138,158 @@ std::string normal_path(const std::string &path)
     while (text.size() > 1 && text.back() == '/')
         text.pop_back();
     return text == "." ? "" : text;
+}
+
+// Comparing two looks.
+
+namespace {
+
+bool is_same(const Mark &before, const Mark &after)
+{
+    return before.identity == after.identity || (before.content && after.content && *before.content == *after.content);
+}
+
+bool has_appeared(const Snapshot &before, const std::string &path, const Mark &mark, const timespec &start)
+{
+    if (mark.appearing == Appearing::is_ordinary) return false;
+    if (mark.appearing == Appearing::counts_in_known_directory && !before.program_directories.contains(path.substr(0, path.rfind('/'))))
+        return false;
+    const bool was_looked_for = before.is_complete || (mark.found_first && before.has_first_places);
+    return was_looked_for || is_later(mark.changed, start);
+}
+
+} // namespace
+
+bool is_later(const timespec &time, const timespec &than) noexcept
+{
+    return time.tv_sec != than.tv_sec ? time.tv_sec > than.tv_sec : time.tv_nsec > than.tv_nsec;
+}
+
+std::vector<Finding> compare(const Snapshot &before, const Snapshot &after, const timespec &start)
+{
+    std::vector<Finding> findings;
+    std::vector<Finding> others;
+    for (const auto &[key, mark] : after.marks) {
+        std::vector<Finding> &list = mark.found_first ? findings : others; // the nearest repository is what the user goes on with
+        const auto earlier = before.marks.find(key);
+        // What the first look found younger than the session's start may be the agent's own.
+        const bool was_there = earlier != before.marks.end() && !is_later(earlier->second.changed, start);
+        if (!was_there && has_appeared(before, key.first, mark, start))
+            list.push_back(Finding{key.first, key.second, true});
+        else if (was_there && !is_same(earlier->second, mark))
+            list.push_back(Finding{key.first, key.second, false});
+    }
+    findings.insert(findings.end(), others.begin(), others.end());
+    return findings;
+}
+
+// Marks: what a file is known again by.
+
+namespace {
+
+constexpr off_t content_limit = 64UL * 1024; // bytes of one file that are kept; of a larger one its identity has to do
+
+std::string identity_of(const struct stat &facts)
+{
+    std::string text;
+    for (const long long number : {static_cast<long long>(facts.st_dev), static_cast<long long>(facts.st_ino),
+                                   static_cast<long long>(facts.st_size), static_cast<long long>(facts.st_mode),
+                                   static_cast<long long>(facts.st_mtim.tv_sec), static_cast<long long>(facts.st_mtim.tv_nsec),
+                                   static_cast<long long>(facts.st_ctim.tv_sec), static_cast<long long>(facts.st_ctim.tv_nsec)})
+        text += std::to_string(number) + " ";
+    return text;
+}
+
+Mark mark_of(const struct stat &facts)
+{
+    return Mark{identity_of(facts), std::nullopt, facts.st_ctim};
+}
+
+// npm's links to the programs of installed packages: as ordinary as the packages.
+bool leads_to_a_package(const std::string &directory, const std::string &target)
+{
+    const std::string end = "node_modules/.bin";
+    const bool of_packages =
+        directory == end || (directory.size() > end.size() && directory.substr(directory.size() - end.size() - 1) == "/" + end);
+    return of_packages && target.compare(0, 3, "../") == 0 && target.find("..", 3) == std::string::npos;
+}
+
+} // namespace
+
+void Marker::add(const std::string &path, const std::string &what, Mark mark)
+{
+    mark.found_first = first_;
+    if (mark.content) {
+        if (mark.content->size() > content_left_)
+            mark.content.reset();
+        else
+            content_left_ -= mark.content->size();
+    }
+    snapshot_.marks.emplace(std::pair(tree_.absolute(path), what), std::move(mark)); // the first time it is met
+}
+
+void Marker::file(const std::string &path, const std::string &what, Appearing appearing)
+{
+    auto facts = tree_.look(path, Links::refuse);
+    if (!facts || S_ISDIR(facts->st_mode)) return;
+    Mark mark = mark_of(*facts);
+    mark.appearing = appearing;
+    std::string link;
+    if (S_ISLNK(facts->st_mode)) {
+        link = "link to " + tree_.link_target(path).value_or("") + '\0';
+        const auto behind = tree_.look(path, Links::follow);
+        if (behind) mark.identity += identity_of(*behind);
+        if (behind && is_later(behind->st_ctim, mark.changed)) mark.changed = behind->st_ctim;
+        if (!behind || S_ISDIR(behind->st_mode)) mark.content = link;
+        facts = behind;
+    }
+    if (facts && S_ISREG(facts->st_mode) && facts->st_size <= content_limit)
+        if (auto content = tree_.read(path, content_limit)) mark.content = link + ((facts->st_mode & 0111U) != 0 ? "x" : "-") + *content;
+    add(path, what, std::move(mark));
+}
+
+void Marker::part(const std::string &path, const std::string &what, const struct stat &facts, std::string content, Appearing appearing)
+{
+    Mark mark = mark_of(facts);
+    mark.content = std::move(content);
+    mark.appearing = appearing;
+    add(path, what, std::move(mark));
+}
+
+void Marker::other_names(const std::string &path, const std::string &what)
+{
+    const auto facts = tree_.look(path, Links::follow);
+    if (facts && S_ISREG(facts->st_mode) && facts->st_nlink > 1)
+        part(path, what + " with another name (a hard link)", *facts, std::to_string(facts->st_nlink));
+}
+
+void Marker::whole(const std::string &path, const std::string &what, const struct stat &facts)
+{
+    add(path, what, mark_of(facts));
+}
+
+void Marker::programs(const std::string &directory, Appearing appearing)
+{
+    const Listing listing = tree_.list(directory, Links::follow);
+    if (listing.found == Listing::Found::unreadable) return unreadable(directory, listing.facts);
+    if (listing.found == Listing::Found::nothing) return;
+    snapshot_.program_directories.insert(tree_.absolute(directory));
+    for (const auto &entry : listing.entries) {
+        if (entry.type == DT_DIR) continue;
+        const std::string path = directory.empty() ? entry.name : directory + "/" + entry.name;
+        const auto facts = tree_.look(path, Links::follow);
+        const bool is_run = entry.type == DT_LNK || (facts && (facts->st_mode & 0111U) != 0) || entry.name.compare(0, 8, "activate") == 0;
+        if (!is_run) continue;
+        const bool may_be_ordinary = entry.type == DT_LNK && appearing != Appearing::counts;
+        if (may_be_ordinary && leads_to_a_package(directory, tree_.link_target(path).value_or(""))) continue;
+        file(path, "program", appearing);
+    }
+}
+
+void Marker::unreadable(const std::string &directory, const struct stat &facts)
+{
+    // Its times change with every file in it.
+    part(directory, "directory that cannot be looked into", facts, std::to_string(facts.st_mode));
 }
 
 } // namespace pi_agent

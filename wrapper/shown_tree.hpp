@@ -1,18 +1,24 @@
-// Searches the directory that a session sees, with bounds and without ever leaving it. A hostile tree cannot make the search hang, read
-// something else, or go on for ever.
+// Searches the directory that a session sees, within bounds and without ever leaving it, and compares two looks.
 #pragma once
 
 #include "common/base/channel.hpp"
 #include "common/base/fd.hpp"
 
 #include <cstddef>
+#include <ctime>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <sys/stat.h>
+#include <utility>
 #include <vector>
 
 namespace pi_agent {
+
+// Searches the directory that a session sees, with bounds and without ever leaving it. A hostile tree cannot make the search hang, read
+// something else, or go on for ever.
 
 // The budget of one look. Once spent, it stays spent.
 class Budget {
@@ -77,5 +83,78 @@ private:
 
 // The text of a path without `.`, `..` and double slashes.
 std::string normal_path(const std::string &path);
+
+// What runs code outside, as found by one look at the shown tree, and the differences between two looks.
+
+// If the first look found no such thing.
+enum class Appearing {
+    counts,
+    counts_in_known_directory, // a directory that came as a whole is on nobody's PATH yet
+    is_ordinary,
+};
+
+// One thing that would run code, as it was found.
+struct Mark {
+    std::string identity;               // inode, size, times and mode: equal means unchanged
+    std::optional<std::string> content; // if it is small: a new identity with equal content is not a change
+    timespec changed{};                 // ctime, which no program can set
+    Appearing appearing = Appearing::counts;
+    bool found_first = false; // in the places that are searched first
+};
+
+struct Snapshot {
+    std::map<std::pair<std::string, std::string>, Mark> marks; // by absolute path and kind
+    std::set<std::string> program_directories;                 // that could be listed
+    bool has_first_places = false;                             // the first places are complete
+    bool is_complete = false;                                  // and everything else is
+    std::vector<std::string> not_looked_at;                    // directories that were left out; the first few
+    std::size_t more_not_looked_at = 0;
+};
+
+struct Finding {
+    std::string path; // absolute, any bytes
+    std::string what;
+    bool appeared; // otherwise it changed
+};
+
+// `start`: a time before any process of the session ran. If the first look was incomplete, or the agent may have been faster, it proves
+// nothing about things older than that.
+std::vector<Finding> compare(const Snapshot &before, const Snapshot &after, const timespec &start);
+
+// Strictly.
+bool is_later(const timespec &time, const timespec &than) noexcept;
+
+// Writes findings in the shown tree into a snapshot.
+class Marker {
+public:
+    Marker(const ShownTree &tree, Snapshot &snapshot) : tree_(tree), snapshot_(snapshot) {}
+
+    [[nodiscard]] const ShownTree &tree() const noexcept { return tree_; }
+    [[nodiscard]] Snapshot &snapshot() const noexcept { return snapshot_; }
+    // What is marked until the other call is in the places that are searched first.
+    void begin_first_places() noexcept { first_ = true; }
+    void end_first_places() noexcept { first_ = false; }
+
+    // A file below the root, or a symlink: its content, and its target inside the tree. Directories are not marked.
+    void file(const std::string &path, const std::string &what, Appearing appearing = Appearing::counts);
+    // A part of that file, with the file's facts: equal content is not a change.
+    void part(const std::string &path, const std::string &what, const struct stat &facts, std::string content,
+              Appearing appearing = Appearing::counts);
+    // A file with several names (hard links): another name can change it later, whatever protects this one.
+    void other_names(const std::string &path, const std::string &what);
+    // A thing that cannot be read, or is too large: any change counts.
+    void whole(const std::string &path, const std::string &what, const struct stat &facts);
+    // Programs in a directory from which programs are started, and files that a shell reads (`activate`); not what is below.
+    void programs(const std::string &directory, Appearing appearing);
+    // A directory that cannot be listed hides what is in it.
+    void unreadable(const std::string &directory, const struct stat &facts);
+
+private:
+    void add(const std::string &path, const std::string &what, Mark mark);
+    const ShownTree &tree_;
+    Snapshot &snapshot_;
+    bool first_ = false;
+    std::size_t content_left_ = std::size_t{32} << 20U; // bytes kept, all together
+};
 
 } // namespace pi_agent

@@ -1,10 +1,9 @@
 // Starting srun, and hearing what it says.
-#include "wrapper/srun_process.hpp"
+#include "wrapper/carrier.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
-#include "wrapper/carrier.hpp"
 
 #include <array>
 #include <cerrno>

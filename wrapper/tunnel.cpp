@@ -1,15 +1,130 @@
-// Frames: a kind, a stream, a length, the bytes, and a newline, because srun passes on whole lines at once, and the rest when it likes.
+// Frames, each ended by a newline because srun passes on whole lines at once; reading and writing streams without waiting.
 #include "wrapper/tunnel.hpp"
 
 #include "common/base/error.hpp"
+#include "wrapper/user_terminal.hpp"
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
 namespace pi_agent {
+
+// Reading and writing what others may have open, too, without waiting.
+
+namespace {
+
+bool comes_later() noexcept
+{
+    return errno == EAGAIN || errno == EINTR;
+}
+
+bool is_ready(FdRef fd, short events) noexcept
+{
+    pollfd entry{fd.get(), events, 0};
+    return poll(&entry, 1, 0) > 0;
+}
+
+} // namespace
+
+// A pipe is opened a second time: O_NONBLOCK would be everybody's who has it. What cannot be is asked by poll(2) before each call.
+DescriptorEnd::DescriptorEnd(UniqueFd fd, For purpose) : fd_(std::move(fd))
+{
+    const struct stat facts = examine(fd_, "examining a stream");
+    is_socket_ = purpose == For::packets || S_ISSOCK(facts.st_mode);
+    if (is_socket_) return;
+    may_block_ = true;
+    if (!S_ISFIFO(facts.st_mode)) return;
+    const int flags = purpose == For::reading ? O_RDONLY : O_WRONLY;
+    UniqueFd own = UniqueFd::adopt(open(("/proc/self/fd/" + std::to_string(fd_.get())).c_str(), flags | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+    if (!own) return;
+    fd_ = std::move(own);
+    may_block_ = false;
+}
+
+StreamEnd::State DescriptorEnd::read(std::string &piece)
+{
+    if (may_block_ && !is_ready(fd_, POLLIN)) return State::blocked;
+    piece.resize(piece_limit);
+    const ssize_t count =
+        is_socket_ ? recv(fd_.get(), piece.data(), piece.size(), MSG_DONTWAIT) : ::read(fd_.get(), piece.data(), piece.size());
+    if (count < 0 && comes_later()) return State::blocked;
+    if (count <= 0) return State::ended;
+    piece.resize(static_cast<std::size_t>(count));
+    return State::moved;
+}
+
+StreamEnd::State DescriptorEnd::write(std::string &piece)
+{
+    if (may_block_ && !is_ready(fd_, POLLOUT)) return State::blocked;
+    const std::size_t size = may_block_ ? std::min<std::size_t>(piece.size(), PIPE_BUF) : piece.size();
+    const ssize_t count =
+        is_socket_ ? ::send(fd_.get(), piece.data(), size, MSG_DONTWAIT | MSG_NOSIGNAL) : ::write(fd_.get(), piece.data(), size);
+    if (count < 0 && comes_later()) return State::blocked;
+    if (count < 0) return State::ended;
+    piece.erase(0, static_cast<std::size_t>(count));
+    return State::moved;
+}
+
+// A pty's output and settings, and what is typed.
+
+StreamEnd::State PtyEnd::read(std::string &piece)
+{
+    if (!known_) return State::blocked; // the agent starts once the wrapper has said how its terminal begins
+    if (bytes_.empty()) {
+        const Pump::Outcome outcome = output_.fill(master_.fd());
+        if (outcome == Pump::Outcome::source_ended) return State::ended;
+        if (outcome == Pump::Outcome::moved) master_.fill_pair(output_);
+        bytes_ = output_.fresh();
+        output_.discard();
+        if (look_at_settings()) {
+            piece = encode_state(*known_);
+            return State::moved;
+        }
+    }
+    if (bytes_.empty()) return State::blocked;
+    std::size_t size = std::min(bytes_.size(), terminal_bytes_limit);
+    if (size < bytes_.size() && bytes_[size - 1] == '\r') --size; // not cut from its newline
+    piece = bytes_tag + bytes_.substr(0, size);
+    bytes_.erase(0, size);
+    return State::moved;
+}
+
+StreamEnd::State PtyEnd::write(std::string &piece)
+{
+    if (piece.starts_with(bytes_tag)) {
+        const ssize_t count = ::write(master_.fd().get(), piece.data() + 1, piece.size() - 1);
+        if (count < 0 && (errno == EAGAIN || errno == EINTR)) return State::blocked;
+        if (count < 0) return State::ended;
+        piece.erase(1, static_cast<std::size_t>(count));
+        if (piece.size() == 1) piece.clear();
+        return State::moved;
+    }
+    if (piece.starts_with(size_tag))
+        master_.resize(decode_size(piece));
+    else if (master_.change_to(decode_state(piece).settings) && !known_)
+        look_at_settings(); // the wrapper knows them; later it may have heard of the agent's own meanwhile, and is told again
+    piece.clear();
+    return State::moved;
+}
+
+bool PtyEnd::look_at_settings()
+{
+    const std::optional<termios> now = master_.settings();
+    if (!now) return false;
+    const TerminalState state{*now, master_.has_other_foreground()};
+    if (known_ && are_same(state.settings, known_->settings) && state.other_foreground == known_->other_foreground) return false;
+    known_ = state;
+    return true;
+}
+
+// Frames: a kind, a stream, a length, the bytes, and a newline, because srun passes on whole lines at once, and the rest when it likes.
 
 namespace {
 

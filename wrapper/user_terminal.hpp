@@ -1,14 +1,73 @@
-// The user's terminal: its standard descriptors, settings, raw mode and size. Nothing here changes it before the agent asks for keys.
+// The user's terminal and its job: standard descriptors, settings, raw mode, size, signals. Nothing here changes it before the agent asks
+// for keys.
 #pragma once
 
 #include "common/base/fd.hpp"
 #include "common/base/request.hpp"
 
 #include <array>
+#include <csignal>
 #include <optional>
+#include <string_view>
 #include <termios.h>
+#include <vector>
 
 namespace pi_agent {
+
+// One direction of the terminal's bytes, with back-pressure: it reads only after it has written everything.
+class Pump {
+public:
+    enum class Outcome { moved, blocked, source_ended, sink_ended };
+
+    [[nodiscard]] bool wants_input() const noexcept { return begin_ == end_; }
+    // Reads once; fresh() has the bytes.
+    Outcome fill(FdRef source);
+    [[nodiscard]] std::string_view fresh() const noexcept { return {buffer_.data() + begin_, end_ - begin_}; }
+    // The first `count` bytes have gone elsewhere.
+    void take(std::size_t count) noexcept { begin_ += count; }
+    // Writes what it can; `at_once` bounds a single write, for a sink that may block.
+    Outcome drain(FdRef sink, std::size_t at_once);
+    // Reads once more and appends. False if nothing came, or if there is no room.
+    bool fill_further(FdRef source);
+    [[nodiscard]] bool ends_with(char byte) const noexcept { return begin_ != end_ && buffer_[end_ - 1] == byte; }
+    // Takes out each `first` that is directly before a `second`.
+    void drop_before(char first, char second) noexcept;
+    // Replaces the content.
+    void replace(std::string_view bytes);
+    void discard() noexcept { begin_ = end_; }
+
+private:
+    static constexpr std::size_t capacity = 64UL * 1024;
+    std::vector<char> buffer_ = std::vector<char>(capacity);
+    std::size_t begin_ = 0;
+    std::size_t end_ = 0;
+};
+
+// The wrapper's signals: which ones it watches, and how it stops itself as the shell expects from a job.
+class JobSignals {
+public:
+    // Blocks and watches the signals that it passes on or handles. Signals that the caller ignores stay ignored (nohup, background jobs).
+    JobSignals();
+
+    [[nodiscard]] FdRef fd() const noexcept { return fd_; }
+    struct Signal {
+        int number;         // 0: none
+        bool from_keyboard; // from the kernel, for the whole job: a key, or a hang-up
+    };
+    // The next pending signal that matters.
+    Signal next();
+    // A signal for the agent is pending, to pass on before the job stops.
+    [[nodiscard]] bool are_waiting() const;
+    // Stops the whole job with `number` (TSTP, TTOU), as the terminal would, and returns when it is continued. False if nothing stopped:
+    // the kernel does not stop an orphaned process group, which nobody would continue (setpgid(2)).
+    bool stop_job(int number);
+
+private:
+    UniqueFd fd_;
+    sigset_t watched_{};
+};
+
+// The user's terminal: its standard descriptors, settings, raw mode and size. Nothing here changes it before the agent asks for keys.
 
 [[nodiscard]] bool are_same(const termios &one, const termios &other) noexcept;
 

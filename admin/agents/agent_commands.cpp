@@ -3,7 +3,7 @@
 
 #include "admin/host/root_files.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/agents/agent_request.hpp"
+#include "common/agents/fetch_order.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/channel.hpp"
 #include "common/base/text.hpp"

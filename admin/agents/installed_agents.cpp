@@ -3,7 +3,7 @@
 
 #include "admin/host/root_files.hpp"
 #include "admin/programs/program.hpp"
-#include "common/agents/agent_request.hpp"
+#include "common/agents/fetch_order.hpp"
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"

@@ -1,7 +1,7 @@
 // The agents that this release can fetch, from the product's own data.
 #include "admin/agents/agents.hpp"
 
-#include "common/agents/agent_request.hpp"
+#include "common/agents/fetch_order.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"

@@ -1,7 +1,7 @@
 // Copies what was fetched, by descriptor: the agent gets no inode, owner or mode of the fetching account.
 #include "admin/agents/agents.hpp"
 
-#include "common/agents/agent_request.hpp"
+#include "common/agents/fetch_order.hpp"
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"

@@ -5,7 +5,7 @@
 #include "admin/host/yaml_edit.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/policy/ip_range.hpp"
+#include "common/policy/host_rule.hpp"
 #include "common/policy/policy_load.hpp"
 
 #include <algorithm>

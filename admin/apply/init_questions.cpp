@@ -6,8 +6,8 @@
 #include "common/base/text.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/env_file.hpp"
-#include "common/policy/ip_range.hpp"
-#include "common/policy/policy_env.hpp"
+#include "common/policy/host_rule.hpp"
+#include "common/policy/policy_values.hpp"
 #include "common/policy/provider_table.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // The texts of advice, laid out: an answer for a terminal, and the page docs/troubleshooting.md.
 #include "admin/diagnose/advice.hpp"
 
-#include "common/base/failure_kind.hpp"
+#include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/policy/policy_keys.hpp"
 

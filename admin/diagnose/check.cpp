@@ -7,8 +7,8 @@
 #include "admin/host/unfinished_apply.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/text.hpp"
-#include "common/policy/policy_env.hpp"
-#include "common/policy/policy_sources.hpp"
+#include "common/policy/policy_load.hpp"
+#include "common/policy/policy_values.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 

@@ -5,7 +5,7 @@
 #include "admin/programs/program.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/decide/placement.hpp"
+#include "common/decide/decision.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

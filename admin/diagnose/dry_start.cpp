@@ -2,8 +2,8 @@
 #include "admin/diagnose/dry_start.hpp"
 
 #include "common/base/text.hpp"
+#include "common/decide/decision.hpp"
 #include "common/decide/effective.hpp"
-#include "common/decide/group_rules.hpp"
 #include "common/decide/root_path.hpp"
 #include "runner/plan/host_view.hpp"
 

@@ -3,9 +3,9 @@
 
 #include "admin/text/terminal.hpp"
 #include "common/base/text.hpp"
-#include "common/decide/effective_values.hpp"
-#include "common/policy/policy_env.hpp"
+#include "common/decide/effective.hpp"
 #include "common/policy/policy_load.hpp"
+#include "common/policy/policy_values.hpp"
 
 #include <fmt/format.h>
 #include <map>

@@ -2,7 +2,7 @@
 #include "admin/diagnose/explain.hpp"
 
 #include "common/base/text.hpp"
-#include "common/decide/placement.hpp"
+#include "common/decide/decision.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -14,7 +14,7 @@
 #include "common/decide/effective.hpp"
 #include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_sources.hpp"
+#include "common/policy/policy_load.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/view/root_tree.hpp"

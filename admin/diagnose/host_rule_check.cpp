@@ -3,7 +3,7 @@
 
 #include "common/base/text.hpp"
 #include "runner/plan/gate_plan.hpp"
-#include "runner/root/errand/provider_keys.hpp"
+#include "runner/root/errand/user_files.hpp"
 
 #include <fmt/format.h>
 #include <libpsl.h>

@@ -6,7 +6,7 @@
 #include "admin/host/accounts.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/decide/group_rules.hpp"
+#include "common/decide/decision.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_load.hpp"
 #include "runner/root/errand/user_files.hpp"

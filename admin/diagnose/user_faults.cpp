@@ -7,7 +7,7 @@
 #include "common/base/text.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_env.hpp"
+#include "common/policy/policy_values.hpp"
 #include "runner/plan/environment.hpp"
 
 #include <algorithm>

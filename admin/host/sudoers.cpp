@@ -9,7 +9,7 @@
 #include "common/base/text.hpp"
 #include "common/base/version.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_sources.hpp"
+#include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
 
 #include <fmt/format.h>

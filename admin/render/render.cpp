@@ -16,7 +16,6 @@
 #include "runner/plan/host_view.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/door/admission.hpp"
-#include "runner/root/door/authenticate.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/errand/project.hpp"
 #include "runner/root/errand/user_files.hpp"

@@ -5,7 +5,7 @@
 #include "common/base/error.hpp"
 #include "common/base/problems.hpp"
 #include "common/base/text.hpp"
-#include "common/decide/placement.hpp"
+#include "common/decide/decision.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/plan/limits.hpp"
 

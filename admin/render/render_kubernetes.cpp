@@ -6,7 +6,7 @@
 #include "common/host/beneath.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/plan/limits.hpp"
-#include "runner/wire/sync_messages.hpp"
+#include "runner/wire/user_files.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

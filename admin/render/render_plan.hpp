@@ -6,7 +6,7 @@
 #include "common/host/account.hpp"
 #include "common/policy/env_file.hpp"
 #include "common/policy/policy.hpp"
-#include "runner/root/view/protect.hpp"
+#include "runner/root/view/root_tree.hpp"
 
 #include <cstdint>
 #include <map>
@@ -45,7 +45,6 @@ struct RenderFacts : RenderFound {
 std::vector<std::string> links_among(const std::map<std::string, PointKind> &points, FdRef top);
 
 // --- The plan of a rendering. It holds no value of a file of variables: no rendering could show one by mistake.
-
 struct RenderedEnvFile {
     PolicyPath file;
     std::set<std::string> names; // of the variables in it
@@ -103,7 +102,6 @@ std::vector<EngineMount> mounts_of(const RenderPlan &plan);
 std::string swapped_ids(std::uint32_t user, std::uint32_t agent, const char *range, const char *between);
 
 // --- The engines that a plan can be written for, and whether one of them can do all that the plan says.
-
 enum class RenderTarget { kubernetes, podman, quadlet, systemd, slurm };
 
 const char *to_string(RenderTarget target);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/host/identity.hpp"
-#include "runner/root/own/state_sizes.hpp"
+#include "runner/root/own/session_views.hpp"
 
 #include <optional>
 #include <ostream>

@@ -9,7 +9,7 @@
 #include "runner/as_agent/writer.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/sync_messages.hpp"
+#include "runner/wire/user_files.hpp"
 
 #include <cerrno>
 #include <fcntl.h>

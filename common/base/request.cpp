@@ -19,7 +19,7 @@ constexpr std::string_view presentation_names =
     "TERM COLORTERM COLORFGBG LANG TERM_PROGRAM TERM_PROGRAM_VERSION TERMINAL_EMULATOR KITTY_WINDOW_ID GHOSTTY_RESOURCES_DIR WEZTERM_PANE "
     "ITERM_SESSION_ID ALACRITTY_WINDOW_ID WT_SESSION TMUX STY ZELLIJ SSH_CONNECTION SSH_CLIENT SSH_TTY NO_COLOR FORCE_COLOR VISUAL EDITOR "
     "TZ";
-// What names places, which the runner judges before any of it is passed on (runner/plan/shell_places.hpp).
+// What names places, which the runner judges before any of it is passed on (runner/plan/host_view.hpp).
 constexpr std::string_view place_names =
     "PATH GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_COMMON_DIR GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_QUARANTINE_PATH "
     "GIT_PREFIX";

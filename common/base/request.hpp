@@ -13,7 +13,7 @@ namespace pi_agent {
 // The environment variables that describe the user's terminal and language.
 bool is_presentation_variable(std::string_view name) noexcept;
 // Where toolchains are, for programs that look there and not along PATH: they name places, which the runner judges
-// (runner/plan/shell_places.hpp).
+// (runner/plan/host_view.hpp).
 inline constexpr std::string_view toolchain_names = "ANDROID_HOME ANDROID_SDK_ROOT CONDA_PREFIX DOTNET_ROOT GOROOT JAVA_HOME VIRTUAL_ENV";
 
 // These, and those that name places which may also exist inside (PATH, GIT_DIR, …). No other variable leaves the user's shell.

@@ -1,17 +1,117 @@
-// Whether a user may work here, by the policy alone, and on what grounds.
+// Joins the entries of the policy that apply to a caller, and decides by them alone.
 #include "common/decide/decision.hpp"
 
 #include "common/base/problems.hpp"
 #include "common/base/text.hpp"
-#include "common/decide/group_rules.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <utility>
 
 namespace pi_agent {
+
+// Joins what groups say, and lays the user's own entry over it.
+
+CallersEntries find_entries(const Policy &policy, const Account &caller)
+{
+    CallersEntries entries;
+    for (const auto &entry : policy.users)
+        if (!entry.is_group && entry.name == caller.name) entries.own = &entry;
+    for (const auto &entry : policy.users) {
+        if (!entry.is_group || (entries.own != nullptr && !entry.rules && entry.env.empty())) continue; // a look-up may be slow
+        const auto group = find_group(entry.name);
+        if (group && std::find(caller.groups.begin(), caller.groups.end(), group->value()) != caller.groups.end())
+            entries.groups.push_back({&entry, *group});
+    }
+    return entries;
+}
+
+void GroupJoin::take(const UserEntry &entry, const std::optional<std::string> &value, const char *name, std::optional<std::string> &into)
+{
+    if (!value) return;
+    if (into && *into != *value) report(entry, name);
+    into = value;
+}
+
+void GroupJoin::take_rules(const UserEntry &entry)
+{
+    const Documents before = joined_.rules.documents;
+    const Rules &other = rules_of(entry.rules);
+    for (const auto &key : join(joined_.rules, other))
+        if (own_ == nullptr || !settles(rules_of(own_->rules), key, before, other.documents)) report(entry, key);
+}
+
+void GroupJoin::take_env(const UserEntry &entry)
+{
+    for (const auto &[name, value] : entry.env) {
+        const auto [present, is_new] = joined_.env.emplace(name, value);
+        if (is_new) joined_.env_where[name] = entry.env_where.at(name);
+        if (!is_new && present->second != value && (own_ == nullptr || !own_->env.contains(name))) report(entry, "env." + name);
+    }
+}
+
+JoinedRules GroupJoin::finish()
+{
+    problems_.throw_if_any();
+    if (own_ == nullptr) return std::move(joined_);
+    lay_over(joined_.rules, rules_of(own_->rules));
+    for (const auto &[name, value] : own_->env) {
+        joined_.env[name] = value;
+        joined_.env_where[name] = own_->env_where.at(name);
+    }
+    return std::move(joined_);
+}
+
+void GroupJoin::report(const UserEntry &entry, const std::string &name)
+{
+    problems_.add(entry.where, entry_key(entry) + "." + name, "another group of " + caller_ + " sets another value",
+                  "give " + caller_ + " an entry under users, or set the same value in both");
+}
+
+// srun's options as the policy says them.
+
+bool has_jobs(const Policy &policy) noexcept
+{
+    return policy.placement.engine == PlacementEngine::slurm;
+}
+
+std::string srun_of(const Policy &policy)
+{
+    return policy.placement.srun ? policy.placement.srun->text : default_srun;
+}
+
+std::vector<std::string> job_options(const Policy &policy, const std::string &name)
+{
+    const auto &limits = policy.limits;
+    const auto &placement = policy.placement;
+    constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20U;
+    std::vector<std::string> options = {"--nodes=1", "--ntasks=1", "--job-name=" + name};
+    if (limits.memory) options.push_back(fmt::format("--mem={}M", (limits.memory->amount + mebibyte - 1) / mebibyte));
+    if (limits.cpu) options.push_back(fmt::format("--cpus-per-task={}", (limits.cpu->amount + 99) / 100));
+    if (limits.runtime) options.push_back(fmt::format("--time={}", (limits.runtime->amount + 59) / 60)); // minutes
+    const auto add = [&](const char *option, const std::optional<PolicyWord> &word) {
+        if (word) options.push_back(fmt::format("--{}={}", option, word->text));
+    };
+    add("partition", placement.partition);
+    add("account", placement.account);
+    add("qos", placement.qos);
+    add("constraint", placement.constraint);
+    return options;
+}
+
+std::vector<std::string> srun_arguments(const Policy &policy, const std::vector<std::string> &command)
+{
+    std::vector<std::string> arguments = job_options(policy, job_name);
+    // The working directory's name is not srun's to carry; and of what srun says, its errors alone are for people here.
+    arguments.insert(arguments.end(), {"--chdir=/", "--quiet"});
+    arguments.insert(arguments.end(), command.begin(), command.end());
+    return arguments;
+}
+
+// Whether a user may work here, by the policy alone, and on what grounds.
 
 namespace {
 

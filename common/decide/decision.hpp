@@ -1,6 +1,7 @@
-// Whether the policy alone lets a user work here, and why.
+// Whether the policy alone lets a user work here, and why: the entries that apply, and where the session runs.
 #pragma once
 
+#include "common/base/problems.hpp"
 #include "common/host/account.hpp"
 #include "common/policy/policy.hpp"
 
@@ -12,6 +13,8 @@
 #include <vector>
 
 namespace pi_agent {
+
+// Whether the policy alone lets a user work here, and why.
 
 // --- Which entry of the policy applies to a caller: a pure function of policy and account.
 
@@ -108,5 +111,69 @@ bool is_privileged_group(Gid gid);
 // Groups of an agent's account through which it could become root, read what only administrators may, or have a user's rights: privileged
 // ones, and those that the policy allows. By name.
 std::vector<std::string> forbidden_groups_of(const Policy &policy, const Account &agent);
+
+// The entries of the policy that apply to one caller, as one: those of their groups side by side, and their own over them.
+
+// Made only by find_entries.
+struct CallersEntries {
+    struct OfGroup {
+        const UserEntry *entry;
+        Gid group;
+    };
+    const UserEntry *own = nullptr;
+    std::vector<OfGroup> groups; // beside an own entry, only those that say something for sessions
+};
+
+CallersEntries find_entries(const Policy &policy, const Account &caller);
+
+// What a caller with these entries is granted: the part of find_access_rules (common/decide/decision.hpp) that knows of the caller's
+// account its name, number and home alone.
+std::variant<AccessRules, NotAuthorised> rules_by(const Policy &policy, const Account &caller, const CallersEntries &entries,
+                                                  const std::string &policy_file);
+
+// What the entries of one caller say together.
+struct JoinedRules {
+    Rules rules;
+    Environment env;
+    EnvironmentPlaces env_where;
+};
+
+// What two groups set differently has no right answer, unless the caller's own entry says it.
+class GroupJoin {
+public:
+    GroupJoin(std::string caller, const UserEntry *own) : caller_(std::move(caller)), own_(own) {}
+
+    void take(const UserEntry &entry, const std::optional<std::string> &value, const char *name, std::optional<std::string> &into);
+    void take_rules(const UserEntry &entry);
+    void take_env(const UserEntry &entry);
+    // The groups' rules with the caller's own entry laid over them. Throws PolicyError with all contradictions. Call it once.
+    JoinedRules finish();
+
+private:
+    void report(const UserEntry &entry, const std::string &name);
+
+    std::string caller_;
+    const UserEntry *own_;
+    JoinedRules joined_;
+    Problems problems_;
+};
+
+// Where a session runs by the policy, and how a node of the cluster is asked for.
+
+constexpr const char *default_srun = "/usr/bin/srun";
+constexpr const char *job_name = "pi"; // unless somebody names the job otherwise
+
+// Whether sessions run in jobs of the cluster, and nowhere else.
+bool has_jobs(const Policy &policy) noexcept;
+
+// The program that asks for a job.
+std::string srun_of(const Policy &policy);
+
+// Options of srun for one task on one node: as much of it as the limits allow a session, and what the policy says of the job.
+std::vector<std::string> job_options(const Policy &policy, const std::string &name);
+
+// srun's whole command line for a session of this policy, without its own name: the job, and `command` on the node, whose input and output
+// are srun's.
+std::vector<std::string> srun_arguments(const Policy &policy, const std::vector<std::string> &command);
 
 } // namespace pi_agent

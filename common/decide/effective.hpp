@@ -6,6 +6,10 @@
 #include "common/decide/decision.hpp"
 #include "common/policy/policy.hpp"
 
+#include <optional>
+#include <string>
+#include <vector>
+
 namespace pi_agent {
 
 // As it holds for one caller, wherever they work. Throws PolicyError if their levels contradict each other.
@@ -22,5 +26,15 @@ Policy granted(Policy policy, const std::vector<std::string> &hosts);
 // out of it: what is masked or protected, and whose keys stay outside, is the same as without. Throws Failure(start_asks) if the policy
 // gives less than the start would keep, and Failure(network_not_enforced) if the method cannot keep it from the rest.
 Policy narrowed(Policy policy, const Narrowing &start);
+
+// All that levels can say, as text, each value with the place that says it: for explain, why and show.
+struct EffectiveValue {
+    std::string key;            // of the whole policy: "limits.memory"
+    std::string value;          // as YAML in one line; empty for a key without value and default
+    std::optional<SaidAt> said; // unset: the default
+};
+
+// Of a policy as it holds for somebody (common/decide/effective.hpp), in the order of the table of keys.
+std::vector<EffectiveValue> effective_values(const Policy &policy);
 
 } // namespace pi_agent

@@ -2,7 +2,7 @@
 #include "common/decide/host_access.hpp"
 
 #include "common/base/text.hpp"
-#include "common/policy/ip_range.hpp"
+#include "common/policy/host_rule.hpp"
 
 #include <algorithm>
 

@@ -1,16 +1,49 @@
-// Opens paths as a user, without lending the user's rights to the agent. What an agent can have written is content, not an instruction: a
-// path that has come into a directory where agents write (common/decide/agent_places.hpp) does not leave it again, whoever made the link.
+// Where a user's agents can have written, and opening paths there as the user.
 #pragma once
 
 #include "common/base/error.hpp"
 #include "common/base/fd.hpp"
-#include "common/decide/agent_places.hpp"
+#include "common/decide/decision.hpp"
+#include "common/host/account.hpp"
+#include "common/policy/policy.hpp"
 
 #include <memory>
 #include <string>
 #include <sys/stat.h>
+#include <sys/types.h>
+#include <vector>
 
 namespace pi_agent {
+
+// Where a user's agents can have written. What is there is content, not an instruction: no process that acts for the user follows a link
+// that leads out (common/decide/user_paths.hpp).
+
+// A directory in which agents write: a root of the user, or the directory of all agents' state.
+struct AgentPlace {
+    std::string path; // canonical
+    dev_t device;     // of the opened directory, the same by every other path to it
+    ino_t inode;
+};
+
+struct AgentPlaces {
+    std::vector<AgentPlace> places;
+    ProjectScope scope = ProjectScope::root; // project: a session sees only a part of its root
+    std::vector<PolicyPath> masks;           // what no session sees in its project
+};
+
+// With these roots only. `policy` is the caller's (common/decide/effective.hpp). What one root masks counts as masked in all of them: here
+// nobody knows which of them a session shows.
+AgentPlaces places_of_state(const Policy &policy, const AccessRules &rules, const std::vector<AgentPlace> &roots = {});
+
+// For processes of `user`. Leaves out unusable roots, which no session sees.
+std::vector<AgentPlace> find_roots(const AccessRules &rules, const Account &user);
+AgentPlaces find_agent_places(const Policy &policy, const AccessRules &rules, const Account &user);
+
+// Whether a session that shows this canonical path, in one of these places, masks it.
+bool is_masked(const AgentPlaces &places, const std::string &path);
+
+// Opens paths as a user, without lending the user's rights to the agent. What an agent can have written is content, not an instruction: a
+// path that has come into a directory where agents write (common/decide/user_paths.hpp) does not leave it again, whoever made the link.
 
 // What an agent can have arranged: a link or mount that leads out of a directory where agents write, or an entry there that cannot be
 // opened. The text names it, its target, and what to do.

@@ -1,19 +1,22 @@
-// Which namespaces this process is in, and what is mounted there.
+// What /proc says of this process: its namespaces, what is mounted there, and the processes that it descends from.
 #pragma once
 
 #include "common/base/fd.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <vector>
 
 namespace pi_agent {
 
-// --- Which namespace a process is in (namespaces(7)).
+// Which namespaces this process is in, and what is mounted there.
 
+// --- Which namespace a process is in (namespaces(7)).
 struct NamespaceId {
     dev_t device;
     ino_t inode;
@@ -64,5 +67,23 @@ std::string name_mount(const std::vector<MountEntry> &mounts, FdRef directory);
 
 // The mount points below `path`, relative to it, sorted and unique, without those below another one.
 std::vector<std::string> topmost_mounts_below(const std::vector<MountEntry> &mounts, const std::string &path);
+
+// The processes that this one descends from, one by one, as the kernel tells them.
+
+// One of them.
+struct Ancestor {
+    FdRef directory;  // its own in /proc: it never means another process
+    std::string name; // as it says itself
+    bool is_roots;    // by all of its user ids
+    pid_t number = 0; // another process may have it once this one is gone
+};
+
+// Whether `is_it` accepts one of the ancestors, from the parent up. False where one of them ended meanwhile, because others adopt its
+// children.
+bool has_ancestor(const std::function<bool(const Ancestor &)> &is_it);
+
+// A process of root's with the name of Slurm's for a job. It is what somebody who is not root can see of that.
+constexpr const char *job_process = "slurmstepd";
+bool looks_like_job(const Ancestor &ancestor);
 
 } // namespace pi_agent

@@ -3,7 +3,7 @@
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/policy/policy_env.hpp"
+#include "common/policy/policy_values.hpp"
 
 namespace pi_agent {
 

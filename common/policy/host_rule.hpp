@@ -1,4 +1,4 @@
-// A rule by name: a host and a port that sessions may reach, written as "api.anthropic.com", "*.example.org" or "localhost:5432".
+// Hosts, ports and ranges of addresses that sessions may reach, written as "api.anthropic.com:443", "*.example.org" or "10.0.0.0/8".
 #pragma once
 
 #include "common/base/error.hpp"
@@ -12,6 +12,32 @@
 #include <vector>
 
 namespace pi_agent {
+
+// A range of IP addresses, written as "10.0.0.0/8" or "fd00::/8".
+struct IpRange {
+    std::vector<std::uint8_t> address; // 4 or 16 bytes, the first one first; no bit beyond the prefix
+    unsigned prefix;
+    [[nodiscard]] bool is_v6() const noexcept { return address.size() == 16; }
+};
+
+struct RangeProblem {
+    std::string text;
+    std::string remedy;
+};
+
+// Strict: a single address also needs its prefix length, no bit is set beyond the prefix, and a range of every address is refused.
+std::variant<IpRange, RangeProblem> parse_ip_range(const std::string &text);
+
+// As a policy writes it.
+std::string to_string(const IpRange &range);
+
+// Whether an address is in both.
+bool overlap(const IpRange &one, const IpRange &other);
+
+// 127.0.0.0/8 and ::1/128.
+std::vector<IpRange> loopback_ranges();
+
+// A rule by name: a host and a port that sessions may reach, written as "api.anthropic.com", "*.example.org" or "localhost:5432".
 
 constexpr std::uint16_t https_port = 443; // of a rule that names no port
 

@@ -1,4 +1,4 @@
-// The table of the policy's keys, and looking things up in it.
+// The table of the policy's keys, what levels may say them, and what pages say of them.
 #include "common/policy/policy_keys.hpp"
 
 #include "common/base/build_settings.hpp"
@@ -6,9 +6,14 @@
 #include "common/policy/policy.hpp"
 
 #include <algorithm>
+#include <deque>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
 
 namespace pi_agent {
+
+// The table of the policy's keys, and looking things up in it.
 
 namespace {
 
@@ -270,6 +275,133 @@ std::vector<const PolicyKey *> policy_keys_repeating(const PolicyKey &key)
 std::string_view last_part(const PolicyKey &key) noexcept
 {
     return key.path.substr(key.path.rfind('.') + 1); // npos + 1 is 0
+}
+
+// Which keys of the whole policy users and roots may say for their own sessions: the one list behind parser, schema and pages.
+
+namespace {
+
+// At the level of a user or group, by the same name; each with all keys below it, except those of `never_below`.
+constexpr std::string_view of_users = "network providers limits projects settings models keybindings mcp settings_lock env_files "
+                                      "toolchains view_paths path devices scratch placement";
+constexpr std::string_view never_below = "projects.ownership placement.srun";
+
+// At the level of a root, where `projects` is what it is about; each with all keys below it.
+struct OfRoot {
+    std::string_view name;
+    std::string_view repeats;
+};
+constexpr OfRoot of_roots[] = {{"network", "network"},
+                               {"scope", "projects.scope"},
+                               {"protect", "projects.protect"},
+                               {"mask", "projects.mask"},
+                               {"read_only", "projects.read_only"}};
+
+bool is_of_users(std::string_view path)
+{
+    return has_word(of_users, path.substr(0, path.find('.'))) && !has_word(never_below, path);
+}
+
+// The table refers to texts, and these are nobody else's.
+std::string_view keep(std::string text)
+{
+    static std::deque<std::string> texts;
+    return texts.emplace_back(std::move(text));
+}
+
+// Without a default: what is not said is for the level around it.
+PolicyKey at_level(const PolicyKey &key, std::string path, const char *whose)
+{
+    PolicyKey repeated = key;
+    repeated.path = keep(std::move(path));
+    repeated.standard = {};
+    repeated.repeats = key.path;
+    const char *relation = key.form == ValueForm::document ? "merged over" : "instead of"; // common/policy/policy_levels.hpp
+    repeated.meaning = keep(fmt::format("`{}` for {}, {} what holds for others.", key.path, whose, relation));
+    repeated.page = "concepts/levels.md";
+    return repeated;
+}
+
+} // namespace
+
+std::vector<PolicyKey> with_levels(std::span<const PolicyKey> keys)
+{
+    std::vector<PolicyKey> all(keys.begin(), keys.end());
+    for (const auto &key : keys)
+        if (is_of_users(key.path)) all.push_back(at_level(key, fmt::format("users.*.{}", key.path), "the sessions of this user or group"));
+    for (const auto &[name, repeats] : of_roots)
+        for (const auto &key : keys)
+            if (key.path == repeats || key.path.starts_with(fmt::format("{}.", repeats)))
+                all.push_back(at_level(key, fmt::format("users.*.roots.*.{}{}", name, key.path.substr(repeats.size())),
+                                       "sessions in this directory"));
+    return all;
+}
+
+// What the pages and the schema say of a policy's key: its path, its form, and the levels that repeat it.
+
+namespace {
+
+std::string words(std::string_view list)
+{
+    std::vector<std::string> quoted;
+    for (const auto word : split(list, ' '))
+        quoted.push_back(fmt::format("`{}`", word));
+    return fmt::format("{}", fmt::join(quoted, ", "));
+}
+
+} // namespace
+
+std::string display_path(const PolicyKey &key)
+{
+    std::string text(key.path);
+    if (const auto root = text.find(".roots.*"); root != std::string::npos) text.replace(root, 8, ".roots[N]");
+    for (auto star = text.find('*'); star != std::string::npos; star = text.find('*'))
+        text.replace(star, 1, "NAME");
+    return text;
+}
+
+std::string levels_text(const PolicyKey &key)
+{
+    std::vector<std::string> others;
+    for (const auto *other : policy_keys_repeating(key))
+        others.push_back(fmt::format("`{}`", display_path(*other)));
+    return others.empty() ? "" : fmt::format("Also {}.", fmt::join(others, " and "));
+}
+
+std::string form_text(const PolicyKey &key)
+{
+    switch (key.form) {
+    case ValueForm::version:
+        return fmt::format("the number {}", policy_version);
+    case ValueForm::section:
+        return "a mapping";
+    case ValueForm::names:
+        return "a mapping of names";
+    case ValueForm::document:
+        return "a mapping, as JSON";
+    case ValueForm::boolean:
+        return "`true`, `false`";
+    case ValueForm::text:
+    case ValueForm::line:
+        return "text";
+    case ValueForm::name:
+        return "a name";
+    case ValueForm::choice:
+        return words(key.choices);
+    case ValueForm::list:
+        return "a list";
+    case ValueForm::roots:
+        return "a list, also of mappings";
+    case ValueForm::choice_or_list:
+        return words(key.choices) + ", or a list";
+    case ValueForm::network:
+        return words(key.choices) + ", a list, or a mapping";
+    case ValueForm::amount:
+        return "a whole number with " + words(key.choices);
+    case ValueForm::count:
+        return "a whole number";
+    }
+    return "";
 }
 
 } // namespace pi_agent

@@ -1,4 +1,4 @@
-// Every key of a policy as data: its place, its values and its meaning.
+// Every key of a policy as data: its place, its values, its meaning, and the task that it belongs to.
 #pragma once
 
 #include <span>
@@ -7,6 +7,8 @@
 #include <vector>
 
 namespace pi_agent {
+
+// Every key of a policy as data: its place, its values and its meaning.
 
 // --- The keys of a policy: the one table behind the parser, the JSON Schema and docs/reference/policy.md.
 
@@ -76,5 +78,18 @@ std::string levels_text(const PolicyKey &key);
 
 // "a whole number with `K`, `M`": the form of its value in Markdown, literal words in backquotes.
 std::string form_text(const PolicyKey &key);
+
+// The policy's keys by what an administrator wants to do, each task with one example: the order of the reference page and the manual.
+struct PolicyTask {
+    std::string_view title;   // of a section: "Limits"
+    std::string_view keys;    // paths, separated by spaces; each includes everything below it that no other task names
+    std::string_view example; // lines of YAML, a policy together with `version: 1` and, where it names no users, these
+};
+
+std::span<const PolicyTask> policy_tasks() noexcept;
+
+// The keys of a task, in the order of the table. Every key has one task, except those that repeat one for a user or root: they are told
+// with it (policy_keys_repeating).
+std::vector<const PolicyKey *> policy_keys_of(const PolicyTask &task);
 
 } // namespace pi_agent

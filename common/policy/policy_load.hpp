@@ -1,11 +1,54 @@
-// Reads the policy from trusted files (YAML) into types; the one home of yaml-cpp.
+// Reads the policy from its trusted files (YAML) into types; the one home of yaml-cpp.
 #pragma once
 
 #include "common/base/build_settings.hpp"
+#include "common/base/problems.hpp"
 #include "common/policy/policy.hpp"
-#include "common/policy/policy_sources.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace pi_agent {
+
+// The files that make up the policy: their list, their texts, and whether they changed.
+
+// One YAML text and the name that diagnostics give it: its path.
+struct PolicySource {
+    std::string name;
+    std::string text;
+};
+
+// policy.d beside the main file: parts of the policy, all read at each start.
+std::string directory_of_parts(const std::string &main_file);
+
+// users.d beside it: NAME.yaml is the entry of the user NAME. A start reads only its own user's file, so it takes as long with any number
+// of users.
+std::string directory_of_users(const std::string &main_file);
+
+// The user of the file `path`, by its place. Empty if it is not in users.d, or its name is not NAME.yaml.
+std::optional<std::string> user_of_file(const std::string &path, const std::string &main_file);
+
+// True if users.d exists: then there may be more users than a start can see.
+bool has_user_files(const std::string &main_file);
+
+// Whether that file exists for `user`. False if the name is not plain.
+bool has_user_file(const std::string &main_file, const std::string &user);
+
+// Whether there is no such file; one that cannot be examined is not missing.
+bool is_missing_policy(const std::string &main_file);
+
+// The texts of `main_file`, policy.d/*.yaml and users.d/*.yaml beside it, in this order, read through trusted paths
+// (common/host/trusted_file.hpp). With `user`, only that user's file of users.d, if it exists; it does not look for others. Throws
+// PolicyError, of the kind no_policy if `main_file` is missing.
+std::vector<PolicySource> read_policy_sources(const std::string &main_file, const std::optional<std::string> &user = std::nullopt);
+// The same, but reports and leaves out a file that cannot be read.
+std::vector<PolicySource> read_policy_sources(const std::string &main_file, const std::optional<std::string> &user, Problems &problems);
+
+// Shows whether the files that a start of `user` reads have changed: their list, sizes and times. Taken before they are read.
+std::string policy_stamp(const std::string &main_file, const std::string &user);
+
+// Reads the policy from trusted files (YAML) into types; the one home of yaml-cpp.
 
 // Parses and joins `sources` (the main file first, then policy.d in lexical order, then files of users.d beside the main file). Throws
 // PolicyError with every diagnostic found.

@@ -1,15 +1,19 @@
-// The sections of the policy, each a table of its keys.
+// The sections of the policy, each a table of its keys: levels, users and their roots.
 #include "common/policy/policy_sections.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/policy/policy_env.hpp"
+#include "common/host/account.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_paths.hpp"
+#include "common/policy/policy_values.hpp"
 #include "common/policy/session_calls.hpp"
+#include "common/seams/seams.hpp"
 
 #include <fmt/format.h>
 
 namespace pi_agent {
+
+// The sections of the policy, each a table of its keys.
 
 namespace {
 
@@ -170,6 +174,201 @@ void read_version(const YamlNode &root, bool required, Problems &problems)
         return;
     }
     if (required) problems.add({root.where.file}, "version", "missing", say);
+}
+
+// Reads `users:`, with the roots of each.
+
+namespace {
+
+void add_root(const PolicyValue &value, RootSpec root, UserEntry &entry)
+{
+    const auto text = read_path(value, [](const std::string &path) { return problem_of_root(without_trailing_slashes(path)); });
+    if (!text) return;
+    root.text = without_trailing_slashes(*text);
+    root.where = value.where;
+    entry.roots.push_back(std::move(root));
+}
+
+// A mapping: the directory, and what holds for sessions in it.
+void read_root(const PolicyValue &item, const RootSpec &root, UserEntry &entry)
+{
+    const PolicyValue section{item.node, item.problems, item.key, item.where, find_policy_key(item.entry->path, "")};
+    const auto rules = std::make_shared<Rules>();
+    const std::size_t before = entry.roots.size();
+    bool has_path = false;
+    auto readers = level_readers(*rules, Level::root);
+    readers.push_back({"path", [&](const PolicyValue &value) {
+                           has_path = true;
+                           add_root(value, root, entry);
+                       }});
+    read_section(section, readers);
+    if (entry.roots.size() > before && !rules->places.empty()) entry.roots.back().rules = rules;
+    if (!has_path) section.report("has no path", "say which directory it is about, e.g. {path: ~/projects, network: none}");
+}
+
+void read_roots(const PolicyValue &section, UserEntry &entry)
+{
+    const auto items = read_items(section);
+    if (!items) return;
+    if (items->empty()) section.report("is empty", "name at least one directory, or remove the user");
+    for (const auto &item : *items) {
+        const auto index = static_cast<std::size_t>(&item - items->data());
+        if (item.is(YamlNode::Kind::null))
+            item.report("is nothing, or the home directory itself (~)", "name a directory below it, e.g. ~/projects");
+        else if (item.is(YamlNode::Kind::mapping))
+            read_root(item, {{}, {}, true, index}, entry);
+        else
+            add_root(item, {{}, {}, true, index}, entry);
+    }
+}
+
+void read_key(const PolicyValue &section, std::optional<std::string> &key, Position &where)
+{
+    const auto read_file = [&](const PolicyValue &value) {
+        key = read_path(value, problem_of_host_file);
+        if (key) where = value.where;
+    };
+    read_section(section, {{"key", read_file}});
+    if (!key && section.is(YamlNode::Kind::mapping) && section.node.entries.empty())
+        section.report("names no key", "say which, e.g. {key: .ssh/id_agent}, or remove it");
+}
+
+UserEntry read_user(const PolicyValue &section)
+{
+    UserEntry entry;
+    const std::string &key = section.yaml->key;
+    entry.is_group = key.starts_with('%');
+    entry.name = key.substr(entry.is_group ? 1 : 0);
+    entry.where = section.yaml->where;
+    if (!is_account_name(entry.name) && defence_is_on("plain-names"))
+        section.at_its_name().report(
+            quote(key) + " is not a name of a user, or of a group after '%'",
+            "use letters, digits, spaces and _ - . @ + ' \\, beginning with a letter, a digit or '_', and not a number");
+    bool has_roots = !section.is(YamlNode::Kind::mapping); // then the wrong type is what to report
+    const auto read_own_roots = [&](const PolicyValue &value) {
+        has_roots = true;
+        read_roots(value, entry);
+    };
+    const auto read_config = [&](const PolicyValue &value) {
+        const auto text =
+            read_path(value, [](const std::string &path) { return problem_of_config_directory(without_trailing_slashes(path)); });
+        if (!text) return;
+        entry.config = without_trailing_slashes(*text);
+        entry.config_where = value.where;
+    };
+    const auto rules = std::make_shared<Rules>();
+    std::vector<KeyRule> readers = level_readers(*rules, Level::user);
+    std::vector<KeyRule> own = {{"roots", read_own_roots},
+                                {"readable", [&](const PolicyValue &value) { read_readable(value, *rules); }},
+                                {"config", read_config},
+                                {"run_as", with_place(entry.run_as_where, into(entry.run_as, read_name))},
+                                {"ssh", [&](const PolicyValue &value) { read_key(value, entry.ssh_key, entry.ssh_key_where); }},
+                                {"signing", [&](const PolicyValue &value) { read_key(value, entry.signing_key, entry.signing_key_where); }},
+                                {"env", [&](const PolicyValue &value) { read_env(value, entry.env, entry.env_where); }}};
+    for (auto &reader : own)
+        readers.push_back(std::move(reader));
+    read_section(section, readers);
+    if (!rules->places.empty()) entry.rules = rules;
+    if (!has_roots) section.at_its_name().report("has no roots", "add 'roots' with at least one directory, or remove the user");
+    return entry;
+}
+
+} // namespace
+
+void read_users(const PolicyValue &section, Policy &policy)
+{
+    policy.users_where = section.where;
+    if (const auto entries = read_entries(section))
+        for (const auto &entry : *entries)
+            policy.users.push_back(read_user(entry));
+}
+
+// Reads what a level of the policy says: the keys that the whole policy, users and roots have in common.
+
+namespace {
+
+void read_protect(const PolicyValue &value, Rules &rules)
+{
+    if (value.is(YamlNode::Kind::scalar)) {
+        if (read_choice(value)) rules.protect = Protection();
+        return;
+    }
+    auto paths = read_paths(value, problem_of_protected_path);
+    for (auto &path : paths) {
+        path.is_directory = path.path.back() == '/';
+        if (path.is_directory) path.path.pop_back();
+    }
+    rules.protect = std::move(paths);
+}
+
+// The keys of `projects` that a root has, too, where it names them without the section.
+std::vector<KeyRule> project_readers(Rules &rules)
+{
+    return {{"scope", with_place(rules, "projects.scope", into_choice(rules.scope, ProjectScope::root))},
+            {"protect", with_place(rules, "projects.protect", [&](const PolicyValue &value) { read_protect(value, rules); })},
+            {"mask", with_place(rules, "projects.mask", into_paths(rules.mask, problem_of_project_path))},
+            {"read_only", with_place(rules, "projects.read_only", into(rules.read_only, read_bool))}};
+}
+
+void read_projects(const PolicyValue &section, Rules &rules, Level level)
+{
+    auto readers = project_readers(rules);
+    readers.push_back({"paths", with_place(rules, "projects.paths", into_choice(rules.paths, ProjectPaths::host))});
+    readers.push_back({"aftermath", with_place(rules, "projects.aftermath", into(rules.aftermath, read_bool))});
+    if (level == Level::policy)
+        readers.push_back({"ownership", with_place(rules, "projects.ownership", into_choice(rules.ownership, ProjectOwnership::idmap))});
+    read_section(section, readers);
+}
+
+void read_placement(const PolicyValue &section, Rules &rules, Level level)
+{
+    auto &placement = rules.placement;
+    const auto reader = [&rules](const char *key, std::optional<PolicyWord> &word, const PathRule &problem_of) {
+        return with_place(rules, key, [&word, problem_of](const PolicyValue &value) {
+            if (auto text = read_path(value, problem_of)) word = PolicyWord{std::move(*text), value.where};
+        });
+    };
+    std::vector<KeyRule> readers = {{"engine", with_place(rules, "placement.engine", into_choice(placement.engine, PlacementEngine::none))},
+                                    {"partition", reader("placement.partition", placement.partition, problem_of_job_word)},
+                                    {"account", reader("placement.account", placement.account, problem_of_job_word)},
+                                    {"qos", reader("placement.qos", placement.qos, problem_of_job_word)},
+                                    {"constraint", reader("placement.constraint", placement.constraint, problem_of_job_word)}};
+    if (level == Level::policy) readers.push_back({"srun", reader("placement.srun", placement.srun, problem_of_srun)});
+    read_section(section, readers);
+}
+
+} // namespace
+
+std::vector<KeyRule> level_readers(Rules &rules, Level level)
+{
+    const KeyRule network{"network", with_place(rules, "network", into(rules.network, read_network))};
+    if (level == Level::root) {
+        auto readers = project_readers(rules);
+        readers.push_back(network);
+        return readers;
+    }
+    const auto document = [&rules](const char *key) -> KeyRule {
+        return {key, with_place(rules, key, [&rules, key](const PolicyValue &value) {
+                    if (read_entries(value)) rules.documents[std::string(key) + ".json"] = read_json_text(value);
+                })};
+    };
+    const auto section = [&rules](auto read) -> Reader { return [&rules, read](const PolicyValue &value) { read(value, rules); }; };
+    return {network,
+            {"providers", with_place(rules, "providers", into(rules.providers, read_providers))},
+            {"projects", [&rules, level](const PolicyValue &value) { read_projects(value, rules, level); }},
+            document("settings"),
+            document("models"),
+            document("keybindings"),
+            document("mcp"),
+            {"settings_lock", with_place(rules, "settings_lock", into(rules.settings_lock, read_bool))},
+            {"env_files", with_place(rules, "env_files", into_paths(rules.env_files, problem_of_managed_file))},
+            {"toolchains", section(read_toolchains)},
+            {"view_paths", with_place(rules, "view_paths", into_paths(rules.view_paths, problem_of_view_path))},
+            {"path", with_place(rules, "path", into_paths(rules.path, problem_of_program_directory))},
+            {"devices", with_place(rules, "devices", into_paths(rules.devices, problem_of_device))},
+            {"scratch", with_place(rules, "scratch", into_choice(rules.scratch, ScratchKind::disk))},
+            {"limits", section(read_limits)},
+            {"placement", [&rules, level](const PolicyValue &value) { read_placement(value, rules, level); }}};
 }
 
 } // namespace pi_agent

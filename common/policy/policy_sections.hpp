@@ -26,10 +26,9 @@ void read_version(const YamlNode &root, bool required, Problems &problems);
 void read_users(const PolicyValue &section, Policy &policy);
 
 // --- Reads what each level of a policy can say: one reader of each key, whoever's it is.
-
 enum class Level { policy, user, root };
 
-// The rules for the keys of a level that common/policy/policy_key_levels.cpp lists. Each also notes where its value stands.
+// The rules for the keys of a level that common/policy/policy_keys.cpp lists. Each also notes where its value stands.
 std::vector<KeyRule> level_readers(Rules &rules, Level level);
 
 // --- Reads the section `limits` of a level.

@@ -1,5 +1,5 @@
 // The table of tasks, and whose each key is.
-#include "common/policy/policy_tasks.hpp"
+#include "common/policy/policy_keys.hpp"
 
 #include "common/base/text.hpp"
 

@@ -3,7 +3,6 @@
 
 #include "common/base/error.hpp"
 #include "common/policy/host_rule.hpp"
-#include "common/policy/ip_range.hpp"
 
 #include <cstdint>
 #include <map>
@@ -154,7 +153,7 @@ struct PolicyWord {
     Position where;
 };
 
-// If unset: the cluster's own default, or what common/decide/placement.hpp takes.
+// If unset: the cluster's own default, or what common/decide/decision.hpp takes.
 struct PlacementPolicy {
     std::optional<PlacementEngine> engine;
     std::optional<PolicyWord> srun; // absolute path; of the whole policy alone

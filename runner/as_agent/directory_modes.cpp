@@ -4,7 +4,7 @@
 #include "common/base/channel.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/filter/seccomp_filter.hpp"
-#include "runner/wire/directory_mode.hpp"
+#include "runner/wire/launch_record.hpp"
 
 #include <algorithm>
 #include <sys/stat.h>

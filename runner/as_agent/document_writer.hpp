@@ -3,11 +3,34 @@
 
 #include "runner/as_agent/manifest.hpp"
 #include "runner/as_agent/writer.hpp"
-#include "runner/plan/agent_packages.hpp"
+#include "runner/plan/documents.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <map>
 
 namespace pi_agent {
+
+// The agent's own lock on a file that it rewrites: a directory FILE.lock beside it, kept fresh by its owner, free for all when stale.
+
+// True when `name`.lock is there and fresh (pi-contract: stale after ten seconds, thirty for auth.json).
+bool is_locked_by_agent(FdRef directory, const std::string &name);
+
+// Holds the lock as long as it lives.
+class AgentLock {
+public:
+    // Waits for another holder, calling `send_progress(channel)`; a stale lock is taken over. Throws Failure(limit) when a holder keeps it
+    // fresh for longer than any does that is not hung.
+    AgentLock(FdRef directory, const std::string &name, FdRef channel);
+    AgentLock(const AgentLock &) = delete;
+    AgentLock &operator=(const AgentLock &) = delete;
+    ~AgentLock();
+
+private:
+    FdRef directory_;
+    std::string lock_name_;
+};
+
+// The documents of one sync: read from the host, merged with the agent's, written under the agent's own lock.
 
 // One document, as the agent's home has it.
 struct InsideDocument {

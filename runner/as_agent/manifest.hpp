@@ -1,13 +1,19 @@
-// What the last syncs put into an agent's home, in an append-only log that survives being cut off anywhere; and what is there now.
+// What the last syncs put into an agent's home, in an append-only log; and the trees that are brought in once.
 #pragma once
 
 #include "common/host/beneath.hpp"
+#include "common/policy/policy.hpp"
 #include "runner/plan/documents.hpp"
-#include "runner/wire/sync_messages.hpp"
+#include "runner/wire/user_files.hpp"
 
+#include <set>
+#include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace pi_agent {
+
+// What the last syncs put into an agent's home, in an append-only log that survives being cut off anywhere; and what is there now.
 
 // What stat says about a file inside. The agent can set back a size and a time of modification, but not the time of change.
 struct InsideFacts {
@@ -109,5 +115,43 @@ private:
     int problem_ = 0;
     bool known_ = false;
 };
+
+// Trees that are brought in once (class `once`): the user's as long as the agent changes nothing in one, then the agent's, as a whole.
+
+// An entry of the listing; `number` of a file.
+struct ListedOnce {
+    ListedEntry entry;
+    std::uint64_t number;
+    bool known;
+    HostState host;
+    InsideState inside;
+};
+
+// Paths are relative to the agent's home. Only looks.
+class OnceTrees {
+public:
+    OnceTrees(const ConfigClasses &classes, LastDirectory &inside) : classes_(classes), inside_(inside) {}
+
+    void take(const ListedEntry &entry, std::uint64_t number, const ManifestEntry *known);
+    // Call it when all entries are taken. Finds out what the agent changed. `unreadable`: what could not be listed completely.
+    void judge(Manifest &manifest, const std::vector<std::string> &unreadable);
+
+    [[nodiscard]] const std::vector<ListedOnce> &entries() const noexcept { return entries_; }
+    // The state that counts for one of these, after judge(): when the agent changed a part, all of it counts as changed.
+    [[nodiscard]] InsideState state_of(const std::string &path, InsideState itself) const;
+    // The trees of which the user has something new that stays outside.
+    [[nodiscard]] std::vector<std::string> left_behind() const;
+
+private:
+    [[nodiscard]] std::string whole_of(const std::string &path) const;
+
+    const ConfigClasses &classes_;
+    LastDirectory &inside_;
+    std::vector<ListedOnce> entries_;
+    std::set<std::string> changed_; // wholes
+};
+
+// The path within the config directory; empty for a path elsewhere, and for that directory itself.
+std::string_view path_in_config(std::string_view path) noexcept;
 
 } // namespace pi_agent

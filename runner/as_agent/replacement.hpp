@@ -1,14 +1,19 @@
-// New files for the agent's home, made out of its sight: each takes its place in one step.
+// New files for the agent's home: asked of the reader, made out of the agent's sight, each in its place in one step.
 #pragma once
 
 #include "common/host/identity.hpp"
+#include "runner/as_agent/manifest.hpp"
+#include "runner/as_agent/writer.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/sync_messages.hpp"
+#include "runner/wire/user_files.hpp"
 
+#include <string>
 #include <sys/types.h>
+#include <vector>
 
 namespace pi_agent {
 
+// New files for the agent's home, made out of its sight: each takes its place in one step.
 class Replacement {
 public:
     // In `staging`, with `mode`. It vanishes again unless it is committed.
@@ -51,5 +56,54 @@ std::string put_link(FdRef staging, const std::string &target, FdRef directory, 
 // included. Where a directory is needed and something else is there (a file, a symlink, a directory that the agent closed), all beneath it
 // is left out. New files are made in `staging`; send_progress(channel) is called at times.
 void seed_defaults(const AsUser &agent, FdRef home, FdRef staging, FdRef defaults, FdRef channel);
+
+// Asks the reader for files and puts their copies into the agent's home, each in one step.
+
+Packet receive_from_reader(FdRef transfer);
+
+// Names what the agent had where its user has something else, up to a number.
+class KeptNames {
+public:
+    explicit KeptNames(FdRef channel) : channel_(channel) {}
+    void report(const std::string &path, const std::string &kept);
+    void tell_rest() const;
+
+private:
+    FdRef channel_;
+    std::size_t count_ = 0;
+};
+
+// A file to bring in, or only to compare with the copy inside.
+struct Wanted {
+    std::uint64_t number; // in the listing
+    std::string path;
+    bool compare;
+};
+
+class Fetching {
+public:
+    Fetching(const WritingPlaces &places, FdRef transfer, FdRef channel, Manifest &manifest, LastDirectory &writing, KeptNames &kept)
+        : places_(places), transfer_(transfer), channel_(channel), manifest_(manifest), writing_(writing), kept_(kept)
+    {
+    }
+
+    void want(Wanted file) { wanted_.push_back(std::move(file)); }
+    // Asks for the next files while those asked for before are on their way.
+    void fetch();
+
+private:
+    std::size_t ask(std::size_t from);
+    std::size_t receive_contents(std::size_t first);
+    void bring(const Wanted &wanted, FdRef source, HostFacts facts);
+    bool settle(const Wanted &wanted, FdRef directory, const std::string &name, FdRef source, const HostFacts &facts);
+
+    const WritingPlaces &places_;
+    FdRef transfer_;
+    FdRef channel_;
+    Manifest &manifest_;
+    LastDirectory &writing_;
+    KeptNames &kept_;
+    std::vector<Wanted> wanted_;
+};
 
 } // namespace pi_agent

@@ -3,8 +3,7 @@
 
 #include "common/base/files.hpp"
 #include "runner/as_agent/document_writer.hpp"
-#include "runner/as_agent/fetching.hpp"
-#include "runner/as_agent/once_trees.hpp"
+#include "runner/as_agent/manifest.hpp"
 #include "runner/as_agent/places.hpp"
 #include "runner/as_agent/replacement.hpp"
 

@@ -3,7 +3,7 @@
 
 #include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
-#include "common/policy/config_classes.hpp"
+#include "common/policy/policy.hpp"
 
 #include <map>
 #include <set>

@@ -1,13 +1,16 @@
-// Which paths of a git repository make git run something: what `protect: default` protects. In a child that is the user.
+// What of a git repository makes git run something, and what its files ask of git. In a child that is the user.
 #pragma once
 
 #include "common/base/fd.hpp"
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pi_agent {
+
+// Which paths of a git repository make git run something: what `protect: default` protects. In a child that is the user.
 
 // --- Where a path in the shown project really leads: follows its symlinks by hand and never out of the project.
 
@@ -92,5 +95,20 @@ std::optional<Standin> find_placeholder(FdRef top, const std::string &path);
 
 // Removes it if it still is one, is empty, and no session has it mounted.
 void remove_placeholder(FdRef top, const std::string &path);
+
+// What the files of a repository ask of git that a session may not be able to do: signing, and filters that start programs.
+struct RepositorySettings {
+    std::optional<bool> signs;        // commits or tags, where its own settings say so
+    std::vector<std::string> filters; // that attributes name and its own settings do not define, each once
+};
+
+// In a child that is the user. Agents may have written all of it: it is read as content, within `tree`, and no git runs. `below` is the
+// working directory; `git_directory` the repository's, where that is another tree. Attributes count from the repository's top down to
+// `below`: looking through the whole tree costs too much. Throws Failure for what cannot be read.
+RepositorySettings read_repository_settings(const GuardedTree &tree, const std::string &repository, const std::string &below,
+                                            const GuardedTree *git_directory);
+
+// The filters that a file of attributes names (gitattributes(5)).
+std::vector<std::string> filters_of_attributes(std::string_view text);
 
 } // namespace pi_agent

@@ -6,7 +6,6 @@
 #include "runner/plan/environment.hpp"
 #include "runner/plan/file_arguments.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/wire/sync_messages.hpp"
 #include "runner/wire/user_files.hpp"
 
 #include <optional>

@@ -6,10 +6,9 @@
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_user/listing.hpp"
 #include "runner/as_user/named_files.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/sync_messages.hpp"
+#include "runner/wire/user_files.hpp"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include "common/base/error.hpp"
 #include "runner/filter/call_rules.hpp"
 #include "runner/inside/plain_list.hpp"
-#include "runner/wire/directory_mode.hpp"
+#include "runner/wire/launch_record.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,16 +1,62 @@
-// The documents that a sync writes, and what it does about each.
+// The documents that a sync writes: what it does about each, how JSON is merged, and the packages that they name.
 #pragma once
 
-#include "common/policy/config_classes.hpp"
+#include "common/policy/policy.hpp"
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
-
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace pi_agent {
+
+// The packages that an agent's settings name, and where its home would have them.
+
+// The source that an entry of a settings' list of resources names: the entry itself, or its "source". None for anything else.
+std::optional<std::string> source_of_resource(const nlohmann::json &entry);
+
+struct AgentPackage {
+    std::string source;              // as the settings have it
+    std::vector<std::string> places; // relative to the agent's home: installed when one is there
+};
+
+// Packages from npm and git; any other source, or one without a known place, is left out.
+std::vector<AgentPackage> packages_of(const nlohmann::json &settings);
+
+// Merges JSON documents, keeping numbers as they were written.
+
+// --- Parses a user's JSON with bounds, and merges managed values over it.
+enum class JsonSyntax { strict, with_comments }; // comments and trailing commas, as pi allows in models.json
+
+// JSON whose top level is an object, at most 128 levels deep. Throws Failure(configuration) with "name:line:column".
+nlohmann::json parse_json_object(const std::string &text, const std::string &name, JsonSyntax syntax = JsonSyntax::strict);
+
+// Objects merge recursively; arrays, scalars and null are replaced by the managed value.
+nlohmann::json merge_managed(nlohmann::json host, const nlohmann::json &managed);
+
+// --- Numbers of JSON documents that no C++ number holds as they are written (more than 18 digits, fractions, exponents, -0): they pass
+// byte for byte. In a document they are texts with a mark that nobody writes by accident.
+
+// JSON in which these numbers are marked texts, and where that added bytes: after which byte, and how many.
+struct MarkedNumbers {
+    std::string text;
+    std::vector<std::pair<std::size_t, std::size_t>> added;
+    // Translates a place in `text` into one in the original; both count from 1.
+    [[nodiscard]] std::size_t original(std::size_t byte) const;
+};
+
+MarkedNumbers mark_numbers(const std::string &text);
+
+// A document as text again, with its numbers as they were written. `indent` as for nlohmann's dump.
+std::string dump_with_numbers(const nlohmann::json &document, int indent = -1);
+
+// Whether two values are equal, or are the same number written in two ways.
+bool are_same_values(const nlohmann::json &one, const nlohmann::json &other);
+
+// The documents that a sync writes, and what it does about each.
 
 // --- How the host's, the agent's and the managed version of a JSON document become one. Pure: no file is touched here.
 

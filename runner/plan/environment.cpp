@@ -3,9 +3,9 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"
-#include "common/policy/policy_env.hpp"
+#include "common/policy/policy_values.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/wire/sync_messages.hpp"
+#include "runner/wire/user_files.hpp"
 
 #include <algorithm>
 #include <array>

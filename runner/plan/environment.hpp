@@ -10,7 +10,6 @@
 namespace pi_agent {
 
 // --- The agent's environment: layers in a fixed order. From the user's shell come only variables that describe the terminal.
-
 struct EnvironmentVariable {
     std::string value;
     std::string from; // for people: "shell", "/home/alice/.pi/agent/env:3", "env", "/etc/pi-agent/env:1", "users.alice.env", "pi-agent"
@@ -30,7 +29,7 @@ struct EnvironmentInput {
     std::map<std::string, EnvironmentVariable> defaults = {};    // of the product, below all layers: each can replace them
     std::map<std::string, std::string> certificates_inside = {}; // variables that name files of certificates: their paths inside
     std::vector<PolicyPath> path = {};                           // policy `path`
-    std::vector<std::string> user_path = {};                     // of the user's PATH, as seen inside (runner/plan/shell_places.hpp)
+    std::vector<std::string> user_path = {};                     // of the user's PATH, as seen inside (runner/plan/host_view.hpp)
     Environment gate = {};                                       // of a session whose connections go through one
     std::set<std::string> held_outside = {};                     // variables that no layer may set: the gate holds their keys
     std::string tmpdir = {};                                     // the user's choice, as seen inside; empty: the session's own
@@ -52,7 +51,6 @@ std::vector<std::string> compose_environment(const EnvironmentInput &input);
 Environment managed_environment(const EnvironmentInput &input);
 
 // --- Which variables of an environment name files of certificates.
-
 struct CertificateVariable {
     std::string name;
     std::string path; // as the variable has it

@@ -1,10 +1,142 @@
-// Reading git's list of settings and writing a configuration file.
+// The list of settings that pass, and reading and writing git's lists of settings.
 #include "runner/plan/git_config.hpp"
 
+#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/plan/git_allowed.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
 
 namespace pi_agent {
+
+// The list of settings that pass. A setting of a newer git does not pass until somebody has looked at it.
+
+namespace {
+
+// Whole names (git-config(1)). Some are missing although they start no program: what the session sets itself (core.checkStat,
+// branch.autoSetupMerge), what needs a key of the user's (commit.gpgSign, log.showSignature), what names places of the user's.
+constexpr std::string_view allowed =
+    "am.keepcr am.threeway apply.ignorewhitespace apply.whitespace author.email author.name blame.blankboundary blame.coloring blame.date "
+    "blame.markignoredlines blame.markunblamablelines blame.showemail blame.showroot branch.autosetuprebase branch.sort "
+    "checkout.defaultremote checkout.guess checkout.workers clone.defaultremotename clone.rejectshallow commit.cleanup commit.status "
+    "commit.verbose committer.email committer.name core.abbrev core.autocrlf core.bigfilethreshold core.commentchar core.commentstring "
+    "core.compression core.disambiguate core.eol core.filemode core.ignorecase core.logallrefupdates core.loosecompression core.notesref "
+    "core.precomposeunicode core.quotepath core.safecrlf core.symlinks core.warnambiguousrefs core.whitespace diff.algorithm "
+    "diff.autorefreshindex diff.colormoved diff.colormovedws diff.context diff.dirstat diff.dstprefix diff.ignoresubmodules "
+    "diff.indentheuristic diff.interhunkcontext diff.mnemonicprefix diff.noprefix diff.relative diff.renamelimit diff.renames "
+    "diff.srcprefix diff.statgraphwidth diff.statnamewidth diff.submodule diff.suppressblankempty diff.wordregex diff.wserrorhighlight "
+    "fetch.all fetch.fsckobjects fetch.output fetch.parallel fetch.prune fetch.prunetags fetch.recursesubmodules fetch.showforcedupdates "
+    "fetch.unpacklimit fetch.writecommitgraph format.attach format.cc format.coverfromdescription format.coverletter "
+    "format.encodeemailheaders format.filenamemaxlength format.forceinbodyfrom format.from format.headers format.mboxrd format.noprefix "
+    "format.notes format.numbered format.pretty format.signature format.signoff format.subjectprefix format.suffix format.thread "
+    "format.to format.useautobase gc.auto gc.autodetach gc.autopacklimit gc.pruneexpire gc.reflogexpire gc.reflogexpireunreachable "
+    "gc.rerereresolved gc.rerereunresolved grep.column grep.extendedregexp grep.fallbacktonoindex grep.fullname grep.linenumber "
+    "grep.patterntype grep.threads help.autocorrect i18n.commitencoding i18n.logoutputencoding index.version init.defaultbranch "
+    "init.defaultobjectformat init.defaultrefformat interactive.singlekey log.abbrevcommit log.date log.decorate log.diffmerges "
+    "log.excludedecoration log.follow log.graphcolors log.initialdecorationset log.mailmap log.showroot mailmap.blob maintenance.auto "
+    "merge.autostash merge.branchdesc merge.conflictstyle merge.defaulttoupstream merge.directoryrenames merge.ff merge.log "
+    "merge.renamelimit merge.renames merge.renormalize merge.stat merge.suppressdest merge.verbosity notes.displayref notes.mergestrategy "
+    "notes.rewritemode notes.rewriteref protocol.version pull.ff pull.octopus pull.rebase pull.twohead push.autosetupremote push.default "
+    "push.followtags push.negotiate push.pushoption push.recursesubmodules push.useforceifincludes rebase.abbreviatecommands "
+    "rebase.autosquash rebase.autostash rebase.forkpoint rebase.instructionformat rebase.maxlabellength rebase.missingcommitscheck "
+    "rebase.rebasemerges rebase.reschedulefailedexec rebase.stat rebase.updaterefs receive.fsckobjects remote.pushdefault "
+    "rerere.autoupdate "
+    "rerere.enabled revert.reference safe.barerepository stash.showincludeuntracked stash.showpatch stash.showstat status.aheadbehind "
+    "status.branch status.displaycommentprefix status.relativepaths status.renamelimit status.renames status.short status.showstash "
+    "status.showuntrackedfiles status.submodulesummary submodule.fetchjobs submodule.propagatebranches submodule.recurse tag.sort "
+    "trailer.ifexists trailer.ifmissing trailer.separators trailer.where transfer.fsckobjects user.useconfigonly versionsort.suffix "
+    "worktree.guessremote worktree.userelativepaths";
+
+// Sections that hold only colours, formats and switches. Of `pager`, settings that name a program do not pass (runs_code).
+constexpr std::string_view allowed_sections = "advice color column pager pretty";
+
+constexpr std::array<std::pair<std::string_view, const char *>, 5> files{{{"commit.template", "template"},
+                                                                          {"core.attributesfile", "attributes"},
+                                                                          {"core.excludesfile", "ignore"},
+                                                                          {"gpg.ssh.allowedsignersfile", "allowed_signers"},
+                                                                          {"mailmap.file", "mailmap"}}};
+
+bool is_word(std::string_view text)
+{
+    return !text.empty() &&
+           std::all_of(text.begin(), text.end(), [](unsigned char byte) { return std::isalnum(byte) != 0 || byte == '-'; });
+}
+
+// As git writes names: only the part between section and key can hold arbitrary bytes, except the end of a line.
+bool is_name(std::string_view name)
+{
+    const std::size_t first = name.find('.');
+    return first != std::string_view::npos && is_word(name.substr(0, first)) && is_word(name.substr(name.rfind('.') + 1)) &&
+           name.find('\n') == std::string_view::npos && name.find('\0') == std::string_view::npos;
+}
+
+// An address with a user name in it, which many hosts take a token for; git@ of ssh is not a secret. Or a header that authorises.
+bool holds_secret(std::string_view text)
+{
+    std::string lower(text);
+    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char byte) { return static_cast<char>(std::tolower(byte)); });
+    if (lower.find("extraheader") != std::string::npos || lower.find("authorization") != std::string::npos) return true;
+    for (std::size_t at = lower.find("://"); at != std::string::npos; at = lower.find("://", at + 1)) {
+        const std::string host = lower.substr(at + 3, lower.find_first_of("/ \t\n", at + 3) - at - 3);
+        const std::string who = host.substr(0, host.rfind('@'));
+        const bool is_ssh = at >= 3 && lower.compare(at - 3, 3, "ssh") == 0;
+        if (host.find('@') != std::string::npos && (!is_ssh || who.find(':') != std::string::npos)) return true;
+        if (lower.find('?', at) != std::string::npos) return true;
+    }
+    return false;
+}
+
+bool is_listed(const GitSetting &setting)
+{
+    const std::string &name = setting.name;
+    if (!is_name(name)) return false;
+    const std::string_view section = std::string_view(name).substr(0, name.find('.'));
+    const bool is_short = name.find('.') == name.rfind('.');
+    // `!` starts a program; an option of git itself, before the command, can name one.
+    if (section == "alias")
+        return is_short && setting.value && !setting.value->empty() &&
+               std::string_view("!-").find((*setting.value)[0]) == std::string_view::npos;
+    if (name != "core.attributesfile" && runs_code(setting)) return false;
+    if (section == "url") return has_word("url.insteadof url.pushinsteadof", git_rule(name)) && !is_short;
+    // A file of the project, by its own name; files of the user's are copied.
+    if (!copied_git_file(name).empty())
+        return setting.value && !setting.value->empty() && std::string_view("/~%:").find(setting.value->front()) == std::string_view::npos;
+    return has_word(allowed, name) || has_word(allowed_sections, section);
+}
+
+bool has_secret(const GitSetting &setting)
+{
+    return holds_secret(setting.name) || holds_secret(setting.value.value_or(""));
+}
+
+} // namespace
+
+bool passes_into_session(const GitSetting &setting)
+{
+    if (setting.value && setting.value->find('\0') != std::string::npos) return false;
+    if (!defence_is_on("git-settings-list")) return is_name(setting.name);
+    return is_listed(setting) && !has_secret(setting);
+}
+
+std::string copied_git_file(std::string_view name)
+{
+    const auto *const found = std::find_if(files.begin(), files.end(), [&](const auto &file) { return file.first == name; });
+    return found == files.end() ? "" : found->second;
+}
+
+std::string git_file_inside(const std::string &copy)
+{
+    return "/run/pi-agent/git/" + copy;
+}
+
+bool is_kept_for_its_secret(const GitSetting &setting)
+{
+    return is_listed(setting) && has_secret(setting);
+}
+
+// Reading git's list of settings and writing a configuration file.
 
 namespace {
 

@@ -1,4 +1,4 @@
-// What of the host a session sees, and where it is mounted.
+// What of the host a session sees and where it is mounted, with the places that the caller's shell names.
 #pragma once
 
 #include "common/host/account.hpp"
@@ -7,10 +7,16 @@
 #include "runner/plan/limits.hpp"
 
 #include <array>
+#include <functional>
 #include <set>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace pi_agent {
+
+// What of the host a session sees, and where it is mounted.
 
 // --- What of the host a session sees, read-only: the rules, by paths alone (runner/root/view/root_tree.hpp looks at the host).
 
@@ -46,7 +52,6 @@ std::string tree_of_program(const std::string &path);
 std::string interpreter_of(std::string_view first_bytes);
 
 // --- The mount points that keep an agent from what is protected and masked in a project.
-
 enum class PointKind { prefix, read_only };
 
 // Every mount point that these paths need, parents before what is in them: the paths read-only, and each directory above one as it is. A
@@ -91,5 +96,29 @@ std::string name_package(const std::string &missing);
 // Where the policy restricts the network and one of them is missing, stops the agent from downloading and waiting. Each layer of the
 // environment can override that.
 void keep_from_downloading(EnvironmentInput &environment, const NetworkPolicy &network, const std::vector<std::string> &missing);
+
+// Places that the caller's shell names: its PATH, its editor, and git's variables, as one of git's hooks has them.
+
+// The host's path of a tree that the session shows, and its path inside; any bytes.
+using ShownAs = std::pair<std::string, std::string>;
+
+// By paths alone: nothing is opened, because root must not follow what is in a project or a home. Inside, a symlink leads nowhere else.
+struct PlacesInside {
+    std::vector<ShownAs> work;       // the project first, then git directories elsewhere
+    std::vector<ShownAs> toolchains; // of the caller's home
+    const HostView &view;
+    std::string below;                                    // the working directory, beneath the project
+    std::function<bool(const std::string &)> has_program; // whether the host's directories of PATH have one of this name
+};
+
+struct ShellPlaces {
+    std::vector<std::string> presentation; // NAME=VALUE: those that name no place, and git's and the editor's where shown
+    std::vector<std::string> path;         // of PATH, in its order, each by its path inside
+    std::vector<std::string> notices;      // of what is left out
+};
+
+// Judges `variables`, as the request has them (common/base/request.hpp). Git's come all together or not at all: an index of one repository
+// with the directory of another would make a commit that nobody meant.
+ShellPlaces judge_shell_places(const std::vector<std::string> &variables, const PlacesInside &places);
 
 } // namespace pi_agent

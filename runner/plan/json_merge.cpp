@@ -1,5 +1,5 @@
 // Merges JSON documents, keeping numbers as they were written.
-#include "runner/plan/json_merge.hpp"
+#include "runner/plan/documents.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"

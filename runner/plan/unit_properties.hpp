@@ -1,12 +1,17 @@
-// The agent's unit as data: which properties, with which values. Pure, so that it can be tested and audited as a table.
+// The agent's unit as data: which properties, with which values, and what a host's own drop-ins may change in it.
 #pragma once
 
 #include "runner/plan/limits.hpp"
 #include "runner/plan/sandbox_plan.hpp"
 
+#include <string>
+#include <string_view>
 #include <variant>
+#include <vector>
 
 namespace pi_agent {
+
+// The agent's unit as data: which properties, with which values. Pure, so that it can be tested and audited as a table.
 
 // The D-Bus shapes that systemd wants (org.freedesktop.systemd1(5)).
 struct NameFilter { // (bas)
@@ -71,5 +76,18 @@ std::vector<UnitProperty> scope_properties(Uid user);
 // The unit that removes the session's directory when the agent's unit has ended, in the host's own namespaces. As an ExecStopPost= of the
 // agent's unit it would run, as root, among mounts whose targets the agent can move.
 std::vector<UnitProperty> cleanup_properties(const std::string &session_id, Uid user);
+
+// What a host's own drop-ins may change in the units of a session (systemd.unit(5), service.d).
+
+// How an administrator leaves pi-agent's units out.
+inline constexpr const char *without_drop_ins = "A drop-in for all services is in the way: an empty file of its name in "
+                                                "/etc/systemd/system/pi-agent-.service.d leaves pi-agent's units "
+                                                "out (systemd-delta --type=extended lists drop-ins)";
+
+// The settings of a drop-in that may weaken what confines a session, or start something else in it, in their order.
+std::vector<std::string> settings_in_the_way(std::string_view text);
+
+// Throws Failure(unavailable) that names the file and its settings.
+void require_harmless_drop_in(const std::string &file, std::string_view text);
 
 } // namespace pi_agent

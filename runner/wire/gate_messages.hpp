@@ -102,7 +102,6 @@ void send_gate_order(FdRef channel, const GateOrder &order, Deadline deadline);
 GateOrder receive_gate_order(FdRef channel, Deadline deadline);
 
 // --- The listeners: sockets that the runner made in the session's network namespace, one a packet. Whoever reaches one is in the session.
-
 enum class ListenerKind : std::uint64_t {
     proxy,       // TCP, for HTTP_PROXY: CONNECT, and requests with a whole address
     reverse,     // TCP, for the route to providers
@@ -131,9 +130,8 @@ struct ReceivedListener {
 void send_gate_listener(FdRef channel, const GateListener &about, FdRef socket, Deadline deadline);
 ReceivedListener receive_gate_listener(FdRef channel, Deadline deadline);
 
-// --- What the gate says, in packets of a pipe of its own (common/base/packet_pipe.hpp): first `ready`, then denials, and again and again
+// --- What the gate says, in packets of a pipe of its own (common/base/channel.hpp): first `ready`, then denials, and again and again
 // that it is alive. It reads what the session sends, so root reads it as a hostile peer's.
-
 struct GateReady {
     static constexpr std::uint64_t type = 42;
     static void fields(auto & /*archive*/, auto & /*self*/) {}

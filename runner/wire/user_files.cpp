@@ -1,8 +1,8 @@
-// Answers of a child that is the caller: about files in the home, and what it opened.
+// Answers of children that are the caller, and the messages of the config sync, as bytes.
 #include "runner/wire/user_files.hpp"
 
 #include "common/base/text.hpp"
-#include "common/policy/policy_env.hpp"
+#include "common/policy/policy_values.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>
@@ -10,6 +10,27 @@
 #include <utility>
 
 namespace pi_agent {
+
+// The messages of the config sync as bytes.
+
+HostFacts facts_of(const struct stat &facts) noexcept
+{
+    return HostFacts{facts.st_ino, static_cast<std::uint64_t>(facts.st_size), nanoseconds_of(facts.st_mtim), nanoseconds_of(facts.st_ctim),
+                     facts.st_mode & 0777U};
+}
+
+bool is_plain_relative(std::string_view path) noexcept
+{
+    return path.size() <= 4096 && path.find('\0') == std::string_view::npos && !has_odd_component(path);
+}
+
+bool is_kept_link(std::string_view path, std::string_view target)
+{
+    if (target.empty() || target.size() > 4096 || target.front() == '/' || target.find('\0') != std::string_view::npos) return false;
+    return !leads_above(target, std::count(path.begin(), path.end(), '/') - 2);
+}
+
+// Answers of a child that is the caller: about files in the home, and what it opened.
 
 std::string certificate_path_inside(std::size_t number)
 {

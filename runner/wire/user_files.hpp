@@ -1,4 +1,4 @@
-// Answers of a child that is the caller: about files in the home, and what it opened.
+// Answers of children that are the caller: what they opened and found, and what the two halves of the config sync say.
 #pragma once
 
 #include "common/base/fd.hpp"
@@ -9,14 +9,125 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
 #include <vector>
 
 namespace pi_agent {
+
+// What reader (as the user) and writer (as the agent) send to each other: names, facts and open descriptors, never paths to follow.
+
+// Beneath the agent's home (PI_CODING_AGENT_DIR).
+constexpr const char *agent_directory = ".pi/agent";
+
+constexpr std::int64_t nanoseconds_of(const timespec &time) noexcept
+{
+    return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+}
+
+// What calls like stat(2) report about a host's file; equal facts mean an unchanged file. Times in nanoseconds.
+struct HostFacts {
+    std::uint64_t inode = 0;
+    std::uint64_t size = 0;
+    std::int64_t modified = 0;
+    std::int64_t changed = 0;
+    std::uint64_t mode = 0;
+    friend bool operator==(const HostFacts &, const HostFacts &) = default;
+
+    static void fields(auto &archive, auto &self) { archive(self.inode, self.size, self.modified, self.changed, self.mode); }
+};
+
+HostFacts facts_of(const struct stat &facts) noexcept;
+
+enum class EntryKind : std::uint64_t {
+    file = 1,
+    directory = 2,
+    unreadable = 3, // nobody can tell what is there: what is inside at or below this path stays as it is
+    link = 4,       // stays a symlink: it leads to something else that is brought in
+};
+
+// True for "a/b": not empty, not absolute, no '.', '..', empty component or NUL, at most 4096 bytes.
+bool is_plain_relative(std::string_view path) noexcept;
+// The text that a symlink at `path` may have: relative, and never leading out of the two directories that `path` begins with (".pi/agent").
+bool is_kept_link(std::string_view path, std::string_view target);
+
+// `path` is relative to the agent's home.
+struct ListedEntry {
+    EntryKind kind = EntryKind::file;
+    std::string path;
+    HostFacts facts;         // of a file, or of a symlink itself
+    std::string target = {}; // of a symlink: its new text
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive(self.kind, self.path);
+        archive.require([&] { return self.kind >= EntryKind::file && self.kind <= EntryKind::link && is_plain_relative(self.path); },
+                        "the reader of the config listed what it may not");
+        if (self.kind == EntryKind::file || self.kind == EntryKind::link) archive(self.facts);
+        if (self.kind != EntryKind::link) return;
+        archive(self.target);
+        archive.require([&] { return is_kept_link(self.path, self.target); }, "the reader of the config listed a link that it may not");
+    }
+};
+
+// One file that the writer asked for by its number in the listing, with a descriptor, or without one when it cannot be read.
+struct Content {
+    std::uint64_t number{};
+    bool readable{};
+    HostFacts facts; // of the descriptor, before anything was read from it
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive(self.number, self.readable);
+        if (self.readable) archive(self.facts);
+    }
+};
+
+// Reader to writer, in this order: documents, listings, one end of the listing, then contents as the writer asks for them.
+enum class SyncStep : std::uint64_t { document = 1, listing = 2, end_of_listing = 3, contents = 4 };
+
+struct SyncMessage {
+    SyncStep step{};
+    std::string name;                 // document: which; carries a descriptor where the host has one
+    std::string place;                // document: the host's path, for messages
+    std::vector<ListedEntry> entries; // listing
+    std::vector<Content> contents;    // contents; carries the descriptors of the readable ones, in order
+    bool by_agents = false;           // document: it is in a place where agents write
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive(self.step);
+        archive.require([&] { return self.step >= SyncStep::document && self.step <= SyncStep::contents; },
+                        "the reader of the config sent an unknown message");
+        if (self.step == SyncStep::document) archive(self.name, self.place, self.by_agents);
+        if (self.step == SyncStep::listing) archive(self.entries);
+        if (self.step == SyncStep::contents) archive(self.contents);
+    }
+};
+
+// Begins a message of reader or writer that is true at each start, but shown to the user only at the first.
+constexpr std::string_view answer_told_once = "once:";
+
+constexpr std::size_t wanted_limit = 64; // files in one request
+
+// Writer to reader: the numbers of the files it wants, or none when it has all.
+struct WantedNumbers {
+    std::vector<std::uint64_t> numbers;
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive.bounded(self.numbers, wanted_limit, "the writer of the config wants too much at once");
+    }
+};
+
+constexpr std::size_t listing_bytes = packet_limit - 4UL * 4096; // a longer listing is sent; a path is at most 4096
+
+// Answers of a child that is the caller: about files in the home, and what it opened.
 
 // --- Copies of files of certificates on their way from the child that reads them.
 
@@ -47,7 +158,6 @@ private:
 std::string certificate_path_inside(std::size_t number);
 
 // --- What happened to the files that arguments name, on its way from the child that copies them.
-
 enum class Handed : char { left = '.', shown = 's', copied = 'c' };
 
 struct HandedFiles {
@@ -65,7 +175,6 @@ struct HandedFiles {
 };
 
 // --- A file of the host's /etc on its way from the child that reads it.
-
 enum class EtcFileState { missing, read, too_large };
 
 struct EtcFile {
@@ -96,7 +205,7 @@ struct GitIdentity {
     std::optional<std::string> name;
     std::optional<std::string> email;
     std::vector<std::string> safe_directories = {}; // git's safe.directory, as the user trusts repositories of others
-    std::vector<GitSetting> settings = {};          // others of the user's that pass (runner/plan/git_allowed.hpp)
+    std::vector<GitSetting> settings = {};          // others of the user's that pass (runner/plan/git_config.hpp)
     std::map<std::string, std::string> files = {};  // setting -> content of the file that it names
     GitLfs lfs = GitLfs::none;
     bool signs_commits = false;

@@ -138,7 +138,7 @@ def test_apply_and_doctor_refuse_a_host_that_does_not_hold(weak, control_seen):
     control_seen("without the canary apply goes on there, and with it on a host that holds")
 
 
-NOBODYS = {"192.0.2.1": "32", "2001:db8::1": "128"}  # whom the canary asks (runner/inside/canary_gate.cpp), here somebody's
+NOBODYS = {"192.0.2.1": "32", "2001:db8::1": "128"}  # whom the canary asks (runner/inside/canary.cpp), here somebody's
 WEB = """
 import socket, threading
 def answer(address):

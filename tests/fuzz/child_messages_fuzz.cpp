@@ -3,7 +3,7 @@
 #include "common/base/text.hpp"
 #include "runner/as_user/protected_paths.hpp"
 #include "runner/inside/canary.hpp"
-#include "runner/wire/sync_messages.hpp"
+#include "runner/wire/user_files.hpp"
 #include "support/property.hpp"
 
 #include <algorithm>

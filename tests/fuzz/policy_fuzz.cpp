@@ -3,13 +3,13 @@
 #include "admin/text/terminal.hpp"
 #include "common/base/text.hpp"
 #include "common/host/account.hpp"
-#include "common/policy/policy_env.hpp"
 #include "common/policy/policy_keys.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/policy/policy_sections.hpp"
-#include "runner/plan/json_merge.hpp"
+#include "common/policy/policy_values.hpp"
+#include "runner/plan/documents.hpp"
 #include "support/property.hpp"
 
 #include <algorithm>

@@ -1,10 +1,9 @@
 // Files that an agent writes into a project and that processes outside read: git's configuration, its links, package.json.
 #include "common/base/git_settings.hpp"
 #include "runner/as_user/git_paths.hpp"
-#include "runner/plan/git_allowed.hpp"
 #include "runner/plan/git_config.hpp"
 #include "support/property.hpp"
-#include "wrapper/file_doors.hpp"
+#include "wrapper/doors.hpp"
 
 #include <algorithm>
 

@@ -1,8 +1,6 @@
 // What a registry answers, what its packages say, npm's configuration, and the lines of the program that fetches.
-#include "common/agents/agent_request.hpp"
 #include "common/agents/fetch_order.hpp"
-#include "common/agents/npm_settings.hpp"
-#include "common/agents/registry_answer.hpp"
+#include "common/agents/registry.hpp"
 #include "support/property.hpp"
 
 using namespace pi_agent;

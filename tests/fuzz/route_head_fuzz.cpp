@@ -1,6 +1,5 @@
 // The reverse route: what the provider gets of any bytes is one request, to its host, with its key alone, and read in one way only.
-#include "gate/route_fields.hpp"
-#include "gate/route_head.hpp"
+#include "gate/route.hpp"
 #include "support/property.hpp"
 
 #include <algorithm>

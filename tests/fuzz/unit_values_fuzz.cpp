@@ -6,7 +6,7 @@
 #include "runner/plan/engine_commands.hpp"
 #include "runner/plan/unit_properties.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/wire/sync_messages.hpp"
+#include "runner/wire/user_files.hpp"
 #include "support/property.hpp"
 
 #include <algorithm>

@@ -148,7 +148,7 @@ UNIT_TEST = re.compile(r'^[ \t]*TEST_CASE\("((?:\\.|[^"\\\n])*)"', re.MULTILINE)
 # A link or picture of a page to something in this project.
 LINK = re.compile(r"\[[^\[\]]*\]\((?![a-z]+:)([^()\s]+)\)")
 
-MAX_LINES = 300
+MAX_LINES = 450
 MAX_LINES_TESTS = 500
 # Commands without a suffix (try, install-host-packages) are named as users type them.
 FILE_NAME = re.compile(r"[a-z0-9_]+(?:\.[a-z0-9_]+)*")

@@ -1,8 +1,8 @@
 // Takes what the session's gate says: within bounds of number, size and time.
 #include "runner/root/confined/session_end.hpp"
 
+#include "common/base/channel.hpp"
 #include "common/base/error.hpp"
-#include "common/base/packet_pipe.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr std::size_t recorded_at_once = 20;
 constexpr std::size_t recorded_each_second = 10;
 constexpr std::size_t recorded_in_all = 1000;
 constexpr std::size_t counted_places = 200;
-constexpr std::size_t heard_each_second = 2000; // of a gate: 240 at most (gate/denials.cpp), and what a late reader finds at once
+constexpr std::size_t heard_each_second = 2000; // of a gate: 240 at most (gate/gate.cpp), and what a late reader finds at once
 constexpr auto last_words = std::chrono::milliseconds(200);
 constexpr std::size_t silences_told = 3; // a gate that the agent has taken over can be silent as often as it likes
 constexpr const char *end_of_list = "(more is not listed here)\n";

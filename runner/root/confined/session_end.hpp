@@ -1,4 +1,4 @@
-// Watches sessions, ends them, and removes what they left: processes, mounts, directories, and files that accounts other than root own.
+// The session's launcher (pi-agent-exec) as its runner hears it. The agent may stop it, or take it over.
 #pragma once
 
 #include "common/base/channel.hpp"
@@ -24,9 +24,41 @@
 
 namespace pi_agent {
 
+class Launcher {
+public:
+    explicit Launcher(FdRef control) noexcept : control_(control) {} // borrowed
+    // For poll(2); none once it has closed, or broken the protocol.
+    [[nodiscard]] FdRef fd() const noexcept { return is_open_ ? control_ : FdRef(-1); }
+    [[nodiscard]] bool is_open() const noexcept { return is_open_; }
+
+    // What has come, if anything. Never waits.
+    std::optional<ExecMessage> receive();
+    // Hears what came before all was over. Whoever got hold of the launcher's socket may go on sending.
+    void hear_last_words(const std::function<void(const ExecMessage &)> &hear);
+    // Throws Failure when it does not read.
+    void send(const WrapperMessage &message);
+    void send_best_effort(const WrapperMessage &message) noexcept;
+
+    // --- A signal that asks for the end, until the launcher says that it has passed it on.
+
+    void expect_answer(const WrapperMessage &message);
+    // False where none was expected.
+    bool take_answer() noexcept;
+    [[nodiscard]] Deadline answer_due() const noexcept { return due_; }
+    // The signal whose answer is late, once.
+    std::optional<int> take_unanswered();
+
+private:
+    FdRef control_;
+    bool is_open_ = true;
+    std::optional<int> unanswered_;
+    Deadline due_ = Deadline::max();
+};
+
+// Watches sessions, ends them, and removes what they left: processes, mounts, directories, and files that accounts other than root own.
+
 // --- What the session's gate says while the agent runs. It reads what the agent sends, so it may be the agent by now: what it says is
 // bounded, and changes nothing but the record, a file of the session, and a notice.
-
 class GateWatch {
 public:
     // Borrows channel, what it says (a pipe of packets) and record. `file`: the session's file of denials, open for writing. `places`: of
@@ -87,7 +119,6 @@ private:
 };
 
 // --- From the sandbox's start to its end: hands the launch record over, passes signals on, ends the sandbox when the wrapper is gone.
-
 struct Session {
     FdRef wrapper; // the user's wrapper: watched, never received from
     ToWrapper &to_wrapper;
@@ -120,7 +151,6 @@ bool end_sandbox(Sandbox &sandbox);
 AgentEnded supervise(Sandbox &sandbox, const Session &session, UniqueFd terminal);
 
 // --- Sessions that the administrator ends: the reason is put into the session's directory, and its runner gets a signal to end it.
-
 struct EndOrder {
     std::string session;
     std::string reason; // for the user and the record

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "common/base/fd.hpp"
-#include "common/decide/agent_places.hpp"
 #include "common/decide/start.hpp"
+#include "common/decide/user_paths.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/root/errand/errand.hpp"
 

@@ -1,7 +1,7 @@
-// Gives the agent's git what the user's git has outside, as far as it starts no program (runner/plan/git_allowed.hpp).
+// Gives the agent's git what the user's git has outside, as far as it starts no program (runner/plan/git_config.hpp).
 #pragma once
 
-#include "common/decide/agent_places.hpp"
+#include "common/decide/user_paths.hpp"
 #include "common/host/account.hpp"
 #include "common/host/identity.hpp"
 #include "runner/plan/environment.hpp"

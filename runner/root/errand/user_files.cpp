@@ -1,4 +1,4 @@
-// Has a child, as the caller, read what a policy names in the caller's home; checks what it answers.
+// Has children, as the caller, read and copy what policy and command line name, and checks their answers.
 #include "runner/root/errand/user_files.hpp"
 
 #include "common/base/error.hpp"
@@ -7,12 +7,15 @@
 #include "common/host/beneath.hpp"
 #include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_env.hpp"
+#include "common/policy/policy_values.hpp"
+#include "common/policy/provider_table.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/plan/git_config.hpp"
+#include "runner/root/errand/errand.hpp"
 #include "runner/wire/answer.hpp"
+#include "runner/wire/gate_messages.hpp"
 
 #include <algorithm>
 #include <fcntl.h>
@@ -21,6 +24,102 @@
 #include <unistd.h>
 
 namespace pi_agent {
+
+// Has a child, as the caller, copy the files that the caller names on the command line.
+
+namespace {
+
+constexpr int copying_patience_seconds = 20;
+
+DetachedMount make_place_for_copies(const AsRoot &root, const Account &user)
+{
+    // The bytes, and a page for each file: a user who takes the child over can fill no more.
+    const std::string size = defence_is_on("copies-limit") ? std::to_string(copies_size_limit + copies_count_limit * 4096) : "1g";
+    return new_filesystem(root, "tmpfs",
+                          {{"source", "pi-agent-named"},
+                           {"mode", "0755"},
+                           {"uid", std::to_string(user.uid.value())},
+                           {"gid", std::to_string(user.gid.value())},
+                           {"size", size},
+                           {"nr_inodes", std::to_string(copies_count_limit + 2)}},
+                          false, Execution::allowed);
+}
+
+} // namespace
+
+NamedCopies copy_for_session(const AsRoot &root, const Account &user, const std::vector<ArgumentFile> &files, const ShownPlaces &shown,
+                             const AgentPlaces &agents, const SessionWatch &watch)
+{
+    if (files.empty()) return {};
+    if (files.size() > named_files_limit)
+        throw Failure(FailureKind::named_file, "the arguments name more than " + std::to_string(named_files_limit) +
+                                                   " files; name fewer files, or their directory in the prompt");
+    DetachedMount copies = make_place_for_copies(root, user);
+    HandedFiles handed;
+    {
+        Child child(root, "reader of the files that you name", user, {copies.fd.get()}, [&](const AsUser & /*user*/, FdRef channel) {
+            fault_point("reading-named");
+            send_long_answer(channel, encode(copy_named_files(UserPaths(agents), files, shown, copies.fd)));
+        });
+        handed = decode_fields<HandedFiles>(child.receive_long(copying_patience_seconds, [&] { watch.check(); }));
+    } // the child has ended: nobody else can write there
+    if (handed.states.size() != files.size()) throw ProtocolError("other files were copied than were asked for");
+    if (handed.states.find(static_cast<char>(Handed::copied)) == std::string::npos) return {std::move(handed), std::nullopt};
+    make_read_only(root, copies);
+    return {std::move(handed), std::move(copies)};
+}
+
+// Reads the keys that a policy keeps out of sessions.
+
+namespace {
+
+[[noreturn]] void refuse(const ProviderRule &rule, const std::string &problem)
+{
+    throw Failure(FailureKind::named_place, escape_for_display(rule.key_file.path) + " (" + to_string(rule.key_file.where) +
+                                                "), the key of " + rule.name + ", " + problem);
+}
+
+bool is_of_keys(char byte)
+{
+    return byte > ' ' && byte <= '~';
+}
+
+} // namespace
+
+std::string read_provider_key(const ProviderRule &rule)
+{
+    const UniqueFd fd = open_trusted(rule.key_file.path, O_RDONLY | O_NONBLOCK | O_NOCTTY,
+                                     "key of " + rule.name + " (" + to_string(rule.key_file.where) + ")");
+    const struct stat facts = examine(fd, "examining " + rule.key_file.path);
+    if (!S_ISREG(facts.st_mode)) refuse(rule, "is not a regular file");
+    if ((facts.st_mode & 077U) != 0 && defence_is_on("key-file-mode"))
+        refuse(rule, "is readable for others than root; " +
+                         command_on("chmod 600", rule.key_file.path, "move it to a file of its own in /etc/pi-agent with mode 0600"));
+    std::string key = read_whole(fd, gate_key_bytes, rule.key_file.path);
+    if (key.ends_with('\n')) key.pop_back();
+    if (key.ends_with('\r')) key.pop_back();
+    if (key.empty()) refuse(rule, "is empty; write the key into it, on one line");
+    if (!std::all_of(key.begin(), key.end(), is_of_keys)) refuse(rule, "has more than a key; write the key alone into it, on one line");
+    return key;
+}
+
+std::vector<std::string> ask_placeholders(const AsRoot &root, const std::vector<ProviderRule> &rules)
+{
+    if (rules.empty()) return {};
+    Child child(root, "reader of the providers' keys", [&] {
+        fault_point("reading-keys");
+        std::vector<std::string> placeholders;
+        for (const auto &rule : rules) {
+            const Provider *known = find_provider(rule.name);
+            if (known == nullptr) refuse(rule, "belongs to no provider that a gate knows");
+            placeholders.push_back(form_of_key(*known, read_provider_key(rule)).placeholder);
+        }
+        return Encoder().texts(placeholders).bytes();
+    });
+    return decode_texts(child.receive_long(child_patience_seconds), gate_provider_limit);
+}
+
+// Has a child, as the caller, read what a policy names in the caller's home; checks what it answers.
 
 namespace {
 

@@ -1,9 +1,9 @@
-// Has a child, as the caller, read the files that a policy names in the caller's home; checks its answers.
+// Has a child, as the caller, read or copy the files that policy and caller name; and root's own read of providers' keys.
 #pragma once
 
 #include "common/base/request.hpp"
-#include "common/decide/agent_places.hpp"
 #include "common/decide/decision.hpp"
+#include "common/decide/user_paths.hpp"
 #include "common/host/account.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
@@ -12,6 +12,8 @@
 #include "runner/plan/host_view.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/errand/project.hpp"
+#include "runner/root/errand/session_watch.hpp"
+#include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/wire/user_files.hpp"
 
@@ -20,6 +22,28 @@
 #include <vector>
 
 namespace pi_agent {
+
+// Has a child, as the caller, copy the files that the caller names on the command line, for the session to see.
+struct NamedCopies {
+    HandedFiles handed;
+    std::optional<DetachedMount> mount; // read-only, to be attached at copies_inside; none where nothing was copied
+};
+
+// The copies are in memory, in a file system of this session's own and of a bounded size. The caller can write to it until this returns.
+// Throws what the child refuses.
+NamedCopies copy_for_session(const AsRoot &root, const Account &user, const std::vector<ArgumentFile> &files, const ShownPlaces &shown,
+                             const AgentPlaces &agents, const SessionWatch &watch);
+
+// The keys that a policy keeps out of sessions: read by root, for the gate alone.
+
+// The key in its file: one line. Throws Failure(configuration) unless root owns the file and alone can read it, and for anything but
+// one line of printable bytes; it names the file, never a byte of it. Call it last: each child inherits what this process has in memory.
+std::string read_provider_key(const ProviderRule &rule);
+
+// What stands for each of these keys in the session (common/policy/provider_table.hpp), found by a child that reads them. Throws the same.
+std::vector<std::string> ask_placeholders(const AsRoot &root, const std::vector<ProviderRule> &rules);
+
+// Has a child, as the caller, read the files that a policy names in the caller's home; checks its answers.
 
 // --- Gives the agent copies of the certificate files that variables name, where its view does not show them.
 
@@ -65,7 +89,6 @@ void name_signing_key(EnvironmentInput &environment);
 std::string ask_user_tmpdir(const AsRoot &root, const Account &caller, const OpenedProject &project, const Request &request);
 
 // --- Gives a session copies of single files of the host's /etc, made while systemd builds the unit.
-
 class HostFilesReader {
 public:
     // Starts the child, which has the agent's rights; does nothing in the host's own view.

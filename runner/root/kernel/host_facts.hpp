@@ -1,6 +1,8 @@
-// Facts about this machine: which account a process has, processors, and which programs exist.
+// Facts about this machine, and the job of a cluster inside of which the caller works.
 #pragma once
 
+#include "common/base/fd.hpp"
+#include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/plan/sandbox_plan.hpp"
@@ -14,8 +16,16 @@
 
 namespace pi_agent {
 
-// --- Which account a process has, as the kernel reports it: its ids, its groups and its privileges.
+// Finds the job of the cluster inside of which the caller works.
 
+// One of this process's ancestors is Slurm's own for a job: root's with all its ids, running a program of that name that only root can
+// change. No variable counts, for the caller sets those, and no control group, which not every cluster makes. That process, by a descriptor
+// that can be read when it has ended; empty without one, and if an ancestor ends meanwhile.
+UniqueFd find_job(const AsRoot &root);
+
+// Facts about this machine: which account a process has, processors, and which programs exist.
+
+// --- Which account a process has, as the kernel reports it: its ids, its groups and its privileges.
 struct ExpectedAccount {
     Uid user;
     Gid group;

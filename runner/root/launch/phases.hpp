@@ -2,7 +2,7 @@
 // Each takes the earlier ones, and nothing else makes one. What they hold is released in reverse order.
 #pragma once
 
-#include "common/decide/agent_places.hpp"
+#include "common/decide/user_paths.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/root/confined/session_end.hpp"
 #include "runner/root/door/admission.hpp"
@@ -14,8 +14,6 @@
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/state_directory.hpp"
 #include "runner/root/session/to_wrapper.hpp"
-#include "runner/root/view/devices.hpp"
-#include "runner/root/view/protect.hpp"
 #include "runner/root/view/root_tree.hpp"
 #include "runner/wire/launch_record.hpp"
 #include "runner/wire/user_files.hpp"
@@ -70,7 +68,6 @@ struct Entered {
 };
 
 // --- Second: the caller's request and directory, opened by a child with the caller's rights.
-
 struct Heard {
     explicit Heard(Entered &entered);
 
@@ -85,7 +82,6 @@ struct Heard {
 };
 
 // --- Third: others can see the session, its user's state is locked, and the agent's home exists.
-
 struct OpenedSession {
     // Takes the slot of `entered`: from now on it counts as a session.
     OpenedSession(Entered &entered, Heard &heard);
@@ -119,7 +115,6 @@ Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session);
 std::unique_ptr<SessionGate> ask_for_gate(const Entered &entered, const OpenedSession &session);
 
 // --- Fifth: the tree that the session will see.
-
 struct BuiltView {
     BuiltView(Entered &entered, Heard &heard, OpenedSession &session);
 

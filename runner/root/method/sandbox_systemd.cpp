@@ -5,7 +5,7 @@
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/gate_plan.hpp"
-#include "runner/plan/unit_drop_ins.hpp"
+#include "runner/plan/unit_properties.hpp"
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/method/own_scope.hpp"

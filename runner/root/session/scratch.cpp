@@ -1,13 +1,15 @@
-// Making a session's temporary directories, by descriptor, below directories that only root can write.
+// Makes a session's temporary directories by descriptor, and records which session uses which placeholder.
 #include "runner/root/session/scratch.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/quota_project.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/mount/mounts.hpp"
+#include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/state_directory.hpp"
 
 #include <cerrno>
@@ -19,6 +21,8 @@
 #include <unistd.h>
 
 namespace pi_agent {
+
+// Making a session's temporary directories, by descriptor, below directories that only root can write.
 
 namespace {
 
@@ -145,6 +149,41 @@ std::optional<std::string> nearly_full(FdRef directory, const std::string &what)
     if (left >= nearly_nothing && (facts.f_files == 0 || facts.f_favail > 0)) return std::nullopt;
     return "nearly full: the file system of " + what + " has " + std::to_string(left >> 10U) +
            " KiB left, so the agent's work may have failed for want of space; free some, or ask the administrator";
+}
+
+// Records which session uses which placeholder in a project: a session of the same repository takes an existing one for its own.
+
+UniqueFd lock_placeholders(Uid user, Deadline deadline)
+{
+    const UniqueFd parent = open_runtime_directory();
+    const std::string name = "placeholders-" + std::to_string(user.value());
+    UniqueFd lock = open_or_throw("opening the lock of placeholders", parent, name, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    return lock_until(lock, deadline, "the placeholders") ? std::move(lock) : UniqueFd();
+}
+
+std::set<std::string> placeholders_of_others(const std::string &id)
+{
+    std::set<std::string> paths;
+    const UniqueFd sessions = open_sessions();
+    for (const auto &name : names_in(sessions)) {
+        const UniqueFd session = is_session_id(name) && name != id ? try_open_session(sessions, name) : UniqueFd();
+        if (!session) continue;
+        for (auto &path : recorded_placeholders(session))
+            paths.insert(std::move(path));
+    }
+    return paths;
+}
+
+std::vector<std::string> recorded_placeholders(FdRef session)
+{
+    const UniqueFd records = find_beneath(session, placeholders_directory, O_RDONLY | O_DIRECTORY);
+    if (!records) return {};
+    std::vector<std::string> paths;
+    for (;;) {
+        std::string path = read_session_link(records, std::to_string(paths.size()).c_str());
+        if (path.empty()) return paths;
+        paths.push_back(std::move(path));
+    }
 }
 
 } // namespace pi_agent

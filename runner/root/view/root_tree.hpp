@@ -1,20 +1,23 @@
-// What a session sees as its file system: its root tree, built by descriptor before the unit starts (design, launch step 6).
+// What a session sees as its file system, built by descriptor before the unit starts: root tree, covers, devices.
 #pragma once
 
+#include "common/base/ids.hpp"
 #include "common/base/request.hpp"
 #include "common/host/account.hpp"
+#include "common/host/identity.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/policy/policy.hpp"
+#include "runner/as_user/protected_paths.hpp"
 #include "runner/plan/box_notes.hpp"
+#include "runner/plan/git_config.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/plan/sandbox_plan.hpp"
-#include "runner/plan/shell_places.hpp"
+#include "runner/root/errand/errand.hpp"
 #include "runner/root/errand/project.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/scratch.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/state_directory.hpp"
-#include "runner/root/view/protect.hpp"
 #include "runner/wire/user_files.hpp"
 
 #include <functional>
@@ -24,6 +27,69 @@
 #include <vector>
 
 namespace pi_agent {
+
+// The device nodes of the host that a session gets (policy: devices).
+struct ShownDevices {
+    std::vector<std::string> nodes;   // absolute; a node that appears later is not among them
+    std::vector<Gid> groups;          // that may open them, where not everybody may
+    std::vector<std::string> notices; // what the user should know, one text each
+};
+
+// Looks at the nodes below the host's /dev, which root alone can change, and opens none. Throws Failure(configuration) for anything that is
+// not a character device.
+ShownDevices find_devices(const AsRoot &root, const std::vector<PolicyPath> &devices);
+
+// Root's half of `protect` and `mask`: the mounts that keep the agent from changing what git executes, and from what it may not read.
+class ProjectGuards {
+public:
+    // Starts the search, and does not wait for it before wait_for_search() or apply().
+    ProjectGuards(const AsRoot &root, const Account &user, const OpenedProject &project, const ProjectsPolicy &policy);
+
+    // Mounts over what is protected and masked in one tree of the project. `mount` is already attached there, with what hides its
+    // submounts. Throws what the search found wrong, and Failure(system_failure) when the tree changes meanwhile.
+    void apply(const AsRoot &root, const SessionDirectory &session, const ShownTree &tree, const DetachedMount &mount);
+    // Mounts in the launcher's mount table, before the agent starts: protected paths of submodules and worktrees. There may be thousands,
+    // and systemd makes a unit for each mount of the host. Of these only what git replaces in everyday work is among the host's mounts.
+    void apply_inside(const AsRoot &root, FdRef mount_namespace, const std::string &project_path);
+    // Whether there are such paths.
+    [[nodiscard]] bool has_inner() const noexcept { return !inner_.empty(); }
+    // Waits for the search, as apply() does, and throws what it found wrong. Calls `meanwhile` now and then.
+    void wait_for_search(const std::function<void()> &meanwhile);
+
+    // Call it when everything is mounted over: ends the child, which takes a moment.
+    void end_search() noexcept { child_.reset(); }
+
+    // After apply(): what is read-only (without the directories above it), and what the user should know.
+    [[nodiscard]] const std::vector<std::string> &read_only() const noexcept { return read_only_; }
+    [[nodiscard]] bool has_masks() const noexcept { return has_masks_; }
+    [[nodiscard]] RepositoryConfig repository_config() const;
+    [[nodiscard]] const std::vector<std::string> &notices() const noexcept { return notices_; }
+    // Which git commands the user can run outside only when the session is over.
+    [[nodiscard]] std::vector<std::string> waiting_outside() const;
+
+private:
+    struct Inner {
+        const ShownTree *tree;
+        UniqueFd top; // among the host's mounts
+        std::map<std::string, PointKind> points;
+    };
+
+    void record(const SessionDirectory &session, const ShownTree &tree, const std::vector<std::string> &placeholders);
+    void keep_for_later(const ShownTree &tree, const DetachedMount &mount, std::map<std::string, PointKind> points);
+
+    Uid user_;
+    std::vector<Inner> inner_;
+    std::vector<std::string> paths_;  // of the trees, the project first
+    std::vector<std::string> closed_; // roots that the session does not see
+    std::optional<Child> child_;
+    std::vector<GuardedPaths> found_; // of each tree
+    std::size_t recorded_ = 0;
+    std::vector<std::string> read_only_;
+    bool has_masks_ = false;
+    std::vector<std::string> notices_;
+};
+
+// What a session sees as its file system: its root tree, built by descriptor before the unit starts (design, launch step 6).
 
 // --- Empty directories that nobody can write, down to the mount points in them.
 
@@ -49,7 +115,6 @@ std::vector<std::string> cover_closed(const AsRoot &root, const SessionDirectory
                                       const std::vector<std::string> &covered);
 
 // --- The tree, with the project in it.
-
 struct RootTree {
     std::string path;                        // the unit's RootDirectory=
     std::vector<Bind> binds;                 // the unit's BindPaths= and BindReadOnlyPaths=
@@ -104,7 +169,6 @@ HostView plan_host_view(const Policy &policy);
 void require_can_be_shown(const Policy &policy, const PolicyPath &path);
 
 // --- Mounts what a session sees of its user's home (policy: toolchains).
-
 struct ShownHome {
     std::vector<std::string> notices;  // what the user should know, one text each
     std::vector<std::string> readable; // where the agent sees them; any bytes

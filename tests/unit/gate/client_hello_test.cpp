@@ -1,5 +1,5 @@
-// ClientHellos as programs send them, and as nobody but an attacker does: gate/client_hello.hpp
-#include "gate/client_hello.hpp"
+// ClientHellos as programs send them, and as nobody but an attacker does: gate/first_bytes.hpp
+#include "gate/first_bytes.hpp"
 
 #include "gate/hello_maker.hpp"
 

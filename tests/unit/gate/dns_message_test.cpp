@@ -1,5 +1,5 @@
-// Questions to a session's name server: gate/dns_message.hpp, gate/name_table.hpp
-#include "gate/dns_message.hpp"
+// Questions to a session's name server: gate/name_server.hpp, gate/name_server.hpp
+#include "gate/name_server.hpp"
 
 #include <doctest/doctest.h>
 

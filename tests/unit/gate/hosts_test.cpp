@@ -1,7 +1,5 @@
-// Hosts as text, addresses that are nobody's business, and what rules say of both: gate/host_text.hpp, addresses.hpp, host_routes.hpp,
+// Hosts as text, addresses that are nobody's business, and what rules say of both: gate/request_head.hpp, addresses.hpp, host_routes.hpp,
 // rules.hpp
-#include "gate/addresses.hpp"
-#include "gate/host_routes.hpp"
 #include "gate/rules.hpp"
 
 #include "support/failure.hpp"

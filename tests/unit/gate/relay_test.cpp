@@ -1,6 +1,5 @@
-// Bytes through the gate, and what it tells the runner: gate/relay.hpp, gate/held.hpp, gate/denials.hpp
-#include "gate/denials.hpp"
-#include "gate/held.hpp"
+// Bytes through the gate, and what it tells the runner: gate/relay.hpp, gate/relay.hpp, gate/gate.hpp
+#include "gate/gate.hpp"
 #include "gate/relay.hpp"
 
 #include <boost/asio/io_context.hpp>

@@ -1,5 +1,5 @@
-// Heads of requests and answers at the reverse route: gate/route_head.hpp
-#include "gate/route_head.hpp"
+// Heads of requests and answers at the reverse route: gate/route.hpp
+#include "gate/route.hpp"
 
 #include <doctest/doctest.h>
 

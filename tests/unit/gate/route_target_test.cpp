@@ -1,5 +1,5 @@
-// Where requests of the reverse route go: gate/route_target.hpp
-#include "gate/route_target.hpp"
+// Where requests of the reverse route go: gate/route.hpp
+#include "gate/route.hpp"
 
 #include "common/policy/provider_table.hpp"
 

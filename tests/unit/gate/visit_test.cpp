@@ -1,6 +1,6 @@
-// Connections of a session at its gate, and what becomes of them: gate/visit.hpp, gate/gate.hpp, gate/name_server.hpp
+// Connections of a session at its gate, and what becomes of them: gate/relay.hpp, gate/gate.hpp, gate/name_server.hpp
 #include "gate/name_server.hpp"
-#include "gate/visit.hpp"
+#include "gate/relay.hpp"
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>

@@ -3,7 +3,7 @@
 
 #include "runner/as_user/reader.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/wire/sync_messages.hpp"
+#include "runner/wire/user_files.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"

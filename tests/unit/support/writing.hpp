@@ -4,7 +4,7 @@
 #include "runner/as_agent/writer.hpp"
 #include "runner/as_user/named_files.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/wire/sync_messages.hpp"
+#include "runner/wire/user_files.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"

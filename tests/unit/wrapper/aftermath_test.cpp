@@ -1,7 +1,6 @@
-// Two looks at a tree and what is said of the difference: wrapper/aftermath_look.hpp, snapshot.hpp, aftermath_notice.hpp
-#include "wrapper/aftermath_look.hpp"
-#include "wrapper/aftermath_notice.hpp"
-#include "wrapper/file_doors.hpp"
+// Two looks at a tree and what is said of the difference: wrapper/aftermath.hpp, snapshot.hpp, aftermath_notice.hpp
+#include "wrapper/aftermath.hpp"
+#include "wrapper/doors.hpp"
 
 #include "common/base/text.hpp"
 #include "support/temporary_directory.hpp"

@@ -1,6 +1,5 @@
-// When the wrapper waits no more, and that its words wait for no reader: wrapper/asked_end.hpp, wrapper/standard_error.hpp
-#include "wrapper/asked_end.hpp"
-#include "wrapper/standard_error.hpp"
+// When the wrapper waits no more, and that its words wait for no reader: wrapper/start_watch.hpp, wrapper/start_watch.hpp
+#include "wrapper/start_watch.hpp"
 
 #include "common/base/fd.hpp"
 

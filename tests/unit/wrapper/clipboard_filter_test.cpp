@@ -1,5 +1,5 @@
-// What reaches the user's clipboard is left out, and nothing else: wrapper/clipboard_filter.hpp
-#include "wrapper/clipboard_filter.hpp"
+// What reaches the user's clipboard is left out, and nothing else: wrapper/terminal_output.hpp
+#include "wrapper/terminal_output.hpp"
 
 #include <doctest/doctest.h>
 #include <vector>

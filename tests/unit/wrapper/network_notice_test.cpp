@@ -1,5 +1,5 @@
-// Which key closed the network of an agent that failed: wrapper/network_notice.hpp
-#include "wrapper/network_notice.hpp"
+// Which key closed the network of an agent that failed: wrapper/refusal.hpp
+#include "wrapper/refusal.hpp"
 
 #include <csignal>
 #include <doctest/doctest.h>

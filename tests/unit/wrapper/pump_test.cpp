@@ -1,5 +1,5 @@
-// Bytes with back-pressure, one way: wrapper/pump.hpp
-#include "wrapper/pump.hpp"
+// Bytes with back-pressure, one way: wrapper/user_terminal.hpp
+#include "wrapper/user_terminal.hpp"
 
 #include "support/descriptors.hpp"
 

@@ -1,8 +1,8 @@
-// Streams and messages over one pair of byte streams: wrapper/tunnel.hpp; and a terminal as packets: wrapper/session_terminal.hpp
+// Streams and messages over one pair of byte streams: wrapper/tunnel.hpp; and a terminal as packets: wrapper/terminal_link.hpp
 #include "wrapper/tunnel.hpp"
 
 #include "wrapper/carrier.hpp"
-#include "wrapper/session_terminal.hpp"
+#include "wrapper/terminal_link.hpp"
 
 #include <csignal>
 #include <cstring>

@@ -1,7 +1,7 @@
 // Each code has its text, each text its code, and docs/troubleshooting.md is what they say: admin/diagnose/advice.hpp
 #include "admin/diagnose/advice.hpp"
 
-#include "common/base/failure_kind.hpp"
+#include "common/base/error.hpp"
 #include "support/failure.hpp"
 
 #include <cstdlib>

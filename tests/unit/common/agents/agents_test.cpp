@@ -1,8 +1,6 @@
 // Which agent is asked for, npm's configuration, a registry's answers, and the lines between the two programs.
-#include "common/agents/agent_request.hpp"
 #include "common/agents/fetch_order.hpp"
-#include "common/agents/npm_settings.hpp"
-#include "common/agents/registry_answer.hpp"
+#include "common/agents/registry.hpp"
 #include "common/base/error.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// Packets over a pipe: common/base/packet_pipe.hpp
-#include "common/base/packet_pipe.hpp"
+// Packets over a pipe: common/base/channel.hpp
+#include "common/base/channel.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
-// The key `placement` of a policy, and what srun is asked for: common/decide/placement.hpp
-#include "common/decide/placement.hpp"
+// The key `placement` of a policy, and what srun is asked for: common/decide/decision.hpp
+#include "common/decide/decision.hpp"
 
 #include "common/decide/effective.hpp"
 #include "common/policy/policy_paths.hpp"

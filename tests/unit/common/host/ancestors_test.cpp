@@ -1,5 +1,5 @@
-// Climbing to the processes that this one descends from: common/host/ancestors.hpp
-#include "common/host/ancestors.hpp"
+// Climbing to the processes that this one descends from: common/host/namespaces.hpp
+#include "common/host/namespaces.hpp"
 
 #include "support/forked.hpp"
 

@@ -1,5 +1,5 @@
-// Whose which part of the config directory is: common/policy/config_classes.hpp
-#include "common/policy/config_classes.hpp"
+// Whose which part of the config directory is: common/policy/policy.hpp
+#include "common/policy/policy.hpp"
 
 #include <doctest/doctest.h>
 #include <vector>

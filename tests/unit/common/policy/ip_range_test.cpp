@@ -1,5 +1,5 @@
-// Ranges of addresses as an administrator writes them: common/policy/ip_range.hpp
-#include "common/policy/ip_range.hpp"
+// Ranges of addresses as an administrator writes them: common/policy/host_rule.hpp
+#include "common/policy/host_rule.hpp"
 
 #include <doctest/doctest.h>
 

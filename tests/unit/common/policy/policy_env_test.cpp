@@ -1,5 +1,5 @@
-// common/policy/policy_env.hpp
-#include "common/policy/policy_env.hpp"
+// common/policy/policy_values.hpp
+#include "common/policy/policy_values.hpp"
 
 #include "support/policy_text.hpp"
 

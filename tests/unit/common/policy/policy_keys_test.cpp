@@ -1,7 +1,7 @@
 // The table of keys says what the parser does: common/policy/policy_keys.hpp
 #include "common/policy/policy_keys.hpp"
 
-#include "common/decide/placement.hpp"
+#include "common/decide/decision.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_values.hpp"
 #include "common/policy/session_calls.hpp"

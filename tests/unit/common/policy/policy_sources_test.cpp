@@ -1,7 +1,6 @@
-// Which files make up the policy, for all and for one user: common/policy/policy_sources.hpp.
-#include "common/policy/policy_sources.hpp"
-
+// Which files make up the policy, for all and for one user: common/policy/policy_load.hpp.
 #include "common/policy/policy_load.hpp"
+
 #include "support/forked.hpp"
 #include "support/policy_text.hpp"
 #include "support/temporary_directory.hpp"

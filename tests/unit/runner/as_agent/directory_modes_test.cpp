@@ -2,7 +2,7 @@
 #include "runner/as_agent/directory_modes.hpp"
 
 #include "runner/root/errand/errand.hpp"
-#include "runner/wire/directory_mode.hpp"
+#include "runner/wire/launch_record.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"

@@ -1,5 +1,5 @@
-// Where an agent's packages are: runner/plan/agent_packages.hpp
-#include "runner/plan/agent_packages.hpp"
+// Where an agent's packages are: runner/plan/documents.hpp
+#include "runner/plan/documents.hpp"
 
 #include <doctest/doctest.h>
 

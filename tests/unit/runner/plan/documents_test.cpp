@@ -1,8 +1,6 @@
 // How the host's, the agent's and the managed version of a document become one: runner/plan/documents.hpp
 #include "runner/plan/documents.hpp"
 
-#include "runner/plan/json_merge.hpp"
-
 #include <doctest/doctest.h>
 
 using namespace pi_agent;

@@ -1,5 +1,5 @@
-// Which settings of the user's git pass: runner/plan/git_allowed.hpp
-#include "runner/plan/git_allowed.hpp"
+// Which settings of the user's git pass: runner/plan/git_config.hpp
+#include "runner/plan/git_config.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
-// How pi reaches providers whose keys the gate holds: runner/plan/held_keys.hpp, common/policy/provider_table.hpp
+// How pi reaches providers whose keys the gate holds: runner/plan/gate_plan.hpp, common/policy/provider_table.hpp
 #include "runner/plan/environment.hpp"
-#include "runner/plan/held_keys.hpp"
+#include "runner/plan/gate_plan.hpp"
 
 #include <doctest/doctest.h>
 

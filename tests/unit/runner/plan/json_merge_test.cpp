@@ -1,5 +1,5 @@
-// Bounds and places of a user's JSON, and managed values over it: runner/plan/json_merge.hpp
-#include "runner/plan/json_merge.hpp"
+// Bounds and places of a user's JSON, and managed values over it: runner/plan/documents.hpp
+#include "runner/plan/documents.hpp"
 
 #include "support/failure.hpp"
 

@@ -5,7 +5,6 @@
 #include "runner/as_user/protected_paths.hpp"
 #include "runner/plan/box_notes.hpp"
 #include "runner/plan/gate_plan.hpp"
-#include "runner/plan/held_keys.hpp"
 #include "runner/root/errand/config_sync.hpp"
 #include "runner/root/errand/project.hpp"
 #include "support/accounts.hpp"

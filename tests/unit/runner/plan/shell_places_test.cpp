@@ -1,5 +1,5 @@
-// What of the caller's shell gets in: runner/plan/shell_places.hpp
-#include "runner/plan/shell_places.hpp"
+// What of the caller's shell gets in: runner/plan/host_view.hpp
+#include "runner/plan/host_view.hpp"
 
 #include <doctest/doctest.h>
 #include <string>

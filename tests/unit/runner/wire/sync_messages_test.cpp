@@ -1,5 +1,5 @@
-// The messages of the config sync, whole and broken: runner/wire/sync_messages.hpp
-#include "runner/wire/sync_messages.hpp"
+// The messages of the config sync, whole and broken: runner/wire/user_files.hpp
+#include "runner/wire/user_files.hpp"
 
 #include <doctest/doctest.h>
 #include <limits>

@@ -1,8 +1,8 @@
 // What root makes of a gate's words: runner/root/confined/session_end.hpp
 #include "runner/root/confined/session_end.hpp"
 
+#include "common/base/channel.hpp"
 #include "common/base/files.hpp"
-#include "common/base/packet_pipe.hpp"
 #include "support/failure.hpp"
 
 #include <chrono>

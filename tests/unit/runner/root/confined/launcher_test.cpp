@@ -1,5 +1,5 @@
-// What root hears of a launcher, and that it knows one that passes nothing on: runner/root/confined/launcher.hpp
-#include "runner/root/confined/launcher.hpp"
+// What root hears of a launcher, and that it knows one that passes nothing on: runner/root/confined/session_end.hpp
+#include "runner/root/confined/session_end.hpp"
 
 #include <csignal>
 #include <doctest/doctest.h>

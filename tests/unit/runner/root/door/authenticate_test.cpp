@@ -1,5 +1,5 @@
-// Which sockets and which SUDO_UID name a caller: runner/root/door/authenticate.hpp
-#include "runner/root/door/authenticate.hpp"
+// Which sockets and which SUDO_UID name a caller: runner/root/door/admission.hpp
+#include "runner/root/door/admission.hpp"
 
 #include "common/base/channel.hpp"
 #include "support/accounts.hpp"

@@ -1,5 +1,5 @@
 // Links of the config that stay links, and what is brought in once: runner/root/errand/config_sync.hpp
-#include "runner/wire/sync_messages.hpp"
+#include "runner/wire/user_files.hpp"
 #include "support/config_sync.hpp"
 
 using namespace pi_agent;

@@ -1,9 +1,8 @@
-// What root answers a user about their own sessions, and how it knows a question: runner/root/own/own_answers.hpp, questions.hpp
-#include "runner/root/own/own_answers.hpp"
+// What root answers a user about their own sessions, and how it knows a question: runner/root/own/questions.hpp, questions.hpp
+#include "runner/root/own/questions.hpp"
 
 #include "runner/as_user/question.hpp"
 #include "runner/root/door/admission.hpp"
-#include "runner/root/own/questions.hpp"
 #include "runner/root/own/record_reader.hpp"
 #include "runner/root/own/session_views.hpp"
 #include "runner/root/session/session_directory.hpp"

@@ -1,5 +1,5 @@
-// The mount points of what is protected, as a table: runner/root/view/protect.hpp
-#include "runner/root/view/protect.hpp"
+// The mount points of what is protected, as a table: runner/root/view/root_tree.hpp
+#include "runner/root/view/root_tree.hpp"
 
 #include "runner/plan/limits.hpp"
 #include "support/failure.hpp"

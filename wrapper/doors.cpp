@@ -1,0 +1,412 @@
+// The table of files that name commands, and looking at git directories.
+#include "wrapper/doors.hpp"
+
+#include "common/base/git_settings.hpp"
+#include "common/base/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <dirent.h>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+namespace pi_agent {
+
+// The table of files, and how each is looked at.
+
+namespace {
+
+constexpr int depth_limit = 64;                           // of a package.json
+constexpr std::size_t read_limit = std::size_t{1} << 20U; // bytes
+
+// One file, or all files in a directory whose names end so.
+struct Door {
+    std::string_view path; // from the directory that holds its first component
+    std::string_view what;
+    // Separated by |: only a file with one of these words, or with a backslash, which can spell any word, is one.
+    std::string_view words = {};
+    std::string_view end = {};
+    bool is_directory = false;
+};
+
+constexpr std::string_view editor = "editor's settings";
+constexpr std::string_view tasks = "editor's tasks";
+constexpr std::string_view shell = "commands for a shell that enters";
+constexpr std::string_view packages = "package manager's programs";
+constexpr std::string_view mise_words = "hook|env|exec|source|plugin|path|task|alias|script";
+constexpr std::string_view npm_words =
+    "shell|node-options|node_options|git|init|editor|viewer|prefix|config|python|tokenhelper|tokenHelper|browser|pnpmfile|scripts";
+constexpr std::string_view cargo_words = "runner|rustc|rustdoc|wrapper|linker|alias|credential|browser|include|env|paths|source";
+
+constexpr std::array doors = {
+    Door{".vscode/tasks.json", tasks},
+    Door{".vscode/launch.json", tasks},
+    Door{".vscode/settings.json", editor},
+    Door{".vscode/mcp.json", tasks},
+    Door{".devcontainer/devcontainer.json", tasks},
+    Door{".devcontainer.json", tasks},
+    Door{".idea/runConfigurations", tasks, {}, ".xml", true},
+    Door{".idea/watcherTasks.xml", tasks},
+    Door{".idea/startup.xml", tasks},
+    Door{".idea/externalDependencies.xml", editor},
+    Door{".run", tasks, {}, ".run.xml", true},
+    Door{".zed/settings.json", editor},
+    Door{".zed/tasks.json", tasks},
+    Door{".zed/debug.json", tasks},
+    Door{".fleet/settings.json", editor},
+    Door{".fleet/run.json", tasks},
+    Door{".exrc", editor},
+    Door{".vimrc", editor},
+    Door{".nvimrc", editor},
+    Door{".nvim.lua", editor},
+    Door{".lvimrc", editor},
+    Door{".local.vimrc", editor},
+    Door{".ycm_extra_conf.py", editor},
+    Door{".dir-locals.el", editor},
+    Door{".dir-locals-2.el", editor},
+    Door{".helix/config.toml", editor},
+    Door{".helix/languages.toml", editor},
+    Door{".kateproject", editor},
+    Door{".gdbinit", "debugger's commands"},
+    Door{".lldbinit", "debugger's commands"},
+    Door{".envrc", shell},
+    Door{".autoenv.zsh", shell},
+    Door{".autoenv", shell},
+    Door{".tool-versions", shell, "path:|ref:"},
+    Door{"mise.toml", shell, mise_words},
+    Door{".mise.toml", shell, mise_words},
+    Door{"mise.local.toml", shell, mise_words},
+    Door{".mise.local.toml", shell, mise_words},
+    Door{"mise/config.toml", shell, mise_words},
+    Door{".mise/config.toml", shell, mise_words},
+    Door{".config/mise.toml", shell, mise_words},
+    Door{".config/mise/config.toml", shell, mise_words},
+    Door{".config/mise/conf.d", shell, mise_words, ".toml", true},
+    Door{".husky", "git hook", {}, "", true},
+    Door{".husky/_", "git hook", {}, "", true},
+    Door{".huskyrc", "git hook"},
+    Door{".huskyrc.json", "git hook"},
+    Door{".npmrc", packages, npm_words},
+    Door{".pnpmfile.cjs", packages},
+    Door{".yarnrc", packages, "yarn-path|script-shell|path"},
+    Door{".yarnrc.yml", packages, "yarnPath|plugins|path:|initScope|enableScripts"},
+    Door{".cargo/config.toml", packages, cargo_words},
+    Door{".cargo/config", packages, cargo_words},
+};
+
+// By name: what a file is called that may be called anything before that.
+constexpr std::array endings = {
+    Door{".code-workspace", tasks},
+    Door{".sublime-project", tasks},
+};
+
+const std::unordered_multimap<std::string_view, const Door *> &doors_by_first_component()
+{
+    static const auto table = [] {
+        std::unordered_multimap<std::string_view, const Door *> made;
+        for (const auto &door : doors)
+            made.emplace(door.path.substr(0, door.path.find('/')), &door);
+        return made;
+    }();
+    return table;
+}
+
+bool has_one_of(std::string_view text, std::string_view words)
+{
+    if (text.find('\\') != std::string_view::npos) return true;
+    while (!words.empty()) {
+        const std::string_view word = words.substr(0, words.find('|'));
+        if (text.find(word) != std::string_view::npos) return true;
+        words.remove_prefix(std::min(words.size(), word.size() + 1));
+    }
+    return false;
+}
+
+} // namespace
+
+void FileDoors::entry(const std::string &directory, std::string_view name)
+{
+    if (name == "package.json") return package_scripts(join_path(directory, name));
+    const auto [begin, end] = doors_by_first_component().equal_range(name);
+    for (auto found = begin; found != end; ++found) {
+        const Door &door = *found->second;
+        if (door.is_directory)
+            all_in(join_path(directory, door.path), door.what, door.end);
+        else
+            known(join_path(directory, door.path), door.what, door.words);
+    }
+    for (const auto &door : endings)
+        if (name.ends_with(door.path)) marker_.file(join_path(directory, name), std::string(door.what));
+}
+
+void FileDoors::known(const std::string &path, std::string_view what, std::string_view words)
+{
+    if (!words.empty()) {
+        const auto facts = marker_.tree().look(path, Links::follow);
+        const bool is_short = facts && S_ISREG(facts->st_mode) && static_cast<std::size_t>(facts->st_size) < read_limit;
+        if (is_short && !has_one_of(marker_.tree().read(path, read_limit).value_or("\\"), words)) return;
+    }
+    marker_.file(path, std::string(what));
+}
+
+void FileDoors::all_in(const std::string &directory, std::string_view what, std::string_view end)
+{
+    const Listing listing = marker_.tree().list(directory, Links::follow);
+    if (listing.found == Listing::Found::unreadable) marker_.unreadable(directory, listing.facts);
+    for (const auto &entry : listing.entries)
+        if (entry.type != DT_DIR && entry.name.ends_with(end)) marker_.file(join_path(directory, entry.name), std::string(what));
+}
+
+void FileDoors::package_scripts(const std::string &path)
+{
+    const auto facts = marker_.tree().look(path, Links::follow);
+    if (!facts || !S_ISREG(facts->st_mode)) return;
+    if (static_cast<std::size_t>(facts->st_size) > read_limit) return marker_.whole(path, "package scripts", *facts);
+    const PackageScripts scripts = read_package_scripts(marker_.tree().read(path, read_limit).value_or(""));
+    marker_.part(path, "package scripts", *facts, scripts.text, scripts.run_at_install ? Appearing::counts : Appearing::is_ordinary);
+}
+
+PackageScripts read_package_scripts(std::string_view json)
+{
+    // Its parser does not recurse, but what writes JSON does.
+    if (nests_deeper(json, depth_limit)) return {"nested too deep to be read", true}; // npm itself may read it
+    const auto package = nlohmann::json::parse(json, nullptr, false);
+    if (!package.is_object()) return {};
+    PackageScripts found;
+    for (const char *key : {"scripts", "husky", "simple-git-hooks", "pre-commit", "lint-staged"})
+        if (package.contains(key))
+            found.text += std::string(key) + "=" + package[key].dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
+    for (const char *key : {"preinstall", "install", "postinstall", "prepublish", "preprepare", "prepare", "postprepare"})
+        found.run_at_install =
+            found.run_at_install || (package.contains("scripts") && package["scripts"].is_object() && package["scripts"].contains(key));
+    return found;
+}
+
+// Looking at git directories. Every path is one that git itself would open.
+
+namespace {
+
+constexpr std::size_t settings_limit = std::size_t{1} << 20U; // bytes of a configuration file
+constexpr std::size_t small_limit = 4096;                     // of a file that holds a path
+constexpr unsigned nesting_limit = 16;                        // of submodules and includes
+
+std::string trimmed(std::string text)
+{
+    while (!text.empty() && (text.back() == '\n' || text.back() == '\r'))
+        text.pop_back();
+    return text;
+}
+
+std::string path_in_git_file(const std::string &text)
+{
+    const std::string begin = "gitdir: ";
+    return text.compare(0, begin.size(), begin) == 0 ? trimmed(text.substr(begin.size())) : "";
+}
+
+// What `git worktree` and `git submodule` make: such a directory is searched together with the repository around it.
+bool is_part_of_a_repository(const std::string &gitdir)
+{
+    const std::string path = "/" + gitdir;
+    const std::size_t git = path.find("/.git/");
+    return git != std::string::npos && (path.compare(git, 16, "/.git/worktrees/") == 0 || path.compare(git, 14, "/.git/modules/") == 0);
+}
+
+// The lines with which git runs a program, as it finds them.
+std::string commands_of_todo(const std::string &text)
+{
+    constexpr const char *blank = " \t\r";
+    std::string commands;
+    for (const auto part : split(text, '\n')) {
+        const std::string line(part);
+        const std::size_t begin = std::min(line.find_first_not_of(blank), line.size());
+        const std::string word = line.substr(begin, line.find_first_of(blank, begin) - begin);
+        if (word == "exec" || word == "x") commands += line.substr(begin) + "\n";
+    }
+    return commands;
+}
+
+} // namespace
+
+// A path from git's configuration and files, if it is in the tree.
+std::optional<std::string> RepositoryDoors::beneath(const std::string &text, const std::string &base) const
+{
+    if (text.empty()) return std::nullopt;
+    std::string path = text;
+    if (path.compare(0, 2, "~/") == 0) path = home_ + path.substr(1);
+    if (path[0] != '/') path = marker_.tree().absolute(base) + "/" + path;
+    return marker_.tree().below(normal_path(path));
+}
+
+void RepositoryDoors::worktree(const std::string &directory, unsigned char type_of_git)
+{
+    const std::string path = join_path(directory, ".git");
+    if (type_of_git == DT_REG) return git_file(path, directory);
+    if (type_of_git == DT_LNK) marker_.file(path, "link to a git directory");
+    repository(path, directory, 0);
+}
+
+void RepositoryDoors::git_file(const std::string &path, const std::string &directory)
+{
+    const std::string named = path_in_git_file(marker_.tree().read(path, small_limit).value_or(""));
+    const auto gitdir = beneath(named, directory);
+    if (!gitdir || !is_part_of_a_repository(*gitdir)) marker_.file(path, ".git file that points elsewhere");
+    marker_.other_names(path, ".git file");
+    if (gitdir) repository(*gitdir, directory, 0);
+}
+
+void RepositoryDoors::embedded(const std::string &directory)
+{
+    if (const auto facts = marker_.tree().look(directory, Links::follow)) marker_.part(directory, "embedded bare repository", *facts, "");
+    repository(directory, std::nullopt, 0);
+}
+
+void RepositoryDoors::repository(const std::string &gitdir, const std::optional<std::string> &worktree, unsigned depth)
+{
+    if (depth > nesting_limit || marker_.tree().budget().is_spent() || !seen_.insert(gitdir).second) return;
+    std::string hooks_path;
+    for (const char *name : {"config", "config.worktree"}) {
+        const std::string configured = configuration(join_path(gitdir, name), 0);
+        if (!configured.empty()) hooks_path = configured;
+    }
+    hooks(join_path(gitdir, "hooks"), 0);
+    if (worktree) hook_managers(join_path(gitdir, "hooks"), *worktree);
+    if (const auto configured = beneath(hooks_path, worktree.value_or(gitdir))) {
+        hooks(*configured, 0);
+        if (worktree) hook_managers(*configured, *worktree);
+    }
+    const std::string attributes = join_path(gitdir, "info/attributes");
+    if (marker_.tree().read(attributes, small_limit).value_or("") != placeholder_comment) marker_.file(attributes, "git attributes");
+    marker_.other_names(attributes, "git attributes");
+    const std::string common = join_path(gitdir, "commondir");
+    const std::string leads_to = marker_.tree().read(common, small_limit).value_or("");
+    if (trimmed(leads_to) != "../.." && leads_to != placeholder_commondir) marker_.file(common, "commondir that points elsewhere");
+    marker_.other_names(common, "commondir");
+    unfinished(gitdir);
+    modules(join_path(gitdir, "modules"), depth + 1);
+    linked_worktrees(join_path(gitdir, "worktrees"), depth + 1);
+}
+
+// What a command that goes on with something takes up: `exec` in the list of a rebase (git-rebase(1)), and paths of a bisection, which
+// git's script gave to a shell for long.
+void RepositoryDoors::unfinished(const std::string &gitdir)
+{
+    for (const char *name : {"rebase-merge/git-rebase-todo", "sequencer/todo", "rebase-apply/git-rebase-todo"}) {
+        const std::string path = join_path(gitdir, name);
+        const auto facts = marker_.tree().look(path, Links::refuse);
+        if (!facts) continue;
+        if (S_ISLNK(facts->st_mode)) marker_.file(path, "list of an unfinished rebase that is a link");
+        if (static_cast<std::size_t>(facts->st_size) > settings_limit) marker_.whole(path, "list of an unfinished rebase", *facts);
+        const std::string commands = commands_of_todo(marker_.tree().read(path, settings_limit).value_or(""));
+        if (!commands.empty()) marker_.part(path, "command in the list of an unfinished rebase", *facts, commands);
+    }
+    const std::string bisection = join_path(gitdir, "BISECT_NAMES");
+    if (!trimmed(marker_.tree().read(bisection, small_limit).value_or("")).empty())
+        marker_.file(bisection, "paths of an unfinished bisection");
+}
+
+// Marks the settings that run code, and those of files in the tree that it includes. Returns core.hooksPath.
+std::string RepositoryDoors::configuration(const std::string &path, unsigned depth)
+{
+    const auto facts = marker_.tree().look(path, Links::refuse);
+    if (!facts || depth > nesting_limit) return "";
+    if (S_ISLNK(facts->st_mode)) marker_.file(path, "git configuration that is a link");
+    const auto behind = marker_.tree().look(path, Links::follow);
+    if (!behind) return "";
+    const auto text = marker_.tree().read(path, settings_limit);
+    if (!text || static_cast<std::size_t>(behind->st_size) > settings_limit) {
+        marker_.whole(path, "git configuration that cannot be read", *behind);
+        return "";
+    }
+    marker_.other_names(path, "git configuration");
+    const GitSettings settings = parse_git_settings(*text);
+    if (!settings.is_valid) marker_.part(path, "git configuration with a mistake", *behind, *text);
+    const std::string directory = path.find('/') == std::string::npos ? "" : path.substr(0, path.rfind('/'));
+    std::map<std::string, std::string> found;
+    std::string hooks_path;
+    for (const auto &setting : settings.list) {
+        if (!runs_code(setting)) continue;
+        const std::string value = setting.value.value_or("");
+        if (setting.name == "core.worktree" && beneath(value, directory)) continue; // every submodule has one
+        found[setting.name] += (setting.value ? "=" : "") + value + '\0';
+        if (setting.name == "core.hookspath") hooks_path = value;
+        const bool includes =
+            setting.name == "include.path" || (setting.name.compare(0, 10, "includeif.") == 0 && setting.name.ends_with(".path"));
+        if (!includes) continue;
+        const auto included = beneath(value, directory);
+        if (included && seen_.insert("include " + *included).second) {
+            const std::string theirs = configuration(*included, depth + 1);
+            if (!theirs.empty()) hooks_path = theirs;
+        }
+    }
+    for (auto &[name, values] : found)
+        marker_.part(path, "git setting " + name, *behind, std::move(values));
+    return hooks_path;
+}
+
+void RepositoryDoors::hooks(const std::string &directory, unsigned depth)
+{
+    const auto facts = marker_.tree().look(directory, Links::refuse);
+    if (!facts) return;
+    if (S_ISLNK(facts->st_mode)) marker_.file(directory, "link to a directory of git hooks");
+    const Listing listing = marker_.tree().list(directory, Links::follow);
+    if (listing.found == Listing::Found::unreadable) marker_.unreadable(directory, listing.facts);
+    for (const auto &entry : listing.entries) {
+        const std::string path = join_path(directory, entry.name);
+        if (entry.type == DT_DIR) {
+            if (depth == 0) hooks(path, 1); // pre-commit.d, husky's _
+        } else if (!entry.name.ends_with(".sample")) {
+            marker_.file(path, "git hook");
+            marker_.other_names(path, "git hook");
+        }
+    }
+}
+
+// Programs that a hook starts, and that take their commands from a file of the project.
+void RepositoryDoors::hook_managers(const std::string &hooks, const std::string &worktree)
+{
+    struct Manager {
+        const char *word;
+        std::vector<const char *> files;
+    };
+    static const std::vector<Manager> managers = {
+        {"pre-commit", {".pre-commit-config.yaml"}},
+        {"lefthook", {"lefthook.yml", "lefthook.yaml", ".lefthook.yml", ".lefthook.yaml", "lefthook-local.yml"}},
+        {"overcommit", {".overcommit.yml"}},
+    };
+    for (const auto &entry : marker_.tree().list(hooks, Links::follow).entries) {
+        if (entry.type == DT_DIR || entry.name.ends_with(".sample")) continue;
+        const std::string text = marker_.tree().read(join_path(hooks, entry.name), settings_limit).value_or("");
+        for (const auto &manager : managers)
+            if (text.find(manager.word) != std::string::npos)
+                for (const char *file : manager.files)
+                    marker_.file(join_path(worktree, file), "file that a git hook runs");
+    }
+}
+
+// Their names are paths: a directory without HEAD leads to others.
+void RepositoryDoors::modules(const std::string &directory, unsigned depth)
+{
+    if (depth > nesting_limit || marker_.tree().budget().is_spent()) return;
+    const Listing listing = marker_.tree().list(directory, Links::follow);
+    if (listing.found == Listing::Found::unreadable) marker_.unreadable(directory, listing.facts);
+    for (const auto &entry : listing.entries) {
+        const std::string path = join_path(directory, entry.name);
+        if (entry.type != DT_DIR && entry.type != DT_LNK) continue;
+        if (entry.type == DT_LNK) marker_.file(path, "link to a git directory");
+        if (marker_.tree().look(path + "/HEAD", Links::refuse))
+            repository(path, std::nullopt, depth + 1);
+        else
+            modules(path, depth + 1);
+    }
+}
+
+void RepositoryDoors::linked_worktrees(const std::string &directory, unsigned depth)
+{
+    const Listing listing = marker_.tree().list(directory, Links::follow);
+    if (listing.found == Listing::Found::unreadable) marker_.unreadable(directory, listing.facts);
+    for (const auto &entry : listing.entries)
+        if (entry.type == DT_DIR || entry.type == DT_LNK) repository(join_path(directory, entry.name), std::nullopt, depth + 1);
+}
+
+} // namespace pi_agent
