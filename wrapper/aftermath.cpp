@@ -1,4 +1,4 @@
-// The child that looks twice, and waiting for it.
+// The child that looks twice, waiting for it, and a session between its looks.
 #include "wrapper/aftermath.hpp"
 
 #include "common/base/channel.hpp"
@@ -10,6 +10,7 @@
 
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <ctime>
 #include <exception>
 #include <fcntl.h>
@@ -172,6 +173,40 @@ void Aftermath::tell(const std::string &session)
         text += std::string("did not end (") + failure.what() + ")\n";
     }
     say(text);
+}
+
+namespace {
+
+Aftermath begin_aftermath(const EarlyLook &look)
+{
+    if (!look.projects.aftermath) return {};
+    const char *path = std::getenv("PATH");
+    const std::string search_path = path == nullptr ? "" : path;
+    const auto make_plan = [&] {
+        LookPlan plan = plan_look(look.root, look.cwd, look.home, search_path, look.projects.shown());
+        plan.agents = look.agents;
+        plan.read_as_user = look.read_as_user;
+        return plan;
+    };
+    return {make_plan, look.cwd};
+}
+
+} // namespace
+
+AgentEnded run_watched(const EarlyLook &look, Program program, const RunSession &run)
+{
+    Aftermath aftermath = begin_aftermath(look); // before anything of the session runs
+    std::string session;
+    try {
+        const AgentEnded ended = run(session);
+        aftermath.tell(session);
+        if (const auto notice = closed_network_notice(look.network, ended); program == Program::agent && !notice.empty())
+            say("pi: " + notice + "\n");
+        return ended;
+    } catch (const Failure &) { // the agent may have run for long before that
+        aftermath.tell(session);
+        throw;
+    }
 }
 
 } // namespace pi_agent

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "common/base/fd.hpp"
+#include "common/base/request.hpp"
 #include "common/decide/user_paths.hpp"
 #include "common/policy/policy.hpp"
+#include "wrapper/refusal.hpp"
 #include "wrapper/shown_tree.hpp"
 
 #include <functional>
@@ -77,5 +79,9 @@ private:
     pid_t pid_ = -1;
     bool has_screen_ = false; // standard output is a terminal, not a pager
 };
+
+using RunSession = std::function<AgentEnded(std::string &session)>;
+// Runs a session and looks at what it leaves, on the host where it runs.
+AgentEnded run_watched(const EarlyLook &look, Program program, const RunSession &run);
 
 } // namespace pi_agent

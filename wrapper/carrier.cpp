@@ -227,12 +227,6 @@ private:
 
 } // namespace
 
-std::unique_ptr<SessionPeer> reach_peer(const std::optional<JobCommand> &job)
-{
-    if (job) return std::make_unique<CarrierProcess>(*job);
-    return std::make_unique<RunnerProcess>();
-}
-
 CarrierProcess::CarrierProcess(const JobCommand &command)
 {
     auto [own, theirs] = make_channel();

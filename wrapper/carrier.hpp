@@ -15,9 +15,13 @@
 
 namespace pi_agent {
 
-// srun as a child of the carrier's: asks for a job, and connects its task's input and output with two pipes.
-struct JobCommand;
+// What asks for a node, and starts the wrapper there: a program with its arguments.
+struct JobCommand {
+    std::string program;
+    std::vector<std::string> arguments; // without its own name
+};
 
+// srun as a child of the carrier's: asks for a job, and connects its task's input and output with two pipes.
 class SrunProcess {
 public:
     // It ends when this process does. Throws Failure(no_node) if it cannot be started.
@@ -52,12 +56,6 @@ std::string harmless_message(RunnerMessage message);
 constexpr int asking_patience_seconds = 30;   // for a request to be taken, on a node and by its carrier
 constexpr int farewell_patience_seconds = 20; // for the runner's own stop and cleanup
 
-// What asks for a node, and starts the wrapper there (wrapper/carrier.hpp): a program with its arguments.
-struct JobCommand {
-    std::string program;
-    std::vector<std::string> arguments; // without its own name
-};
-
 class CarrierProcess : public SessionPeer {
 public:
     explicit CarrierProcess(const JobCommand &command);
@@ -78,9 +76,6 @@ private:
     int status_ = 0;
 };
 
-// The runner of this host, or a carrier for the job.
-std::unique_ptr<SessionPeer> reach_peer(const std::optional<JobCommand> &job);
-
 // --- What carrier and node say to each other beside the streams (wrapper/tunnel.hpp): a tag, and what it says.
 
 constexpr char hello_tag = 'H';   // to the node: Hello. From it: its name
@@ -99,14 +94,11 @@ Hello decode_hello(std::string_view bytes);
 
 // The wrapper's part on a node of the cluster: srun starts it there, and it stands between that node's runner and a carrier.
 
-// How main.cpp runs a session that somebody else carries: looks at what it leaves, before and afterwards.
-using RunWatched = std::function<void(const Request &request, const std::function<AgentEnded(FdRef cwd, std::string &session)> &client)>;
-
 // The option by which a carrier asks for it.
 constexpr const char *node_option = "--pi-agent-on-node";
 
 // Speaks with the carrier over standard input and output. What it says afterwards goes to standard error, which srun passes on.
 // Refusals, too, are told to the carrier: the exit status is 0 if it heard everything.
-int serve_node(const RunWatched &run_watched);
+int serve_node();
 
 } // namespace pi_agent

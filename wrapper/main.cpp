@@ -69,51 +69,6 @@ int explain()
     throw_errno(std::string("running ") + build::ctl_path);
 }
 
-Aftermath begin_aftermath(const EarlyLook &look)
-{
-    if (!look.projects.aftermath) return {};
-    const char *path = std::getenv("PATH");
-    const std::string search_path = path == nullptr ? "" : path;
-    const auto make_plan = [&] {
-        LookPlan plan = plan_look(look.root, look.cwd, look.home, search_path, look.projects.shown());
-        plan.agents = look.agents;
-        plan.read_as_user = look.read_as_user;
-        return plan;
-    };
-    return {make_plan, look.cwd};
-}
-
-void tell(const std::string &notice)
-{
-    if (!notice.empty()) say("pi: " + notice + "\n");
-}
-
-using Client = std::function<AgentEnded(std::string &session)>;
-
-// Looks at what the session leaves, on the host where it runs.
-AgentEnded run_watched(const EarlyLook &look, Program program, const Client &client)
-{
-    Aftermath aftermath = begin_aftermath(look); // before anything of the session runs
-    std::string session;
-    try {
-        const AgentEnded ended = client(session);
-        aftermath.tell(session);
-        if (program == Program::agent) tell(closed_network_notice(look.network, ended));
-        return ended;
-    } catch (const Failure &) { // the agent may have run for long before that
-        aftermath.tell(session);
-        throw;
-    }
-}
-
-// The part on a node of the cluster.
-void run_on_node(const Request &request, const std::function<AgentEnded(FdRef cwd, std::string &session)> &client)
-{
-    const UniqueFd cwd = open_cwd();
-    const EarlyLook look = refuse_early(cwd, request.narrowing, request.allow);
-    run_watched(look, request.program, [&](std::string &session) { return client(cwd, session); });
-}
-
 Request make_request(WrapperOptions options, const std::optional<UserTerminal> &terminal)
 {
     const mode_t mask = umask(0);
@@ -141,7 +96,7 @@ AgentEnded run(WrapperOptions options)
 {
     const UniqueFd cwd = open_cwd();
     const EarlyLook look = refuse_early(cwd, options.narrowing, options.allow);
-    if (options.debug) tell(look.decision);
+    if (options.debug) say("pi: " + look.decision + "\n");
     if (options.program == Program::agent && asks_for_self_update(options.agent_arguments))
         throw Failure(FailureKind::self_update,
                       "the agent is installed for the whole host, so a session cannot update it; ask the administrator for a newer "
@@ -187,7 +142,7 @@ int main(int argc, char **argv)
         if (defence_is_on("hidden-arguments")) hide_arguments(argc, argv);
         if (options.help) return std::fputs(wrapper_help, stdout) < 0 ? static_cast<int>(ExitStatus::system_failure) : 0;
         if (options.explain) return explain();
-        if (options.on_node) return serve_node(run_on_node);
+        if (options.on_node) return serve_node();
         end_as(run(std::move(options)));
     } catch (const EarlyRefusal &refusal) {
         record_refusal(refusal, program);

@@ -1,11 +1,11 @@
 // Between the runner of a node and the carrier.
-#include "wrapper/carrier.hpp"
-
 #include "common/ask/runner_process.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
+#include "wrapper/aftermath.hpp"
+#include "wrapper/carrier.hpp"
 #include "wrapper/refusal.hpp"
 #include "wrapper/tunnel.hpp"
 #include "wrapper/user_terminal.hpp"
@@ -245,7 +245,7 @@ void end_own_job(const Hello &hello)
 
 } // namespace
 
-int serve_node(const RunWatched &run_watched)
+int serve_node()
 {
     signal(SIGPIPE, SIG_IGN);
     Tunnel tunnel = take_tunnel();
@@ -261,7 +261,8 @@ int serve_node(const RunWatched &run_watched)
         const Request request = take_over(hello);
         program = request.program;
         tunnel.say(hello_tag + name_of_node());
-        run_watched(request, [&](FdRef cwd, std::string &session) {
+        const UniqueFd cwd = open_cwd();
+        run_watched(refuse_early(cwd, request.narrowing, request.allow), program, [&](std::string &session) {
             const AgentEnded ended = NodeSession(tunnel, request, cwd, session).run();
             tunnel.say(message_of(ended));
             is_heard = send_rest(tunnel);

@@ -64,6 +64,13 @@ constexpr int last_output_interval_milliseconds = 50;
 constexpr int hang_up_patience_seconds = 3;
 constexpr int peers_end_patience_seconds = 5; // for a sudo whose command has ended: it closes the session of PAM and writes its log
 
+// The runner of this host, or a carrier for the job.
+std::unique_ptr<SessionPeer> reach_peer(const std::optional<JobCommand> &job)
+{
+    if (job) return std::make_unique<CarrierProcess>(*job);
+    return std::make_unique<RunnerProcess>();
+}
+
 class Client {
 public:
     Client(ClientInput input, std::string &session)
