@@ -1,11 +1,10 @@
 // A start only narrows: whatever it asks, what it reaches is a part of what it would reach without asking.
 #include "common/decide/effective.hpp"
 
+#include "support/drawn.hpp"
 #include "support/policy_text.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <ctime>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <iostream>
@@ -19,12 +18,6 @@ using namespace pi_agent::test;
 namespace effective_property_test {
 
 namespace {
-
-unsigned seed_of_run()
-{
-    const char *said = std::getenv("PI_AGENT_SEED"); // NOLINT(concurrency-mt-unsafe)
-    return said == nullptr ? static_cast<unsigned>(std::time(nullptr)) : static_cast<unsigned>(std::stoul(said));
-}
 
 class Draw {
 public:

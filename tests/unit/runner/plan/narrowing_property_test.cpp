@@ -9,12 +9,12 @@
 #include "runner/root/errand/project.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
+#include "support/drawn.hpp"
 #include "support/forked.hpp"
 #include "support/policy_text.hpp"
 #include "support/skipped.hpp"
 
 #include <algorithm>
-#include <ctime>
 #include <fmt/format.h>
 #include <iostream>
 #include <random>
@@ -29,12 +29,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Facts = std::set<std::string>;
-
-unsigned seed_of_run()
-{
-    const char *said = std::getenv("PI_AGENT_SEED"); // NOLINT(concurrency-mt-unsafe)
-    return said == nullptr ? static_cast<unsigned>(std::time(nullptr)) : static_cast<unsigned>(std::stoul(said));
-}
 
 class Draw {
 public:
@@ -358,7 +352,7 @@ std::string first_key_inside(const Facts &facts, const Policy &policy)
 
 TEST_CASE("a start that gives something up has a part of what it would have without, in everything" * doctest::skip(not_root()))
 {
-    const int count = 10000;
+    const int count = drawn_of(10'000);
     const auto seed = seed_of_run();
     std::cout << "policies and starts drawn with PI_AGENT_SEED=" << seed << '\n';
     Draw draw(seed);
