@@ -42,8 +42,8 @@ def can_run(item):
 
 
 def is_always_run(item):
-    """What looks at the sources alone takes no time, and is what fails first where a test is missing."""
-    return "machine_name" not in item.fixturenames or bool({"with_own_numbers", "sudo_rs"} & set(item.fixturenames))
+    """What looks at the sources alone takes no time, and is what fails first where a test is missing. A budget is always held."""
+    return "machine_name" not in item.fixturenames or item.path.name == "test_root_lines.py" or bool({"with_own_numbers", "sudo_rs"} & set(item.fixturenames))
 
 
 def pytest_collection_modifyitems(config, items):
