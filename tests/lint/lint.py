@@ -10,6 +10,7 @@ import message_prose
 import room_rules
 import rooms
 import rules
+import word_budget
 from finding import Finding
 from sources import line_of, read_sources, strings_of
 
@@ -205,7 +206,7 @@ def main(arguments):
     if not any(file.kind == "cpp" for file in files):
         print(f"no C++ file under {arguments[0]}: nothing was checked", file=sys.stderr)
         return 1
-    findings = [*check_all(files), *message_prose.check_prose(files)]
+    findings = [*check_all(files), *message_prose.check_prose(files), *word_budget.check_budget(files)]
     for finding in findings:
         print(finding)
     print(f"{len(files)} files, {len(findings)} findings")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import message_prose
 import prose
+import word_budget
 from sources import SourceFile
 
 
@@ -234,6 +235,37 @@ class InTheLint(unittest.TestCase):
         self.assertEqual(findings_of([CONTRIBUTING, ("runner/a.hpp", "// Reads a pipe, which is\n// no file.\nint a; // that of b\n")]),
                          [("runner/a.hpp", 1, "words"), ("runner/a.hpp", 3, "words")])
         self.assertEqual(findings_of([CONTRIBUTING, ("runner/a.hpp", "// It is no file.\n")], ("comments of runner/",)), [])
+
+
+class Budget(unittest.TestCase):
+    PAGES = (
+        SourceFile("docs/a.md", "# A page\n\nThe agent reads `a file of words`.\n\n    pi -p words words\n"),
+        SourceFile("man/a.1.scd", "a(1)\n\n# NAME\n\nThe agent reads.\n"),
+        SourceFile("policy-examples/README.md", "Three more words.\n"),
+        SourceFile("docs/b.md", "<!-- What follows is written by tests/nix/test_module.py. -->\n\nNobody wrote this by hand.\n"),
+        SourceFile("docs/troubleshooting.md", "The tests wrote this page.\n"),
+        SourceFile("tests/README.md", "Only tests read this.\n"),
+        SourceFile("runner/a.cpp", "// Reads a file.\n"),
+    )
+
+    def found(self, files, most):
+        return [(finding.path, finding.rule) for finding in word_budget.check_budget(files, most)]
+
+    def test_pages_and_manuals_count_and_what_tests_write_does_not(self):
+        self.assertEqual(word_budget.words_of(self.PAGES), {"docs/a.md": 6, "man/a.1.scd": 4, "policy-examples/README.md": 3, "docs/b.md": 0})
+
+    def test_a_sum_above_the_budget_is_found_with_the_longest_pages(self):
+        self.assertEqual(self.found(self.PAGES, 13), [])
+        self.assertEqual(self.found(self.PAGES, 12), [(word_budget.HERE, "word-budget")])
+        said = next(word_budget.check_budget(self.PAGES, 12)).text
+        self.assertIn("13 words", said)
+        self.assertIn("docs/a.md (6), man/a.1.scd (4)", said)
+
+    def test_a_made_page_that_is_gone_is_found(self):
+        made = [SourceFile(path, "") for path in word_budget.MADE]
+        here = SourceFile(word_budget.HERE, "")
+        self.assertEqual(self.found([*made, here], 0), [])
+        self.assertEqual(self.found([*made[1:], here], 0), [(word_budget.HERE, "stale-page")])
 
 
 if __name__ == "__main__":
