@@ -4,7 +4,6 @@
 #include "admin/cli/commands.hpp"
 #include "admin/diagnose/advice.hpp"
 #include "admin/diagnose/faults.hpp"
-#include "admin/render/render.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "common/base/error.hpp"
 #include "common/policy/policy_keys.hpp"
@@ -160,7 +159,7 @@ Candidates values_of(const CLI::App &command, const CLI::Option &option)
     if (kind == "PROVIDER") return named({"none", "anthropic", "google", "openai", "openrouter"}, "provider");
     if (kind == "AGENT") return named(known_agents(), "agent");
     if (kind == "WORD") return words_to_explain();
-    if (kind == "TARGET") return named(render_targets(), "target");
+    if (kind == "TARGET") return named({"kubernetes", "seccomp"}, "target");
     if (kind == "TIME") return {{"today", "since midnight"}, {"yesterday", "since the midnight before"}, {"1h", "an hour ago"}};
     return {};
 }

@@ -74,13 +74,11 @@ void add_render(CLI::App &app, Action &chosen, const std::shared_ptr<DiagnosisOp
     auto &options = all->render;
     options.image = default_image();
     auto *render =
-        add_command(app, chosen, "render", "Write what a start of pi would be given for an engine that exists: a container, a unit, a job",
+        add_command(app, chosen, "render", "Write what a start of pi would be given as a Job of Kubernetes, or the filter of system calls",
                     [all] { run_render(all->render, std::cout); });
-    render->add_option("--target", options.target, fmt::format("What to write: {}", fmt::join(render_targets(), ", ")))
-        ->type_name("TARGET")
-        ->required();
-    add_user(render, options.user, "Whose access; all targets but seccomp want it");
-    add_cwd(render, options.directory, "Where pi would be started; all targets but seccomp want it");
+    render->add_option("--target", options.target, "What to write: kubernetes, seccomp")->type_name("TARGET")->required();
+    add_user(render, options.user, "Whose access; kubernetes wants it");
+    add_cwd(render, options.directory, "Where pi would be started; kubernetes wants it");
     render->add_option("--image", options.image, "The image of a container")->type_name("IMAGE")->capture_default_str();
     render->add_option("--volume", options.volume, "Where a cluster has the workspaces: SERVER:/EXPORT of NFS, or efs:fs-ID:fsap-ID")
         ->type_name("VOLUME");

@@ -1,4 +1,4 @@
-// The command: finds out, plans, asks whether the engine can do all of it, and writes. As in the runner, children that have become the user
+// The command: finds out, plans, asks whether a Job can do all of it, and writes. As in the runner, children that have become the user
 // look: root opens nothing that the user names (design rule 1).
 #include "admin/render/render.hpp"
 
@@ -9,21 +9,17 @@
 #include "common/base/text.hpp"
 #include "common/decide/effective.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/namespaces.hpp"
 #include "common/host/trusted_file.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/as_user/protected_paths.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/plan/limits.hpp"
 #include "runner/root/door/admission.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/errand/project.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/view/root_tree.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <fcntl.h>
 #include <sstream>
@@ -96,7 +92,7 @@ bool is_plain(const std::string &path, const std::vector<EnvAssignment> &assignm
 RenderFacts find_render_facts(const AsRoot &root, Policy &policy, const AccessRules &rules, const Account &user,
                               const std::string &directory)
 {
-    RenderFacts facts{{user, find_agent(policy, rules, user), {}, {}, {}, {}, {}, {}, host_memory(), {}}, {}, {}};
+    RenderFacts facts{{user, find_agent(policy, rules, user), {}, {}, {}, {}, {}, {}, {}}, {}, {}};
     require_harmless_groups(policy, rules, facts.agent);
     const OpenedProject project = open_as(root, policy, rules, user, directory);
     facts.tree = project.shown.path();
@@ -111,7 +107,6 @@ RenderFacts find_render_facts(const AsRoot &root, Policy &policy, const AccessRu
     for (const auto &other : project.git_directories)
         facts.beside.push_back(other.path());
     find_points(root, policy, user, project, facts);
-    facts.mounts = topmost_mounts_below(list_mounts(), facts.tree);
     facts.managed_files = read_managed_env_files(policy.env_files);
     for (const auto &file : policy.env_files)
         if (!is_plain(file.path, facts.managed_files)) facts.quoted_files.insert(file.path);
@@ -119,31 +114,6 @@ RenderFacts find_render_facts(const AsRoot &root, Policy &policy, const AccessRu
     for (const auto &assignment : ask_host_env_files(root, user, policy.host_env_files, agents).assignments)
         facts.host_variables.push_back(assignment.where);
     return facts;
-}
-
-constexpr const char *seccomp = "seccomp";
-constexpr std::array engines = {RenderTarget::kubernetes, RenderTarget::podman, RenderTarget::quadlet, RenderTarget::systemd,
-                                RenderTarget::slurm};
-
-RenderTarget engine_called(const std::string &name)
-{
-    const auto *found = std::find_if(engines.begin(), engines.end(), [&](RenderTarget target) { return name == to_string(target); });
-    if (found != engines.end()) return *found;
-    std::string names;
-    for (const auto &target : render_targets())
-        names += (names.empty() ? "" : ", ") + target;
-    throw Failure(ExitStatus::usage, "--target: unknown target '" + name + "': one of " + names);
-}
-
-std::string rendered(RenderTarget target, const RenderPlan &plan, const RenderOptions &options)
-{
-    using Render = std::string (*)(const RenderPlan &plan, const std::vector<std::string> &arguments);
-    static const std::map<RenderTarget, Render> renders = {{RenderTarget::podman, render_podman},
-                                                           {RenderTarget::quadlet, render_quadlet},
-                                                           {RenderTarget::systemd, render_systemd},
-                                                           {RenderTarget::slurm, render_slurm}};
-    if (target == RenderTarget::kubernetes) return render_kubernetes(plan, parse_workspace_volume(options.volume), options.arguments);
-    return renders.at(target)(plan, options.arguments);
 }
 
 } // namespace
@@ -180,25 +150,16 @@ WorkspaceVolume parse_workspace_volume(const std::string &text)
     return {is_efs ? WorkspaceVolume::Kind::efs : WorkspaceVolume::Kind::nfs, server, path};
 }
 
-std::vector<std::string> render_targets()
-{
-    std::vector<std::string> names;
-    for (const auto target : engines)
-        names.emplace_back(to_string(target));
-    names.emplace_back(seccomp);
-    return names;
-}
-
 void run_render(const RenderOptions &options, std::ostream &out)
 {
-    if (options.target == seccomp) {
+    if (options.target == "seccomp") {
         out << render_seccomp();
         return;
     }
-    const RenderTarget target = engine_called(options.target);
+    if (options.target != "kubernetes")
+        throw Failure(ExitStatus::usage, "--target: unknown target " + quote(options.target) + ": kubernetes or seccomp");
     if (!options.user || !options.directory)
-        throw Failure(ExitStatus::usage,
-                      std::string("a rendering for ") + to_string(target) + " needs --user and --cwd: it is for one user in one directory");
+        throw Failure(ExitStatus::usage, "a rendering for kubernetes needs --user and --cwd: it is for one user in one directory");
     const AsRoot root = claim_root("render", "reads files of variables that only root can read, and looks for others");
     const auto user = find_account(*options.user);
     if (!user) throw Failure(ExitStatus::usage, "this host has no user " + quote(*options.user));
@@ -208,8 +169,8 @@ void run_render(const RenderOptions &options, std::ostream &out)
     RenderFacts facts = find_render_facts(root, policy, rules, *user, *options.directory);
     facts.image = options.image;
     const RenderPlan plan = plan_rendering(policy, rules, facts);
-    require_honoured(target, plan);
-    out << rendered(target, plan, options);
+    require_honoured(plan);
+    out << render_kubernetes(plan, parse_workspace_volume(options.volume), options.arguments);
 }
 
 } // namespace pi_agent

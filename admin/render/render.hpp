@@ -1,7 +1,12 @@
-// A session as others start it: Kubernetes, podman, quadlet, Slurm, systemd, seccomp.
+// A session as a cluster starts it: a Job of Kubernetes; and the system-call filter for container engines.
 #pragma once
 
-#include "admin/render/render_plan.hpp"
+#include "common/base/fd.hpp"
+#include "common/decide/decision.hpp"
+#include "common/host/account.hpp"
+#include "common/policy/env_file.hpp"
+#include "common/policy/policy.hpp"
+#include "runner/root/view/protect.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -9,6 +14,7 @@
 #include <map>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,21 +23,78 @@ namespace pi_agent {
 // --- pi-agentctl render: what a start of pi would be given, written down for an engine that exists.
 
 struct RenderOptions {
-    std::string target;              // of render_targets()
-    std::optional<std::string> user; // each target but seccomp wants both
+    std::string target;              // kubernetes or seccomp
+    std::optional<std::string> user; // a Job wants both
     std::optional<std::string> directory;
     std::string image;
-    std::string volume;                 // of workspaces, for kubernetes; empty: the cluster's storage class
+    std::string volume;                 // of workspaces; empty: the cluster's storage class
     std::vector<std::string> arguments; // the agent's
 };
 
 std::string default_image();
 
-// The values of --target.
-std::vector<std::string> render_targets();
-
 // For root. Anybody may ask for seccomp, which is the same everywhere.
 void run_render(const RenderOptions &options, std::ostream &out);
+
+// --- What was found on this host, by the same steps as a start of pi.
+
+// What a rendering may show.
+struct RenderFound {
+    Account user;
+    Account agent;
+    std::string tree;                        // what the session shows: the root or the repository, canonical
+    std::string below;                       // the working directory beneath it
+    std::vector<Gid> groups;                 // those that granted what is shown
+    std::vector<std::string> beside;         // git directories of the repository that are elsewhere
+    std::map<std::string, PointKind> points; // what is protected, relative to the tree, and what is above it
+    std::vector<std::string> host_variables; // where the user's own files set some
+    std::string image;
+    std::vector<std::string> links = {};   // of `points`, the symlinks
+    std::vector<PolicyPath> missing = {};  // what a list of the policy protects and does not exist, relative to the tree
+    std::vector<std::string> notices = {}; // what a start would tell the user of protected paths
+};
+
+struct RenderFacts : RenderFound {
+    std::vector<EnvAssignment> managed_files; // of all env_files
+    std::set<std::string> quoted_files;       // those of them that hold more than plain NAME=VALUE lines
+};
+
+// Which of these are symlinks, or are behind one. For a process of the user's.
+std::vector<std::string> links_among(const std::map<std::string, PointKind> &points, FdRef top);
+
+// --- The plan of a rendering. It holds no value of a file of variables: no rendering could show one by mistake.
+
+struct RenderedEnvFile {
+    PolicyPath file;
+    std::set<std::string> names; // of the variables in it
+    bool plain;                  // nothing but NAME=VALUE lines: engines read that alike
+};
+
+// A variable that names files of certificates outside of home and project. A session gets copies of these, a Job does not.
+struct HostCertificates {
+    std::string name; // of the variable
+    std::string key;  // of the policy, that sets it
+    Position where;
+};
+
+struct RenderPlan : RenderFound {
+    std::string name; // of the Job: a DNS label
+    Policy policy;
+    AccessRules rules;
+    std::string place;     // of the tree, inside
+    std::string directory; // where the agent starts, inside
+    std::string home;
+    Environment variables; // without those of the files
+    std::vector<RenderedEnvFile> env_files;
+    std::vector<HostCertificates> certificates;
+};
+
+// Pure.
+RenderPlan plan_rendering(const Policy &policy, const AccessRules &rules, const RenderFacts &facts);
+
+// Throws PolicyError with every key of the policy that a Job cannot honour, and Failure(unavailable) for a name that cannot be written
+// down for it. Restrictions, and what the policy names, are demands; what the runner brings by default is not a demand.
+void require_honoured(const RenderPlan &plan);
 
 // --- A plan as objects of Kubernetes: a Job within the restricted Pod Security Standard, and what it needs around it.
 
@@ -55,13 +118,17 @@ std::string render_kubernetes(const RenderPlan &plan, const WorkspaceVolume &vol
 // A DNS label, of the user's own.
 std::string namespace_of(const RenderPlan &plan);
 
-// --- A plan for podman of this host, run by root: a command, and what a quadlet shares with it.
+// --- Its text.
 
-constexpr const char *seccomp_profile_path = "/etc/pi-agent/seccomp.json"; // where a rendering looks for what render_seccomp makes
+// "# " lines: what this is, of which policy, and what is not in it. `more`: what to know of the cluster.
+std::string head_of(const RenderPlan &plan, const std::vector<std::string> &more);
 
-// `arguments`: the agent's. Both only for plans that require_honoured() has let through.
-std::string render_podman(const RenderPlan &plan, const std::vector<std::string> &arguments);
-std::string render_quadlet(const RenderPlan &plan, const std::vector<std::string> &arguments);
+// Kubernetes puts variables into what it starts: $(NAME) is one's value, and $$ a dollar sign.
+std::string kubernetes_word(const std::string &text);
+
+// One document, with a line feed at its end. Texts are quoted wherever a reader could take them for anything else. No program of pi-agent
+// reads it again.
+std::string to_yaml(const nlohmann::ordered_json &data);
 
 // --- The system-call filter of a session as a profile for container engines.
 
@@ -80,15 +147,5 @@ using PassingCondition = std::map<unsigned, ArgumentBits>;
 
 // By the call's name: the call passes if one of the conditions holds. A call that is not here does not pass.
 std::map<std::string, std::vector<PassingCondition>> passing_calls();
-
-// --- A plan as a line for Slurm, for clusters whose nodes all have the product: there our own runner honours the policy.
-
-// `arguments`: the agent's.
-std::string render_slurm(const RenderPlan &plan, const std::vector<std::string> &arguments);
-
-// --- A plan as a unit file, of the same properties as the transient unit of a local session (runner/plan/unit_properties.hpp).
-
-// `arguments`: the agent's. Only for plans that require_honoured() has let through.
-std::string render_systemd(const RenderPlan &plan, const std::vector<std::string> &arguments);
 
 } // namespace pi_agent

@@ -2,7 +2,6 @@
 // and what it needs around it: namespace, quota, volume, settings, network.
 #include "admin/render/render.hpp"
 
-#include "admin/render/render_text.hpp"
 #include "common/host/beneath.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/plan/limits.hpp"
@@ -290,7 +289,7 @@ std::vector<Json> kubernetes_objects(const RenderPlan &plan, const WorkspaceVolu
 
 std::string render_kubernetes(const RenderPlan &plan, const WorkspaceVolume &volume, const std::vector<std::string> &arguments)
 {
-    std::string text = head_of(RenderTarget::kubernetes, plan, notes(plan, volume));
+    std::string text = head_of(plan, notes(plan, volume));
     for (const auto &one : kubernetes_objects(plan, volume, arguments))
         text += "---\n" + to_yaml(one);
     return text;

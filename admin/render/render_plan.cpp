@@ -1,15 +1,20 @@
-// The plan of a rendering, from the policy and from what was found on this host.
-#include "admin/render/render_plan.hpp"
+// The plan of a rendering, from the policy and from what was found on this host; and every demand of the policy that a Job cannot meet.
+#include "admin/render/render.hpp"
 
+#include "admin/diagnose/faults.hpp"
+#include "common/base/error.hpp"
+#include "common/base/problems.hpp"
 #include "common/base/text.hpp"
+#include "common/host/beneath.hpp"
+#include "common/policy/policy_env.hpp"
+#include "common/policy/policy_levels.hpp"
+#include "common/policy/policy_sections.hpp"
 #include "runner/as_user/named_files.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/root/mount/mounts.hpp"
 
 #include <algorithm>
 #include <cctype>
-#include <fmt/format.h>
 #include <sstream>
 
 namespace pi_agent {
@@ -19,7 +24,7 @@ namespace {
 constexpr std::size_t label_limit = 63; // RFC 1123
 constexpr std::size_t hash_length = 9;  // "-1f3a99c2"
 
-// Made from the user and the tree together, so that unit names, containers and Jobs of two users never meet.
+// Made from the user and the tree together, so that Jobs of two users never meet.
 std::string name_of(const std::string &user, const std::string &tree)
 {
     const std::string alias = alias_of("/" + user + tree);
@@ -30,22 +35,19 @@ std::string name_of(const std::string &user, const std::string &tree)
     return label;
 }
 
-CertificatePlace place_of_certificates(const Policy &policy, const std::string &home, const std::string &project, const std::string &path)
-{
-    if (is_within(path, home) || is_within(path, project)) return CertificatePlace::workspace;
-    const auto &shown = policy.view_paths;
-    if (std::any_of(shown.begin(), shown.end(), [&](const PolicyPath &tree) { return is_within(path, tree.path); }))
-        return CertificatePlace::view_paths;
-    return is_shown(HostView{policy.view, {}, {}}, path) ? CertificatePlace::host_view : CertificatePlace::nobody;
-}
-
 // `project`: its place inside.
-std::vector<RenderedCertificates> find_rendered_certificates(const Policy &policy, const AccessRules &rules, const EnvironmentInput &input,
-                                                             const std::string &project)
+std::vector<HostCertificates> find_host_certificates(const Policy &policy, const AccessRules &rules, const EnvironmentInput &input,
+                                                     const std::string &project)
 {
-    std::vector<RenderedCertificates> all;
+    const auto is_in_workspace = [&](const std::string &path) { return is_within(path, input.home) || is_within(path, project); };
+    std::vector<HostCertificates> all;
     for (const auto &variable : find_certificate_variables(input)) {
-        RenderedCertificates found{variable.name, "env." + variable.name, {rules.where.file, 0, 0}, CertificatePlace::workspace};
+        std::istringstream paths(variable.path); // SSL_CERT_DIR has a list
+        bool is_shown = true;
+        for (std::string path; std::getline(paths, path, ':');)
+            is_shown = is_shown && (path.empty() || is_in_workspace(path));
+        if (is_shown) continue;
+        HostCertificates found{variable.name, "env." + variable.name, {rules.where.file, 0, 0}};
         if (const auto place = policy.env_where.find(variable.name); variable.from == "env" && place != policy.env_where.end())
             found.where = place->second;
         if (rules.env.contains(variable.name)) { // the strongest layer
@@ -57,12 +59,189 @@ std::vector<RenderedCertificates> find_rendered_certificates(const Policy &polic
                 found.key = "env_files";
                 found.where = file.where;
             }
-        std::istringstream paths(variable.path); // SSL_CERT_DIR has a list
-        for (std::string path; std::getline(paths, path, ':');)
-            if (!path.empty()) found.place = std::min(found.place, place_of_certificates(policy, input.home, project, path));
         all.push_back(std::move(found));
     }
     return all;
+}
+
+void refuse(Problems &problems, const Position &where, const std::string &key, const std::string &what, const std::string &remedy)
+{
+    problems.add(where, key, "kubernetes cannot honour it: " + what, remedy);
+}
+
+Position file_of(const RenderPlan &plan)
+{
+    return {plan.rules.where.file, 0, 0};
+}
+
+Position place_of_value(const RenderPlan &plan, const char *key)
+{
+    const auto &places = plan.policy.rules.places;
+    const auto found = places.find(key);
+    return found == places.end() ? file_of(plan) : found->second.where;
+}
+
+bool has_loopback(const IpRange &range)
+{
+    const auto loopback = loopback_ranges();
+    return std::any_of(loopback.begin(), loopback.end(), [&](const IpRange &own) { return overlap(range, own); });
+}
+
+void add_network(const RenderPlan &plan, Problems &problems)
+{
+    const auto &network = plan.policy.network;
+    if (network.mode == NetworkMode::loopback)
+        refuse(problems, network.where, "network", "loopback is this host's own", "say none or full");
+    if (network.mode == NetworkMode::hosts)
+        refuse(problems, network.where, "network", "only the runner starts the gate that connects to its hosts, and to no other",
+               "say none or full, or list addresses");
+    if (!plan.policy.providers.empty()) // whatever the network: a Job's containers get env_files themselves, keys included
+        refuse(problems, plan.policy.providers.front().where, "providers", "only the runner keeps their keys outside",
+               "bring the keys with the engine's own secrets (env_files)");
+    if (network.mode == NetworkMode::listed && std::any_of(network.allowed.begin(), network.allowed.end(), has_loopback))
+        refuse(problems, network.where, "network", "the list has this host's loopback", "take the loopback out of it");
+}
+
+void add_projects(const RenderPlan &plan, Problems &problems)
+{
+    const auto &protect = plan.policy.projects.protect;
+    const Position protecting = protect && !protect->empty() ? protect->front().where : file_of(plan);
+    for (const auto &link : plan.links)
+        refuse(problems, protecting, "projects.protect", quote(link) + " is a symlink, which the engine would follow as root",
+               "put in its place what it leads to");
+    for (const auto &path : plan.missing)
+        refuse(problems, path.where, "projects.protect", quote(path.path) + " does not exist, and only the runner keeps it from being made",
+               "its user creates it, or you take it out of the list");
+    for (const auto &mask : plan.policy.projects.mask)
+        refuse(problems, mask.where, "projects.mask", quote(mask.path) + " is looked for at each start, by the runner",
+               "keep such files out of the project");
+    if (plan.policy.projects.read_only)
+        refuse(problems, place_of_value(plan, "projects.read_only"), "projects.read_only",
+               "only the runner keeps the project from being changed", "render for a directory that is not read-only");
+    for (const auto &path : plan.beside)
+        refuse(problems, plan.rules.where, plan.rules.entry + ".roots",
+               "the repository has its git directory elsewhere, at " + escape_for_display(path), "render for its main working tree");
+}
+
+void add_view(const RenderPlan &plan, Problems &problems)
+{
+    const auto &policy = plan.policy;
+    if (policy.view == View::host)
+        refuse(problems, file_of(plan), "view", "all of this host's /etc", "say minimal, and bring files with the image");
+    for (const auto &path : policy.view_paths)
+        refuse(problems, path.where, "view_paths", quote(path.path) + " is this host's", "bring it with the image");
+    for (const auto &path : policy.devices)
+        refuse(problems, path.where, "devices", quote(path.path) + " is this host's", "give it to the container yourself, or leave it out");
+    const auto own = policy.rules.own_readable.value_or(std::vector<PolicyPath>()); // which is among the others, too
+    const auto key_that_says = [&](const PolicyPath &path, const std::string &otherwise) {
+        const bool is_own = std::any_of(own.begin(), own.end(), [&](const PolicyPath &one) { return one.path == path.path; });
+        return is_own ? policy.rules.places.at("readable").key : otherwise;
+    };
+    const auto add_list = [&](const HomeDirectories &directories, const std::string &key, const std::string &what) {
+        for (const auto &path : directories.paths)
+            if (path.where.line > 0)
+                refuse(problems, path.where, key_that_says(path, key), quote("~/" + path.path) + " " + what,
+                       "leave it out, or bring it with the image");
+    };
+    add_list(policy.toolchains.readable, "toolchains.readable", "belongs to the user, whose home nobody else opens");
+    add_list(policy.toolchains.caches, "toolchains.caches", "would have to be copied for each session");
+    for (const auto &[key, name] : {std::pair(&plan.rules.ssh_key, ".ssh.key"), std::pair(&plan.rules.signing_key, ".signing.key")})
+        if (*key)
+            refuse(problems, plan.rules.where, plan.rules.entry + name, "the key belongs to the user, whose home nobody else opens",
+                   "leave it out");
+}
+
+void add_agent(const RenderPlan &plan, Problems &problems)
+{
+    const auto &agent = plan.policy.agent;
+    if (split_last(agent.binary).second != agent.binary_name)
+        refuse(problems, agent.where, "agent.binary_name", "a container calls the program " + escape_for_display(agent.binary),
+               "leave it out, or name the program so");
+    if (!plan.policy.wrapper.clipboard)
+        refuse(problems, plan.policy.wrapper.where, "wrapper.clipboard", "only pi takes that out of what the agent writes to a terminal",
+               "leave it out");
+    for (const auto &certificates : plan.certificates)
+        refuse(problems, certificates.where, certificates.key,
+               certificates.name + " names certificates of this host, which are not shown there",
+               "put them into the project, or leave it to the image, if that has them");
+}
+
+void add_limits(const RenderPlan &plan, Problems &problems)
+{
+    const auto &limits = plan.policy.limits;
+    if (limits.memory_share)
+        refuse(problems, limits.memory_share->where, "limits.memory", limits.memory_share->text + " is a share of this host",
+               "say an amount, e.g. 8G");
+    if (limits.tasks)
+        refuse(problems, limits.tasks->where, "limits.tasks", "a Job cannot say it; a node can (podPidsLimit of the kubelet)",
+               "leave it out, and set it there");
+    if (limits.disk)
+        refuse(problems, limits.disk->where, "limits.disk", "only the runner puts files under a quota",
+               "leave it out, and limit the volume");
+}
+
+void add_hardening(const RenderPlan &plan, Problems &problems)
+{
+    if (plan.policy.tracing == Tracing::always)
+        refuse(problems, file_of(plan), "hardening.tracing", "what debuggers call is not in the profile", "leave it out");
+    const auto &calls = plan.policy.calls;
+    for (const auto &[key, list] : {std::pair("hardening.deny_system_calls", &calls.denied),
+                                    {"hardening.allow_system_calls", &calls.allowed},
+                                    {"hardening.address_families", &calls.families}})
+        for (const auto &name : *list)
+            refuse(problems, name.where, key, quote(name.path) + " is not in the profile", "leave it out, and change the profile yourself");
+}
+
+Position place_of(const EnvironmentPlaces &places, const std::string &name, const Position &otherwise)
+{
+    const auto found = places.find(name);
+    return found == places.end() ? otherwise : found->second;
+}
+
+void add_environment(const RenderPlan &plan, Problems &problems)
+{
+    const auto &policy = plan.policy;
+    const std::string remedy = "put it into a file of env_files, which a rendering names and does not quote";
+    const auto add_secrets = [&](const Environment &env, const EnvironmentPlaces &places, const std::string &key,
+                                 const Position &otherwise) {
+        for (const auto &[name, value] : env)
+            if (looks_secret(name, value))
+                refuse(problems, place_of(places, name, otherwise), key + "." + name, "it looks like a secret", remedy);
+    };
+    add_secrets(policy.env, policy.env_where, "env", file_of(plan));
+    add_secrets(plan.rules.env, plan.rules.env_where, plan.rules.entry + ".env", plan.rules.where);
+    for (const auto &where : plan.host_variables)
+        refuse(problems, plan.rules.where, "host_env_files", escape_for_display(where) + " sets variables, and belongs to the user",
+               "move them into a file of env_files");
+    for (const auto &file : plan.env_files)
+        if (!file.plain)
+            refuse(problems, file.file.where, "env_files", file.file.path + " has quotes or continued lines, which others read otherwise",
+                   "write each line as NAME=VALUE");
+}
+
+// A Job has them in a ConfigMap.
+void add_documents(const RenderPlan &plan, Problems &problems)
+{
+    std::set<std::string> variables;
+    for (const auto &file : plan.env_files)
+        variables.insert(file.names.begin(), file.names.end());
+    for (const auto &[file, text] : plan.policy.documents)
+        if (const auto secret = secret_in_document(text, key_of_document(file), variables); !secret.empty())
+            refuse(problems, file_of(plan), secret, "it looks like a secret, and settings go into a ConfigMap",
+                   "write the name of a variable of env_files there");
+    for (const auto &[path, file_class] : plan.policy.config_classes.rules())
+        if (is_copied(file_class))
+            refuse(problems, file_of(plan), "config.classes." + path, "nobody copies the user's config directory there",
+                   "leave it out, or put the file into the workspace");
+}
+
+// Such a name is neither quoted nor divided anywhere.
+void require_harmless(const std::string &path)
+{
+    if (is_property_safe(path) && path.find(':') == std::string::npos) return;
+    throw Failure(ExitStatus::unavailable,
+                  "the name " + escape_for_display(path) +
+                      " cannot be written down for an engine; rename it to use only letters, digits and / _ . = @ -");
 }
 
 } // namespace
@@ -78,7 +257,6 @@ RenderPlan plan_rendering(const Policy &policy, const AccessRules &rules, const 
                     rules,
                     place,
                     facts.below.empty() ? place : join_path(place, facts.below),
-                    facts.below.empty() ? facts.tree : join_path(facts.tree, facts.below),
                     home,
                     {},
                     {},
@@ -96,31 +274,24 @@ RenderPlan plan_rendering(const Policy &policy, const AccessRules &rules, const 
     EnvironmentInput input{{}, {}, policy.env, facts.managed_files, rules.env, home, facts.agent.name, policy.agent.binary, {}};
     input.path = policy.path;
     input.tmpdir = "/tmp";
-    plan.certificates = find_rendered_certificates(policy, rules, input, place);
+    plan.certificates = find_host_certificates(policy, rules, input, place);
     for (const auto &[name, variable] : layer_environment(input)) // except those of one session: an engine starts the same again and again
         if (name != "PI_AGENT_SESSION" && !places.contains(variable.from)) plan.variables[name] = variable.value;
     return plan;
 }
 
-std::vector<EngineMount> mounts_of(const RenderPlan &plan)
+void require_honoured(const RenderPlan &plan)
 {
-    std::vector<EngineMount> mounts;
-    for (const auto &path : plan.policy.view_paths)
-        mounts.push_back({path.path, path.path, true, false});
-    mounts.push_back({plan.home, plan.home, false, false});
-    mounts.push_back({plan.tree, plan.place, false, true});
-    for (const auto &[path, kind] : plan.points)
-        mounts.push_back({join_path(plan.tree, path), join_path(plan.place, path), kind == PointKind::read_only, true});
-    return mounts;
-}
-
-std::string swapped_ids(std::uint32_t user, std::uint32_t agent, const char *range, const char *between)
-{
-    std::string text;
-    std::istringstream lines(swap_map(user, agent));
-    for (std::uint64_t on_disk = 0, inside = 0, length = 0; lines >> on_disk >> inside >> length;)
-        if (length > 0) text += (text.empty() ? "" : between) + fmt::format(fmt::runtime(range), on_disk, inside, length);
-    return text;
+    Problems problems;
+    for (const auto add : {add_network, add_projects, add_agent, add_view, add_limits, add_environment, add_documents, add_hardening})
+        add(plan, problems);
+    problems.throw_if_any();
+    for (const auto &path : {plan.tree, plan.home, plan.place, plan.directory, plan.policy.agent.binary})
+        require_harmless(path);
+    for (const auto &file : plan.env_files)
+        require_harmless(file.file.path);
+    for (const auto &point : plan.points)
+        require_harmless(point.first);
 }
 
 } // namespace pi_agent

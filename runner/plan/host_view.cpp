@@ -125,14 +125,6 @@ ShownOfEtc shown_of_etc(std::string_view path)
     return is_for_launcher ? ShownOfEtc::whole : shown;
 }
 
-std::vector<std::string> shown_etc_directories()
-{
-    std::vector<std::string> named;
-    for (const std::string_view one : etc_directories)
-        if (one.find('*') == std::string_view::npos) named.emplace_back(one);
-    return named;
-}
-
 std::string tree_of_program(const std::string &path)
 {
     const std::size_t modules = path.find("/node_modules/");

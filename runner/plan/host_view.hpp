@@ -41,8 +41,6 @@ bool is_shown_by(View view, std::string_view path);
 // What the minimal view shows of a directory, by its path below /etc ("php/8.4/cli"): all of it, or nothing but what it leads to.
 enum class ShownOfEtc { nothing, way, whole };
 ShownOfEtc shown_of_etc(std::string_view path);
-// Those directories whose names say it, without any that only a pattern gives.
-std::vector<std::string> shown_etc_directories();
 
 // What to show of a place with a program in it, by its path alone: the directory that holds its bin, or its outermost node_modules;
 // otherwise the program's own directory. Never a directory at the top of the host.

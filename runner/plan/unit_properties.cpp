@@ -69,8 +69,8 @@ void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &propertie
 }
 
 // pi-agent-exec adds what needs arguments (runner/filter/call_rules.cpp), and refuses tracing where nothing keeps it in the session. It
-// also refuses what the policy does, because it makes some of these calls itself. A unit without it refuses them here.
-void add_calls(const SandboxPlan &plan, Filters filters, std::vector<UnitProperty> &properties)
+// also refuses what the policy does, because it makes some of these calls itself.
+void add_calls(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 {
     NameFilter granted{true, {"@system-service", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp"}};
     // @system-service allows these: io_uring goes around filters and RestrictAddressFamilies, the others reach into other processes,
@@ -84,27 +84,9 @@ void add_calls(const SandboxPlan &plan, Filters filters, std::vector<UnitPropert
         granted.names.push_back(name);
         std::erase(not_granted.names, name);
     }
-    if (filters == Filters::of_the_unit)
-        for (const std::string &name : denied_calls_of(plan.calls))
-            not_granted.names.push_back(name);
     properties.push_back({"SystemCallFilter", granted});
     properties.push_back({"SystemCallFilter", not_granted});
     properties.push_back({"SystemCallErrorNumber", SignedNumber{EPERM}}); // systemd's default is to kill
-}
-
-// The launcher needs sockets itself, and its filters narrow them to the policy's.
-NameFilter families_of(const SandboxPlan &plan, Filters filters)
-{
-    if (filters == Filters::of_the_launcher_too)
-        return {true, {"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"}}; // only one protocol of the last: runner/filter/call_rules.cpp
-    NameFilter families{true, {}};
-    const unsigned chosen = address_families_of(plan.calls);
-    // In the order of address_families. Not AF_NETLINK: a unit cannot let one protocol pass alone.
-    constexpr const char *names[] = {"AF_UNIX", "AF_INET", "AF_INET6"};
-    for (std::size_t index = 0; index < std::size(names); ++index)
-        if ((chosen & (1U << index)) != 0) families.names.emplace_back(names[index]);
-    if (families.names.empty()) families.names.emplace_back("none"); // an empty list would allow all of them
-    return families;
 }
 
 // Every way in which a program can end.
@@ -153,6 +135,38 @@ std::vector<UnitProperty> unit_of(const SandboxPlan &plan, const std::string &pr
     return properties;
 }
 
+std::vector<UnitProperty> account_and_view(const SandboxPlan &plan, const SystemdFeatures &features)
+{
+    const std::vector<UnitProperty> confinement = {
+        {"StandardOutput", std::string("null")},
+        {"StandardError", std::string("null")},
+        // Identity.
+        {"User", std::to_string(plan.agent.value())},
+        {"Group", std::to_string(plan.agent_group.value())},
+        {"NoNewPrivileges", true},
+        {"CapabilityBoundingSet", std::uint64_t{0}},
+        {"AmbientCapabilities", std::uint64_t{0}},
+        {"RemoveIPC", true},
+        {"RootDirectory", plan.root_directory},
+    };
+    std::vector<UnitProperty> properties = unit_of(plan, build::exec_path, confinement);
+    std::vector<std::string> groups;
+    for (const Gid group : plan.groups)
+        groups.push_back(std::to_string(group.value()));
+    if (!groups.empty()) properties.push_back({"SupplementaryGroups", groups});
+    if (features.log_sockets) properties.push_back({"BindLogSockets", false});
+    add_homes(plan, properties);
+    BindList writable;
+    BindList read_only;
+    for (const auto &bind : plan.binds)
+        (bind.read_only ? read_only : writable).binds.push_back(bind);
+    for (const auto &node : plan.devices)
+        writable.binds.push_back({node, node, false}); // into the unit's own /dev
+    properties.push_back({"BindPaths", writable});
+    properties.push_back({"BindReadOnlyPaths", read_only});
+    return properties;
+}
+
 } // namespace
 
 bool knows_other_ids(const SystemdFeatures &features, Uid agent, Gid agent_group)
@@ -194,37 +208,11 @@ std::vector<UnitProperty> cleanup_properties(const std::string &session_id, Uid 
     };
 }
 
-std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features, Filters filters)
+std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
 {
-    std::vector<UnitProperty> confinement = {
-        {"StandardOutput", std::string("null")},
-        {"StandardError", std::string("null")},
-        // Identity.
-        {"User", std::to_string(plan.agent.value())},
-        {"Group", std::to_string(plan.agent_group.value())},
-        {"NoNewPrivileges", true},
-        {"CapabilityBoundingSet", std::uint64_t{0}},
-        {"AmbientCapabilities", std::uint64_t{0}},
-        {"RemoveIPC", true},
-        {"RootDirectory", plan.root_directory},
-    };
+    std::vector<UnitProperty> properties = account_and_view(plan, features);
     // The user owns what is made in the project. The property refuses directories, too: the launcher's filter tells them from files.
-    if (filters == Filters::of_the_unit) confinement.push_back({"RestrictSUIDSGID", true});
-    std::vector<UnitProperty> properties = unit_of(plan, build::exec_path, confinement);
-    std::vector<std::string> groups;
-    for (const Gid group : plan.groups)
-        groups.push_back(std::to_string(group.value()));
-    if (!groups.empty()) properties.push_back({"SupplementaryGroups", groups});
-    if (features.log_sockets) properties.push_back({"BindLogSockets", false});
-    add_homes(plan, properties);
-    BindList writable;
-    BindList read_only;
-    for (const auto &bind : plan.binds)
-        (bind.read_only ? read_only : writable).binds.push_back(bind);
-    for (const auto &node : plan.devices)
-        writable.binds.push_back({node, node, false}); // into the unit's own /dev
-    properties.push_back({"BindPaths", writable});
-    properties.push_back({"BindReadOnlyPaths", read_only});
+    properties.push_back({"RestrictSUIDSGID", true});
     return properties;
 }
 
@@ -262,7 +250,7 @@ std::vector<UnitProperty> docker_service_properties(const SandboxPlan &plan)
     return unit_of(plan, build::docker_door_path, confinement);
 }
 
-std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features, Filters filters)
+std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
 {
     std::vector<std::string> writable = {plan.home_path, "/tmp", "/var/tmp"};
     writable.insert(writable.end(), plan.writable_roots.begin(), plan.writable_roots.end());
@@ -290,12 +278,13 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
         {"RestrictNamespaces", std::uint64_t{0}},
         {"RestrictRealtime", true},
         {"LockPersonality", !is_allowed_call(plan.calls, "personality")},
-        {"RestrictAddressFamilies", families_of(plan, filters)},
+        // The launcher needs sockets itself, and its filters narrow them to the policy's: of netlink to one protocol.
+        {"RestrictAddressFamilies", NameFilter{true, {"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"}}},
         {"SystemCallArchitectures", std::vector<std::string>{"native"}},
     };
-    std::vector<UnitProperty> properties = plain_service_properties(plan, features, filters);
+    std::vector<UnitProperty> properties = account_and_view(plan, features);
     properties.insert(properties.end(), confinement.begin(), confinement.end());
-    add_calls(plan, filters, properties);
+    add_calls(plan, properties);
     if (!plan.devices.empty()) properties.push_back({"DeviceAllow", DeviceRules{plan.devices}});
     if (features.private_pids) properties.push_back({"PrivatePIDs", std::string("yes")});
     return properties;

@@ -60,14 +60,9 @@ std::string slice_name(Uid user);
 // Where a unit in that slice is.
 std::string place_in_slice(Uid user, const std::string &unit);
 
-// Whether the program that the unit starts installs filters of its own: ours judge the arguments of calls that a property can only refuse.
-enum class Filters { of_the_unit, of_the_launcher_too };
-
-// Lifetime, account, view of files, network and limits; the second also has what confines the agent.
-std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features,
-                                                   Filters filters = Filters::of_the_unit);
-std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features,
-                                             Filters filters = Filters::of_the_launcher_too);
+// Lifetime, account, view of files, network and limits; the second also has what confines the agent, beside the launcher's filters.
+std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features);
+std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features);
 // Lifetime, network and limits of the unit in which root's podman makes the container.
 std::vector<UnitProperty> podman_service_properties(const SandboxPlan &plan);
 // The same for docker. The unit starts only its client, and the container joins the unit.

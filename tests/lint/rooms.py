@@ -47,7 +47,7 @@ FLOORS = (
           "a command line names what is done, and does nothing", ADMIN),),
     (Room("admin/apply", "root", "change the host to what the policy says, and back",
           "what changes the host is read in one place", ADMIN),),
-    (Room("admin/render", "root", "write a session down for another engine; write YAML",
+    (Room("admin/render", "root", "write a session down for Kubernetes; write YAML",
           "what is written for others is read by no one here", ADMIN, powers=("yaml-cpp",)),),
     (Room("admin/diagnose", "root, or the caller", "look at the host, the policy and a session's plan; change nothing",
           "a look that changes what it looks at is no look", ADMIN),),

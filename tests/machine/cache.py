@@ -164,7 +164,7 @@ def docker_tree(name):
 
 
 def engines_tree(name):
-    """What renderings run on: podman with all that its commands name, and Slurm where the release has one that needs no munge."""
+    """What plays rendered Jobs: podman with what that needs; and Slurm where the release has one that needs no munge."""
     return added_tree(name, "engines", ENGINES[name])
 
 

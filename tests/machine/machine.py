@@ -183,7 +183,7 @@ class Machine:
                 os.rmdir(directory)
 
     def engines(self):
-        """What renderings run on, until the end."""
+        """What plays rendered Jobs, and Slurm, until the end."""
         return self._added(engines_tree(self.recipe))
 
     def install(self, build):

@@ -59,7 +59,7 @@ CLIENTS = "python3-aiohttp python3-requests".split()
 PODMAN = "conmon crun podman".split()
 # And for sandbox.method docker: 280 MB.
 DOCKER = "containerd docker.io runc".split()
-# What renderings run on, by machine: a pod's first container is catatonit.
+# What plays rendered Jobs, by machine: a pod's first container is catatonit. And Slurm.
 ENGINES = {"bookworm": (*PODMAN, "catatonit"), "trixie": (*PODMAN, "catatonit", "slurm-client", "slurmctld", "slurmd")}
 
 MACHINES = {

@@ -7,7 +7,7 @@ from sampling import FURNISHED, choose, kind_of
 PLAIN = [f"tests/system/test_terminal.py::test_{number}[trixie]" for number in range(2000)]
 OF_KIND = {
     "toolchains": "tests/system/test_both_sides.py::test_works_on_both_sides[bookworm-a CMake tree]",
-    "engines": "tests/system/test_rendered_engines.py::test_the_podman_command_makes_what_a_session_makes[bookworm]",
+    "engines": "tests/system/test_rendered_engines.py::test_the_jobs_pod_runs_under_podman[bookworm]",
     "docker": "tests/system/test_methods.py::test_the_hosts_view[docker-trixie]",
     "work": "tests/work/test_work.py::test_comes_to_the_same_inside[trixie-docker and podman are no words of its]",
     "podman": "tests/attack/test_podman.py::test_the_hosts_settings[trixie]",

@@ -1,4 +1,4 @@
-"""How renderings are run by the engines that they are for: machines that have these, and what each needs here beside what is printed."""
+"""How a rendered Job is run by podman, in place of a cluster; and Slurm on one machine, for placement."""
 
 import contextlib
 import os
@@ -13,7 +13,6 @@ from machine import Machine
 from recipes import MACHINES
 
 IMAGE = "localhost/pi-agent:test"
-PROFILE = "/etc/pi-agent/seccomp.json"
 ON_NODES = "/var/lib/kubelet/seccomp/pi-agent"
 OBJECTS = "/root/objects.yaml"
 ALICE = 1000
@@ -34,7 +33,6 @@ rm -r $tree
 """
 # This host may not raise hard limits, which podman does by itself.
 CONTAINERS_CONF = '[containers]\ndefault_ulimits = ["nofile=20000:20000", "nproc=20000:20000"]\npids_limit = 0\n'
-ULIMITS = "--ulimit=nofile=20000:20000 --ulimit=nproc=20000:20000"
 STORAGE_CONF = '[storage]\ndriver = "vfs"\nrunroot = "/run/containers/storage"\ngraphroot = "/var/lib/containers/storage"\n'
 
 
@@ -56,7 +54,7 @@ def machine_with_engines(recipe, legacy, policy, furnish):
             booted.write("/etc/containers/policy.json", '{"default": [{"type": "insecureAcceptAnything"}]}')
             booted.install_policy(policy)
             booted.root(["sh", "-c", MAKE_IMAGE, "sh", directory], check=True, timeout=300)
-            booted.root(f"pi-agentctl render --target seccomp >{PROFILE}; mkdir -p {ON_NODES}; cp {PROFILE} {ON_NODES}", check=True)
+            booted.root(f"mkdir -p {ON_NODES}; pi-agentctl render --target seccomp >{ON_NODES}/seccomp.json", check=True)
             yield booted
             booted.stop()
 
@@ -73,63 +71,20 @@ def machines_of(policy, furnish):
     @pytest.fixture(scope="module")
     def unified(machine_name):
         if MACHINES[machine_name].systemd < 257:
-            pytest.skip("Debian 12 has a podman without quadlets, a mount(8) that maps no ids, and a Slurm that wants munge")
+            pytest.skip("Debian 12 has a podman that plays no Job, and a Slurm that wants munge")
         with machine_with_engines(machine_name, False, policy, furnish) as machine:
             yield machine
 
     return with_limits, unified
 
 
-def render(machine, target, *arguments):
-    command = ["pi-agentctl", "render", "--target", target, "--user", "alice", "--cwd", DEMO, "--image", IMAGE, "--", *arguments]
+def render(machine, *arguments):
+    command = ["pi-agentctl", "render", "--target", "kubernetes", "--user", "alice", "--cwd", DEMO, "--image", IMAGE, "--", *arguments]
     return machine.root(command, check=True).stdout.decode()
 
 
 def name_of(text):
     return re.search(r"pi-agent-alice-[a-z0-9-]*[0-9a-f]{8}", text).group()
-
-
-def run_podman(machine, command):
-    """CompletedProcess of the command. podman forgets the limits of its configuration when a command has one."""
-    command = command.replace("--ulimit=core=0:0", f"--ulimit=core=0:0 {ULIMITS}")
-    return machine.root("export PODMAN_IGNORE_CGROUPSV1_WARNING=1\n" + command, timeout=120)
-
-
-def run_quadlet(machine, text):
-    """What its service wrote into the journal."""
-    # No controllers there: what limits are worth is seen with the command. And podman gives a container the hard limits of its own.
-    text, limits = re.subn(r"^PodmanArgs=--(memory|pids-limit)=[1-9].*\n", "", text, flags=re.MULTILINE)
-    assert limits == 2
-    text = text.replace("PodmanArgs=--ulimit=core=0:0\n", f"PodmanArgs={ULIMITS} --pids-limit=0\n")
-    name = name_of(text)
-    machine.write(f"/etc/containers/systemd/{name}.container", text)
-    machine.root(["systemctl", "daemon-reload"], check=True)
-    said = run_service(machine, name)
-    machine.root(f"rm /etc/containers/systemd/{name}.container; systemctl daemon-reload", check=True)
-    return said
-
-
-@contextlib.contextmanager
-def units_of(machine, text):
-    """The two unit files of a rendering, and the name of the session's."""
-    name = name_of(text)
-    units = [f"/etc/systemd/system/{name}.service", f"/etc/systemd/system/{name}-project.service"]
-    for path, content in zip(units, text.split(f"\n# {units[1]}\n"), strict=True):
-        machine.write(path, content)
-    machine.root(["systemctl", "daemon-reload"], check=True)
-    yield name, units
-    wait_until_empty(lambda: machine.root("grep pi-agent-rendered /proc/self/mountinfo").stdout, deadline=10)
-    machine.root(f"rm {' '.join(units)}; systemctl daemon-reload", check=True)
-
-
-def run_service(machine, name):
-    """What a unit wrote into the journal, from its start to its end."""
-    machine.root(["systemctl", "start", name], timeout=120)
-    wait_until_empty(lambda: machine.root(f"systemctl is-active {name} | grep -v inactive | grep -v failed").stdout, deadline=60)
-    machine.root(["journalctl", "--sync"])
-    said = machine.root(["journalctl", "--output=cat", "--unit", name], check=True).stdout.decode()
-    machine.root(["systemctl", "reset-failed", name])
-    return said
 
 
 def objects_of(text, *kinds):
@@ -219,9 +174,3 @@ def slurm(machine):
         yield machine
     finally:
         machine.root(STOP_SLURM)
-
-
-def run_slurm(machine, text):
-    """CompletedProcess of alice's line: --pty wants a terminal."""
-    line = text.splitlines()[-1]
-    return machine.run(f"script --quiet --return --command {shlex.quote(line)} /dev/null", cwd="/", timeout=120)

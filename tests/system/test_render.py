@@ -1,14 +1,12 @@
 """pi-agentctl render: what it says of this host, what it refuses, and that no value of a file of variables is in it."""
 
 import json
-import shlex
 
 import pytest
 from launching import DEMO, DENIED, INVALID, PLAYING_POLICY, place_of
 from machine import MachineError
 
 USAGE = 64
-ENGINES = ("kubernetes", "podman", "quadlet", "systemd", "slurm")
 SECRET = "s3cret-value"
 REPOSITORY = "/home/alice/projects/rendered"
 
@@ -21,8 +19,8 @@ def repository(playing):
     playing.run(f"rm -rf {REPOSITORY}", cwd=DEMO, check=True)
 
 
-def render(machine, target, *arguments, user="alice", cwd=REPOSITORY):
-    return machine.root(["pi-agentctl", "render", "--target", target, "--user", user, "--cwd", cwd, "--image", "localhost/x:1", *arguments])
+def render(machine, *arguments, user="alice", cwd=REPOSITORY):
+    return machine.root(["pi-agentctl", "render", "--target", "kubernetes", "--user", user, "--cwd", cwd, "--image", "localhost/x:1", *arguments])
 
 
 def text_of(done):
@@ -30,14 +28,9 @@ def text_of(done):
     return done.stdout.decode()
 
 
-@pytest.mark.parametrize("target", ENGINES)
-def test_a_rendering_says_what_explain_and_a_session_say(repository, target):
-    text = text_of(render(repository, target, "--", "-p", "it's me"))
+def test_a_rendering_says_what_explain_and_a_session_say(repository):
+    text = text_of(render(repository, "--", "-p", "it's me"))
     assert REPOSITORY in text and "-p" in text
-    if target == "slurm":
-        line = shlex.split(text.splitlines()[-1])
-        assert line[-3:] == ["pi", "-p", "it's me"] and f"--chdir={REPOSITORY}" in line
-        return
     asked = repository.root(["pi-agentctl", "explain", "--user", "alice", "--cwd", REPOSITORY, "--json"], check=True)
     variables = json.loads(asked.stdout)["environment"]["variables"]
     assert variables["HOME"]["value"] in text
@@ -46,85 +39,62 @@ def test_a_rendering_says_what_explain_and_a_session_say(repository, target):
     assert text.index(f"{REPOSITORY}/.git") < text.index(f"{REPOSITORY}/.git/hooks")
 
 
-def test_the_podman_command_is_one_command_of_a_shell(repository):
-    text = text_of(render(repository, "podman", "--", "two words", "$HOME"))
-    words = shlex.split(text, comments=True)
-    uid, _ = repository.account("pi-agent-alice")
-    assert words[:2] == ["podman", "run"] and words[-3:] == ["localhost/x:1", "two words", "$HOME"]
-    for option in ("--read-only", "--cap-drop=all", "--security-opt=no-new-privileges", "--pull=never", f"--user={uid}:"):
-        assert any(word.startswith(option) for word in words), option
-
-
 def test_what_an_engine_cannot_honour_is_an_error_with_its_place(repository, playing_policy):
     text = PLAYING_POLICY + "network: [127.0.0.0/8]\nprojects: {mask: [.env]}\n"
     playing_policy(text)
-    done = render(repository, "podman")
+    done = render(repository)
     said = done.stderr.decode()
     assert (done.returncode, done.stdout) == (INVALID, b""), done
-    assert place_of(text, "[127") + ": network: podman cannot honour it" in said
-    assert place_of(text, ".env") + ": projects.mask: podman cannot honour it" in said
-    assert text_of(render(repository, "slurm"))
+    assert place_of(text, "[127") + ": network: kubernetes cannot honour it" in said
+    assert place_of(text, ".env") + ": projects.mask: kubernetes cannot honour it" in said
 
 
 def test_no_value_of_a_file_of_variables_is_printed(repository, playing_policy):
     repository.write("/etc/pi-agent/rendered.env", f"TOKEN={SECRET}\n", mode=0o600)
     playing_policy(PLAYING_POLICY + "env_files: [/etc/pi-agent/rendered.env]\n")
-    for target in ENGINES:
-        text = text_of(render(repository, target))
-        assert SECRET not in text
-        assert target in ("slurm", "kubernetes") or "/etc/pi-agent/rendered.env" in text
+    text = text_of(render(repository))
+    assert SECRET not in text and "/etc/pi-agent/rendered.env" in text
     repository.write("/etc/pi-agent/rendered.env", f'TOKEN="{SECRET}"\n', mode=0o600)
-    done = render(repository, "podman")
+    done = render(repository)
     assert done.returncode == INVALID and b"has quotes" in done.stderr and SECRET.encode() not in done.stderr
     repository.root(["rm", "/etc/pi-agent/rendered.env"], check=True)
 
 
 def test_a_users_own_variables_are_no_secret_to_pass_on(repository):
     repository.write("/home/alice/.pi/agent/env", f"TOKEN={SECRET}\n", "alice")
-    done = render(repository, "systemd")
+    done = render(repository)
     repository.root(["rm", "/home/alice/.pi/agent/env"], check=True)
-    assert done.returncode == INVALID and b"host_env_files: systemd cannot honour it" in done.stderr
+    assert done.returncode == INVALID and b"host_env_files: kubernetes cannot honour it" in done.stderr
     assert SECRET.encode() not in done.stdout + done.stderr
 
 
 def test_where_pi_would_not_start_nothing_is_rendered(repository):
-    assert render(repository, "podman", cwd="/etc").returncode == DENIED
-    assert render(repository, "podman", user="eve").returncode == DENIED
-    assert render(repository, "podman", cwd="/home/alice/projects/none").returncode != 0
-    assert repository.run(["pi-agentctl", "render", "--target", "slurm", "--user", "alice", "--cwd", REPOSITORY]).returncode == DENIED
-    assert repository.root(["pi-agentctl", "render", "--target", "slurm"]).returncode == USAGE
-    assert repository.root(["pi-agentctl", "render", "--target", "nomad"]).returncode == USAGE
+    assert render(repository, cwd="/etc").returncode == DENIED
+    assert render(repository, user="eve").returncode == DENIED
+    assert render(repository, cwd="/home/alice/projects/none").returncode != 0
+    assert repository.run(["pi-agentctl", "render", "--target", "kubernetes", "--user", "alice", "--cwd", REPOSITORY]).returncode == DENIED
+    assert repository.root(["pi-agentctl", "render", "--target", "kubernetes"]).returncode == USAGE
+    assert repository.root(["pi-agentctl", "render", "--target", "podman"]).returncode == USAGE
 
 
 def test_a_link_among_what_is_protected_is_not_for_roots_engine_to_follow(repository):
     hooks = f"{REPOSITORY}/.git/hooks"
     repository.run(f"mv {hooks} {hooks}.real && ln -s hooks.real {hooks}", check=True)
-    refused = [render(repository, target) for target in ENGINES if target != "slurm"]
-    ours = render(repository, "slurm")
+    done = render(repository)
     repository.run(f"rm {hooks} && mv {hooks}.real {hooks}", check=True)
-    for done in refused:
-        assert (done.returncode, done.stdout) == (INVALID, b"") and b"projects.protect: " in done.stderr and b"is a symlink" in done.stderr, done
-    assert text_of(ours)
-
-
-def test_what_a_mount_in_the_project_covers_is_not_shown(repository):
-    repository.root(f"mkdir {REPOSITORY}/data && mount -t tmpfs none {REPOSITORY}/data", check=True)
-    done, ours = render(repository, "podman"), render(repository, "slurm")
-    repository.root(f"umount {REPOSITORY}/data && rmdir {REPOSITORY}/data", check=True)
-    assert (done.returncode, done.stdout) == (INVALID, b"") and b"a file system is mounted at 'rendered/data'" in done.stderr, done
-    assert text_of(ours)
+    assert (done.returncode, done.stdout) == (INVALID, b"") and b"projects.protect: " in done.stderr and b"is a symlink" in done.stderr, done
 
 
 def test_what_a_list_protects_must_be_there(repository, playing_policy):
     text = PLAYING_POLICY + "projects: {protect: [.git/hooks, docs/Makefile]}\n"
     playing_policy(text)
-    said = render(repository, "systemd").stderr.decode()
-    assert place_of(text, "docs/Makefile") + ": projects.protect: systemd cannot honour it: 'rendered/docs' does not exist" in said
+    said = render(repository).stderr.decode()
+    assert place_of(text, "docs/Makefile") + ": projects.protect: kubernetes cannot honour it: 'rendered/docs' does not exist" in said
 
 
 def test_what_a_start_would_tell_of_protected_files_is_told(repository):
     repository.run(f"ln {REPOSITORY}/.git/config {REPOSITORY}/second", check=True)
-    text = text_of(render(repository, "systemd"))
+    text = text_of(render(repository))
     repository.run(["rm", f"{REPOSITORY}/second"], check=True)
     assert f"# Of the project: had several names (hard links) and was replaced by a copy, because it is protected: {REPOSITORY}/.git/config" in text
 
@@ -135,7 +105,7 @@ def test_a_grant_that_a_start_refuses_is_not_rendered(repository, playing_policy
         with pytest.raises(MachineError, match="is a group whose members control the host"):
             playing_policy(PLAYING_POLICY.replace('"%devs"', '"%adm"'))
         started = repository.run(["pi", "sh", "true"], "carol", cwd="/srv/devs")
-        rendered = render(repository, "podman", user="carol", cwd="/srv/devs")
+        rendered = render(repository, user="carol", cwd="/srv/devs")
     finally:
         repository.root(["gpasswd", "--delete", "carol", "adm"], check=True)
     for done in (started, rendered):

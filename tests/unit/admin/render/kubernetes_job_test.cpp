@@ -31,7 +31,6 @@ RenderPlan plan_with(const std::string &lines, const std::vector<EnvAssignment> 
                              {},
                              {{"demo/.git", PointKind::prefix}, {"demo/.git/hooks", PointKind::read_only}},
                              {},
-                             std::uint64_t{16} << 30U,
                              "localhost/pi-agent:test"},
                             managed,
                             {}};

@@ -313,14 +313,11 @@ TEST_CASE("homes are hidden, and are empty read-only file systems where the proj
     }
 }
 
-TEST_CASE("where no filter of ours judges arguments, systemd refuses set-id bits and netlink altogether")
+TEST_CASE("where no filter of ours judges arguments, systemd refuses set-id bits altogether")
 {
     const auto plan = plan_for("/srv/app");
     CHECK(values_of(service_properties(plan), "RestrictSUIDSGID").empty()); // it refuses directories, too
-    CHECK(only<bool>(service_properties(plan, {}, Filters::of_the_unit), "RestrictSUIDSGID"));
     CHECK(only<bool>(plain_service_properties(plan, {}), "RestrictSUIDSGID"));
-    CHECK(only<NameFilter>(service_properties(plan, {}, Filters::of_the_unit), "RestrictAddressFamilies").names ==
-          std::vector<std::string>{"AF_UNIX", "AF_INET", "AF_INET6"});
 }
 
 TEST_CASE("only local, internet and netlink sockets, only native system calls")
@@ -364,7 +361,7 @@ TEST_CASE("what debuggers call is in the unit's list unless the policy refuses i
     }
 }
 
-TEST_CASE("what the policy allows is in the unit's list, and what it denies only where no launcher refuses it")
+TEST_CASE("what the policy allows is in the unit's list, and the launcher refuses what it denies")
 {
     SandboxPlan plan = plan_for("/srv/app");
     plan.calls.denied = {{"@memlock", {}}};
@@ -373,25 +370,19 @@ TEST_CASE("what the policy allows is in the unit's list, and what it denies only
     const auto has_name = [](const NameFilter &list, const std::string &name) {
         return std::find(list.names.begin(), list.names.end(), name) != list.names.end();
     };
-    for (const auto filters : {Filters::of_the_launcher_too, Filters::of_the_unit}) {
-        const bool alone = filters == Filters::of_the_unit;
-        const auto properties = service_properties(plan, SystemdFeatures{}, filters);
-        const auto values = values_of(properties, "SystemCallFilter");
-        REQUIRE(values.size() == 2);
-        for (const std::string name : {"name_to_handle_at", "personality", "mincore"}) {
-            CHECK_MESSAGE(has_name(std::get<NameFilter>(values[0]), name), name);
-            CHECK_MESSAGE(!has_name(std::get<NameFilter>(values[1]), name), name);
-        }
-        CHECK(has_name(std::get<NameFilter>(values[1]), "mlockall") == alone);
-        CHECK_FALSE(only<bool>(properties, "LockPersonality"));
-        const auto families = only<NameFilter>(properties, "RestrictAddressFamilies");
-        CHECK(families.names.size() == (alone ? 1U : 4U));
-        CHECK(has_name(families, "AF_INET"));
+    const auto properties = service_properties(plan, SystemdFeatures{});
+    const auto values = values_of(properties, "SystemCallFilter");
+    REQUIRE(values.size() == 2);
+    for (const std::string name : {"name_to_handle_at", "personality", "mincore"}) {
+        CHECK_MESSAGE(has_name(std::get<NameFilter>(values[0]), name), name);
+        CHECK_MESSAGE(!has_name(std::get<NameFilter>(values[1]), name), name);
     }
-    plan.calls.families = {{"netlink", {}}};
-    CHECK(only<NameFilter>(service_properties(plan, SystemdFeatures{}, Filters::of_the_unit), "RestrictAddressFamilies").names ==
-          std::vector<std::string>{"none"});
-    CHECK(only<bool>(service_properties(plan_for("/srv/app"), SystemdFeatures{}, Filters::of_the_launcher_too), "LockPersonality"));
+    CHECK_FALSE(has_name(std::get<NameFilter>(values[1]), "mlockall"));
+    CHECK_FALSE(only<bool>(properties, "LockPersonality"));
+    const auto families = only<NameFilter>(properties, "RestrictAddressFamilies");
+    CHECK(families.names.size() == 4U);
+    CHECK(has_name(families, "AF_INET"));
+    CHECK(only<bool>(service_properties(plan_for("/srv/app"), SystemdFeatures{}), "LockPersonality"));
 }
 
 TEST_CASE("the unit starts the launcher and runs nothing as root")
