@@ -25,7 +25,7 @@ void add_agent_commands(CLI::App &app, Action &chosen);
 void add_change_commands(CLI::App &app, Action &chosen);
 
 // For the shells' completions: candidates for the last of `words`, which are the command line after the program's name. A line for each
-// candidate: the word, a tab, what it means; ":paths" and ":directories" ask the shell for paths.
+// candidate: the word, a tab, what it means.
 std::string complete(const CLI::App &app, std::vector<std::string> words);
 
 // The commands below `app`, in the order of its help.
