@@ -101,8 +101,8 @@ nlohmann::json to_json(const Diagnostic &diagnostic);
 
 // --- The difference of two texts, line by line, for people.
 
-// In the unified form of diff -u, three lines around each change, each line indented by four spaces and made harmless; empty if they are
-// the same. The head has the names.
+// What diff(1) prints in its unified form, each line indented by four spaces and made harmless; empty if they are the same. The head has
+// the names.
 std::string text_diff(const std::string &old_name, const std::string &old_text, const std::string &new_name, const std::string &new_text);
 
 // --- How every command shows rows, sizes, durations and times to people, and its answer to programs.

@@ -40,7 +40,7 @@ TEST_CASE("a changed line is shown with three lines around it")
 TEST_CASE("a new file and one that goes are all additions and all removals")
 {
     CHECK(text_diff("/dev/null", "", "b", "x\ny\n") == "    --- /dev/null\n    +++ b\n    @@ -0,0 +1,2 @@\n    +x\n    +y\n");
-    CHECK(text_diff("a", "x\n", "/dev/null", "") == "    --- a\n    +++ /dev/null\n    @@ -1,1 +0,0 @@\n    -x\n");
+    CHECK(text_diff("a", "x\n", "/dev/null", "") == "    --- a\n    +++ /dev/null\n    @@ -1 +0,0 @@\n    -x\n");
 }
 
 TEST_CASE("changes that are far apart have hunks of their own, near ones share one")
@@ -61,10 +61,9 @@ TEST_CASE("bytes that a terminal would obey are shown as text")
     CHECK(text_diff("a", "", "b", "\x1b[2J\n").find("\\x1b[2J") != std::string::npos);
 }
 
-TEST_CASE("what is too large for the table counts as changed as a whole")
+TEST_CASE("a last line without a line feed is told")
 {
-    const std::string text = text_diff("a", "same\n" + numbered(0, 2999), "b", "same\n" + numbered(10'000, 12'999));
-    CHECK(text.find("    @@ -1,3001 +1,3001 @@\n     same\n    -0\n    -1\n") != std::string::npos);
+    CHECK(text_diff("a", "x", "b", "x\n") == "    --- a\n    +++ b\n    @@ -1 +1 @@\n    -x\n    \\ No newline at end of file\n    +x\n");
 }
 
 } // namespace text_diff_test
