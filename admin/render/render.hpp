@@ -6,7 +6,7 @@
 #include "common/host/account.hpp"
 #include "common/policy/env_file.hpp"
 #include "common/policy/policy.hpp"
-#include "runner/root/view/protect.hpp"
+#include "runner/root/view/root_tree.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -6,7 +6,7 @@
 #include "common/base/problems.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
-#include "common/policy/policy_env.hpp"
+#include "common/policy/policy_values.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_sections.hpp"
 #include "runner/as_user/named_files.hpp"
