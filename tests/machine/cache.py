@@ -309,7 +309,7 @@ class Build:
         settings = [f"--setenv={setting}" for setting in self.settings()]
         nspawn = ["systemd-nspawn", "-q", "-D", self.root, "--read-only", "--as-pid2", "--register=no", "--keep-unit"]
         nspawn += [f"--machine={self.directory.name}"]  # builds in one root at a time must not share its name
-        writable = ["--tmpfs=/srv", "--tmpfs=/var/tmp"]  # beside /tmp and /run: unit tests need trusted parents, too
+        writable = ["--tmpfs=/opt", "--tmpfs=/srv", "--tmpfs=/var/tmp"]  # beside /tmp and /run: unit tests need trusted parents, too
         return self.cgroup.entering([*nspawn, "--private-network", "--pipe", *writable, *binds, *settings, *AS_NICE, str(os.nice(0)), *argv])
 
     def _quietly(self, argv, destination=None, staged=None):

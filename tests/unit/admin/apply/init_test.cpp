@@ -24,11 +24,11 @@ Account account(const std::string &name, unsigned uid, const std::string &home)
 
 TEST_CASE("the text is a policy that gives each user its roots, each agent an account of its own")
 {
-    const auto policy = parse(init_text({{"alice", {"~/projects", "/srv/a:b=c@d"}}, {"bob", {}}, {"carol", {"~/src"}}}));
+    const auto policy = parse(init_text({{"alice", {"~/projects", "/srv/a=b@c"}}, {"bob", {}}, {"carol", {"~/src"}}}));
     REQUIRE(policy.users.size() == 2);
     CHECK(policy.users[0].name == "alice");
     CHECK(policy.users[0].roots[0].text == "~/projects");
-    CHECK(policy.users[0].roots[1].text == "/srv/a:b=c@d");
+    CHECK(policy.users[0].roots[1].text == "/srv/a=b@c");
     CHECK(policy.users[1].name == "carol");
     CHECK(policy.agent.accounts == Accounts::per_user);
 }
