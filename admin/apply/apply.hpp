@@ -128,15 +128,16 @@ struct ChangeOrder {
     bool dry_run = false; // only show the lines that would change
 };
 
-// Each changes one file, with its comments, under the lock of whoever edits, and writes it in one step, and only if the whole policy then
-// passes the check (Failure(configuration) with the mistakes). At its end it says what `apply` would do.
+// Each writes one file, under the lock of whoever edits, in one step, and only if the whole policy then passes the check
+// (Failure(configuration) with the mistakes). It changes no file that was written by hand (Failure(configuration) with the place). At its
+// end it says what `apply` would do.
 
 // A new entry, as a file of users.d.
 void run_user_add(const std::string &name, const std::vector<std::string> &roots, const ChangeOrder &order, std::ostream &out,
                   std::ostream &warnings);
-// Takes it out of whichever file it is in, after a question. Throws Nothing without one.
+// Removes that file, after a question. Throws Nothing without an entry.
 void run_user_remove(const std::string &name, const ChangeOrder &order, std::ostream &out, std::ostream &warnings);
-// Where the key stands already; else in policy.d/set.yaml, or a user's in the file of that user's entry.
+// In policy.d/set.yaml, or a user's in users.d/NAME.yaml.
 void run_set(const std::string &key, const std::string &value, const ChangeOrder &order, std::ostream &out, std::ostream &warnings);
 // As the files say it. Throws Nothing where they do not, with the default.
 void run_get(const std::string &key, bool json, std::ostream &out);

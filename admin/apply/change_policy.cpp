@@ -1,14 +1,16 @@
-// Changes files of the policy without an editor: `pi-agentctl user add`, `user remove`, `set`; and `get`.
+// Changes the policy without an editor, in files that these commands alone write: `pi-agentctl user add`, `user remove`, `set`; and `get`.
 #include "admin/apply/apply.hpp"
 #include "admin/apply/key_name.hpp"
 #include "admin/apply/policy_draft.hpp"
 
 #include "admin/host/root_files.hpp"
-#include "admin/host/yaml_edit.hpp"
+#include "admin/host/yaml_line.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/host/account.hpp"
+#include "common/host/beneath.hpp"
+#include "common/host/remedy.hpp"
 
 #include <algorithm>
 #include <fmt/ranges.h>
@@ -19,8 +21,8 @@ namespace pi_agent {
 
 namespace {
 
-constexpr const char *set_file = "/set.yaml"; // in policy.d: what no other file says yet
-constexpr const char *set_head = "# Written by 'pi-agentctl set', and yours to edit.\n";
+constexpr const char *set_file = "/set.yaml"; // in policy.d
+constexpr const char *head = "# Written by pi-agentctl (user add, set), which leaves this file alone once it has comments of your own.\n";
 
 // The file's tree as a part of the policy: a file of users.d stands below users.NAME.
 YamlNode tree_of(const PolicySource &source)
@@ -45,35 +47,52 @@ const PolicySource *find_source(const PolicyFiles &files, const KeyPath &path)
     return found == files.end() ? nullptr : &*found;
 }
 
-// Empty for the whole of a file of users.d.
-KeyPath path_in(const PolicySource &source, const KeyPath &path)
+std::string edit_command(const std::string &file)
 {
-    if (!user_of_file(source.name, policy_path)) return path;
-    return path.size() > 2 ? KeyPath(path.begin() + 2, path.end()) : KeyPath();
+    const auto [directory, name] = split_last(file);
+    return "sudo pi-agentctl edit" + (file == policy_path ? "" : " " + split_last(directory).second + "/" + name_as_word(name));
 }
 
-bool is_of_user(const KeyPath &path)
+[[noreturn]] void refuse_change(const PolicySource &source, const KeyPath &path)
 {
-    return path.front() == "users" && path.size() > 1;
+    const auto tree = tree_of(source);
+    throw Failure(ExitStatus::configuration,
+                  fmt::format("{}: {} stands here, in a file that was written by hand; change it with: {}",
+                              to_string(find_node(tree, path)->where), escape_for_display(fmt::format("{}", fmt::join(path, "."))),
+                              edit_command(source.name)));
 }
 
-PolicyFiles with_value(const PolicyFiles &files, const KeyName &name, const std::string &value)
+// The file with this value, as these commands write it.
+PolicyFiles with_value_in(const PolicyFiles &files, const std::string &file, const KeyPath &path, const YamlNode &value)
+{
+    const auto text = find_text(files, file).value_or(head);
+    auto root = parse_or_throw(file, text);
+    if (text != head + yaml_lines(root)) // what would be lost is not in the tree
+        throw Failure(ExitStatus::configuration,
+                      escape_for_display(file) + " was written or changed by hand; change it with: " + edit_command(file));
+    put_node(root, path, value);
+    return with_draft(files, file, head + yaml_lines(root));
+}
+
+PolicyFiles with_value(const PolicyFiles &files, const KeyName &name, const YamlNode &value)
 {
     const auto &path = name.path;
     const auto *source = find_source(files, path);
-    if (source == nullptr && is_of_user(path)) { // one file has all that the policy says of a user
-        source = find_source(files, {path[0], path[1]});
-        if (source == nullptr)
-            throw Failure(ExitStatus::usage, "the policy has no entry users." + escape_for_display(path[1]) + name.doubt +
-                                                 "; add one with: sudo pi-agentctl user add NAME --root DIRECTORY");
-    }
-    if (source == nullptr) {
+    if (source != nullptr && value.kind != YamlNode::Kind::mapping && yaml_line(*find_node(tree_of(*source), path)) == yaml_line(value))
+        return files;
+    if (path.front() != "users" || path.size() == 1) {
         const auto file = directory_of_parts(policy_path) + set_file;
-        return with_draft(files, file, set_in_yaml(file, find_text(files, file).value_or(set_head), path, value));
+        if (source != nullptr && source->name != file) refuse_change(*source, path);
+        return with_value_in(files, file, path, value);
     }
-    const auto inner = path_in(*source, path);
-    if (inner.empty()) throw Failure(ExitStatus::usage, "name a key of one user, such as users.NAME.roots");
-    return with_draft(files, source->name, set_in_yaml(source->name, source->text, inner, value));
+    const KeyPath entry = {path[0], path[1]};
+    source = find_source(files, entry);
+    if (source == nullptr)
+        throw Failure(ExitStatus::usage, "the policy has no entry users." + escape_for_display(path[1]) + name.doubt +
+                                             "; add one with: sudo pi-agentctl user add NAME --root DIRECTORY");
+    if (!user_of_file(source->name, policy_path)) refuse_change(*source, entry);
+    if (path == entry) throw Failure(ExitStatus::usage, "name a key of one user, such as users.NAME.roots");
+    return with_value_in(files, source->name, {path.begin() + 2, path.end()}, value);
 }
 
 PolicyFiles without_user(PolicyFiles files, const std::string &name)
@@ -81,16 +100,9 @@ PolicyFiles without_user(PolicyFiles files, const std::string &name)
     const KeyPath path = {"users", name};
     const auto *source = find_source(files, path);
     if (source == nullptr) throw Nothing("the policy has no entry users." + escape_for_display(name));
-    if (user_of_file(source->name, policy_path)) {
-        std::erase_if(files, [file = source->name](const PolicySource &each) { return each.name == file; });
-        return files;
-    }
-    // Nothing where a list of users was would be a mistake, where other files have users too.
-    const auto tree = tree_of(*source);
-    const bool is_last = find_node(tree, {"users"})->entries.size() == 1;
-    return with_draft(files, source->name,
-                      is_last ? set_in_yaml(source->name, source->text, {"users"}, "{}")
-                              : remove_from_yaml(source->name, source->text, path));
+    if (!user_of_file(source->name, policy_path)) refuse_change(*source, path);
+    std::erase_if(files, [file = source->name](const PolicySource &each) { return each.name == file; });
+    return files;
 }
 
 // Of one of the commands that write: who looks, the lock of whoever edits, and the files that are installed.
@@ -207,7 +219,7 @@ void run_user_add(const std::string &name, const std::vector<std::string> &roots
     for (const auto &root : roots)
         words.push_back(yaml_word(root));
     const auto file = directory_of_users(policy_path) + "/" + name + ".yaml";
-    const auto wanted = with_draft(changing.files, file, fmt::format("roots: [{}]\n", fmt::join(words, ", ")));
+    const auto wanted = with_draft(changing.files, file, fmt::format("{}roots: [{}]\n", head, fmt::join(words, ", ")));
     put_in_place(changing, wanted, order, "", out, warnings);
 }
 
@@ -223,7 +235,8 @@ void run_set(const std::string &key, const std::string &value, const ChangeOrder
 {
     auto changing = begin_change("set");
     const auto name = parse_key_name(key);
-    put_in_place(changing, with_value(changing.files, name, value_for(name, value)), order, "", out, warnings);
+    const auto node = parse_or_throw("the value", value_for(name, value));
+    put_in_place(changing, with_value(changing.files, name, node), order, "", out, warnings);
 }
 
 void run_get(const std::string &key, bool json, std::ostream &out)

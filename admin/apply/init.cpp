@@ -2,7 +2,7 @@
 #include "admin/apply/first_policy.hpp"
 
 #include "admin/host/accounts.hpp"
-#include "admin/host/yaml_edit.hpp"
+#include "admin/host/yaml_line.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/policy/host_rule.hpp"
@@ -83,7 +83,6 @@ constexpr std::array providers_hosts = {"api.anthropic.com", "platform.claude.co
                                         "auth.openai.com",   "chatgpt.com",         "generativelanguage.googleapis.com",
                                         "openrouter.ai"};
 
-// `pi-agentctl set network` changes no value that has a comment inside.
 std::string lines_of_hosts(const std::vector<std::string> &hosts)
 {
     std::string text = "# More hosts are, for example: github.com, \"github.com:22\", \"*.example.org\", example.org. Each with its port, "

@@ -1,7 +1,7 @@
 // A key of the policy as somebody types it: limits.memory, users.alice.roots. And the value for it.
 #pragma once
 
-#include "admin/host/yaml_edit.hpp"
+#include "admin/host/yaml_line.hpp"
 #include "common/policy/policy_keys.hpp"
 
 #include <string>

@@ -1,5 +1,5 @@
-// A text as one word of YAML, a value as one line, and finding one.
-#include "admin/host/yaml_edit.hpp"
+// A text as one word of YAML, a value as one line, and a value's place in a tree.
+#include "admin/host/yaml_line.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
@@ -13,6 +13,7 @@ namespace {
 
 // Other readers take these for booleans.
 constexpr std::string_view ambiguous_words = "y Y yes Yes YES n N no No NO on On ON off Off OFF";
+constexpr std::string_view special_in_brackets = ",?[]{}"; // elsewhere a plain text may have them
 
 bool is_plain_word(const std::string &text)
 {
@@ -41,7 +42,7 @@ std::string in_quotes(const std::string &text)
 // In JSON's quotes if it needs an escape.
 std::string text_line(const YamlNode &scalar)
 {
-    if (!scalar.quoted) return scalar.text;
+    if (!scalar.quoted && scalar.text.find_first_of(special_in_brackets) == std::string::npos) return scalar.text;
     if (is_plain_word(scalar.text)) return scalar.text;
     return is_shown_as_it_is(scalar.text) ? in_quotes(scalar.text) : nlohmann::json(scalar.text).dump();
 }
@@ -76,15 +77,46 @@ std::string yaml_line(const YamlNode &node)
     return text;
 }
 
+std::string yaml_lines(const YamlNode &mapping)
+{
+    std::string text;
+    for (const auto &entry : mapping.entries)
+        text += yaml_word(entry.key) + ": " + yaml_line(entry.value) + "\n";
+    return text;
+}
+
+YamlNode parse_or_throw(const std::string &file, const std::string &text)
+{
+    Problems problems;
+    auto root = parse_yaml(file, text, problems);
+    problems.throw_if_any();
+    return std::move(*root);
+}
+
 const YamlNode *find_node(const YamlNode &root, const KeyPath &path)
 {
     const YamlNode *node = &root;
     for (const auto &key : path) {
-        const auto *entry = node->kind == YamlNode::Kind::mapping ? find_entry(*node, key) : nullptr;
-        if (entry == nullptr) return nullptr;
+        const auto entry = std::find_if(node->entries.begin(), node->entries.end(), [&](const YamlEntry &each) { return each.key == key; });
+        if (entry == node->entries.end()) return nullptr;
         node = &entry->value;
     }
     return node;
+}
+
+void put_node(YamlNode &root, const KeyPath &path, const YamlNode &value)
+{
+    YamlNode *node = &root;
+    for (const auto &key : path) {
+        if (node->kind == YamlNode::Kind::null) node->kind = YamlNode::Kind::mapping;
+        if (node->kind != YamlNode::Kind::mapping)
+            throw Failure(ExitStatus::configuration,
+                          to_string(node->where) + ": is " + describe(*node) + ", and holds no keys; set it as a whole");
+        auto entry = std::find_if(node->entries.begin(), node->entries.end(), [&](const YamlEntry &each) { return each.key == key; });
+        if (entry == node->entries.end()) entry = node->entries.insert(entry, {key, {}, {}});
+        node = &entry->value;
+    }
+    *node = value;
 }
 
 } // namespace pi_agent

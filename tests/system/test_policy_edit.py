@@ -1,4 +1,4 @@
-"""pi-agentctl user add, user remove, set and get: one thing changes, comments stay, and no policy with a mistake is ever written."""
+"""pi-agentctl user add, user remove, set and get: one thing changes, what was written by hand stays, and no policy with a mistake is ever written."""
 
 import json
 
@@ -10,6 +10,7 @@ PARTS, USERS = "/etc/pi-agent/policy.d", "/etc/pi-agent/users.d"
 SET = f"{PARTS}/set.yaml"
 EVES = f"{USERS}/eve.yaml"
 RULE = "/etc/sudoers.d/pi-agent"
+HEAD = "# Written by pi-agentctl (user add, set), which leaves this file alone once it has comments of your own.\n"
 COMMENTED = STANDARD_POLICY.replace("    roots: [~/work]\n", "    # Where bob works.\n    roots: [~/work] # and nowhere else\n")
 assert COMMENTED != STANDARD_POLICY
 
@@ -36,13 +37,13 @@ def test_a_user_is_added_applied_and_removed(host):
     shown = said(machine, "user", "add", "eve", "--root", "/srv/devs")
     assert shown.startswith(f"done: write {EVES}\nrun 'sudo pi-agentctl apply', which does this:\n"), shown
     assert "would: create the account pi-agent-eve\n" in shown and f"would: install the sudo rule {RULE}\n" in shown, shown
-    assert machine.read(EVES) == b"roots: [/srv/devs]\n" and owner_and_mode(machine, EVES) == "root:root 644"
+    assert machine.read(EVES).decode() == f"{HEAD}roots: [/srv/devs]\n" and owner_and_mode(machine, EVES) == "root:root 644"
     assert owner_and_mode(machine, USERS) == "root:root 755" and machine.root(["ls", "-A", USERS]).stdout == b"eve.yaml\n"
     assert machine.root(["getent", "passwd", "pi-agent-eve"]).returncode == 2  # nothing is applied
     said(machine, "apply", "--no-canary")
     try:
         assert pi(machine, "--version", user="eve", cwd="/srv/devs").returncode == 0
-        assert f"eve has an entry already, {EVES}:1:" in said(machine, "user", "add", "eve", "--root", "/srv/devs", status=USAGE)
+        assert f"eve has an entry already, {EVES}:2:" in said(machine, "user", "add", "eve", "--root", "/srv/devs", status=USAGE)
         assert "use --yes" in said(machine, "user", "remove", "eve", status=USAGE)
         assert machine.root(["test", "-e", EVES]).returncode == 0
         shown = said(machine, "user", "remove", "eve", "--yes")
@@ -55,26 +56,34 @@ def test_a_user_is_added_applied_and_removed(host):
         machine.root("userdel pi-agent-eve; rm -rf /var/lib/pi-agent/users/eve; true", check=True)
 
 
-def test_a_user_of_the_main_file_is_taken_out_with_the_lines_of_the_entry_alone(host):
+def test_what_was_written_by_hand_is_changed_with_the_editor(host):
     machine = host
-    shown = said(machine, "user", "remove", "bob", "--yes")
-    assert "    -  bob:\n" in shown and "bob may still start pi, by users.%devs (" in shown, shown
-    assert machine.read(POLICY_FILE).decode() == COMMENTED.replace("  bob:\n    # Where bob works.\n    roots: [~/work] # and nowhere else\n", "")
-
-
-def test_the_last_user_of_a_file_is_taken_out_and_those_of_other_files_stay(host):
     part = f"{PARTS}/more.yaml"
-    host.write(part, "users:\n  eve:\n    roots: [/srv/devs]\n")
-    said(host, "user", "remove", "eve", "--yes")
-    assert host.read(part) == b"users: {}\n" and "policy is valid: " in said(host, "check")
-    host.write(part, "users:\n  # of the visitors\n  eve:\n    roots: [/srv/devs]\n")
-    assert "the value has a comment, which would be lost" in said(host, "user", "remove", "eve", "--yes", status=INVALID)
+    machine.write(part, "users:\n  eve:\n    roots: [/srv/devs]\nprojects: {mask: []}\n")
+    before = files(machine)
+    for arguments, place, command in (
+        (("user", "remove", "bob", "--yes"), f"{POLICY_FILE}:", "edit\n"),
+        (("set", "users.bob.roots", "[~/work, /srv/devs]"), f"{POLICY_FILE}:", "edit\n"),
+        (("set", "env.PI_OFFLINE", "0"), f"{POLICY_FILE}:", "edit\n"),
+        (("user", "remove", "eve", "--yes"), f"{part}:3:5: users.eve stands here", "edit policy.d/more.yaml\n"),
+        (("set", "projects.mask", "[docs]"), f"{part}:4:18: projects.mask stands here", "edit policy.d/more.yaml\n"),
+    ):
+        shown = said(machine, *arguments, status=INVALID)
+        assert place in shown and f"change it with: sudo pi-agentctl {command}" in shown, shown
+    assert said(machine, "set", "env.PI_OFFLINE", "1") == "the policy says that already\n" and files(machine) == before
+    machine.root(["rm", part], check=True)
+    said(machine, "set", "limits.sessions", "3")
+    for text in (f"{HEAD}limits: {{sessions: 3}} # for now\n", f"{HEAD}# For now.\nlimits: {{sessions: 3}}\n", "limits: {sessions: 3}\n"):
+        machine.write(SET, text)
+        shown = said(machine, "set", "network", "none", status=INVALID)
+        assert f"{SET} was written or changed by hand; change it with: sudo pi-agentctl edit policy.d/set.yaml\n" in shown, shown
+        assert machine.read(SET).decode() == text
 
 
 @pytest.mark.parametrize("arguments, status, words", [
     (["user", "add", "eve"], USAGE, "--root is required"),
-    (["user", "add", "eve", "--root", "work"], INVALID, f"{EVES}:1:"),
-    (["user", "add", "eve", "--root", "/etc"], INVALID, f"{EVES}:1:"),
+    (["user", "add", "eve", "--root", "work"], INVALID, f"{EVES}:2:"),
+    (["user", "add", "eve", "--root", "/etc"], INVALID, f"{EVES}:2:"),
     (["user", "add", "nobody-here", "--root", "/srv/devs"], INVALID, "this host has no user 'nobody-here'"),
     (["user", "add", "%ops", "--root", "/srv/devs"], USAGE, "is not the name of a user"),
     (["user", "add", "../eve", "--root", "/srv/devs"], USAGE, "is not the name of a user"),
@@ -86,7 +95,6 @@ def test_the_last_user_of_a_file_is_taken_out_and_those_of_other_files_stay(host
     (["set", "network", "full\nmask: []"], USAGE, "several lines"),
     (["set", "users.nobody.roots", "[~/x]"], USAGE, "the policy has no entry users.nobody"),
     (["set", "users.bob.rots", "[~/x]"], USAGE, "did you mean 'roots'?"),
-    (["set", "users.bob.roots", "[/etc]"], INVALID, f"{POLICY_FILE}:"),
     (["set", "agent.binary", "/no/such/agent"], INVALID, f"{POLICY_FILE}:"),
     (["set", "users", "{}"], INVALID, f"{POLICY_FILE}:"),
     (["get", "nonsense"], USAGE, "is not a key of a policy"),
@@ -98,25 +106,26 @@ def test_what_would_not_pass_check_is_not_written(host, arguments, status, words
     assert host.root(["test", "-e", USERS]).returncode == 1
 
 
-def test_a_key_is_set_where_it_stands_or_in_a_file_of_its_own(host):
+def test_a_key_is_set_in_a_file_of_its_own_and_a_users_in_the_users(host):
     machine = host
     assert "network is not set; its default is full\n" in said(machine, "get", "network", status=NOTHING)
     shown = said(machine, "set", "network", "loopback")
     assert shown == f"done: write {SET}\nnothing to apply: the next start follows this\n", shown
-    assert machine.read(SET).decode().endswith("\nnetwork: loopback\n") and said(machine, "get", "network") == "loopback\n"
+    assert machine.read(SET).decode() == f"{HEAD}network: loopback\n" and said(machine, "get", "network") == "loopback\n"
     said(machine, "set", "limits.runtime", "12h")
     said(machine, "set", "limits.sessions", "3")
     said(machine, "set", "network", "none")
-    assert machine.read(SET).decode().endswith("\nnetwork: none\nlimits: {runtime: 12h, sessions: 3}\n"), machine.read(SET)
+    assert machine.read(SET).decode() == f"{HEAD}network: none\nlimits: {{runtime: 12h, sessions: 3}}\n"
     assert machine.read(POLICY_FILE).decode() == COMMENTED and owner_and_mode(machine, SET) == "root:root 644"
     assert answer(machine, "explain", "--user", "alice")["network"]["mode"] == "none"
 
-    said(machine, "set", "users.bob.roots", "[~/work, /srv/devs]")
-    said(machine, "set", "env.PI_OFFLINE", "0")  # a text, whatever it looks like
+    said(machine, "user", "add", "eve", "--root", "/srv/devs")
+    assert f"{EVES}:2:" in said(machine, "set", "users.eve.roots", "[/etc]", status=INVALID)
+    said(machine, "set", "users.eve.env.PI_OFFLINE", "0")  # a text, whatever it looks like
+    assert machine.read(EVES).decode() == f"{HEAD}roots: [/srv/devs]\nenv: {{PI_OFFLINE: '0'}}\n"
     said(machine, "set", "env.NEW", "it's: so")
-    text = COMMENTED.replace("[~/work] # and", "[~/work, /srv/devs] # and").replace('PI_OFFLINE: "1"', "PI_OFFLINE: '0'")
-    assert machine.read(POLICY_FILE).decode() == text
     assert said(machine, "get", "env.NEW") == "it's: so\n" and machine.read(SET).decode().endswith("env: {NEW: 'it''s: so'}\n")
+    assert machine.read(POLICY_FILE).decode() == COMMENTED
     assert said(machine, "set", "network", "none") == "the policy says that already\n"
     assert "policy is valid: " in said(machine, "check")
 
