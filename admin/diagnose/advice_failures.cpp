@@ -119,12 +119,6 @@ const std::vector<Advice> &advice_on_failures()
          "start can handle.",
          "Remove worktrees and submodules that you do not need, or start in a smaller directory.",
          "Use `projects.scope: project`, or list fewer paths."},
-        {"E75-disk", "limit: the home of the agent of … has … MiB, more than limits.disk: …",
-         "The policy has `limits.disk_without_quota: measure`, and your agent's home is larger than `limits.disk`.",
-         "Run `pi-agentctl shell`, which still starts, and remove what the agent does not need.",
-         "`sudo pi-agentctl state` shows what each user's agent uses, and `sudo pi-agentctl state prune` removes caches. `limits.disk` "
-         "sets "
-         "the size."},
         {"E77", "denied: …", "The policy or a rule of the runner denies the start. The message says which.",
          "Ask the administrator if the reason is not clear.",
          "`sudo pi-agentctl explain --user NAME` shows what the policy grants. `sudo pi-agentctl history --failed` lists refusals."},

@@ -44,8 +44,8 @@ const std::vector<Advice> &advice_on_faults()
         {"state", "", "The state directory, or a directory of it, lies on a network file system, where locks and owners are not reliable.",
          "", "Mount a local file system there, or move the homes to one (`agent.state_dir`, `sudo pi-agentctl state move`)."},
         {"disk", "", "No quota of the file system holds agents to `limits.disk`, and sessions start without it.", "",
-         "Mount a file system with project quotas for the state directory (`docs/concepts/disk.md`), or set "
-         "`limits.disk_without_quota` to `measure` or `refuse`."},
+         "Mount a file system with project quotas for the state directory (`docs/concepts/disk.md`), or let "
+         "no session start: `limits.disk_without_quota: refuse`."},
         {"cluster", "", "The policy runs sessions on nodes of a Slurm cluster, and Slurm does not answer on this host.", "",
          "Run `sinfo`, and look at Slurm's daemons. `docs/platforms/slurm.md` says what each host needs."},
         {"root", "", "A root lies on a file system that does not support id-mapped mounts.", "Work in another root.",

@@ -18,10 +18,7 @@ std::string disk_text(const ExplainedLimits &explained)
     if (!said) return "";
     std::string text = fmt::format("          disk of a user's agent: {} ({})\n", said->text, to_string(said->where));
     if (explained.disk.empty()) return text;
-    const auto choice = explained.limits.without_quota;
-    const char *start = choice == WithoutQuota::refuse    ? "no start is possible: "
-                        : choice == WithoutQuota::measure ? "each start measures the home: "
-                                                          : "";
+    const char *start = explained.limits.without_quota == WithoutQuota::refuse ? "no start is possible: " : "";
     return text + fmt::format("          {}limits.disk is not enforced: {}\n", start, explained.disk);
 }
 

@@ -238,7 +238,7 @@ Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const A
     find_state_faults(policy, agents, faults);
     for (const auto &idle : find_idle_disk_limits(policy))
         if (idle.choice == WithoutQuota::tell)
-            faults.push_back({"disk", to_string(idle.told), "or have starts measure the home: limits: {disk_without_quota: measure}"});
+            faults.push_back({"disk", to_string(idle.told), "or let no session start: limits: {disk_without_quota: refuse}"});
     for (const auto &[user, agent, rules] : agents) {
         for (const auto &link : observer.links_out(policy, rules, user))
             faults.push_back({"link", "a start of " + user.name + " leaves out " + link, "ask " + user.name + " to do so"});

@@ -191,10 +191,10 @@ const auto &table()
          "Disk space of one user's agent, its home and the temporary files of its sessions together: powers of 1024, at least 64M. A "
          "project quota of the file system holds the agent to it (ext4, XFS). Without the key there is no limit.",
          "K M G T"},
-        {"limits.disk_without_quota", Form::choice, "tell", "measure",
-         "What a start does where no quota can hold the agent to `limits.disk`. `tell`: it says so, and goes on. `measure`: it measures "
-         "the home, and refuses one that is larger. `refuse`: no session starts.",
-         "tell measure refuse"},
+        {"limits.disk_without_quota", Form::choice, "tell", "refuse",
+         "What a start does where no quota can hold the agent to `limits.disk`. `tell`: it says so, and goes on. `refuse`: no session "
+         "starts.",
+         "tell refuse"},
         {"placement", Form::section, "", "{engine: slurm, partition: interactive}", "Where sessions run.", "", "platforms/slurm.md"},
         {"placement.engine", Form::choice, "none", "slurm",
          "`none`: on the host where `pi` is typed. `slurm`: on a node of its Slurm cluster, in a job of their own. No session starts "

@@ -129,8 +129,8 @@ struct SaidLimit {
     Position where;
 };
 
-// What a start does where no quota of the file system holds limits.disk: it tells its user, or measures the home as well, or ends.
-enum class WithoutQuota : std::uint8_t { tell, measure, refuse };
+// What a start does where no quota of the file system holds limits.disk: it tells its user, or ends.
+enum class WithoutQuota : std::uint8_t { tell, refuse };
 
 // If unset: the default of runner/plan/limits.hpp, or no limit.
 struct LimitsPolicy {

@@ -136,12 +136,12 @@
   {
     option = "limits.diskWithoutQuota";
     key = "limits.disk_without_quota";
-    type.oneOf = [ "tell" "measure" "refuse" ];
+    type.oneOf = [ "tell" "refuse" ];
     default = "tell";
-    example = "measure";
+    example = "refuse";
     description = ''
-      What a start does where no quota can hold the agent to `limits.disk`. `tell`: it says so, and goes on. `measure`: it measures the
-      home, and refuses one that is larger. `refuse`: no session starts.
+      What a start does where no quota can hold the agent to `limits.disk`. `tell`: it says so, and goes on. `refuse`: no session
+      starts.
     '';
   }
   {

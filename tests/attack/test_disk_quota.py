@@ -1,11 +1,10 @@
-"""An agent that wants more disk than its user may have: out of the quota's project, and past a home that is measured."""
+"""An agent that wants more disk than its user may have: out of the quota's project."""
 
 import pytest
 from target import Outcome
 
 pytestmark = pytest.mark.position("agent")
 
-HOME = "/var/lib/pi-agent/users/alice/home"
 # FS_IOC_FSGETXATTR and FS_IOC_FSSETXATTR, with what the file has and then without a project; FS_IOC_SETFLAGS with what a directory has, without
 # FS_PROJINHERIT_FL; file_setattr(2) without a project. On a file system without projects they change nothing, and succeed where nobody
 # refuses them.
@@ -36,7 +35,6 @@ os.rmdir(path)
 print(json.dumps(answers))
 """
 LIMIT = "limits: {disk: 10G}"
-MEASURED = "limits: {disk: 64M, disk_without_quota: measure}"
 
 
 def leaves(target):
@@ -69,15 +67,3 @@ def test_a_quota_is_neither_asked_for_nor_set_inside(product, control_seen):
     assert inside.stdout == b"-1 1\n", inside  # EPERM, before the kernel looks at it
     assert outside.returncode == 0 and outside.stdout != inside.stdout, outside
     control_seen("root on the host gets another answer to the same call")
-
-
-def test_an_agent_does_not_start_in_a_home_that_is_too_large(prove, product, weak):
-    def attack(target):
-        target.pi("sh", "-c", "head -c 80M /dev/zero >~/big", check=True)
-        with target.policy_with(MEASURED):
-            done = target.pi("sh", "-c", "echo ran")
-        target.machine.root(["rm", "-f", f"{HOME}/big"], check=True)
-        return Outcome(done.stdout == b"ran\n", done)
-
-    on, _ = prove(attack, "measured-home")
-    assert on.seen.returncode == 75 and b"more than limits.disk: 64M" in on.seen.stderr, on

@@ -67,7 +67,7 @@ in
       addressFamilies = [ "unix" "inet" ];
     };
   };
-  limited = with' { hostUsers = alice; limits = { memory = "8G"; tasks = 2000; cpu = "400%"; runtime = "12h"; sessions = 2; disk = "10G"; diskWithoutQuota = "measure"; }; };
+  limited = with' { hostUsers = alice; limits = { memory = "8G"; tasks = 2000; cpu = "400%"; runtime = "12h"; sessions = 2; disk = "10G"; diskWithoutQuota = "refuse"; }; };
   levels = with' {
     accounts = "per-user";
     hostUsers = {

@@ -1,11 +1,10 @@
-// Holds the agent of one user to limits.disk: by a project quota, or by what its home takes at each start.
+// Holds the agent of one user to limits.disk: by a project quota.
 #include "runner/root/errand/disk_limit.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/manifest.hpp"
-#include "runner/as_agent/measuring.hpp"
 #include "runner/as_agent/quota_project.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/session/scratch.hpp"
@@ -22,26 +21,6 @@ namespace {
 constexpr const char *joined_name = "disk-project"; // in meta: the project that all of the home has joined
 constexpr std::size_t joined_limit = 64;
 constexpr std::uint64_t room_to_work = std::uint64_t{16} << 20U;
-
-struct Walked {
-    std::uint64_t bytes = 0;
-    static void fields(auto &archive, auto &self) { archive(self.bytes); }
-};
-
-// Something takes as long as the agent's home is large: the user may end the start meanwhile.
-std::uint64_t walk_as_agent(const AsRoot &root, const DiskHolder &holder, const std::vector<int> &places, const std::string &doing,
-                            const std::function<std::uint64_t(FdRef channel, const AsUser &)> &walk)
-{
-    Child child(root, doing + " of " + holder.user.name, holder.agent, places, [&](const AsUser &self, FdRef channel) {
-        fault_point("walking-home");
-        send_answer(channel, encode(Walked{walk(channel, self)}));
-    });
-    for (;;) {
-        if (const auto answer = child.receive_one()) return decode_fields<Walked>(answer->bytes).bytes;
-        holder.watch.check();
-        holder.show(doing);
-    }
-}
 
 std::string limit_text(const SaidLimit &said)
 {
@@ -122,16 +101,21 @@ void join(const AsRoot &root, const DiskHolder &holder, const StateDirectory &st
     lift_disk_limit(root, state.staging, project, state.home_path);
     const UniqueFd log = open_meta_file(state, "manifest");
     const UniqueFd spare = open_meta_file(state, "manifest.new");
-    walk_as_agent(root, holder, {state.home.get(), state.staging.get(), log.get(), spare.get()},
-                  "putting the agent's home under its disk quota", [&](FdRef channel, const AsUser &self) {
-                      Manifest manifest(log, spare);
-                      join_tree(self, state.home, project, channel,
-                                [&](const std::string &path, const struct stat &before, const struct stat &now) {
-                                    keep_as_synced(manifest, path, before, now);
-                                });
-                      join_tree(self, state.staging, project, channel);
-                      return std::uint64_t{0};
-                  });
+    const std::string doing = "putting the agent's home under its disk quota";
+    const std::vector<int> places = {state.home.get(), state.staging.get(), log.get(), spare.get()};
+    Child child(root, doing + " of " + holder.user.name, holder.agent, places, [&](const AsUser &self, FdRef channel) {
+        fault_point("walking-home");
+        Manifest manifest(log, spare);
+        join_tree(self, state.home, project, channel, [&](const std::string &path, const struct stat &before, const struct stat &now) {
+            keep_as_synced(manifest, path, before, now);
+        });
+        join_tree(self, state.staging, project, channel);
+        send_answer(channel, "");
+    });
+    while (!child.receive_one()) { // takes as long as the home is large: the user may end the start meanwhile
+        holder.watch.check();
+        holder.show(doing);
+    }
     // A session from before the limit has no filter, and may take files out again. The next start finds them by another walk.
     if (has_unheld_session(root, holder.user.uid, holder.session)) return;
     write_meta_file(state, joined_name, std::to_string(project)); // last: a start that ended earlier does all of it again
@@ -177,21 +161,6 @@ HeldDisk hold_to_disk_limit(const AsRoot &root, const DiskHolder &holder, const 
     }
     limit();
     return {quota, "", notice_of_use(*said, disk_use(root, state.home, quota.project))};
-}
-
-std::string measure_for_limit(const AsRoot &root, const DiskHolder &holder, const StateDirectory &state, const HeldDisk &held,
-                              Program program)
-{
-    const auto &limits = holder.policy.limits;
-    if (held.problem.empty() || !limits.disk || limits.without_quota != WithoutQuota::measure) return "";
-    const std::uint64_t size = walk_as_agent(root, holder, {state.home.get()}, "measuring the agent's home",
-                                             [&](FdRef channel, const AsUser &self) { return measure_tree(self, channel, state.home); });
-    if (size <= limits.disk->amount || !defence_is_on("measured-home")) return "";
-    const std::string text =
-        "limit: the home of the agent of " + holder.user.name + " has " + in_mebibytes(size) + ", more than " + limit_text(*limits.disk);
-    if (program != Program::agent) return text + "; remove what it does not need, then pi starts again";
-    throw Failure(FailureKind::disk_limit, text + "; remove what it does not need in 'pi-agentctl shell', which still starts, or "
-                                                  "ask the administrator for more (pi-agentctl state prune removes caches)");
 }
 
 } // namespace pi_agent

@@ -1,4 +1,4 @@
-// Holds the agent of one user to limits.disk: by a project quota, or by what its home takes at each start.
+// Holds the agent of one user to limits.disk: by a project quota.
 #pragma once
 
 #include "common/host/account.hpp"
@@ -35,10 +35,5 @@ struct HeldDisk {
 // `meta`. Lifts an earlier quota where the policy has no limit, or none can be enforced. Call it with the state's lock. Throws Failure
 // where the policy says `refuse`, and for a file of the home that cannot join.
 HeldDisk hold_to_disk_limit(const AsRoot &root, const DiskHolder &holder, const StateDirectory &state);
-
-// Measures the home, where the policy says so for want of a quota. Throws Failure(limit) if it is larger than limits.disk, and what runs is
-// the agent. A shell starts, because only in there can its user remove something; then the notice says so. Empty if all is well.
-std::string measure_for_limit(const AsRoot &root, const DiskHolder &holder, const StateDirectory &state, const HeldDisk &held,
-                              Program program);
 
 } // namespace pi_agent

@@ -265,13 +265,6 @@ void hand_files_over(Entered &entered, Heard &heard, const OpenedSession &sessio
     entered.tell(copies.handed.notices);
 }
 
-void measure_home(Entered &entered, const Heard &heard, const OpenedSession &session)
-{
-    const DiskHolder holder{entered.caller, entered.worker, entered.policy, entered.id, session.watch, entered.shower()};
-    const std::string notice = measure_for_limit(entered.root, holder, session.state, session.disk, heard.request.program);
-    if (!notice.empty()) entered.tell({notice});
-}
-
 Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, ShownHome &home)
 {
     try {
@@ -282,7 +275,6 @@ Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, B
         home = view.home_mounts.make(entered.caller, entered.worker, session.state, session.defaults, view.scratch);
         show_notes(entered, heard.guards, session, view.tree, home);
         const Synced synced = view.synced ? *view.synced : bring_config_in(entered, heard, session);
-        measure_home(entered, heard, session); // without the lock, which is released by now
         show_accounts(session.directory, entered.admission.view, entered.caller, entered.admission.agent, session.state.home_path,
                       view.further_groups);
         const auto too_large = host_files.show(session.directory, files_of_others(entered));

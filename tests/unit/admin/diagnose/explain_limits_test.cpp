@@ -59,7 +59,6 @@ TEST_CASE("disk space is shown where the policy limits it, and what starts do wh
     CHECK(contains(text_of("tell", ""), "          disk of a user's agent: 10G (p.yaml:3:16)\n"));
     CHECK_FALSE(contains(text_of("tell", ""), "enforced"));
     CHECK(contains(text_of("tell", "why"), "          limits.disk is not enforced: why\n"));
-    CHECK(contains(text_of("measure", "why"), "          each start measures the home: limits.disk is not enforced: why\n"));
     CHECK(contains(text_of("refuse", "why"), "          no start is possible: limits.disk is not enforced: why\n"));
     const auto json = to_json(ExplainedLimits{policy_with("limits: {disk: 10G}\n").limits, {}, "", "why"});
     CHECK(json["disk"]["value"] == "10G");

@@ -70,13 +70,12 @@ TEST_CASE("disk space is an amount, with what starts do where nothing holds it")
     CHECK(limits.disk->text == "10G");
     CHECK(to_string(limits.disk->where) == "p.yaml:3:16");
     CHECK(limits.without_quota == WithoutQuota::refuse);
-    CHECK(limits_of("{disk: 64M, disk_without_quota: measure}").without_quota == WithoutQuota::measure);
     for (const auto *disk : {"10", "10GB", "50%", "-1G", "0x10G", "many", "[10G]"})
         CHECK_MESSAGE(contains(problem_of("{disk: " + std::string(disk) + "}"), "limits.disk: must be a whole number with K, M, G or T"),
                       disk);
     CHECK(contains(problem_of("{disk: 63M}"), "limits.disk: 63M is out of bounds; say at least 64M"));
     CHECK(contains(problem_of("{disk: 1025T}"), "limits.disk: 1025T is out of bounds"));
-    CHECK(contains(problem_of("{disk_without_quota: ignore}"), "limits.disk_without_quota"));
+    CHECK(contains(problem_of("{disk_without_quota: measure}"), "limits.disk_without_quota: unknown value 'measure'; use tell or refuse"));
 }
 
 TEST_CASE("times have one unit")
