@@ -1,23 +1,39 @@
-// Apply, rollback, and the text of the sudo rule: which policy is applied.
+// Apply and rollback, which policy is applied, what is left of people who left, and undoing all of it.
 #include "admin/apply/apply.hpp"
 
-#include "admin/apply/applying.hpp"
 #include "admin/diagnose/faults.hpp"
 #include "admin/diagnose/user_view.hpp"
+#include "admin/host/accounts.hpp"
+#include "admin/host/agent_binary.hpp"
+#include "admin/host/command_name.hpp"
 #include "admin/host/root_files.hpp"
 #include "admin/host/sudoers.hpp"
 #include "admin/host/unfinished_apply.hpp"
 #include "admin/programs/program.hpp"
+#include "admin/sessions/sessions.hpp"
+#include "admin/state/state.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
+#include "common/base/text.hpp"
+#include "common/host/remedy.hpp"
 #include "common/policy/policy_load.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/root/session/session_directory.hpp"
 
+#include <algorithm>
+#include <cerrno>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <sstream>
+#include <sys/stat.h>
 #include <utility>
 
 namespace pi_agent {
+
+// Apply, rollback, and the text of the sudo rule: which policy is applied.
 
 namespace {
 
@@ -125,6 +141,245 @@ void run_sudoers(std::ostream &out, std::ostream &notes)
         notes << "pi-agentctl: there is no visudo here, so nobody has checked this\n";
     if (!policy.wrapper.enable) notes << "pi-agentctl: wrapper.enable is false: apply would install no rule, and remove the one there is\n";
     out << text;
+}
+
+// Names and removes what is left of people who left: `pi-agentctl prune`, and the last words of `apply`.
+
+namespace {
+
+constexpr std::size_t named_limit = 20; // that apply names one by one
+
+bool can_go(const Left &left)
+{
+    return left.kept.empty();
+}
+
+std::string count_of_left(const std::vector<Left> &left, Left::Kind kind, const char *one, const char *several)
+{
+    const auto count = std::count_if(left.begin(), left.end(), [kind](const Left &each) { return each.kind == kind && can_go(each); });
+    return count == 0 ? "" : fmt::format("{} {}", count, count == 1 ? one : several);
+}
+
+std::string question_about(const std::vector<Left> &left)
+{
+    const auto homes =
+        count_of_left(left, Left::Kind::home, "home of an agent with all that is in it", "homes of agents with all that is in them");
+    const auto accounts = count_of_left(left, Left::Kind::account, "account", "accounts");
+    return "Remove " + homes + (homes.empty() || accounts.empty() ? "" : ", and ") + accounts + ", as listed?";
+}
+
+// As the agent, and none where that cannot be found out: a size is for people, and keeps nothing from being removed.
+std::optional<std::uint64_t> size_of(const AsRoot &root, const Policy &policy, const Left &left)
+{
+    if (left.kind != Left::Kind::home) return std::nullopt;
+    try {
+        const auto state = find_state(root, policy.agent.state_dir, left.name);
+        return measure_home(root, state.agent, state.home).all;
+    } catch (const std::exception &) {
+        return std::nullopt;
+    }
+}
+
+nlohmann::json to_json(const AsRoot &root, const Policy &policy, const std::vector<Left> &left)
+{
+    auto list = nlohmann::json::array();
+    for (const auto &each : left)
+        list.push_back({{"what", each.kind == Left::Kind::home ? "home" : "account"},
+                        {"user", each.user},
+                        {"account", each.account},
+                        {"path", text_or_null(each.path)},
+                        {"why", each.why},
+                        {"kept", text_or_null(each.kept)},
+                        {"bytes", number_or_null(size_of(root, policy, each))}});
+    return {{"left", list}};
+}
+
+void show(const AsRoot &root, const Policy &policy, const std::vector<Left> &left, const char *beginning, std::ostream &out)
+{
+    for (const auto &each : left) {
+        const auto size = to_size(size_of(root, policy, each));
+        out << (can_go(each) ? beginning : "stays: ") << to_text(each) << (size.empty() ? "" : " (" + size + ")") << ": " << each.why
+            << (can_go(each) ? "" : ", but " + each.kept) << '\n';
+    }
+    out << std::flush;
+}
+
+// One that cannot be removed keeps no other. An account stays where its home does.
+void remove_left(const AsRoot &root, const Policy &policy, const std::vector<Left> &left, Changes &changes)
+{
+    std::string problems;
+    std::set<std::string> failed; // accounts
+    for (const auto &each : left) {
+        if (!can_go(each) || failed.contains(each.account)) continue;
+        try {
+            if (each.kind == Left::Kind::home)
+                changes.make("remove " + to_text(each), [&] { remove_state_of(root, policy.agent.state_dir, each.name); });
+            else
+                remove_agent_account(root, each.name, changes);
+        } catch (const Failure &failure) {
+            failed.insert(each.account);
+            problems += (problems.empty() ? "" : "\n") + to_text(each) + " stays: " + failure.what();
+        }
+    }
+    if (!problems.empty()) throw Failure(ExitStatus::system_failure, problems);
+}
+
+} // namespace
+
+void run_prune(const PruneOrder &order, std::ostream &out)
+{
+    const auto root = claim_root("prune", "removes homes and accounts of agents, so only root can run it");
+    if (order.json && !order.dry_run) throw Failure(ExitStatus::usage, "--json lists what is left, and needs --dry-run");
+    auto policy = load_policy(policy_path);
+    const auto left = find_left(root, policy, order.gone);
+    if (order.json) return print_json(to_json(root, policy, left), out);
+    show(root, policy, left, order.dry_run ? "would: remove " : "left behind: ", out);
+    if (std::none_of(left.begin(), left.end(), can_go)) {
+        out << "nothing to remove\n";
+        return;
+    }
+    if (order.dry_run) return;
+    require_program("userdel");
+    require_consent(question_about(left), order.yes);
+    const auto lock = take_apply_lock(root); // not during the question: an emergency stop would have to wait
+    policy = load_policy(policy_path);
+    mark_host_changed(root); // a start that is under way either sees this, or shows as a session now
+    if (find_left(root, policy, order.gone) != left)
+        throw Failure(FailureKind::changed_meanwhile, "somebody came back, or left, or started a session meanwhile; run this again");
+    Changes changes(false, out);
+    remove_left(root, policy, left, changes);
+}
+
+void tell_left(const AsRoot &root, const Policy &policy, std::ostream &out, std::ostream &warnings)
+{
+    std::vector<Left> left;
+    try {
+        left = find_left(root, policy);
+    } catch (const Failure &failure) { // what apply did is done
+        warnings << "pi-agentctl: warning: what people left behind is not known: " << failure.what() << '\n';
+    }
+    std::erase_if(left, [](const Left &each) { return !can_go(each); });
+    if (left.empty()) return;
+    if (left.size() <= named_limit)
+        for (const auto &each : left)
+            out << "left behind: " << to_text(each) << ": " << each.why << '\n';
+    out << fmt::format("left behind: 'sudo pi-agentctl prune' removes {}\n",
+                       left.size() <= named_limit ? "that" : fmt::format("{} homes and accounts of people who left", left.size()));
+}
+
+// Undoes apply, in the opposite order.
+
+namespace {
+
+// What apply did follows from the policy that it applied, not from what somebody has written since.
+Policy applied_policy(const AsRoot &root)
+{
+    const auto applied = read_applied(root);
+    return parse_policy(applied.last ? *applied.last : read_policy_sources(policy_path));
+}
+
+void show_agent_binary(const AsRoot &root, Policy policy, Changes &changes, std::ostream &out)
+{
+    policy.wrapper.hide_direct_binary = false;
+    hide_npm_installs(root, policy, changes);
+    const auto current = places_of_agent(root, policy);
+    try {
+        hide_agent_binary(root, policy, changes);
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != ENOENT) throw;
+        out << "the agent's program " << policy.agent.binary << " does not exist any more\n";
+    }
+    give_back_hidden(root, current, policy.agent.group, changes);
+}
+
+// For the removal of the package, after which there is no pi-agentctl.
+void tell_hidden(const AsRoot &root, const Policy &policy, std::ostream &out)
+{
+    if (!policy.wrapper.hide_direct_binary) return;
+    const auto place = hiding_place_if_there(root, policy);
+    if (place)
+        out << "the agent in " << place->path << " stays closed to everybody but root; to let everybody run it, without a sandbox, "
+            << command_on("chmod 0755", place->path, "open it") << '\n';
+}
+
+void remove_accounts(const AsRoot &root, const Policy &policy, Changes &changes)
+{
+    for (const auto &made : made_agent_accounts())
+        remove_agent_account(root, made.account.name, changes);
+    const auto found = find_group(policy.agent.group); // it may have gone with the account of its name
+    if (found && policy.agent.create_user && found->value() < 1000)
+        changes.make("remove the group " + policy.agent.group, [&] { remove_group(policy.agent.group); });
+}
+
+std::string settled_place(const AsRoot &root)
+{
+    const auto known = read_state_place(root);
+    if (known.is_settled()) return known.place;
+    throw Failure(ExitStatus::configuration, "a move of the agents' homes was interrupted; finish it first: sudo pi-agentctl state move");
+}
+
+void remove_homes(const AsRoot &root, const std::string &state_dir, Changes &changes)
+{
+    struct stat status {};
+    if (::lstat(state_dir.c_str(), &status) == 0)
+        changes.make("remove " + state_dir + ", with the homes of all agents", [&] { remove_all_state(root, state_dir); });
+}
+
+std::string question_of(const RemoveOrder &order)
+{
+    std::string question = build::is_system_managed ? "" : "Take the sudo rule away";
+    if (!order.keep_hidden)
+        question += std::string(question.empty() ? "Open" : " and open") + " the agent's program to everybody, without a sandbox";
+    if (order.state) question += ", and remove all homes of agents with what is in them";
+    if (order.accounts) question += ", and the agents' accounts";
+    return question + "?";
+}
+
+} // namespace
+
+void run_remove(const RemoveOrder &order, std::ostream &out)
+{
+    const auto root = claim_root("remove", "changes the host, so only root can run it");
+    if (order.accounts && order.keep_hidden)
+        throw Failure(ExitStatus::usage, "--accounts and --keep-hidden exclude each other: the hidden files belong to the agents' group");
+    if (order.accounts && !order.state)
+        throw Failure(ExitStatus::usage, "--accounts needs --state: else a later account with the same number would own the agents' files");
+    auto policy = applied_policy(root);
+    if (order.state) settled_place(root);
+    if (order.accounts)
+        for (const auto *program : {"userdel", "groupdel"})
+            require_program(program);
+    require_no_session(root, "end them first: pi-agentctl stop --all");
+    if (!order.dry_run) require_consent(question_of(order), order.yes);
+    const auto lock = take_apply_lock(root); // not during the question: an emergency stop would have to wait
+    policy = applied_policy(root);
+    Changes changes(order.dry_run, out);
+    if (!build::is_system_managed)
+        remove_sudoers(root, sudoers_directory, changes);
+    else
+        out << "the sudo rule stays: the configuration of this system brings it\n";
+    if (!order.dry_run) {
+        remove_unfinished_note(root); // an apply that waits for its trial, or that was killed, has nothing to go back to any more
+        mark_host_changed(root);      // a start that is under way either sees this, or is a session here
+    }
+    require_no_session(root, "it was started meanwhile; nobody can start another now: pi-agentctl stop --all, and run this again");
+    stop_empty_scopes(root, changes, out);
+    const auto places = order.accounts ? places_of_group(root, policy) : std::set<std::string>(); // before the notes of these go
+    if (order.keep_hidden && defence_is_on("keep-hidden"))
+        tell_hidden(root, policy, out);
+    else
+        show_agent_binary(root, policy, changes, out);
+    remove_command(root, places_of_command(), changes);
+    if (order.accounts && !order.dry_run) require_nothing_of_group(places, policy.agent.group);
+    if (order.state) {
+        const std::string state_dir = settled_place(root);
+        const bool is_elsewhere = state_dir != default_state_dir; // which only a note of apply's says, so that one goes last
+        if (is_elsewhere) remove_homes(root, state_dir, changes);
+        forget_applied(root, changes);
+        if (!is_elsewhere) remove_homes(root, state_dir, changes);
+    }
+    if (order.accounts) remove_accounts(root, policy, changes);
+    if (changes.count() == 0 && !order.keep_hidden) out << "nothing to do\n";
 }
 
 } // namespace pi_agent

@@ -1,11 +1,16 @@
-// The commands that change the host: apply, rollback, remove, prune, init, edit; and what they print before a change.
+// The commands that change the host: apply, rollback, remove, prune, init, edit, set; and what they print before a change.
 #pragma once
 
 #include "admin/diagnose/user_view.hpp"
 #include "admin/host/root_files.hpp"
+#include "admin/host/unfinished_apply.hpp"
+#include "admin/host/yaml_line.hpp"
+#include "common/base/error.hpp"
+#include "common/base/fd.hpp"
 #include "common/host/account.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
+#include "common/policy/policy_keys.hpp"
 
 #include <optional>
 #include <ostream>
@@ -14,8 +19,37 @@
 
 namespace pi_agent {
 
-// --- pi-agentctl apply: makes the host follow the policy.
+// One change of this host, by apply, rollback or edit: it is finished, or goes back by itself.
 
+// Made and used under the lock of apply. Until begin() it has changed nothing.
+class Transaction {
+public:
+    // Takes up what a command that was killed has left unfinished: going back leads to what that one found.
+    explicit Transaction(const AsRoot &root);
+
+    [[nodiscard]] bool was_cut_short() const noexcept { return was_cut_short_; }
+
+    // Looks at the host before the first change. `policy_change`: where the command itself replaces the policy's files.
+    void look(const Policy &policy, const std::optional<PolicyChange> &policy_change);
+    // Writes down what it saw, on disk; the directory of applied policies exists.
+    void begin();
+    // Whether nobody else went on with it, or ended it, while the lock was free.
+    [[nodiscard]] bool is_ours() const;
+    // From here on nothing goes back.
+    void finish();
+    // Makes the host what it was. Returns how the message about the failure begins.
+    std::string go_back(std::ostream &out, std::ostream &warnings);
+
+private:
+    const AsRoot &root_;
+    HostBefore before_;
+    std::string noted_; // the command that the note names; empty without one
+    bool was_cut_short_ = false;
+};
+
+// The commands that change the host: apply, rollback, remove, prune, init, edit; and what they print before a change.
+
+// --- pi-agentctl apply: makes the host follow the policy.
 struct ApplyOptions {
     bool dry_run = false;    // only say what would change
     bool try_sandbox = true; // with a session of the canary
@@ -37,7 +71,6 @@ void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &war
 void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std::ostream &warnings);
 
 // --- pi-agentctl remove: undoes what apply did to this host.
-
 struct RemoveOrder {
     bool accounts = false;    // also the agents' accounts; only with `state`, whose files would be left to whoever gets their numbers
     bool state = false;       // also what is kept for each user
@@ -51,7 +84,6 @@ struct RemoveOrder {
 void run_remove(const RemoveOrder &order, std::ostream &out);
 
 // --- pi-agentctl prune: removes homes and accounts of agents whose people left the policy or this host.
-
 struct PruneOrder {
     bool yes = false;                   // do not ask
     bool dry_run = false;               // only list
@@ -59,7 +91,7 @@ struct PruneOrder {
     std::vector<std::string> gone = {}; // users who left this host by the administrator's word, where its services cannot tell
 };
 
-// Lists, asks, and removes what is the same then (admin/state/left.hpp): each home by a child with its owner's rights. Throws
+// Lists, asks, and removes what is the same then (admin/state/state.hpp): each home by a child with its owner's rights. Throws
 // Failure(limit) if something changed meanwhile.
 void run_prune(const PruneOrder &order, std::ostream &out);
 
@@ -67,7 +99,6 @@ void run_prune(const PruneOrder &order, std::ostream &out);
 void tell_left(const AsRoot &root, const Policy &policy, std::ostream &out, std::ostream &warnings);
 
 // --- pi-agentctl init: a first policy, from the users and directories of this host.
-
 struct InitOrder {
     std::vector<std::string> users;      // --user; none: everybody on this host who could be one
     std::vector<std::string> roots;      // --root, for these users
@@ -122,7 +153,6 @@ void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes);
 void run_edit(const std::optional<std::string> &name, std::ostream &out, std::ostream &warnings);
 
 // --- pi-agentctl user, set and get: change one thing in the policy, and read one.
-
 struct ChangeOrder {
     bool yes = false;     // do not ask
     bool dry_run = false; // only show the lines that would change
@@ -155,5 +185,44 @@ void run_sudoers(std::ostream &out, std::ostream &notes);
 // Made from the table of common/policy/policy_keys.hpp. It refuses nothing that pi-agent accepts; what it cannot say is in
 // docs/reference/policy-files.md.
 void run_schema(std::ostream &out);
+
+// Makes the host follow a policy, from the plan to the last probe: for apply, rollback and edit.
+
+// The policy to apply.
+struct WantedPolicy {
+    PolicyFiles files;                 // installed already, or installed here
+    std::optional<PolicyFiles> before; // what the same command replaces, or has replaced, with them; no files: it could not be read
+    UniqueFd editing;                  // the lock of edit, if the files are installed here; given away when they are
+};
+
+// `observer` is root; `lock` is the lock of apply. Plans every change first, and throws before the first one if a start could not work
+// under this policy. What fails later goes back. `wrapper.enable: false` stops everything, and depends on nothing else. Returns how many
+// changes it has made, or would make.
+int apply_policy(const Observer &observer, UniqueFd lock, WantedPolicy wanted, const ApplyOptions &options, std::ostream &out,
+                 std::ostream &warnings);
+
+// A key of the policy as somebody types it: limits.memory, users.alice.roots. And the value for it.
+struct KeyName {
+    KeyPath path;                   // {"users", "Alice.Smith", "roots"}
+    const PolicyKey *key = nullptr; // its entry in the table; of a path within a document, the document's
+    std::string doubt;              // "; did you mean 'roots'?" if a misspelt key may have become a part of a name
+};
+
+// A name between dots may have dots itself: the first division counts that makes a key. Throws Failure(usage) for anything else.
+KeyName parse_key_name(const std::string &text);
+
+// `value` as a file of the policy has it. Where the key takes a text, these are its bytes, and quotes come as they are needed; elsewhere it
+// is YAML in one line. Throws Failure(usage) for more than a line.
+std::string value_for(const KeyName &name, const std::string &value);
+
+// A policy as it would be: the installed files with one of them exchanged, and what is wrong with that.
+
+std::optional<std::string> find_text(const PolicyFiles &files, const std::string &file);
+
+// The other files as they are, and the draft instead of its own file. Diagnostics name the file, not the draft.
+PolicyFiles with_draft(PolicyFiles files, const std::string &file, const std::string &draft);
+
+// What is wrong with the policy, as check prints it; empty if nothing is.
+std::string mistakes_in(const PolicyFiles &files, const Observer &observer);
 
 } // namespace pi_agent

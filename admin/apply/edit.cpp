@@ -1,6 +1,5 @@
 // A draft beside the policy, an editor, a check, and a rename.
 #include "admin/apply/apply.hpp"
-#include "admin/apply/policy_draft.hpp"
 
 #include "admin/host/root_files.hpp"
 #include "admin/text/terminal.hpp"

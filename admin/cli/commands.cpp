@@ -1,13 +1,11 @@
 // The commands of pi-agentctl with their options, and what each does.
 #include "admin/cli/commands.hpp"
-#include "admin/cli/adding.hpp"
 
+#include "admin/agents/agents.hpp"
 #include "admin/apply/apply.hpp"
 #include "admin/diagnose/faults.hpp"
-#include "admin/sessions/denials.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"
-#include "admin/state/state_move.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
@@ -19,6 +17,107 @@
 #include <optional>
 
 namespace pi_agent {
+
+// The commands that change one thing in the policy, and read one: user with what is below it, set and get.
+
+namespace {
+
+struct KeyChange {
+    ChangeOrder order;
+    std::string name, key, value;
+    std::vector<std::string> roots;
+    bool json = false;
+};
+
+void add_dry_run(CLI::App *command, KeyChange &change)
+{
+    command->add_flag("-n,--dry-run", change.order.dry_run, "Show the lines that would change, and change nothing");
+}
+
+} // namespace
+
+void add_change_commands(CLI::App &app, Action &chosen)
+{
+    const auto all = std::make_shared<KeyChange>();
+    auto *user = app.add_subcommand("user", "Add a user to the policy, or take one out: add, remove");
+    user->require_subcommand(1);
+    auto *add = add_command(*user, chosen, "add", "Write an entry for a user, into users.d",
+                            [all] { run_user_add(all->name, all->roots, all->order, std::cout, std::cerr); });
+    add->add_option("NAME", all->name, "The user's account")->required();
+    add->add_option("--root", all->roots, "Where they may start the agent: an absolute path, or '~/…' in quotes; as often as needed")
+        ->type_name("DIRECTORY")
+        ->required();
+    add_dry_run(add, *all);
+
+    auto *remove = add_command(*user, chosen, "remove", "Take a user's entry out of the policy",
+                               [all] { run_user_remove(all->name, all->order, std::cout, std::cerr); });
+    remove->add_option("NAME", all->name, "The user's account")->required();
+    remove->add_flag("-y,--yes", all->order.yes, "Do not ask");
+    add_dry_run(remove, *all);
+
+    auto *set = add_command(app, chosen, "set", "Give a key of the policy a value",
+                            [all] { run_set(all->key, all->value, all->order, std::cout, std::cerr); });
+    set->add_option("KEY", all->key, "limits.memory, network, users.NAME.roots")->required();
+    set->add_option("VALUE", all->value, "A text, or YAML in one line: 8G, true, '[~/projects, /srv/app]'")->required();
+    add_dry_run(set, *all);
+
+    auto *get = add_command(app, chosen, "get", "Print the value that the policy gives to a key",
+                            [all] { run_get(all->key, all->json, std::cout); });
+    get->add_option("KEY", all->key, "limits.memory, network, users.NAME.roots")->required();
+    add_json(get, all->json);
+}
+
+// The commands that install agents: install-agent, and agent list, upgrade, rollback and prune.
+
+namespace {
+
+struct AgentOptions {
+    InstallOrder install;
+    bool json = false, yes = false;
+};
+
+void add_installing(CLI::App *command, AgentOptions &options)
+{
+    command->add_option(
+        "AGENT", options.install.request,
+        "AGENT or AGENT@VERSION, where VERSION is exact or a tag such as latest; without it pi, as this release was tested");
+    command->add_option("--registry", options.install.registry, "The npm registry; without it the one in this host's npm configuration")
+        ->type_name("URL");
+}
+
+} // namespace
+
+void add_agent_commands(CLI::App &app, Action &chosen)
+{
+    const auto all = std::make_shared<AgentOptions>();
+    auto *install = add_command(app, chosen, "install-agent", "Fetch an agent from an npm registry, and make it the one that starts",
+                                [all] { run_install_agent(all->install, std::cout); });
+    add_installing(install, *all);
+
+    auto *agent = app.add_subcommand("agent", "Look after installed agents: list, upgrade, rollback, prune");
+    agent->require_subcommand(1);
+    auto *list = add_command(*agent, chosen, "list", "List the agents that are installed, with their versions",
+                             [all] { run_agent_list(all->json, std::cout); });
+    add_json(list, all->json);
+
+    auto *upgrade =
+        add_command(*agent, chosen, "upgrade", "Install the version that this release was tested with, or the one named", [all] {
+            all->install.is_upgrade = true;
+            run_install_agent(all->install, std::cout);
+        });
+    add_installing(upgrade, *all);
+
+    auto *rollback = add_command(*agent, chosen, "rollback", "Start the version before again; a second rollback takes it back",
+                                 [all] { run_agent_rollback(all->install.request, all->yes, std::cout); });
+    rollback->add_option("AGENT", all->install.request, "The agent; without it pi");
+    rollback->add_flag("-y,--yes", all->yes, "Do not ask");
+
+    auto *prune = add_command(*agent, chosen, "prune", "Remove versions other than the one in use and the one before",
+                              [all] { run_agent_prune(all->yes, std::cout); });
+    prune->add_flag("-y,--yes", all->yes, "Do not ask");
+}
+
+// The commands of pi-agentctl with their options, and what each does.
 
 namespace {
 

@@ -1,23 +1,229 @@
-// Everything that is wrong with a policy, in one report.
-#include "admin/diagnose/faults.hpp"
-
+// Everything that is wrong with a policy, in one report: patterns, method, roots, and the rest.
 #include "admin/diagnose/dry_start.hpp"
 #include "admin/diagnose/explain.hpp"
-#include "admin/diagnose/host_checks.hpp"
+#include "admin/diagnose/faults.hpp"
 #include "admin/host/unfinished_apply.hpp"
 #include "admin/text/terminal.hpp"
+#include "common/base/error.hpp"
 #include "common/base/text.hpp"
+#include "common/host/identity.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_values.hpp"
 #include "runner/plan/host_view.hpp"
+#include "runner/plan/limits.hpp"
+#include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/kernel/host_facts.hpp"
+#include "runner/root/method/method_program.hpp"
+#include "runner/root/method/systemd_bus.hpp"
+#include "runner/root/session/state_directory.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <utility>
+#include <vector>
 
 namespace pi_agent {
+
+// Patterns and paths of a policy that mean less than they seem to.
+
+namespace {
+
+void look_at_patterns(const Rules &rules, std::vector<Diagnostic> &found)
+{
+    for (const auto &mask : rules.mask.value_or(std::vector<PolicyPath>()))
+        if (mask.path.find("**/") != std::string::npos)
+            found.push_back({mask.where, rules.places.at("projects.mask").key,
+                             quote(mask.path) + " does not match at any depth, because '*' stands for no '/', however often it is written",
+                             "write a pattern without '/' for a name anywhere in the project, or name each path"});
+    const auto &protection = rules.protect ? *rules.protect : Protection();
+    for (const auto &path : protection.value_or(std::vector<PolicyPath>()))
+        if (path.path.find_first_of("*?") != std::string::npos)
+            found.push_back({path.where, rules.places.at("projects.protect").key,
+                             quote(path.path) + " is the one path that is written so, because what is protected has no wildcards",
+                             "name the paths themselves, or a directory that holds them"});
+}
+
+} // namespace
+
+std::vector<Diagnostic> find_odd_patterns(const Policy &policy)
+{
+    std::vector<Diagnostic> found;
+    for (const auto &[path, file_class] : policy.config_classes.rules())
+        if (path.find_first_of("*?") != std::string::npos)
+            found.push_back({{},
+                             "config.classes." + escape_for_display(path),
+                             "is the one path that is written so, because classes have no wildcards",
+                             "name the directory around it, or each path"});
+    look_at_patterns(policy.rules, found);
+    for (const auto &entry : policy.users) {
+        if (entry.rules) look_at_patterns(*entry.rules, found);
+        for (const auto &root : entry.roots)
+            if (root.rules) look_at_patterns(*root.rules, found);
+    }
+    return found;
+}
+
+// Whether sandbox.method can work on this host, and hold sessions to the policy's network: what each start looks at, without a start.
+
+namespace {
+
+constexpr const char *method_key = "sandbox.method";
+
+bool check_programs(const SandboxPolicy &sandbox, Problems &problems)
+{
+    bool all_there = true;
+    for (const auto &program : programs_of(sandbox.method)) {
+        const bool is_there = report_failure(sandbox.where, method_key, "", problems, [&] {
+            if (const auto problem = problem_of_program(sandbox.method, program)) throw Failure(ExitStatus::unavailable, *problem);
+        });
+        all_there = all_there && is_there;
+    }
+    return all_there;
+}
+
+void require_running(const AsRoot &root, const SandboxPolicy &sandbox)
+{
+    if (has_unit(sandbox.method)) systemd_features(SystemdBus::version_for_anybody());
+    if (sandbox.method == SandboxMethod::bwrap) require_bwrap(root);
+    if (sandbox.method == SandboxMethod::docker) require_docker(root, sandbox);
+    if (sandbox.method == SandboxMethod::podman) require_podman(root, sandbox);
+}
+
+} // namespace
+
+void check_method(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified)
+{
+    const auto &sandbox = policy.sandbox;
+    if (problems.has_within("sandbox")) return; // the wanted method is not known
+    const bool has_programs = check_programs(sandbox, problems);
+    if (means == Means::installed || !has_programs) return;
+    if (!observer.root()) {
+        unverified.push_back(fmt::format("{} ({}): only root can ask for all that it needs", method_key, to_string(sandbox.method)));
+        return;
+    }
+    const auto &root = *observer.root();
+    const bool runs = report_failure(sandbox.where, method_key, "", problems, [&] { require_running(root, sandbox); });
+    if (!runs || problems.has_within("network")) return;
+    report_failure(policy.network.where, "network", "", problems, [&] {
+        if (sandbox.method == SandboxMethod::bwrap) require_bwrap_network(root, policy.network);
+        require_enforceable(root, policy.network, has_unit(sandbox.method));
+    });
+}
+
+// What check tells of roots that exist: others can exchange them, they lie on another host, or they overlap.
+
+namespace {
+
+bool is_open_to_all(const StepToRoot &step)
+{
+    return (step.mode & S_IWOTH) != 0;
+}
+
+// In a directory with the sticky bit, only owners exchange what is theirs.
+bool keeps_entries(const StepToRoot &step)
+{
+    return (step.mode & S_ISVTX) != 0;
+}
+
+std::string shown(const StepToRoot &step)
+{
+    return fmt::format("{} (owner {}, mode {:04o})", escape_for_display(step.path), escape_for_display(name_or_number(Uid(step.owner))),
+                       step.mode & 07777U);
+}
+
+RootDanger on_another_host(FdRef directory, const std::string &path)
+{
+    struct statfs facts {};
+    if (::fstatfs(directory.get(), &facts) != 0) return {};
+    const std::string name = network_file_system(static_cast<unsigned long>(facts.f_type));
+    if (name.empty()) return {};
+    return {escape_for_display(path) + " lies on another host (" + name +
+                "): a start there is refused unless the kernel can map its owners, and it usually cannot",
+            "'sudo pi-agentctl doctor' tries it; a directory on a local disk works (docs/platforms/file-systems.md)"};
+}
+
+Diagnostic overlap_of(const FoundRoot &inner, const FoundRoot &outer)
+{
+    const std::string place = escape_for_display(inner.path);
+    const std::string other = escape_for_display(outer.path) + " (" + outer.key + ", " + to_string(outer.where) + ")";
+    const std::string relation = inner.path == outer.path ? place + " is also " + other : place + " lies in " + other;
+    if (inner.user == outer.user)
+        return {inner.where, inner.key, relation + ": a session there has the inner root alone, and one beside it reaches both",
+                "keep one of them, unless that is what you mean"};
+    return {inner.where, inner.key,
+            relation + ", a root of " + outer.user + ": what the agent of one leaves there, the agent of the other reads and runs",
+            "give each their own, or name a group for what they share"};
+}
+
+} // namespace
+
+RootDanger danger_of_way(const std::vector<StepToRoot> &way, const Account &user)
+{
+    const std::string remedy = "let only root and " + user.name + " write there, or choose another place";
+    const auto is_strange = [&](const StepToRoot &step) { return step.owner != 0 && Uid(step.owner) != user.uid; };
+    const auto owner_of = [](const StepToRoot &step) { return escape_for_display(name_or_number(Uid(step.owner))); };
+    for (std::size_t index = 0; index < way.size(); ++index) {
+        const StepToRoot &step = way[index];
+        const bool is_root = index + 1 == way.size();
+        if (is_root && is_open_to_all(step))
+            return {"everybody can write to " + shown(step) + ": the agent reads and obeys what they leave there", remedy};
+        if (!is_root && is_open_to_all(step) && !keeps_entries(step))
+            return {"everybody can write to " + shown(step) + ", and so put another directory in the root's place", remedy};
+        // The owner of a directory can write to it, whatever its mode is. A root's own owner is who it is for.
+        if (!is_root && is_strange(step))
+            return {owner_of(step) + " can write to " + shown(step) + ", and so put another directory in the root's place", remedy};
+        if (is_root && is_strange(step) && index > 0 && is_open_to_all(way[index - 1]))
+            return {owner_of(step) + " can put another directory in the root's place: everybody can write to " + shown(way[index - 1]),
+                    remedy};
+    }
+    return {};
+}
+
+RootDanger danger_of_root(FdRef directory, const std::string &path, const Account &user)
+{
+    if (auto elsewhere = on_another_host(directory, path); !elsewhere.problem.empty()) return elsewhere;
+    std::vector<StepToRoot> way;
+    for (std::string step = path;; step = parent_of(step)) {
+        struct stat facts {};
+        if (::lstat(step.c_str(), &facts) != 0) return {};
+        way.push_back({step, facts.st_uid, facts.st_mode});
+        if (step == "/") break;
+    }
+    std::reverse(way.begin(), way.end());
+    return danger_of_way(way, user);
+}
+
+std::vector<Diagnostic> find_overlaps(std::vector<FoundRoot> roots)
+{
+    // With "/" before every other byte, what is in a directory follows it at once.
+    const auto before = [](const FoundRoot &one, const FoundRoot &other) {
+        return std::lexicographical_compare(
+            one.path.begin(), one.path.end(), other.path.begin(), other.path.end(), [](char left, char right) {
+                const auto rank = [](char byte) { return byte == '/' ? 0 : static_cast<unsigned char>(byte); };
+                return rank(left) < rank(right);
+            });
+    };
+    std::stable_sort(roots.begin(), roots.end(), before);
+    Problems found; // at most as many as anybody reads
+    std::vector<const FoundRoot *> above;
+    for (const auto &root : roots) {
+        while (!above.empty() && !is_within(root.path, above.back()->path))
+            above.pop_back();
+        if (!above.empty()) {
+            const auto overlap = overlap_of(root, *above.back());
+            found.add(overlap.where, overlap.key, overlap.problem, overlap.remedy);
+        }
+        above.push_back(&root);
+    }
+    return found.all();
+}
+
+// Everything that is wrong with a policy, in one report.
 
 namespace {
 

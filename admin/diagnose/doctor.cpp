@@ -1,26 +1,182 @@
-// Asks everything that can be asked, and reports all of it at once.
-#include "admin/diagnose/faults.hpp"
-
+// Asks everything that can be asked, the cluster and each part's version among it, and reports it at once.
 #include "admin/diagnose/dry_start.hpp"
 #include "admin/diagnose/explain.hpp"
+#include "admin/diagnose/faults.hpp"
 #include "admin/host/accounts.hpp"
+#include "admin/programs/program.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
+#include "common/base/version.hpp"
+#include "common/decide/decision.hpp"
 #include "common/decide/effective.hpp"
 #include "common/host/remedy.hpp"
 #include "runner/root/kernel/host_facts.hpp"
+#include "runner/root/method/systemd_bus.hpp"
+#include "runner/root/session/session_directory.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 namespace pi_agent {
+
+// Whether the cluster of the policy's placement can be asked from this host, and what a start asks it for.
+
+namespace {
+
+constexpr int cluster_patience_seconds = 20; // Slurm's programs give up after ten
+
+// Where the first level says that sessions have jobs.
+std::optional<SaidAt> first_with_jobs(const Policy &policy)
+{
+    const auto said = [](const Rules &rules) -> std::optional<SaidAt> {
+        if (rules.placement.engine != PlacementEngine::slurm) return std::nullopt;
+        return rules.places.at("placement.engine");
+    };
+    if (auto place = said(policy.rules)) return place;
+    for (const auto &entry : policy.users)
+        if (entry.rules)
+            if (auto place = said(*entry.rules)) return place;
+    return std::nullopt;
+}
+
+bool has_srun(const Policy &policy)
+{
+    return access(srun_of(policy).c_str(), X_OK) == 0;
+}
+
+} // namespace
+
+std::vector<Diagnostic> find_idle_placement(const Policy &policy)
+{
+    if (has_any_jobs(policy)) return {};
+    std::vector<Diagnostic> found;
+    const auto look = [&](const Rules &rules) {
+        for (const auto *key : {"placement.srun", "placement.partition", "placement.account", "placement.qos", "placement.constraint"})
+            if (const auto said = rules.places.find(key); said != rules.places.end())
+                found.push_back({said->second.where, said->second.key, "says which job, and no session has one",
+                                 "say 'engine: slurm', or remove the key"});
+    };
+    look(policy.rules);
+    for (const auto &entry : policy.users)
+        if (entry.rules) look(*entry.rules);
+    return found;
+}
+
+std::vector<Diagnostic> find_missing_cluster(const Policy &policy)
+{
+    const auto place = first_with_jobs(policy);
+    if (!place || has_srun(policy)) return {};
+    return {{place->where, place->key,
+             "slurm, and this host has no " + escape_for_display(srun_of(policy)) + ": sessions start here inside of jobs alone",
+             "install Slurm's client if users shall type pi here, or correct placement.srun"}};
+}
+
+bool has_any_jobs(const Policy &policy)
+{
+    return first_with_jobs(policy).has_value();
+}
+
+Faults find_cluster_faults(const Policy &policy)
+{
+    if (!has_any_jobs(policy) || !has_srun(policy) || !has_program("sinfo")) return {};
+    const std::string remedy = "find out with sinfo and 'systemctl status slurmctld' why, or say placement: {engine: none}";
+    const auto result = run_program_apart({"sinfo", "--noheader", "--format=%D"}, cluster_patience_seconds);
+    if (result.status != 0)
+        return {{"cluster", "Slurm does not answer, so pi gets no node: " + escape_for_display(one_line(result.output)), remedy}};
+    if (result.output.find_first_of("123456789") == std::string::npos) return {{"cluster", "Slurm's cluster has no nodes", remedy}};
+    return {};
+}
+
+std::string placement_text(const Policy &policy)
+{
+    if (!has_jobs(policy)) return "";
+    std::vector<std::string> options;
+    for (const auto &option : job_options(policy, job_name))
+        options.push_back(escape_for_display(option));
+    return fmt::format("runs:     in a job of Slurm's on a node of the cluster, and by the policy of that node\n"
+                       "          ({}: {} {})\n",
+                       to_string(policy.rules.places.at("placement.engine").where), escape_for_display(srun_of(policy)),
+                       fmt::join(options, " "));
+}
+
+// Asks each part for its version.
+
+namespace {
+
+constexpr int agent_patience_seconds = 30;
+
+// What a part says of its version, or why it is not known.
+template <typename Ask>
+nlohmann::json answer_of(const Ask &ask)
+{
+    try {
+        return {{"version", ask()}};
+    } catch (const Failure &failure) {
+        return {{"version", nullptr}, {"problem", failure.what()}};
+    }
+}
+
+std::string kernel_version()
+{
+    utsname names{};
+    if (::uname(&names) != 0) throw_errno("asking for the kernel's version");
+    return std::string(names.sysname) + " " + names.release;
+}
+
+// The program belongs to root, but its behaviour is its own: it runs as another account, without a terminal, and for a limited time.
+std::string ask_program(const AsRoot &root, const Policy &policy)
+{
+    // It runs as the agent's account and outside of every sandbox, so no agent may run inside one at the same time.
+    if (!live_sessions(root).empty()) throw Failure(ExitStatus::unavailable, "agents are running; ask again when none runs");
+    for (const auto &needed : needed_agent_accounts(policy, group_members)) {
+        const auto account = find_account(needed.name);
+        if (!account || account->uid == Uid(0)) continue;
+        const auto group = find_group(policy.agent.group).value_or(account->gid); // it may be hidden from everybody else
+        const auto result = run_confined_to_group(root, account->uid,
+                                                  {"setpriv", "--reuid", std::to_string(account->uid.value()), "--regid",
+                                                   std::to_string(group.value()), "--clear-groups", "--no-new-privs", "--bounding-set=-all",
+                                                   "--inh-caps=-all", "--reset-env", "env", "--chdir=/", policy.agent.binary, "--version"},
+                                                  agent_patience_seconds);
+        if (result.status == 0) return one_line(result.output);
+        throw Failure(ExitStatus::unavailable, policy.agent.binary + " --version ended with status " + std::to_string(result.status) +
+                                                   ": " + one_line(result.output));
+    }
+    throw Failure(ExitStatus::unavailable, "no agent's account exists yet; run 'sudo pi-agentctl apply'");
+}
+
+std::string ask_agent()
+{
+    const auto observer = Observer::self();
+    if (!observer.root()) throw Failure(ExitStatus::denied, "only root can ask the agent's program, which is hidden from others");
+    return ask_program(*observer.root(), load_policy(policy_path));
+}
+
+} // namespace
+
+void run_version(bool json, std::ostream &out)
+{
+    const nlohmann::json answers = {{"pi_agent", {{"version", to_string(running_version())}}},
+                                    {"systemd", answer_of(SystemdBus::version_for_anybody)},
+                                    {"kernel", {{"version", kernel_version()}}},
+                                    {"agent", answer_of(ask_agent)}};
+    if (json) return print_json(answers, out);
+    for (const auto &[label, part] :
+         {std::pair{"pi-agent: ", "pi_agent"}, {"systemd:  ", "systemd"}, {"kernel:   ", "kernel"}, {"agent:    ", "agent"}}) {
+        const auto &answer = answers[part];
+        const bool is_known = answer["version"].is_string();
+        out << label << (is_known ? "" : "not known: ") << answer[is_known ? "version" : "problem"].get<std::string>() << '\n';
+    }
+}
+
+// Asks everything that can be asked, and reports all of it at once.
 
 namespace {
 

@@ -1,4 +1,4 @@
-// Explains with the same functions that decide.
+// Explains with the same functions that decide: levels, network, what this host's systemd gives, and the whole.
 #include "admin/diagnose/explain.hpp"
 
 #include "admin/diagnose/dry_start.hpp"
@@ -7,14 +7,240 @@
 #include "common/base/text.hpp"
 #include "common/decide/effective.hpp"
 #include "common/policy/policy_load.hpp"
+#include "common/policy/policy_values.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 #include "runner/root/view/root_tree.hpp"
 
+#include <fmt/format.h>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
 namespace pi_agent {
+
+// Which level of the policy says which value: a part of an explanation, and the command show.
+
+namespace {
+
+// "users.alice.network, p.yaml:7:3", and what else says a part of the value.
+std::string places_text(const SaidAt &said)
+{
+    std::string text = escape_for_display(said.key) + ", " + to_string(said.where);
+    for (const auto &more : said.also)
+        text += "; " + places_text(more);
+    return text;
+}
+
+nlohmann::json with_places(nlohmann::json value, const SaidAt &said)
+{
+    value["key"] = said.key;
+    value["where"] = to_string(said.where);
+    for (const auto &more : said.also)
+        value["also"].push_back({{"key", more.key}, {"where", to_string(more.where)}});
+    return value;
+}
+
+// The entry of a user or group whose variable it is.
+std::string key_of_entry(const Policy &policy, const std::string &name, const Position &where)
+{
+    for (const auto &entry : policy.users)
+        if (const auto place = entry.env_where.find(name); place != entry.env_where.end() && to_string(place->second) == to_string(where))
+            return entry_key(entry) + ".env." + name;
+    return "env." + name;
+}
+
+// The variables that the policy sets for this user, each a value of its own. Those of their entry win.
+std::vector<EffectiveValue> variables(const Policy &policy, const AccessRules &rules)
+{
+    std::map<std::string, EffectiveValue> found;
+    const auto add = [&](const std::string &name, const std::string &value, SaidAt said) {
+        const std::string shown = looks_secret(name, value) ? "(hidden)" : escape_for_display(value);
+        found.insert_or_assign(name, EffectiveValue{"env." + name, shown, std::move(said)});
+    };
+    for (const auto &[name, value] : policy.env)
+        add(name, value, {policy.env_where.at(name), "env." + name});
+    for (const auto &[name, value] : rules.env)
+        add(name, value, {rules.env_where.at(name), key_of_entry(policy, name, rules.env_where.at(name))});
+    std::vector<EffectiveValue> values;
+    for (auto &[name, value] : found)
+        values.push_back(std::move(value));
+    return values;
+}
+
+} // namespace
+
+std::string said_text(const Policy &policy)
+{
+    std::string text;
+    for (const auto &[key, value, said] : effective_values(policy))
+        if (said) text += fmt::format("{} {}: {} ({})\n", text.empty() ? "said:    " : "         ", key, value, places_text(*said));
+    return text;
+}
+
+nlohmann::json said_json(const Policy &policy)
+{
+    auto values = nlohmann::json::object();
+    for (const auto &[key, value, said] : effective_values(policy))
+        if (said) values[key] = with_places({{"value", value}}, *said);
+    return values;
+}
+
+void run_show(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out)
+{
+    const auto observer = Observer::self();
+    const auto user = account_to_explain(user_name, observer);
+    const auto explanation = explain(load_policy(policy_path), policy_path, observer, user, directory);
+    if (const auto *refused = std::get_if<NotAuthorised>(&explanation.access)) throw Failure(ExitStatus::denied, refused->text);
+    if (const auto &in = explanation.directory; in && !in->allowed.value_or(false))
+        throw Failure(ExitStatus::denied, escape_for_display(in->path) + ": " + in->text);
+    auto values = effective_values(explanation.policy);
+    for (auto &variable : variables(explanation.policy, std::get<AccessRules>(explanation.access)))
+        values.push_back(std::move(variable));
+    if (!json) {
+        for (const auto &[key, value, said] : values)
+            out << key << ":" << (value.empty() ? "" : " ") << value << "    # " << (said ? places_text(*said) : "default") << '\n';
+        return;
+    }
+    auto list = nlohmann::json::object();
+    for (const auto &[key, value, said] : values) {
+        nlohmann::json entry = {{"value", text_or_null(value)}, {"key", nullptr}, {"where", nullptr}};
+        if (said) entry = with_places(std::move(entry), *said);
+        list[key] = std::move(entry);
+    }
+    print_json({{"user", user.name}, {"effective", list}}, out);
+}
+
+// What a session reaches, and whose keys stay outside of it.
+
+namespace {
+
+template <typename Item>
+std::vector<std::string> as_texts(const std::vector<Item> &items)
+{
+    std::vector<std::string> texts;
+    for (const auto &item : items)
+        texts.push_back(to_string(item));
+    return texts;
+}
+
+template <typename Item>
+std::string joined_rules(const std::vector<Item> &items)
+{
+    std::string text;
+    for (const auto &item : items)
+        text += (text.empty() ? "" : ", ") + to_string(item);
+    return text;
+}
+
+std::string hosts_text(const NetworkPolicy &network)
+{
+    const std::string may_add =
+        network.may_grant.empty() ? ""
+                                  : fmt::format("          its user may add (pi --pi-agent-allow): {}\n", joined_rules(network.may_grant));
+    return fmt::format("network:  {} ({}), and a loopback of its own;\n"
+                       "          every other host is refused at once\n{}",
+                       network.hosts.empty() ? "no host" : "these hosts: " + joined_rules(network.hosts), to_string(network.where),
+                       may_add);
+}
+
+std::string providers_text(const Policy &policy)
+{
+    std::string text;
+    const char *route = routed_providers(policy).empty() ? ", and this network does not lead there" : "";
+    for (const auto &provider : policy.providers)
+        text += fmt::format("{}{} at {}: its key stays outside{} ({})\n", text.empty() ? "keys:     " : "          ", provider.name,
+                            provider.host, route, to_string(provider.where));
+    return text;
+}
+
+std::string mode_text(const NetworkPolicy &network)
+{
+    const std::string where = to_string(network.where);
+    switch (network.mode) {
+    case NetworkMode::full:
+        break;
+    case NetworkMode::none:
+        return fmt::format("network:  none ({}): a loopback of its own, which nobody else reaches;\n"
+                           "          its model, too, is out of reach unless it runs in the session\n",
+                           where);
+    case NetworkMode::loopback:
+        return fmt::format("network:  loopback ({}): {} of this host, in both directions;\n"
+                           "          a proxy, a name server or a model that listens there is reached\n",
+                           where, joined_rules(network.allowed));
+    case NetworkMode::listed:
+        return fmt::format("network:  only {} ({}), in both directions;\n"
+                           "          name servers, loopback and the model's host only as far as they are among them\n",
+                           joined_rules(network.allowed), where);
+    case NetworkMode::hosts:
+        return hosts_text(network);
+    }
+    return "network:  full: the host's, without restriction (network)\n";
+}
+
+} // namespace
+
+std::string network_text(const Policy &policy)
+{
+    return mode_text(policy.network) + providers_text(policy);
+}
+
+void add_network(const Policy &policy, nlohmann::json &json)
+{
+    constexpr const char *modes[] = {"full", "loopback", "none", "list", "hosts"};
+    const auto &network = policy.network;
+    json["network"] = {{"mode", modes[static_cast<int>(network.mode)]}, {"allowed", as_texts(network.allowed)}};
+    if (network.mode == NetworkMode::hosts)
+        json["network"].update({{"hosts", as_texts(network.hosts)}, {"may_grant", as_texts(network.may_grant)}});
+    const bool reaches = !routed_providers(policy).empty();
+    auto providers = nlohmann::json::array();
+    for (const auto &provider : policy.providers)
+        providers.push_back({{"name", provider.name},
+                             {"host", provider.host},
+                             {"key_file", provider.key_file.path},
+                             {"reached", reaches},
+                             {"where", to_string(provider.where)}});
+    json["providers"] = std::move(providers);
+}
+
+// What the systemd of this host gives a session, as a part of an explanation.
+
+std::string systemd_text(const Explanation &explanation)
+{
+    const auto method = explanation.policy.sandbox.method;
+    if (const auto *failure = std::get_if<Failure>(&explanation.systemd))
+        return fmt::format("systemd:  no start is possible: {}\n", failure->what());
+    const auto *features = std::get_if<SystemdFeatures>(&explanation.systemd);
+    if (features == nullptr) return "";
+    if (method == SandboxMethod::podman || method == SandboxMethod::docker)
+        return fmt::format("systemd:  {}: sessions have process numbers of their own, by {}\n", features->version, to_string(method));
+    auto text = fmt::format("systemd:  {}: sessions {} (PrivatePIDs=, from {} on)\n", features->version,
+                            features->private_pids ? "have process numbers of their own"
+                                                   : "share the host's process numbers, and can find out which are in use",
+                            systemd_with_private_pids);
+    if (method != SandboxMethod::systemd) return text;
+    if (features->identity_ids)
+        return text + fmt::format("          access control lists: copies keep entries for accounts and groups with ids below {} "
+                                  "(PrivateUsers=, from {} on)\n",
+                                  identity_ids, systemd_with_identity_ids);
+    return text +
+           fmt::format("          access control lists: entries for other accounts and groups cannot be copied (\"Invalid argument\"; "
+                       "PrivateUsers=, from {} on)\n",
+                       systemd_with_identity_ids);
+}
+
+nlohmann::json systemd_json(const Explanation &explanation)
+{
+    if (const auto *failure = std::get_if<Failure>(&explanation.systemd)) return {{"reason", failure->what()}};
+    const auto *features = std::get_if<SystemdFeatures>(&explanation.systemd);
+    if (features == nullptr) return nullptr;
+    return {{"version", features->version},
+            {"private_pids", features->private_pids},
+            {"log_sockets", features->log_sockets},
+            {"identity_ids", features->identity_ids}};
+}
+
+// Explains with the same functions that decide.
 
 namespace {
 

@@ -1,10 +1,9 @@
-// The parts of an explanation: the environment, by the same functions that compose it; the limits in force, who set them, and which of them
-// this host does not enforce; toolchains and caches; what git and the agent are told.
+// The parts of an explanation, by the same functions that compose a start: environment, limits, disk, system calls.
 #include "admin/diagnose/explain.hpp"
-
 #include "common/base/text.hpp"
 #include "common/policy/policy_sections.hpp"
 #include "common/policy/policy_values.hpp"
+#include "common/policy/session_calls.hpp"
 #include "common/policy/toolchains.hpp"
 #include "runner/as_user/named_files.hpp"
 #include "runner/as_user/project.hpp"
@@ -14,12 +13,108 @@
 #include "runner/root/errand/session_git.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
+#include "runner/root/session/disk_quota.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 namespace pi_agent {
+
+// limits.disk as it is explained and checked: whether a quota of this host holds agents to it, and what starts do where none does.
+
+std::string find_disk_problem(const Policy &policy)
+{
+    return policy.limits.disk ? problem_of_disk_limit(policy) : "";
+}
+
+std::string disk_text(const ExplainedLimits &explained)
+{
+    const auto &said = explained.limits.disk;
+    if (!said) return "";
+    std::string text = fmt::format("          disk of a user's agent: {} ({})\n", said->text, to_string(said->where));
+    if (explained.disk.empty()) return text;
+    const char *start = explained.limits.without_quota == WithoutQuota::refuse ? "no start is possible: " : "";
+    return text + fmt::format("          {}limits.disk is not enforced: {}\n", start, explained.disk);
+}
+
+std::vector<IdleDiskLimit> find_idle_disk_limits(const Policy &policy)
+{
+    std::vector<IdleDiskLimit> found;
+    std::optional<std::string> problem; // the same for each level: it is one of the host, and of the method
+    const auto look_at = [&](const Rules &rules, const std::string &whose) {
+        const auto &own = rules.limits;
+        const auto &disk = own.disk ? own.disk : policy.limits.disk;
+        if (!disk || (!own.disk && !own.without_quota)) return;
+        if (!problem) problem = problem_of_disk_limit(policy);
+        if (problem->empty()) return;
+        const char *key = own.disk ? "limits.disk" : "limits.disk_without_quota";
+        const auto place = rules.places.find(key);
+        const auto choice = own.without_quota ? own.without_quota : policy.limits.without_quota;
+        found.push_back(
+            {{place == rules.places.end() ? disk->where : place->second.where, whose + key,
+              disk->text + (choice == WithoutQuota::refuse ? " cannot be enforced on this host: " : " is not enforced: ") + *problem,
+              choice == WithoutQuota::refuse ? "or remove the key" : ""},
+             choice.value_or(WithoutQuota::tell)});
+    };
+    look_at(policy.rules, "");
+    for (const auto &entry : policy.users)
+        if (entry.rules) look_at(*entry.rules, entry_key(entry) + ".");
+    return found;
+}
+
+void check_disk_limits(const Policy &policy, Problems &problems)
+{
+    for (const auto &idle : find_idle_disk_limits(policy))
+        if (idle.choice == WithoutQuota::refuse) problems.add(idle.told.where, idle.told.key, idle.told.problem, idle.told.remedy);
+}
+
+// The part of an explanation about system calls, debuggers and sockets: what the policy's hardening says.
+
+namespace {
+
+// Their names are from the tables of common/policy/session_calls.hpp.
+std::string said_line(const char *label, const char *key, const std::vector<PolicyPath> &list)
+{
+    if (list.empty()) return "";
+    return fmt::format("{}{} (hardening.{}, {})\n", label, fmt::join(texts_of(list), ", "), key, to_string(list.front().where));
+}
+
+constexpr const char *tracing_words[] = {"auto", "always", "never"};
+
+// The default says nothing: who asks about a debugger reads docs/guarantees.md, and doctor says what this kernel can do.
+std::string tracing_text(const Policy &policy)
+{
+    if (policy.tracing == Tracing::automatic) return "";
+    return fmt::format("tracing:  {} (hardening.tracing: {}): programs of a session {} others of the same session\n",
+                       policy.tracing == Tracing::always ? "allowed" : "refused", tracing_words[static_cast<int>(policy.tracing)],
+                       policy.tracing == Tracing::always ? "may debug" : "cannot debug");
+}
+
+} // namespace
+
+std::string calls_text(const Policy &policy)
+{
+    const auto &calls = policy.calls;
+    return tracing_text(policy) + said_line("calls:    refused besides: ", "deny_system_calls", calls.denied) +
+           said_line("calls:    not refused: ", "allow_system_calls", calls.allowed) +
+           said_line("sockets:  only ", "address_families", calls.families);
+}
+
+nlohmann::json calls_json(const Policy &policy)
+{
+    std::vector<std::string> families;
+    for (std::size_t index = 0; index < std::size(address_families); ++index)
+        if ((address_families_of(policy.calls) & (1U << index)) != 0) families.emplace_back(address_families[index]);
+    return {{"tracing", tracing_words[static_cast<int>(policy.tracing)]},
+            {"deny_system_calls", denied_calls_of(policy.calls)},
+            {"allow_system_calls", allowed_calls_of(policy.calls)},
+            {"address_families", families}};
+}
+
+// The parts of an explanation: the environment, by the same functions that compose it; the limits in force, who set them, and which of them
+// this host does not enforce; toolchains and caches; what git and the agent are told.
 
 namespace {
 

@@ -1,5 +1,5 @@
 // What is wrong with rules by name, or odd: those that say less, or more, than they seem to.
-#include "admin/diagnose/host_checks.hpp"
+#include "admin/diagnose/faults.hpp"
 
 #include "common/base/text.hpp"
 #include "runner/plan/gate_plan.hpp"

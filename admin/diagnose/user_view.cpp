@@ -1,7 +1,7 @@
 // Looks with a user's rights.
 #include "admin/diagnose/user_view.hpp"
 
-#include "admin/diagnose/host_checks.hpp"
+#include "admin/diagnose/faults.hpp"
 #include "common/base/error.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/decide/user_paths.hpp"

@@ -25,7 +25,7 @@ struct Finding {
     std::uint64_t mount = 0;              // that holds what is usable: its id
     std::string file_system_problem = {}; // why a start that shows it is still refused; empty if no reason is known
     std::string mapping_problem = {};     // the same for a start that maps owners (projects.ownership)
-    std::string danger = {};              // of a root: who else can change what it is, or where it lies (admin/diagnose/host_checks.hpp)
+    std::string danger = {};              // of a root: who else can change what it is, or where it lies (admin/diagnose/faults.hpp)
     std::string remedy = {};              // against that
     Writing writing = Writing::none;      // to what is usable
     bool is_gone = false;                 // a root that does not exist

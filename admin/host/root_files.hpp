@@ -34,7 +34,6 @@ void replace_root_file(FdRef directory, const std::string &name, const std::stri
 void remove_root_file(FdRef directory, const std::string &name, const std::string &path);
 
 // --- The changes that a command makes to the host, printed one by one; with --dry-run only printed.
-
 class Changes {
 public:
     Changes(bool dry_run, std::ostream &out) : dry_run_(dry_run), out_(out) {}
@@ -121,10 +120,10 @@ inline std::string path_of_applied(const std::string &name)
 // Throws SystemFailure (ENOENT) if it is missing.
 UniqueFd open_applied_directory();
 // Files of others there, removed with the directory.
-constexpr const char *hidden_name = "hidden.json";               // of admin/host/hidden_places.cpp
+constexpr const char *hidden_name = "hidden.json";               // of admin/host/root_files.cpp
 constexpr const char *unfinished_apply_name = "unfinished.json"; // of admin/host/unfinished_apply.hpp
 constexpr const char *command_note = "command";                  // of admin/host/command_name.cpp
-constexpr const char *state_note = "state.json";                 // of admin/state/state_place.cpp
+constexpr const char *state_note = "state.json";                 // of admin/state/state_move.cpp
 struct AppliedPolicies {
     std::optional<PolicyFiles> last, previous;
 };

@@ -1,21 +1,235 @@
-// Looks at the host before a change, and keeps what it was in a file until the change is finished.
+// Keeps what the host was until a change is finished, and takes back what a change did.
 #include "admin/host/unfinished_apply.hpp"
 
 #include "admin/host/accounts.hpp"
 #include "admin/host/command_name.hpp"
 #include "admin/host/sudoers.hpp"
+#include "admin/programs/program.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/account.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
+#include "common/policy/policy_load.hpp"
+#include "common/seams/seams.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <exception>
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace pi_agent {
+
+// Takes back what a change did to the host: rule, rights, accounts, directories, each if nobody else has changed it since.
+
+namespace {
+
+constexpr mode_t for_others = 07;
+constexpr std::size_t state_note_limit = std::size_t{64} << 10U;
+
+bool are_equal(const FormerRights &one, const FormerRights &other)
+{
+    return one.uid == other.uid && one.gid == other.gid && one.mode == other.mode;
+}
+
+// The first file of that account in the state of the users: an account with files keeps its number, which nobody else must get.
+std::string first_of_account(const std::string &state_dir, Uid uid)
+{
+    const auto users = if_there([&] { return open_trusted(state_dir + "/users", O_RDONLY | O_DIRECTORY, "state directory"); });
+    if (!users) return "";
+    for (const auto &user : names_in(users)) {
+        struct stat kind {};
+        if (::fstatat(users.get(), user.c_str(), &kind, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(kind.st_mode)) continue; // not pi-agent's
+        const auto own = open_if_there("opening " + user, users, user, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+        if (!own) continue;
+        for (const auto &name : names_in(own)) {
+            struct stat facts {};
+            if (::fstatat(own.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
+                require_gone("examining " + name);
+                continue;
+            }
+            if (Uid(facts.st_uid) == uid) return state_dir + "/users/" + user + "/" + name;
+        }
+    }
+    return "";
+}
+
+class GoingBack {
+public:
+    GoingBack(const AsRoot &root, const HostBefore &before, Changes &changes, std::ostream &warnings)
+        : root_(root), before_(before), changes_(changes), warnings_(warnings)
+    {
+    }
+
+    bool run()
+    {
+        step([this] { policy(); });
+        step([this] { rule(); });
+        for (const auto &[path, rights] : before_.places)
+            if (rights) step([&, &place = path, &before = rights] { rights_of_place(place, *before); });
+        step([this] { note(hidden_name, before_.hidden); });
+        step([this] { state_place(); });
+        step([this] { install_command(root_, before_.command_name, places_of_command(), changes_); });
+        for (const auto &name : before_.new_accounts)
+            step([&] { account(name); });
+        for (const auto &name : before_.new_members)
+            step([&] { member(name); });
+        step([this] { group(); });
+        if (!all_) return false;
+        step([this] { remove_unfinished_note(root_); });
+        // Children first; in their order, parents come first.
+        for (auto place = before_.places.rbegin(); place != before_.places.rend(); ++place)
+            if (!place->second) step([&] { directory(place->first); });
+        return all_;
+    }
+
+private:
+    // What fails keeps nothing else from going back.
+    void step(const std::function<void()> &task)
+    {
+        try {
+            task();
+        } catch (const std::exception &failure) {
+            all_ = false;
+            warnings_ << "pi-agentctl: warning: this could not be undone: " << failure.what() << '\n';
+        }
+    }
+
+    void stays(const std::string &what) { warnings_ << "pi-agentctl: warning: " << what << '\n'; }
+
+    void policy()
+    {
+        if (!before_.policy) return;
+        const auto installed = read_policy_sources(policy_path);
+        if (are_same(installed, before_.policy->before)) return;
+        if (!is_between(installed, *before_.policy)) return stays("the policy's files stay as they are: somebody else has changed them");
+        install_policy_files(root_, installed, before_.policy->before, changes_);
+    }
+
+    void rule()
+    {
+        if (build::is_system_managed || read_sudoers(root_, sudoers_directory) == before_.rule) return;
+        changes_.make(before_.rule ? "put the former sudo rule back" : "take the sudo rule back: nobody can start pi",
+                      [&] { put_back_sudoers(root_, sudoers_directory, before_.rule); });
+    }
+
+    // As apply leaves it: closed, and the agents' group's. Whoever has opened it since meant that. To close what was closed is always
+    // right.
+    [[nodiscard]] bool is_as_apply_left_it(const FormerRights &now, const FormerRights &former) const
+    {
+        const bool is_hidden = (now.mode & for_others) == 0 && is_agents_group(root_, now.gid, before_.group);
+        return is_hidden || (former.mode & for_others) == 0;
+    }
+
+    void rights_of_place(const std::string &path, const FormerRights &former)
+    {
+        const auto place = if_there([&] { return open_trusted(path, O_RDONLY | O_NONBLOCK, "place that apply changed"); });
+        if (!place) return;
+        const struct stat facts = examine(place, "cannot examine " + path);
+        const FormerRights now = rights_in(facts);
+        if (are_equal(now, former)) return;
+        const bool is_ours = is_within(path, before_.state_dir) || is_within(path, parent_of(applied_directory));
+        if (!is_ours && !is_as_apply_left_it(now, former))
+            return stays(escape_for_display(path) + " keeps its owner and mode: somebody else has changed them");
+        changes_.make(
+            fmt::format("give {} its owner and mode back ({}:{} {:04o})", escape_for_display(path), former.uid, former.gid, former.mode),
+            [&] {
+                if (::fchown(place.get(), former.uid, former.gid) != 0 || ::fchmod(place.get(), former.mode) != 0)
+                    throw_errno("cannot set owner and mode of " + path);
+            });
+    }
+
+    static void note(const char *name, const std::optional<std::string> &text)
+    {
+        const auto directory = if_there(open_applied_directory);
+        if (!directory) return;
+        if (text) return replace_root_file(directory, name, *text, 0600, path_of_applied(name));
+        remove_root_file(directory, name, path_of_applied(name));
+    }
+
+    // Only a place without homes was left for another one, so none are lost from sight at the former place.
+    void state_place()
+    {
+        const auto now = if_there([] {
+            return std::optional(read_trusted_file(path_of_applied(state_note), state_note_limit, "note of where the agents' homes are"));
+        });
+        if (now == before_.state_note) return;
+        const std::string path = before_.state_dir + "/users";
+        const auto users = if_there([&] { return open_trusted(path, O_RDONLY | O_DIRECTORY, "state directory"); });
+        if (users && !names_in(users).empty()) stays("homes that sessions made in " + path + " meanwhile stay there; look at them");
+        note(state_note, before_.state_note);
+    }
+
+    void account(const std::string &name)
+    {
+        const auto found = find_account(name);
+        const auto made = made_agent_accounts();
+        const auto is_it = [&](const MadeAccount &one) { return one.account.name == name; };
+        if (!found || std::none_of(made.begin(), made.end(), is_it)) return;
+        if (const auto file = first_of_account(before_.state_dir, found->uid); !file.empty() && defence_is_on("undone-account-empty"))
+            return stays("the account " + name + " stays, because " + escape_for_display(file) + " belongs to it");
+        remove_agent_account(root_, name, changes_);
+    }
+
+    void member(const std::string &name)
+    {
+        const auto found = find_account(name);
+        const auto agents = find_group(before_.group);
+        if (!found || !agents || std::find(found->groups.begin(), found->groups.end(), agents->value()) == found->groups.end()) return;
+        changes_.make("take " + name + " out of the group " + before_.group, [&] {
+            const auto result = run_program({"gpasswd", "-d", name, before_.group});
+            if (result.status != 0)
+                throw Failure(ExitStatus::system_failure, "cannot take " + name + " out of the group: " + one_line(result.output));
+        });
+    }
+
+    void group()
+    {
+        if (before_.had_group || !find_group(before_.group)) return;
+        for (const auto &name : before_.new_accounts)
+            if (find_account(name)) return stays("the group " + before_.group + " stays, because " + name + " does");
+        std::set<std::string> places = {parent_of(policy_path)};
+        for (const auto &[path, rights] : before_.places)
+            places.insert(path);
+        require_nothing_of_group(places, before_.group);
+        changes_.make("remove the group " + before_.group, [&] { remove_group(before_.group); });
+    }
+
+    void directory(const std::string &path)
+    {
+        const auto [above, name] = split_last(path);
+        const auto holder = if_there([&, &parent = above] { return open_trusted(parent, O_RDONLY | O_DIRECTORY, "state directory"); });
+        if (!holder || !has_name(holder, name, "cannot examine " + path)) return;
+        if (::unlinkat(holder.get(), name.c_str(), AT_REMOVEDIR) == 0) {
+            changes_.make("remove the directory " + path, [] {});
+        } else if (errno != ENOTEMPTY && errno != EEXIST) { // what is in it was not apply's
+            throw_errno("cannot remove " + path);
+        }
+    }
+
+    const AsRoot &root_;
+    const HostBefore &before_;
+    Changes &changes_;
+    std::ostream &warnings_;
+    bool all_ = true;
+};
+
+} // namespace
+
+bool go_back(const AsRoot &root, const HostBefore &before, Changes &changes, std::ostream &warnings)
+{
+    return GoingBack(root, before, changes, warnings).run();
+}
+
+// Looks at the host before a change, and keeps what it was in a file until the change is finished.
 
 namespace {
 

@@ -1,8 +1,6 @@
 // Shows denied connections from the record.
-#include "admin/sessions/denials.hpp"
-
-#include "admin/sessions/own_questions.hpp"
 #include "admin/sessions/sessions.hpp"
+
 #include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"

@@ -1,7 +1,6 @@
 // Joins the records of each start.
 #include "admin/sessions/sessions.hpp"
 
-#include "admin/sessions/own_questions.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/text.hpp"
 #include "runner/root/session/record.hpp"

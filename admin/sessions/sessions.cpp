@@ -1,28 +1,139 @@
-// Lists sessions; ends them, and judges each by the policy as it is now; becomes `pi` for a shell: `pi-agentctl sessions`, `stop`, `shell`.
+// Lists sessions and ends them, also by a question to the runner; keeps new ones from starting; becomes `pi` for a shell.
 #include "admin/sessions/sessions.hpp"
 
 #include "admin/programs/program.hpp"
-#include "admin/sessions/own_questions.hpp"
 #include "admin/text/terminal.hpp"
+#include "common/ask/runner_process.hpp"
 #include "common/base/build_settings.hpp"
+#include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/decision.hpp"
+#include "common/host/account.hpp"
+#include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/method/own_scope.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 #include "runner/root/own/session_views.hpp"
+#include "runner/root/session/drain.hpp"
 #include "runner/root/session/record.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
-
-#include <algorithm>
 #include <set>
+#include <thread>
 #include <unistd.h>
+#include <utility>
 #include <variant>
 
 namespace pi_agent {
+
+// Asks the runner about the caller's own sessions.
+
+void require_own(const std::string &command, const std::optional<std::string> &user, const std::string &why)
+{
+    const auto refuse = [&](const std::string &what) {
+        throw Failure(FailureKind::root_only, command + " " + what + "; run: sudo pi-agentctl " + command);
+    };
+    require_sudo_can_work();
+    const std::optional<Account> caller = find_account(Uid(::getuid()));
+    if (!caller) refuse("finds no user with your number on this host, so only root can run it");
+    if (user && *user != caller->name)
+        refuse(why + ", so only root can run it with --user " + escape_for_display(*user) + " (without --user it is about your own)");
+    // A polite look: what counts is root's own.
+    const Policy policy = load_policy_to_start(policy_path, caller->name);
+    if (std::holds_alternative<NotAuthorised>(find_access_rules(policy, *caller, policy_path)))
+        refuse(why + ", and the policy gives you no sessions of your own, so only root can run it");
+}
+
+OwnAnswer ask_own(const OwnQuestion &question)
+{
+    OwnReply reply = decode_reply(ask_runner(encode(question)));
+    if (const auto *failure = std::get_if<FailureReport>(&reply)) throw Failure(failure->status, failure->kind, failure->text);
+    return std::get<OwnAnswer>(std::move(reply));
+}
+
+// Keeps sessions from starting, and waits for the end of those that run: `pi-agentctl drain`. And the administrator's words for users.
+
+namespace {
+
+constexpr std::size_t message_limit = 500; // bytes: it travels as the target of a symlink, and people read it on a terminal
+constexpr int look_milliseconds = 200;
+
+std::string count_of(std::size_t sessions)
+{
+    return sessions == 0 ? "no session runs" : fmt::format("{} {}", sessions, sessions == 1 ? "session runs" : "sessions run");
+}
+
+// Other administrators may end the drain meanwhile, and stop or wait for sessions as well.
+void wait_for_last_session(const AsRoot &root)
+{
+    while (!live_sessions(root).empty()) {
+        if (!find_drain(root))
+            throw Failure(FailureKind::changed_meanwhile,
+                          "somebody ended the drain of this host while this command waited, so sessions start "
+                          "again; " +
+                              count_of(live_sessions(root).size()));
+        std::this_thread::sleep_for(std::chrono::milliseconds(look_milliseconds));
+    }
+}
+
+} // namespace
+
+void require_harmless_message(const std::string &message)
+{
+    if (message.empty() || message.size() > message_limit)
+        throw Failure(FailureKind::command_line, fmt::format("--message takes a text of 1 to {} bytes", message_limit));
+    if (escape_for_display(message) != message && defence_is_on("plain-message"))
+        throw Failure(
+            FailureKind::command_line,
+            "--message takes one line of UTF-8, because terminals show it: without control characters, backslashes and marks that "
+            "turn the direction of text");
+}
+
+void run_drain(const DrainOrder &order, std::ostream &out)
+{
+    const auto root = claim_root("drain", "keeps users from starting sessions, so only root can run it");
+    if (order.off) {
+        if (order.wait || order.message) throw Failure(ExitStatus::usage, "--off excludes --wait and --message");
+        out << (end_drain(root) ? "sessions start again\n" : "nothing to do: this host is not drained\n");
+        return;
+    }
+    if (order.message) require_harmless_message(*order.message);
+    const auto before = find_drain(root);
+    if (!before || order.message) begin_drain(root, order.message.value_or(""));
+    const auto running = live_sessions(root).size();
+    out << (before ? "this host is drained already" : "no session starts from now on") << ", until 'pi-agentctl drain --off' or a boot; "
+        << count_of(running) << '\n'
+        << std::flush;
+    if (running == 0) return;
+    if (!order.wait) {
+        out << "'pi-agentctl drain --wait' waits for their end, and 'pi-agentctl stop --all' ends them\n";
+        return;
+    }
+    wait_for_last_session(root);
+    out << "no session runs any more\n";
+}
+
+std::string drain_note(const AsRoot &root)
+{
+    const auto drain = find_drain(root);
+    if (!drain) return "";
+    return "this host is drained since " + to_local_time(drain->since_usec) + ", so no session starts" +
+           (drain->message.empty() ? "" : " (" + escape_for_display(drain->message) + ")");
+}
+
+nlohmann::json drain_json(const AsRoot &root)
+{
+    const auto drain = find_drain(root);
+    if (!drain) return nullptr;
+    return {{"since", time_or_null(drain->since_usec)}, {"message", text_or_null(escape_for_display(drain->message))}};
+}
+
+// Lists sessions; ends them, and judges each by the policy as it is now; becomes `pi` for a shell: `pi-agentctl sessions`, `stop`, `shell`.
 
 namespace {
 

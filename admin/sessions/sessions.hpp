@@ -1,4 +1,5 @@
-// Sessions that live, and earlier ones: `pi-agentctl sessions`, `stop`, `history`, `logs`, `shell`.
+// Sessions that live, and earlier ones: `pi-agentctl sessions`, `stop`, `history`, `logs`, `shell`, `denials`; for others than root by a
+// question.
 #pragma once
 
 #include "admin/host/root_files.hpp"
@@ -11,16 +12,17 @@
 #include "runner/root/session/session_directory.hpp"
 #include "runner/wire/own_messages.hpp"
 
-#include <nlohmann/json_fwd.hpp>
-
 #include <cstdint>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
 namespace pi_agent {
+
+// Sessions that live, and earlier ones: `pi-agentctl sessions`, `stop`, `history`, `logs`, `shell`.
 
 // --- pi-agentctl sessions and stop: which sessions there are, and ending them.
 
@@ -31,7 +33,7 @@ std::vector<SessionView> list_sessions(const AsRoot &root, const std::optional<s
 // lists them, and Failure(usage) for several.
 std::string choose_session(const std::vector<std::string> &ids, const std::string &id, const char *listing);
 
-// Root lists everybody's, or those of `user`. Others list their own: the runner answers (admin/sessions/own_questions.hpp).
+// Root lists everybody's, or those of `user`. Others list their own: the runner answers (admin/sessions/sessions.hpp).
 void run_sessions(const std::optional<std::string> &user, bool json, std::ostream &out);
 
 // Which sessions to end: one, those of a user, or, with neither, all.
@@ -48,7 +50,6 @@ void run_stop(const StopOrder &order, std::ostream &out);
 void require_harmless_message(const std::string &message);
 
 // --- pi-agentctl drain: no session starts on this host, and those that run go on, until `off` or the next boot.
-
 struct DrainOrder {
     bool off = false;
     bool wait = false;                  // until no session runs
@@ -146,5 +147,42 @@ void run_logs(const std::string &id, bool follow, std::ostream &out, std::ostrea
 // Becomes the wrapper beside this program, which starts the shell as it starts the agent: the policy, the sudo rule and the sandbox are the
 // same, and so is the exit status. `arguments` are bash's. Throws SystemFailure, or Failure(usage) for root, who cannot be a user of pi.
 [[noreturn]] void become_shell(const std::vector<std::string> &arguments);
+
+// pi-agentctl denials: which connections of sessions the policy's network denied, and what would change that.
+
+// One event of the record. Values are harmless, as there; the user's name is as the host has it.
+struct DeniedConnection {
+    std::uint64_t time_usec = 0;
+    std::string session, user, project;
+    std::string host; // empty for more of a session than the record takes one by one
+    std::uint64_t port = 0;
+    std::string code, reason;
+    std::string key;   // of the policy, that would change it
+    std::string where; // of the rule that almost fits
+    std::uint64_t count = 1;
+};
+
+struct DenialQuery {
+    std::optional<std::string> session; // a whole id, or its beginning
+    std::optional<std::string> user;
+    std::optional<std::uint64_t> since;
+    bool follow = false; // goes on until the reader is gone
+};
+
+// In the order of their times.
+std::vector<DeniedConnection> to_denials(const std::vector<LogEntry> &entries, const DenialQuery &query);
+
+// A user who cannot read the journal sees their own. Throws Nothing if the record has no such event, unless it follows. As JSON, what it
+// follows comes one object a line.
+void run_denials(const DenialQuery &query, bool json, std::ostream &out, std::ostream &notes);
+
+// How others than root see and end their own sessions: the runner is asked, by the same sudo rule by which pi starts it.
+
+// Throws Failure where nobody can ask, and Failure(denied) unless this user may: the policy authorises them, and `user`, whom the command
+// line names, is themselves. `why` goes on after the command's name: "looks at the sessions of other users".
+void require_own(const std::string &command, const std::optional<std::string> &user, const std::string &why);
+
+// Root's answer. Throws the Failure that root answered, or Failure with the reason why no answer came.
+OwnAnswer ask_own(const OwnQuestion &question);
 
 } // namespace pi_agent

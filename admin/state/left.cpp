@@ -1,8 +1,6 @@
 // Compares what is kept, and which accounts there are, with who may still come back.
-#include "admin/state/left.hpp"
-
 #include "admin/state/state.hpp"
-#include "admin/state/state_move.hpp"
+
 #include "common/base/error.hpp"
 #include "common/base/problems.hpp"
 #include "common/base/text.hpp"

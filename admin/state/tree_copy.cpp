@@ -1,5 +1,5 @@
 // Copies and compares trees by descriptors. Agents wrote them, so nothing in them is believed: neither names, nor links, nor depth.
-#include "admin/state/state_move.hpp"
+#include "admin/state/state.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"

@@ -1,28 +1,141 @@
-// What commands ask and show on a terminal: questions, drafts, editors, excerpts, problems.
+// What commands ask and show on a terminal: questions, secrets, drafts, editors, excerpts, problems, differences.
 #include "admin/text/terminal.hpp"
 
 #include "admin/programs/program.hpp"
+#include "common/base/error.hpp"
 #include "common/base/fd.hpp"
 #include "common/base/text.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/yaml/yaml_tree.hpp"
 #include "common/seams/seams.hpp"
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <clocale>
+#include <csignal>
 #include <cstdlib>
 #include <cwchar>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <iostream>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
+#include <string>
 #include <sys/stat.h>
+#include <termios.h>
+#include <unistd.h>
 
 namespace pi_agent {
+
+// Reads a secret: without an echo at a terminal, and restores the terminal however that ends.
+
+namespace {
+
+constexpr std::size_t longest_secret = 4096; // a line of a terminal has no more
+
+volatile std::sig_atomic_t signal_that_came = 0; // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): a handler has no other place
+
+extern "C" void note_signal(int number)
+{
+    signal_that_came = number;
+}
+
+// Signals that would end this process end the read instead; the terminal comes first.
+class SignalsWait {
+public:
+    SignalsWait()
+    {
+        signal_that_came = 0;
+        struct sigaction action {};
+        action.sa_handler = note_signal; // without SA_RESTART, so that read(2) ends
+        for (std::size_t index = 0; index < ending.size(); ++index)
+            ::sigaction(ending[index], &action, &before_[index]);
+    }
+    ~SignalsWait()
+    {
+        for (std::size_t index = 0; index < ending.size(); ++index)
+            ::sigaction(ending[index], &before_[index], nullptr);
+        if (signal_that_came != 0) ::raise(signal_that_came);
+    }
+    SignalsWait(const SignalsWait &) = delete;
+    SignalsWait &operator=(const SignalsWait &) = delete;
+
+private:
+    static constexpr std::array<int, 5> ending = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
+    std::array<struct sigaction, ending.size()> before_{};
+};
+
+class NoEcho {
+public:
+    NoEcho() : is_terminal_(::tcgetattr(STDIN_FILENO, &before_) == 0)
+    {
+        if (!is_terminal_) return;
+        auto settings = before_;
+        settings.c_lflag &= ~static_cast<tcflag_t>(ECHO | ECHONL);
+        if (::tcsetattr(STDIN_FILENO, TCSAFLUSH, &settings) != 0) throw_errno("cannot switch the terminal's echo off");
+    }
+    ~NoEcho()
+    {
+        if (!is_terminal_) return;
+        ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &before_);
+        std::cerr << '\n' << std::flush; // the line feed that was not shown
+    }
+    NoEcho(const NoEcho &) = delete;
+    NoEcho &operator=(const NoEcho &) = delete;
+
+private:
+    struct termios before_ {};
+    bool is_terminal_;
+};
+
+} // namespace
+
+std::optional<std::string> read_hidden(const std::string &question)
+{
+    const SignalsWait signals; // goes last: it may end this process
+    const NoEcho no_echo;
+    if (::isatty(STDIN_FILENO) == 1) std::cerr << question << ' ' << std::flush;
+    std::string line;
+    char byte = 0;
+    while (line.size() < longest_secret) {
+        const auto count = ::read(STDIN_FILENO, &byte, 1);
+        if (count < 0 && errno == EINTR && signal_that_came == 0) continue;
+        if (count < 0 && errno != EINTR) throw_errno("cannot read the answer");
+        if (signal_that_came != 0) return std::nullopt;
+        if (count == 0) return line.empty() ? std::nullopt : std::optional(line);
+        if (byte == '\n') return line;
+        line += byte;
+    }
+    throw Failure(ExitStatus::usage, "the answer is too long");
+}
+
+// The difference of two texts, as diff(1) finds it.
+
+std::string text_diff(const std::string &old_name, const std::string &old_text, const std::string &new_name, const std::string &new_text)
+{
+    if (old_text == new_text) return "";
+    std::string text = fmt::format("    --- {}\n    +++ {}\n", escape_for_display(old_name), escape_for_display(new_name));
+    const auto old_file = in_memory_input(old_text); // diff opens it again: it has one standard input
+    const std::string old_path = fmt::format("/proc/{}/fd/{}", ::getpid(), old_file.get());
+    const bool is_there = has_program("diff");
+    const auto result =
+        is_there ? run_program({"diff", "--text", "--unified", old_path, "-"}, new_text) : ProgramResult{2, "not installed"};
+    if (result.status != 1) // a change never waits for its picture, least of all an emergency stop
+        return text + fmt::format("    (diff shows no lines: {})\n", escape_for_display(result.output));
+    std::size_t head = 2; // the names that diff saw
+    for (const auto line : split(result.output, '\n')) {
+        if (head > 0)
+            --head;
+        else // a backslash is diff's own: the file lacks its last line feed
+            text += fmt::format("    {}\n", line.starts_with('\\') ? std::string(line) : escape_for_display(line));
+    }
+    return text;
+}
+
+// What commands ask and show on a terminal: questions, drafts, editors, excerpts, problems.
 
 std::string read_draft(const std::string &path)
 {

@@ -1,4 +1,4 @@
-// What a caller hands over, opened again as the caller: descriptors, working directory, roots, home.
+// What a caller hands over, opened again as the caller: descriptors, working directory, roots, home, or a question.
 #include "runner/as_user/project.hpp"
 
 #include "common/base/error.hpp"
@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <map>
+#include <optional>
 #include <poll.h>
 #include <set>
 #include <sys/stat.h>
@@ -26,6 +27,19 @@
 #include <vector>
 
 namespace pi_agent {
+
+// Receives one question.
+
+OwnQuestion receive_question(FdRef wrapper)
+{
+    const std::optional<Packet> packet = receive_packet(wrapper, in_seconds(1)); // it is there: root has seen its beginning
+    if (!packet) throw ProtocolError("the connection was closed before a question came");
+    if (!packet->fds.empty()) throw ProtocolError("a question with a descriptor was refused");
+    fault_point("question-read");
+    return decode_question(packet->bytes);
+}
+
+// What a caller hands over, opened again as the caller: descriptors, working directory, roots, home.
 
 // What a caller hands over: descriptors, working directory and roots, opened again as the caller.
 

@@ -1,4 +1,4 @@
-// What a caller hands over: descriptors, working directory and roots, opened again as the caller.
+// What a caller hands over, opened again as the caller: descriptors, working directory, roots, or a question.
 #pragma once
 
 #include "common/base/fd.hpp"
@@ -6,6 +6,7 @@
 #include "common/decide/decision.hpp"
 #include "common/host/account.hpp"
 #include "common/policy/policy.hpp"
+#include "runner/wire/own_messages.hpp"
 #include "runner/wire/user_files.hpp"
 
 #include <array>
@@ -13,6 +14,8 @@
 #include <string>
 
 namespace pi_agent {
+
+// What a caller hands over: descriptors, working directory and roots, opened again as the caller.
 
 // --- Opens the working directory and the roots again as the caller (design rules 6 and 7).
 
@@ -56,5 +59,11 @@ OpenedHome find_home_directories(const Account &user, const ToolchainsPolicy &to
 // As the caller: makes only what they could make themselves. `place` beneath `root`; `mask` is the caller's umask. Throws Failure(denied)
 // when it cannot be made there, or is not the caller's own directory.
 void make_user_tmpdir(const Account &caller, FdRef root, const std::string &place, unsigned mask);
+
+// Takes a question about their own sessions out of the caller's socket, as the caller (runner/root/own/questions.hpp).
+
+// In a child that is the caller: root never holds a descriptor of a user's (runner/as_user/project.hpp), and a question may come with some.
+// Throws ProtocolError for anything but one question without a descriptor.
+OwnQuestion receive_question(FdRef wrapper);
 
 } // namespace pi_agent

@@ -4,7 +4,7 @@
 #include "common/base/error.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_user/question.hpp"
+#include "runner/as_user/project.hpp"
 #include "runner/root/confined/root_confinement.hpp"
 #include "runner/root/confined/session_end.hpp"
 #include "runner/root/door/admission.hpp"

@@ -1,5 +1,5 @@
-// What somebody types as a key of the policy: admin/apply/key_name.hpp
-#include "admin/apply/key_name.hpp"
+// What somebody types as a key of the policy: admin/apply/apply.hpp
+#include "admin/apply/apply.hpp"
 
 #include "support/failure.hpp"
 

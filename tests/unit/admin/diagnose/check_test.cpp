@@ -2,7 +2,6 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/diagnose/dry_start.hpp"
-#include "admin/diagnose/host_checks.hpp"
 #include "admin/text/terminal.hpp"
 #include "support/forked.hpp"
 #include "support/policy_text.hpp"

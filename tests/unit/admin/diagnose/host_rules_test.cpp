@@ -1,5 +1,5 @@
-// What `check` says of rules by name, and `why` and `explain` of hosts: admin/diagnose/host_checks.hpp, admin/diagnose/explain.hpp
-#include "admin/diagnose/host_checks.hpp"
+// What `check` says of rules by name, and `why` and `explain` of hosts: admin/diagnose/faults.hpp, admin/diagnose/explain.hpp
+#include "admin/diagnose/faults.hpp"
 
 #include "admin/diagnose/explain.hpp"
 #include "support/host_pairs.hpp"

@@ -1,5 +1,5 @@
-// Roots that others can exchange, or that overlap: admin/diagnose/host_checks.hpp
-#include "admin/diagnose/host_checks.hpp"
+// Roots that others can exchange, or that overlap: admin/diagnose/faults.hpp
+#include "admin/diagnose/faults.hpp"
 
 #include "common/base/fd.hpp"
 #include "support/policy_text.hpp"

@@ -1,5 +1,5 @@
-// Denied connections from the record: admin/sessions/denials.hpp
-#include "admin/sessions/denials.hpp"
+// Denied connections from the record: admin/sessions/sessions.hpp
+#include "admin/sessions/sessions.hpp"
 
 #include <doctest/doctest.h>
 #include <map>

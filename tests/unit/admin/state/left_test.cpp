@@ -1,5 +1,5 @@
-// Who left a policy or a host: admin/state/left.hpp
-#include "admin/state/left.hpp"
+// Who left a policy or a host: admin/state/state.hpp
+#include "admin/state/state.hpp"
 
 #include "support/failure.hpp"
 #include "support/policy_text.hpp"

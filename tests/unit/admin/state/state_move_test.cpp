@@ -1,5 +1,5 @@
-// The copy of agents' homes: admin/state/state_move.hpp
-#include "admin/state/state_move.hpp"
+// The copy of agents' homes: admin/state/state.hpp
+#include "admin/state/state.hpp"
 
 #include "support/accounts.hpp"
 #include "support/failure.hpp"

@@ -1,7 +1,7 @@
 // What root answers a user about their own sessions, and how it knows a question: runner/root/own/questions.hpp, questions.hpp
 #include "runner/root/own/questions.hpp"
 
-#include "runner/as_user/question.hpp"
+#include "runner/as_user/project.hpp"
 #include "runner/root/door/admission.hpp"
 #include "runner/root/own/record_reader.hpp"
 #include "runner/root/own/session_views.hpp"
