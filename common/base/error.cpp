@@ -39,7 +39,6 @@ const std::vector<KindFacts> &failure_kinds()
         {Kind::changed_meanwhile, Status::limit, "E75-changed", "Something changed while the session was being prepared"},
         {Kind::busy, Status::limit, "E75-busy", "Another session or command is in the way"},
         {Kind::too_large, Status::limit, "E75-size", "The project is too large for what the policy protects"},
-        {Kind::disk_limit, Status::limit, "E75-disk", "The agent's home is larger than the policy allows"},
         {Kind::other, Status::denied, "E77", "Denied"},
         {Kind::not_authorised, Status::denied, "E77-user", "The policy does not authorise this user"},
         {Kind::outside_roots, Status::denied, "E77-root", "The directory is outside your project roots"},

@@ -46,7 +46,6 @@ enum class FailureKind : std::uint8_t {
     changed_meanwhile,
     busy,
     too_large,
-    disk_limit,
     not_authorised,
     outside_roots,
     directory,
