@@ -80,8 +80,10 @@ class Lateness(threading.Thread):
 
 
 def is_pending(pid, number):
+    """Not where the signal has ended the process: the kernel leaves it among what its zombie waits for."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/status", encoding="ascii") as file:
-        return any(int(line.split()[1], 16) & (1 << (number - 1)) for line in file if line.startswith(("SigPnd", "ShdPnd")))
+        said = dict(line.split(":\t", 1) for line in file if ":\t" in line)
+        return not said["State"].startswith("Z") and any(int(said[name], 16) & (1 << (number - 1)) for name in ("SigPnd", "ShdPnd"))
     return False
 
 
