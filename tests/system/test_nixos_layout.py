@@ -153,7 +153,7 @@ def test_the_rules_are_those_that_the_product_would_write(nixos):
     sudo = evaluate(CONFIGURATION)["sudo"]
     ours = nixos.root(["pi-agentctl", "sudoers"], env={"PATH": PATH}, check=True).stdout.decode()
     wanted = [line for line in ours.splitlines() if line and not line.startswith("#")]
-    assert len(wanted) == 4
+    assert len(wanted) == 6
     assert set(wanted) <= {line.strip() for line in sudoers_of(sudo).splitlines()}
     nixos.root(["visudo", "-c"], check=True)
     if "sudo-rs" in MACHINES[nixos.recipe].packages:

@@ -175,7 +175,9 @@ def test_a_wait_in_the_queue_ends_in_a_session(placed):
     with no_free_node(placed):
         process = placed.popen(["pi", "sh", "echo here"], cwd=DEMO)
         wait_for(lambda: placed.root(JOBS, check=True).stdout == b"pi alice PENDING\n")
+        told = process.stderr.readline()  # after two seconds
     out, err = process.communicate(timeout=60)
+    assert told.startswith(b"pi: waiting for a node of the cluster (Ctrl-C gives up): two seconds without progress"), told
     assert (process.returncode, out, err) == (0, b"here\n", b"")
 
 
