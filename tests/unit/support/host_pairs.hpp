@@ -1,9 +1,9 @@
 // Pairs of a rule and of a host that somebody asks for, drawn at random: many that fit, and many that miss by one letter, bit or port.
 #pragma once
 
+#include "support/drawn.hpp"
+
 #include <cstdint>
-#include <cstdlib>
-#include <ctime>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,13 +14,6 @@ struct HostPair {
     std::string rule; // as an administrator writes it; some are refused
     std::string host; // as somebody asks for it: HOST, HOST:PORT or a URL; some are no host
 };
-
-// Another one at each run, unless the environment says it.
-inline std::uint64_t seed_of_pairs()
-{
-    const char *said = std::getenv("PI_AGENT_SEED"); // NOLINT(concurrency-mt-unsafe)
-    return said == nullptr ? static_cast<std::uint64_t>(std::time(nullptr)) : std::stoull(said);
-}
 
 class HostPairs {
 public:

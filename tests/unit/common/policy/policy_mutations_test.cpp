@@ -1,10 +1,9 @@
 // Policies with something changed at random are read or refused, and nothing else: a sanitized build finds what would crash.
+#include "support/drawn.hpp"
 #include "support/policy_text.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <ctime>
 #include <doctest/doctest.h>
 #include <filesystem>
 #include <fstream>
@@ -18,12 +17,6 @@ using namespace pi_agent::test;
 namespace policy_mutations_test {
 
 namespace {
-
-std::string variable(const char *name)
-{
-    const char *value = std::getenv(name); // NOLINT(concurrency-mt-unsafe)
-    return value == nullptr ? "" : value;
-}
 
 std::vector<std::string> read_examples()
 {
@@ -116,8 +109,7 @@ private:
 TEST_CASE("no change of a policy makes the parser do anything but read or refuse it")
 {
     const int count = 10000;
-    const auto said = variable("PI_AGENT_SEED");
-    const auto seed = said.empty() ? static_cast<unsigned>(std::time(nullptr)) : static_cast<unsigned>(std::stoul(said));
+    const auto seed = seed_of_run();
     std::cout << "policies changed at random with PI_AGENT_SEED=" << seed << '\n';
     const auto examples = read_examples();
     Mutator mutator(seed);
