@@ -83,7 +83,7 @@ std::string said_line(const char *label, const char *key, const std::vector<Poli
 
 constexpr const char *tracing_words[] = {"auto", "always", "never"};
 
-// The default says nothing: who asks about a debugger reads docs/guarantees.md, and doctor says what this kernel can do.
+// The default says nothing: who asks about a debugger reads docs/security/guarantees.md, and doctor says what this kernel can do.
 std::string tracing_text(const Policy &policy)
 {
     if (policy.tracing == Tracing::automatic) return "";

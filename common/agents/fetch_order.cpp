@@ -15,7 +15,6 @@ namespace pi_agent {
 namespace {
 
 constexpr std::size_t longest_version = 64;
-constexpr std::size_t longest_package = 128;
 constexpr std::string_view version_digits = "0123456789";
 
 bool starts_with_letter(std::string_view text)
@@ -111,17 +110,6 @@ bool is_older_version(std::string_view one, std::string_view other) noexcept
     const auto before = split(first->prerelease, '.');
     const auto after = split(second->prerelease, '.');
     return std::lexicographical_compare(before.begin(), before.end(), after.begin(), after.end(), is_lower_part);
-}
-
-bool is_package_name(std::string_view text) noexcept
-{
-    if (text.size() > longest_package) return false;
-    if (!text.empty() && text[0] == '@') {
-        const auto slash = text.find('/');
-        if (slash == std::string_view::npos || slash == 1 || text[1] == '.' || !is_made_of(text.substr(1, slash - 1), "._-")) return false;
-        text = text.substr(slash + 1);
-    }
-    return !text.empty() && text[0] != '.' && text[0] != '_' && is_made_of(text, "._-");
 }
 
 bool is_path_in_package(std::string_view text) noexcept

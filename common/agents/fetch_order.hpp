@@ -29,8 +29,6 @@ bool is_version_tag(std::string_view text) noexcept;
 // By the rules of Semantic Versioning; a prerelease comes before its release. Both are package versions.
 bool is_older_version(std::string_view one, std::string_view other) noexcept;
 
-// A name of a package: NAME or @SCOPE/NAME, of the characters that registries take.
-bool is_package_name(std::string_view text) noexcept;
 // A path inside a package, as "bin" of a package.json has it: relative, with no odd component, of harmless characters.
 bool is_path_in_package(std::string_view text) noexcept;
 
