@@ -22,6 +22,7 @@ from cache import AGENT_DIRECTORY, CACHE, HERE, agent_tree, copy_tree, machine_r
 from emulated import QEMU, TCG, file_system, qemu
 from machine import PIPE, REQUESTS, MachineError, lock_without_waiting
 from progress import say
+from record_check import without_waits
 from recipes import DEFAULT_AGENT, MACHINES
 
 MEMORY_MIB = 1536
@@ -156,7 +157,7 @@ class EmulatedMachine:
         self._ask(user, cwd, command, env)
         self._until = time.monotonic() + max(timeout, COMMAND_SECONDS)
         answer = self._answer()
-        out, err = base64.b64decode(answer["out"]), base64.b64decode(answer["err"])
+        out, err = base64.b64decode(answer["out"]), without_waits(base64.b64decode(answer["err"]))
         if stderr == subprocess.STDOUT:
             out, err = err + out, b""
         if check and answer["status"] != 0:

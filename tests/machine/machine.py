@@ -20,7 +20,7 @@ from cache import AGENT_DIRECTORY, CACHE, NSPAWN_ENVIRONMENT, added_tree, agent_
 from cgroup import Cgroup
 from progress import say
 from recipes import DEFAULT_AGENT
-from record_check import refusal_in
+from record_check import refusal_in, without_waits
 
 PIPE = subprocess.PIPE
 REQUESTS = "/run/scripted-model/requests.jsonl"
@@ -45,6 +45,12 @@ class Process(subprocess.Popen):
     """A command in a machine. Its pid is that of nsenter on this host; inside_pid() is its own, in the machine."""
 
     group = None  # the control group it and its descendants started in
+    keeps_waits = False  # communicate() leaves in what pi says of a wait
+
+    def communicate(self, input=None, timeout=None):
+        """As Popen's, without what pi says after two seconds of any wait: on a slow machine every start may say it."""
+        out, err = super().communicate(input, timeout)
+        return out, err if self.keeps_waits or err is None else without_waits(err)
 
     def inside_pid(self, deadline=5):
         """Waits until the command itself runs, not what enters the machine before it."""
@@ -303,9 +309,10 @@ class Machine:
         return []
 
     def run(self, command, user="alice", cwd=None, input=b"", env=None, timeout=120, check=False,
-            stdin=PIPE, stdout=PIPE, stderr=PIPE):  # fmt: skip
+            stdin=PIPE, stdout=PIPE, stderr=PIPE, keeps_waits=False):  # fmt: skip
         """Runs a command to its end; CompletedProcess with bytes. A death by signal is a negative status."""
         with self.popen(command, user, cwd, env, stdin, stdout, stderr) as process:
+            process.keeps_waits = keeps_waits
             try:
                 out, err = process.communicate(input if stdin == PIPE else None, timeout)
             except BaseException as failure:

@@ -147,6 +147,11 @@ def findings_in_refusals(entries, refusals):
             for (user, reason), count in told.items() if recorded[user, reason] < count]  # fmt: skip
 
 
+def without_waits(stderr):
+    """What a command wrote to standard error, without the line that pi writes once after two seconds of a wait."""
+    return re.sub(rb"^pi: [^\n]*: two seconds without progress; [^\n]*\n", b"", stderr, flags=re.MULTILINE)
+
+
 def refusal_in(status, stderr):
     """The reason that pi gave, as the record has it; None where it is not certain that this was a refusal, and of pi itself."""
     beginnings = {77: "pi: denied: ", 75: "pi: limit: ", 78: "pi: /etc/pi-agent/"}

@@ -2,7 +2,7 @@
 
 import unittest
 
-from record_check import IDS, findings_in_form, findings_in_refusals, findings_in_sessions, refusal_in
+from record_check import IDS, findings_in_form, findings_in_refusals, findings_in_sessions, refusal_in, without_waits
 
 BOOT = "b" * 32
 NAME = "0123456789abcdef0123456789abcdef"
@@ -102,6 +102,13 @@ class Sessions(unittest.TestCase):
 
     def test_the_end_is_of_the_same_session(self):
         self.assertIn("another PI_AGENT_USER", self.found(entry("started"), entry("ended", PI_AGENT_USER="bob"))[0])
+
+
+class Waits(unittest.TestCase):
+    def test_only_the_line_of_a_wait_is_left_out(self):
+        wait = b"pi: waiting for systemd, which gives the runner a scope: two seconds without progress; Ctrl-C or kill 7 ends pi\n"
+        self.assertEqual(without_waits(wait), b"")
+        self.assertEqual(without_waits(b"pi: one\n" + wait + b"two seconds without progress; \nlast"), b"pi: one\ntwo seconds without progress; \nlast")
 
 
 class Refusals(unittest.TestCase):

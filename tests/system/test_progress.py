@@ -91,7 +91,7 @@ def test_a_signal_that_asks_for_no_end_waits_for_the_agent(machine):
 
 def test_a_pipe_gets_the_refusal_and_once_before_it_what_is_waited_for(machine):
     with held_lock(machine, 20):
-        done = pi(machine, "sh", "echo here")
+        done = pi(machine, "sh", "echo here", keeps_waits=True)
     told, *refusal = messages(done)
     assert re.fullmatch(r"pi: waiting for another start of your agent: two seconds without progress; Ctrl-C or kill \d+ ends pi", told), told
     assert done.returncode == 75 and len(refusal) == 2
