@@ -30,7 +30,7 @@ NAMES = {
     "allowed.example": [OUTSIDE], "other.example": [OUTSIDE], "a.wild.example": [OUTSIDE], "private.example": [PRIVATE], "named.example": [PRIVATE],
     "both.example": [PRIVATE, OUTSIDE], "loop.example": ["127.0.0.1"], "meta.example": ["169.254.169.254"], "own.example": [OWN], "second.example": [SECOND],
     "dead.example": ["45.155.1.9"], "neighbour.example": [NEIGHBOUR], "neighbour6.example": [NEIGHBOUR_6], "translated.example": [TRANSLATED],
-    "ipv4only.arpa": ["2600:64::192.0.0.170"],
+    "ipv4only.arpa": ["2600:64::192.0.0.170"], "metadata6.example": ["2600:64::169.254.169.254"],
 }  # fmt: skip
 KINDS = {"proxy": 0, "reverse": 1, "transparent": 2, "dns_udp": 3, "dns_tcp": 4}
 LISTENERS = [
