@@ -149,7 +149,11 @@ void note_failure(ExplainedEnvironment &environment, const Look &look)
     }
 }
 
-const std::string default_memory = std::to_string(session_memory_percent) + "%";
+// "tasks" of limits.tasks.
+std::string name_of(const LimitRow &row)
+{
+    return std::string(row.key).substr(std::string_view("limits.").size());
+}
 
 std::string said_or(const std::optional<SaidLimit> &said, const std::string &otherwise)
 {
@@ -290,11 +294,19 @@ ExplainedLimits explain_limits(const LimitsPolicy &limits)
 std::string to_text(const ExplainedLimits &explained)
 {
     const auto &limits = explained.limits;
-    const std::string sessions = said_or(limits.sessions, fmt::format("{} (default)", session_limit));
-    std::string text = fmt::format("limits:   a session: memory {}, tasks {}, cpu {}, runtime {};\n          sessions at once: {}\n",
-                                   said_or(said_memory(limits), default_memory + " of the host's (default)"),
-                                   said_or(limits.tasks, fmt::format("{} (default)", session_tasks)), said_or(limits.cpu, "not limited"),
-                                   said_or(limits.runtime, "not limited"), sessions);
+    std::string text;
+    for (const auto &row : limit_rows) {
+        if (row.said == &LimitsPolicy::memory_share || row.said == &LimitsPolicy::disk) continue; // told with memory; told below
+        const auto standard = default_text(row);
+        const auto otherwise = standard.empty()         ? std::string("not limited")
+                               : standard.back() == '%' ? fmt::format("{} of the host's (default)", standard)
+                                                        : fmt::format("{} (default)", standard);
+        text += row.of_user    ? fmt::format(";\n          {} at once: ", name_of(row))
+                : text.empty() ? fmt::format("limits:   a session: {} ", name_of(row))
+                               : fmt::format(", {} ", name_of(row));
+        text += said_or(said_for_key(limits, row), otherwise);
+    }
+    text += "\n";
     text += disk_text(explained);
     for (const auto &idle : explained.idle)
         text +=
@@ -306,13 +318,9 @@ std::string to_text(const ExplainedLimits &explained)
 nlohmann::json to_json(const ExplainedLimits &explained)
 {
     const auto &limits = explained.limits;
-    nlohmann::json json = {{"memory", limit_json(said_memory(limits), default_memory)},
-                           {"tasks", limit_json(limits.tasks, std::to_string(session_tasks))},
-                           {"cpu", limit_json(limits.cpu, nullptr)},
-                           {"runtime", limit_json(limits.runtime, nullptr)},
-                           {"sessions", limit_json(limits.sessions, std::to_string(session_limit))},
-                           {"disk", limit_json(limits.disk, nullptr)},
-                           {"not_enforced", nlohmann::json::array()}};
+    nlohmann::json json = {{"not_enforced", nlohmann::json::array()}};
+    for (const auto &row : limit_rows)
+        json[name_of(row)] = limit_json(said_for_key(limits, row), text_or_null(std::string(default_text(row))));
     for (const auto &idle : explained.idle)
         json["not_enforced"].push_back({{"limit", idle.key}, {"said", idle.said.has_value()}, {"reason", idle.reason}});
     if (!explained.disk.empty()) json["not_enforced"].push_back({{"limit", "limits.disk"}, {"said", true}, {"reason", explained.disk}});

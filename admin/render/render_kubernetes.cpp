@@ -201,8 +201,7 @@ Json make_namespace(const RenderPlan &plan)
 
 Json make_quota(const RenderPlan &plan)
 {
-    const auto &most = plan.policy.limits.sessions;
-    const std::uint64_t sessions = most ? most->amount : session_limit;
+    const std::uint64_t sessions = in_force(plan.policy.limits, &LimitsPolicy::sessions);
     Json hard = {{"pods", std::to_string(sessions)}}; // those that have ended do not count
     add_amounts(plan, sessions, "limits.", hard);
     return object("v1", "ResourceQuota", in_namespace(plan, "pi-agent-sessions"), {{"hard", hard}});

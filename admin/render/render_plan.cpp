@@ -168,16 +168,9 @@ void add_agent(const RenderPlan &plan, Problems &problems)
 
 void add_limits(const RenderPlan &plan, Problems &problems)
 {
-    const auto &limits = plan.policy.limits;
-    if (limits.memory_share)
-        refuse(problems, limits.memory_share->where, "limits.memory", limits.memory_share->text + " is a share of this host",
-               "say an amount, e.g. 8G");
-    if (limits.tasks)
-        refuse(problems, limits.tasks->where, "limits.tasks", "a Job cannot say it; a node can (podPidsLimit of the kubelet)",
-               "leave it out, and set it there");
-    if (limits.disk)
-        refuse(problems, limits.disk->where, "limits.disk", "only the runner puts files under a quota",
-               "leave it out, and limit the volume");
+    for (const auto &row : limit_rows)
+        if (const auto &said = plan.policy.limits.*row.said; said && row.no_job != nullptr)
+            refuse(problems, said->where, row.key, (row.units == "%" ? said->text + " " : "") + row.no_job, row.job_remedy);
 }
 
 void add_hardening(const RenderPlan &plan, Problems &problems)

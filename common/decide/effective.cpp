@@ -257,8 +257,8 @@ std::vector<EffectiveValue> effective_values(const Policy &policy)
     for (const auto &key : policy_keys())
         keys.emplace(key.path == "users.*.readable" ? "readable" : key.path, &key);
     std::map<std::string, std::string> texts;
-    Rules::each(
-        [&](const char *name, const auto &value) {
+    each_level_key(
+        [&](const char *name, const auto & /*read*/, const auto &value) {
             if (value) texts[name] = to_yaml(*value, *keys.at(name));
         },
         policy.rules);

@@ -168,8 +168,8 @@ bool says(const Rules &rules, const std::string &key)
 void lay_over(Rules &outer, const Rules &inner)
 {
     if (said_memory(inner.limits)) outer.limits.memory = outer.limits.memory_share = std::nullopt;
-    Rules::each(
-        [&](const char *key, auto &value, const auto &other) {
+    each_level_key(
+        [&](const char *key, const auto & /*read*/, auto &value, const auto &other) {
             if (!other) return;
             value = other;
             take_place(outer, inner, key);
@@ -204,8 +204,8 @@ std::vector<std::string> join(Rules &rules, const Rules &other)
     std::vector<std::string> differing;
     if (said_memory(rules.limits) && said_memory(other.limits) && rules.limits.memory.has_value() != other.limits.memory.has_value())
         differing.emplace_back("limits.memory"); // bytes, and a share of the host's
-    Rules::each(
-        [&](const char *key, auto &value, const auto &more) {
+    each_level_key(
+        [&](const char *key, const auto & /*read*/, auto &value, const auto &more) {
             if (!more) return;
             if (!value) {
                 value = more;
@@ -239,7 +239,9 @@ bool say_the_same(const RulesPtr &one, const RulesPtr &other)
     const Rules &some = rules_of(one);
     const Rules &others = rules_of(other);
     bool are_same = some.documents.size() == others.documents.size();
-    Rules::each([&](const char * /*key*/, const auto &value, const auto &more) { are_same = are_same && same(value, more); }, some, others);
+    each_level_key(
+        [&](const char * /*key*/, const auto & /*read*/, const auto &value, const auto &more) { are_same = are_same && same(value, more); },
+        some, others);
     return are_same && std::all_of(some.documents.begin(), some.documents.end(), [&](const auto &document) {
                const auto found = others.documents.find(document.first);
                return found != others.documents.end() && Json::parse(document.second) == Json::parse(found->second);

@@ -117,6 +117,26 @@ void read_classes(const PolicyValue &section, Policy &policy)
     }
 }
 
+// One key of a level, or all keys of its sections.
+Reader into_level(Rules &rules)
+{
+    return [&rules](const PolicyValue &value) {
+        const PolicyKey &key = *value.entry;
+        if (key.form == ValueForm::section) return read_section(value, {}, into_level(rules));
+        constexpr std::string_view of_user = "users.*.";
+        const auto own = key.repeats.empty() ? key.path : key.repeats;
+        const std::string name(own.substr(own.starts_with(of_user) ? of_user.size() : 0));
+        rules.places[name] = {value.where, value.key};
+        if (key.form == ValueForm::document && read_entries(value)) rules.documents[name + ".json"] = read_json_text(value);
+        each_level_key(
+            [&](std::string_view row, const auto &read, auto &said) {
+                if (row != name) return;
+                if (auto found = read(value)) said = std::move(*found);
+            },
+            rules);
+    };
+}
+
 // What of a root other keys say.
 void settle_root(RootSpec &root, const UserEntry &entry, const Policy &policy)
 {
@@ -135,21 +155,20 @@ Policy read_policy(const YamlNode &root, Problems &problems)
     const auto section = [&](auto read) -> Reader { return [&policy, read](const PolicyValue &value) { read(value, policy); }; };
     const Reader read_config = [&](const PolicyValue &value) { read_section(value, {{"classes", section(read_classes)}}); };
     Rules said;
-    std::vector<KeyRule> readers = level_readers(said, Level::policy);
-    for (KeyRule reader : std::vector<KeyRule>{{"version", [](const PolicyValue & /*checked before*/) {}},
-                                               {"agent", section(read_agent)},
-                                               {"wrapper", section(read_wrapper)},
-                                               {"sandbox", section(read_sandbox)},
-                                               {"users", section(read_users)},
-                                               {"config", read_config},
-                                               {"git_identity", into(policy.git_identity, read_bool)},
-                                               {"box_notes", into(policy.box_notes, read_bool)},
-                                               {"env", [&](const PolicyValue &value) { read_env(value, policy.env, policy.env_where); }},
-                                               {"host_env_files", section(read_host_env_files)},
-                                               {"view", into_choice(policy.view, View::minimal)},
-                                               {"hardening", section(read_hardening)}})
-        readers.push_back(std::move(reader));
-    read_section({root, problems, "", root.where}, readers);
+    read_section({root, problems, "", root.where},
+                 {{"version", [](const PolicyValue & /*checked before*/) {}},
+                  {"agent", section(read_agent)},
+                  {"wrapper", section(read_wrapper)},
+                  {"sandbox", section(read_sandbox)},
+                  {"users", section(read_users)},
+                  {"config", read_config},
+                  {"git_identity", into(policy.git_identity, read_bool)},
+                  {"box_notes", into(policy.box_notes, read_bool)},
+                  {"env", [&](const PolicyValue &value) { read_env(value, policy.env, policy.env_where); }},
+                  {"host_env_files", section(read_host_env_files)},
+                  {"view", into_choice(policy.view, View::minimal)},
+                  {"hardening", section(read_hardening)}},
+                 into_level(said));
     lay_over(policy, said, problems);
     for (auto &entry : policy.users)
         for (auto &project_root : entry.roots)
@@ -196,12 +215,11 @@ void read_root(const PolicyValue &item, const RootSpec &root, UserEntry &entry)
     const auto rules = std::make_shared<Rules>();
     const std::size_t before = entry.roots.size();
     bool has_path = false;
-    auto readers = level_readers(*rules, Level::root);
-    readers.push_back({"path", [&](const PolicyValue &value) {
-                           has_path = true;
-                           add_root(value, root, entry);
-                       }});
-    read_section(section, readers);
+    const auto read_directory = [&](const PolicyValue &value) {
+        has_path = true;
+        add_root(value, root, entry);
+    };
+    read_section(section, {{"path", read_directory}}, into_level(*rules));
     if (entry.roots.size() > before && !rules->places.empty()) entry.roots.back().rules = rules;
     if (!has_path) section.report("has no path", "say which directory it is about, e.g. {path: ~/projects, network: none}");
 }
@@ -257,17 +275,14 @@ UserEntry read_user(const PolicyValue &section)
         entry.config_where = value.where;
     };
     const auto rules = std::make_shared<Rules>();
-    std::vector<KeyRule> readers = level_readers(*rules, Level::user);
-    std::vector<KeyRule> own = {{"roots", read_own_roots},
-                                {"readable", [&](const PolicyValue &value) { read_readable(value, *rules); }},
-                                {"config", read_config},
-                                {"run_as", with_place(entry.run_as_where, into(entry.run_as, read_name))},
-                                {"ssh", [&](const PolicyValue &value) { read_key(value, entry.ssh_key, entry.ssh_key_where); }},
-                                {"signing", [&](const PolicyValue &value) { read_key(value, entry.signing_key, entry.signing_key_where); }},
-                                {"env", [&](const PolicyValue &value) { read_env(value, entry.env, entry.env_where); }}};
-    for (auto &reader : own)
-        readers.push_back(std::move(reader));
-    read_section(section, readers);
+    read_section(section,
+                 {{"roots", read_own_roots},
+                  {"config", read_config},
+                  {"run_as", with_place(entry.run_as_where, into(entry.run_as, read_name))},
+                  {"ssh", [&](const PolicyValue &value) { read_key(value, entry.ssh_key, entry.ssh_key_where); }},
+                  {"signing", [&](const PolicyValue &value) { read_key(value, entry.signing_key, entry.signing_key_where); }},
+                  {"env", [&](const PolicyValue &value) { read_env(value, entry.env, entry.env_where); }}},
+                 into_level(*rules));
     if (!rules->places.empty()) entry.rules = rules;
     if (!has_roots) section.at_its_name().report("has no roots", "add 'roots' with at least one directory, or remove the user");
     return entry;
@@ -283,92 +298,15 @@ void read_users(const PolicyValue &section, Policy &policy)
             policy.users.push_back(read_user(entry));
 }
 
-// Reads what a level of the policy says: the keys that the whole policy, users and roots have in common.
-
-namespace {
-
-void read_protect(const PolicyValue &value, Rules &rules)
+std::optional<Protection> read_protection(const PolicyValue &value)
 {
-    if (value.is(YamlNode::Kind::scalar)) {
-        if (read_choice(value)) rules.protect = Protection();
-        return;
-    }
+    if (value.is(YamlNode::Kind::scalar)) return read_choice(value) ? std::optional(Protection()) : std::nullopt;
     auto paths = read_paths(value, problem_of_protected_path);
     for (auto &path : paths) {
         path.is_directory = path.path.back() == '/';
         if (path.is_directory) path.path.pop_back();
     }
-    rules.protect = std::move(paths);
-}
-
-// The keys of `projects` that a root has, too, where it names them without the section.
-std::vector<KeyRule> project_readers(Rules &rules)
-{
-    return {{"scope", with_place(rules, "projects.scope", into_choice(rules.scope, ProjectScope::root))},
-            {"protect", with_place(rules, "projects.protect", [&](const PolicyValue &value) { read_protect(value, rules); })},
-            {"mask", with_place(rules, "projects.mask", into_paths(rules.mask, problem_of_project_path))},
-            {"read_only", with_place(rules, "projects.read_only", into(rules.read_only, read_bool))}};
-}
-
-void read_projects(const PolicyValue &section, Rules &rules, Level level)
-{
-    auto readers = project_readers(rules);
-    readers.push_back({"paths", with_place(rules, "projects.paths", into_choice(rules.paths, ProjectPaths::host))});
-    readers.push_back({"aftermath", with_place(rules, "projects.aftermath", into(rules.aftermath, read_bool))});
-    if (level == Level::policy)
-        readers.push_back({"ownership", with_place(rules, "projects.ownership", into_choice(rules.ownership, ProjectOwnership::idmap))});
-    read_section(section, readers);
-}
-
-void read_placement(const PolicyValue &section, Rules &rules, Level level)
-{
-    auto &placement = rules.placement;
-    const auto reader = [&rules](const char *key, std::optional<PolicyWord> &word, const PathRule &problem_of) {
-        return with_place(rules, key, [&word, problem_of](const PolicyValue &value) {
-            if (auto text = read_path(value, problem_of)) word = PolicyWord{std::move(*text), value.where};
-        });
-    };
-    std::vector<KeyRule> readers = {{"engine", with_place(rules, "placement.engine", into_choice(placement.engine, PlacementEngine::none))},
-                                    {"partition", reader("placement.partition", placement.partition, problem_of_job_word)},
-                                    {"account", reader("placement.account", placement.account, problem_of_job_word)},
-                                    {"qos", reader("placement.qos", placement.qos, problem_of_job_word)},
-                                    {"constraint", reader("placement.constraint", placement.constraint, problem_of_job_word)}};
-    if (level == Level::policy) readers.push_back({"srun", reader("placement.srun", placement.srun, problem_of_srun)});
-    read_section(section, readers);
-}
-
-} // namespace
-
-std::vector<KeyRule> level_readers(Rules &rules, Level level)
-{
-    const KeyRule network{"network", with_place(rules, "network", into(rules.network, read_network))};
-    if (level == Level::root) {
-        auto readers = project_readers(rules);
-        readers.push_back(network);
-        return readers;
-    }
-    const auto document = [&rules](const char *key) -> KeyRule {
-        return {key, with_place(rules, key, [&rules, key](const PolicyValue &value) {
-                    if (read_entries(value)) rules.documents[std::string(key) + ".json"] = read_json_text(value);
-                })};
-    };
-    const auto section = [&rules](auto read) -> Reader { return [&rules, read](const PolicyValue &value) { read(value, rules); }; };
-    return {network,
-            {"providers", with_place(rules, "providers", into(rules.providers, read_providers))},
-            {"projects", [&rules, level](const PolicyValue &value) { read_projects(value, rules, level); }},
-            document("settings"),
-            document("models"),
-            document("keybindings"),
-            document("mcp"),
-            {"settings_lock", with_place(rules, "settings_lock", into(rules.settings_lock, read_bool))},
-            {"env_files", with_place(rules, "env_files", into_paths(rules.env_files, problem_of_managed_file))},
-            {"toolchains", section(read_toolchains)},
-            {"view_paths", with_place(rules, "view_paths", into_paths(rules.view_paths, problem_of_view_path))},
-            {"path", with_place(rules, "path", into_paths(rules.path, problem_of_program_directory))},
-            {"devices", with_place(rules, "devices", into_paths(rules.devices, problem_of_device))},
-            {"scratch", with_place(rules, "scratch", into_choice(rules.scratch, ScratchKind::disk))},
-            {"limits", section(read_limits)},
-            {"placement", [&rules, level](const PolicyValue &value) { read_placement(value, rules, level); }}};
+    return paths;
 }
 
 } // namespace pi_agent

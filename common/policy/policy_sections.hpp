@@ -25,27 +25,6 @@ void read_version(const YamlNode &root, bool required, Problems &problems);
 // Appends to policy.users; reports what it cannot use.
 void read_users(const PolicyValue &section, Policy &policy);
 
-// --- Reads what each level of a policy can say: one reader of each key, whoever's it is.
-enum class Level { policy, user, root };
-
-// The rules for the keys of a level that common/policy/policy_keys.cpp lists. Each also notes where its value stands.
-std::vector<KeyRule> level_readers(Rules &rules, Level level);
-
-// --- Reads the section `limits` of a level.
-
-// With less, an agent cannot work (docs/concepts/limits.md says what was measured).
-constexpr std::uint64_t least_memory = std::uint64_t{128} << 20U;
-constexpr std::uint64_t least_tasks = 32;
-constexpr std::uint64_t least_cpu = 10;     // percent
-constexpr std::uint64_t least_runtime = 10; // seconds
-constexpr std::uint64_t least_disk = std::uint64_t{64} << 20U;
-constexpr std::uint64_t most_sessions_of_user = 64; // each costs root processes, mounts and a connection to the system bus
-
-void read_limits(const PolicyValue &section, Rules &rules);
-
-// The one that is set, bytes or share.
-const std::optional<SaidLimit> &said_memory(const LimitsPolicy &limits) noexcept;
-
 // --- Reads the policy's `network`.
 
 // `network: full`, `loopback`, `none`, a list of ranges, or a mapping with hosts.
@@ -63,12 +42,73 @@ std::optional<std::vector<ProviderRule>> read_providers(const PolicyValue &secti
 
 // --- Reads the section `toolchains` of a level, and `readable` of a user.
 
-void read_toolchains(const PolicyValue &section, Rules &rules);
-void read_readable(const PolicyValue &value, Rules &rules);
+std::optional<HomeDirectories> read_readable_toolchains(const PolicyValue &value);
+std::optional<HomeDirectories> read_caches(const PolicyValue &value);
+std::optional<std::vector<PolicyPath>> read_readable(const PolicyValue &value);
 
 // What of homes these rules show. A path that they name replaces the defaults that it overlaps, because the default lists grow. Reports two
 // that are listed for one place.
 ToolchainsPolicy settle_toolchains(const Rules &rules, Problems &problems);
+
+// --- Reads what a level says: one row for each key, whichever level says it.
+
+std::optional<Protection> read_protection(const PolicyValue &value);
+
+template <auto problem_of>
+std::optional<std::vector<PolicyPath>> read_paths_by(const PolicyValue &value)
+{
+    return read_paths(value, problem_of);
+}
+
+template <auto problem_of>
+std::optional<PolicyWord> read_word_by(const PolicyValue &value)
+{
+    auto text = read_path(value, problem_of);
+    return text ? std::optional(PolicyWord{std::move(*text), value.where}) : std::nullopt;
+}
+
+// The table has the choices in the order of the enumeration.
+template <typename Choice>
+std::optional<Choice> read_choice_of(const PolicyValue &value)
+{
+    const auto choice = read_choice(value);
+    return choice ? std::optional(static_cast<Choice>(*choice)) : std::nullopt;
+}
+
+// Calls `visit` with each value's own key, its reader, and that value of all these rules. Not for documents, which are merged, not
+// replaced. common/policy/policy_keys.cpp says which level has which key.
+template <typename Visit, typename... Some>
+void each_level_key(const Visit &visit, Some &...rules)
+{
+    visit("network", read_network, rules.network...);
+    visit("providers", read_providers, rules.providers...);
+    for (const auto &row : limit_rows)
+        visit(
+            row.key, [&row](const PolicyValue &value) { return read_limit(row, value); }, rules.limits.*row.said...);
+    visit("limits.disk_without_quota", read_choice_of<WithoutQuota>, rules.limits.without_quota...);
+    visit("projects.paths", read_choice_of<ProjectPaths>, rules.paths...);
+    visit("projects.scope", read_choice_of<ProjectScope>, rules.scope...);
+    visit("projects.ownership", read_choice_of<ProjectOwnership>, rules.ownership...);
+    visit("projects.protect", read_protection, rules.protect...);
+    visit("projects.mask", read_paths_by<problem_of_project_path>, rules.mask...);
+    visit("projects.aftermath", read_bool, rules.aftermath...);
+    visit("projects.read_only", read_bool, rules.read_only...);
+    visit("settings_lock", read_bool, rules.settings_lock...);
+    visit("env_files", read_paths_by<problem_of_managed_file>, rules.env_files...);
+    visit("toolchains.readable", read_readable_toolchains, rules.readable...);
+    visit("toolchains.caches", read_caches, rules.caches...);
+    visit("readable", read_readable, rules.own_readable...);
+    visit("view_paths", read_paths_by<problem_of_view_path>, rules.view_paths...);
+    visit("path", read_paths_by<problem_of_program_directory>, rules.path...);
+    visit("devices", read_paths_by<problem_of_device>, rules.devices...);
+    visit("scratch", read_choice_of<ScratchKind>, rules.scratch...);
+    visit("placement.engine", read_choice_of<PlacementEngine>, rules.placement.engine...);
+    visit("placement.srun", read_word_by<problem_of_srun>, rules.placement.srun...);
+    visit("placement.partition", read_word_by<problem_of_job_word>, rules.placement.partition...);
+    visit("placement.account", read_word_by<problem_of_job_word>, rules.placement.account...);
+    visit("placement.qos", read_word_by<problem_of_job_word>, rules.placement.qos...);
+    visit("placement.constraint", read_word_by<problem_of_job_word>, rules.placement.constraint...);
+}
 
 // --- Rules that hold between the values of a policy.
 

@@ -58,14 +58,14 @@ nlohmann::json read_json_scalar(const PolicyValue &value)
 }
 
 // Finds a rule without an entry in the table, which no page and no schema would describe, and an entry without a rule, which nobody reads.
-void require_same(const std::vector<const PolicyKey *> &known, const std::vector<KeyRule> &rules)
+void require_same(const std::vector<const PolicyKey *> &known, const std::vector<KeyRule> &rules, bool are_all)
 {
     const auto has_entry = [&](const KeyRule &rule) {
         return std::any_of(known.begin(), known.end(), [&](const PolicyKey *key) { return last_part(*key) == rule.name; });
     };
     const auto missing = std::find_if_not(rules.begin(), rules.end(), has_entry);
     if (missing != rules.end()) throw Failure(ExitStatus::internal, fmt::format("the key '{}' is not in the table of keys", missing->name));
-    if (known.size() != rules.size())
+    if (are_all && known.size() != rules.size())
         throw Failure(ExitStatus::internal, fmt::format("nobody reads one of the keys beside '{}'", display_path(*known.front())));
 }
 
@@ -127,19 +127,21 @@ PolicyValue value_of(const YamlEntry &entry, const PolicyValue &parent)
     return {entry.value, parent.problems, top ? name : parent.key + "." + name, where, known, &entry};
 }
 
-void read_section(const PolicyValue &section, const std::vector<KeyRule> &rules)
+void read_section(const PolicyValue &section, const std::vector<KeyRule> &rules, const Reader &otherwise)
 {
     if (!section.is(YamlNode::Kind::mapping)) {
         report_type(section, "a mapping", "write its keys indented below it, or remove it");
         return;
     }
     const auto known = policy_keys_below(section.entry == nullptr ? "" : section.entry->path);
-    require_same(known, rules);
+    require_same(known, rules, !otherwise);
     for (const auto &entry : section.node.entries) {
         const auto value = value_of(entry, section);
         const auto rule = std::find_if(rules.begin(), rules.end(), [&entry](const KeyRule &one) { return one.name == entry.key; });
         if (rule != rules.end())
             rule->read(value);
+        else if (otherwise && value.entry != nullptr)
+            otherwise(value);
         else
             report_unknown(entry, value, known);
     }

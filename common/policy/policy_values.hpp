@@ -50,9 +50,9 @@ struct KeyRule {
     Reader read;
 };
 
-// Passes each value of a mapping to its rule. Reports keys that the table does not have there, with the probable one. Throws Failure
-// (internal) if the rules differ from the table.
-void read_section(const PolicyValue &section, const std::vector<KeyRule> &rules);
+// Passes each value of a mapping to its rule; one without a rule that the table has there to `otherwise`. Reports keys that the table does
+// not have there, with the probable one. Throws Failure (internal) if a rule has no entry in the table, or an entry nothing that reads it.
+void read_section(const PolicyValue &section, const std::vector<KeyRule> &rules, const Reader &otherwise = {});
 
 // The values of a mapping whose keys are free, or of a list.
 std::optional<std::vector<PolicyValue>> read_entries(const PolicyValue &mapping);
@@ -94,14 +94,6 @@ inline Reader with_place(Position &where, Reader read)
 {
     return [&where, read = std::move(read)](const PolicyValue &value) {
         where = value.where;
-        read(value);
-    };
-}
-// The same among the places of a level, under the value's own key.
-inline Reader with_place(Rules &rules, const char *key, Reader read)
-{
-    return [&rules, key, read = std::move(read)](const PolicyValue &value) {
-        rules.places[key] = {value.where, value.key};
         read(value);
     };
 }

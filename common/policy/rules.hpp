@@ -3,6 +3,7 @@
 
 #include "common/base/error.hpp"
 #include "common/policy/host_rule.hpp"
+#include "common/policy/limits.hpp"
 
 #include <cstdint>
 #include <map>
@@ -122,28 +123,6 @@ struct ToolchainsPolicy {
     HomeDirectories caches;   // inside, a copy that ends with the session
 };
 
-// A limit of the policy, with its text and position.
-struct SaidLimit {
-    std::uint64_t amount = 0;
-    std::string text;
-    Position where;
-};
-
-// What a start does where no quota of the file system holds limits.disk: it tells its user, or ends.
-enum class WithoutQuota : std::uint8_t { tell, refuse };
-
-// If unset: the default of runner/plan/limits.hpp, or no limit.
-struct LimitsPolicy {
-    std::optional<SaidLimit> memory;           // of a session, bytes
-    std::optional<SaidLimit> memory_share;     // or instead: percent of the host's
-    std::optional<SaidLimit> tasks;            // processes and threads of a session
-    std::optional<SaidLimit> cpu;              // of a session, percent of one processor
-    std::optional<SaidLimit> runtime;          // of a session, seconds
-    std::optional<SaidLimit> sessions;         // of one user at once
-    std::optional<SaidLimit> disk;             // of one user's agent, home and temporary files together; bytes
-    std::optional<WithoutQuota> without_quota; // unset: tell
-};
-
 // Where sessions run: on the host where pi is typed, or on a node of its cluster.
 enum class PlacementEngine : std::uint8_t { none, slurm };
 
@@ -199,44 +178,6 @@ struct Rules {
     std::optional<ScratchKind> scratch;
     PlacementPolicy placement;
     SaidPlaces places; // of what it says
-
-    // Calls `visit` with each value's own key, and that value of all these rules. Not for documents, which are merged, not replaced.
-    template <typename Visit, typename... Some>
-    static void each(const Visit &visit, Some &...rules)
-    {
-        visit("network", rules.network...);
-        visit("providers", rules.providers...);
-        visit("limits.memory", rules.limits.memory...); // at most one of these two is there
-        visit("limits.memory", rules.limits.memory_share...);
-        visit("limits.tasks", rules.limits.tasks...);
-        visit("limits.cpu", rules.limits.cpu...);
-        visit("limits.runtime", rules.limits.runtime...);
-        visit("limits.sessions", rules.limits.sessions...);
-        visit("limits.disk", rules.limits.disk...);
-        visit("limits.disk_without_quota", rules.limits.without_quota...);
-        visit("projects.paths", rules.paths...);
-        visit("projects.scope", rules.scope...);
-        visit("projects.ownership", rules.ownership...);
-        visit("projects.protect", rules.protect...);
-        visit("projects.mask", rules.mask...);
-        visit("projects.aftermath", rules.aftermath...);
-        visit("projects.read_only", rules.read_only...);
-        visit("settings_lock", rules.settings_lock...);
-        visit("env_files", rules.env_files...);
-        visit("toolchains.readable", rules.readable...);
-        visit("toolchains.caches", rules.caches...);
-        visit("readable", rules.own_readable...);
-        visit("view_paths", rules.view_paths...);
-        visit("path", rules.path...);
-        visit("devices", rules.devices...);
-        visit("scratch", rules.scratch...);
-        visit("placement.engine", rules.placement.engine...);
-        visit("placement.srun", rules.placement.srun...);
-        visit("placement.partition", rules.placement.partition...);
-        visit("placement.account", rules.placement.account...);
-        visit("placement.qos", rules.placement.qos...);
-        visit("placement.constraint", rules.placement.constraint...);
-    }
 };
 // Of a user or root; without them it says nothing. A policy may have a hundred thousand of both.
 using RulesPtr = std::shared_ptr<const Rules>;

@@ -360,23 +360,25 @@ HomeDirectories default_of(Defaults defaults)
 
 } // namespace
 
-void read_toolchains(const PolicyValue &section, Rules &rules)
+std::optional<HomeDirectories> read_readable_toolchains(const PolicyValue &value)
 {
-    const auto read = [](std::optional<HomeDirectories> &directories, Defaults defaults) -> Reader {
-        return [&directories, defaults](const PolicyValue &value) { directories = read_directories(value, defaults); };
-    };
-    read_section(section, {{"readable", with_place(rules, "toolchains.readable", read(rules.readable, default_readable))},
-                           {"caches", with_place(rules, "toolchains.caches", read(rules.caches, default_caches))}});
+    return read_directories(value, default_readable);
 }
 
-void read_readable(const PolicyValue &value, Rules &rules)
+std::optional<HomeDirectories> read_caches(const PolicyValue &value)
 {
-    rules.places["readable"] = {value.where, value.key};
-    auto &paths = rules.own_readable.emplace();
+    return read_directories(value, default_caches);
+}
+
+std::optional<std::vector<PolicyPath>> read_readable(const PolicyValue &value)
+{
+    std::vector<PolicyPath> paths;
     const auto items = read_items(value);
-    if (!items) return;
-    if (items->size() > list_limit)
-        return value.report("more than " + std::to_string(list_limit) + " directories", "name one that holds them");
+    if (!items) return paths;
+    if (items->size() > list_limit) {
+        value.report("more than " + std::to_string(list_limit) + " directories", "name one that holds them");
+        return paths;
+    }
     for (const auto &item : *items) {
         const auto text = read_line(item);
         if (!text) continue;
@@ -388,6 +390,7 @@ void read_readable(const PolicyValue &value, Rules &rules)
             paths.push_back({path.substr(2), item.where});
         }
     }
+    return paths;
 }
 
 ToolchainsPolicy settle_toolchains(const Rules &rules, Problems &problems)

@@ -55,14 +55,11 @@ std::string network_line(const NetworkPolicy &network)
 
 std::string limits_line(const LimitsPolicy &limits)
 {
-    const std::string memory = limits.memory ? limits.memory->text + " of memory"
-                                             : std::to_string(limits.memory_share ? limits.memory_share->amount : session_memory_percent) +
-                                                   " % of the host's memory";
-    return "Limits of the session: " + std::to_string(limits.tasks ? limits.tasks->amount : session_tasks) + " processes and threads, " +
-           memory + (limits.cpu ? ", " + limits.cpu->text + " of one processor" : "") +
-           (limits.runtime ? ", " + limits.runtime->text + " of time" : "") +
-           (limits.disk ? ", " + limits.disk->text + " of disk for your home, /tmp and /var/tmp" : "") +
-           ". A process that takes too much memory is killed (status 137): use fewer parallel jobs then.";
+    std::string line;
+    for (const auto &row : limit_rows)
+        if (row.note != nullptr && in_force(limits, row))
+            line += (line.empty() ? "Limits of the session: " : ", ") + text_in_force(limits, row) + " " + row.note;
+    return line + ". A process that takes too much memory is killed (status 137): use fewer parallel jobs then.";
 }
 
 } // namespace

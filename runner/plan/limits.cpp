@@ -45,8 +45,8 @@ std::string memory_notice(const LimitsPolicy &limits, const LimitEvents &events,
     const std::string whose = agent_killed         ? "the agent, or what it ran"
                               : events.killed == 1 ? "one of its processes, and the agent went on"
                                                    : std::to_string(events.killed) + " of its processes, and the agent went on";
-    const std::string limit =
-        said_or_default("memory", said_memory(limits), std::to_string(session_memory_percent) + " % of the host's memory");
+    const std::string limit = said_or_default("memory", said_memory(limits),
+                                              text_in_force(limits, limit_row(&LimitsPolicy::memory_share)) + " of the host's memory");
     if (events.own_memory)
         return "out of memory: the session reached its limit of " + limit + ", and the kernel killed " + whose +
                "; let it do less at once (fewer parallel jobs), or ask the administrator for more";
@@ -68,7 +68,7 @@ std::vector<std::string> limit_notices(const LimitsPolicy &limits, const LimitEv
     if (events.killed > 0 || result == "oom-kill") notices.push_back(memory_notice(limits, events, killed));
     if (events.refused_tasks > 0) {
         notices.push_back("out of processes: the session reached its limit of " +
-                          said_or_default("tasks", limits.tasks, std::to_string(session_tasks)) +
+                          said_or_default("tasks", limits.tasks, std::to_string(in_force(limits, &LimitsPolicy::tasks))) +
                           ", or all your sessions together theirs, and " +
                           (events.refused_tasks == 1 ? "one start of a process or thread"
                                                      : std::to_string(events.refused_tasks) + " starts of processes or threads") +

@@ -8,9 +8,8 @@
 
 namespace pi_agent {
 
-// --- The limits in force where the policy sets none: one user's sessions must leave room for everybody else's.
+// --- Limits that no policy changes: one user's sessions must leave room for everybody else's.
 
-constexpr std::size_t session_limit = 8;       // of one user at once, unless the policy says otherwise
 constexpr std::size_t start_limit = 16;        // of one user being made at once; each holds one of root's few bus connections
 constexpr std::size_t question_slot_limit = 4; // of one user being answered at once, about their own sessions
 constexpr std::size_t submount_limit = 64;     // hidden in one session; each costs a mount, of fs.mount-max for the whole host
@@ -19,12 +18,7 @@ constexpr std::size_t protect_limit = 16'384;  // and in the session's own mount
 constexpr std::size_t standin_limit = 2500;    // placeholders of one session; each is a link, of up to a page, in everybody's file system
 constexpr std::size_t mask_search_limit = 200'000; // entries of a project that the search for masked files looks at
 constexpr int mask_search_seconds = 3;
-constexpr std::uint64_t session_tasks = 4096; // processes and threads of one session; builds use hundreds
 
-// A share, because an amount that suits a large host does not limit anything on a small one. Four fifths let a single session use nearly
-// all of a small host. All sessions of a user together get no more (data/pi-agent-slice.conf), so a fifth is always left for the host and
-// its other users.
-constexpr std::uint64_t session_memory_percent = 80;
 // As systemd counts it: all ones is everything.
 constexpr std::uint32_t share_of_memory(std::uint64_t percent)
 {

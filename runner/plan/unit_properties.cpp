@@ -52,9 +52,8 @@ void add_network(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 // runner/root/kernel/enforcement.cpp asks the kernel whether the policy's limits are in force.
 void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &properties)
 {
-    const std::uint64_t share = limits.memory_share ? limits.memory_share->amount : session_memory_percent;
     properties.push_back(limits.memory ? UnitProperty{"MemoryMax", limits.memory->amount}
-                                       : UnitProperty{"MemoryMaxScale", share_of_memory(share)});
+                                       : UnitProperty{"MemoryMaxScale", share_of_memory(in_force(limits, &LimitsPolicy::memory_share))});
     // A session that may have 8G and pushes 80 into the host's swap has not been held to 8G, and slows everybody down. Where the policy
     // sets no memory limit, swap stays as the host has it.
     if (limits.memory || limits.memory_share) properties.push_back({"MemorySwapMax", std::uint64_t{0}});
@@ -63,9 +62,9 @@ void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &propertie
     // The runner is in the same slice. When the slice, or the host, is short of memory, the agent's processes must go before the runner,
     // unless its caller decides otherwise (docs/security/known-weaknesses.md).
     properties.push_back({"OOMScoreAdjust", SignedNumber{agent_oom_score}});
-    properties.push_back({"TasksMax", limits.tasks ? limits.tasks->amount : session_tasks});
-    if (limits.cpu) properties.push_back({"CPUQuotaPerSecUSec", limits.cpu->amount * (second / 100)});
-    if (limits.runtime) properties.push_back({"RuntimeMaxUSec", limits.runtime->amount * second});
+    for (const auto &row : limit_rows)
+        if (const auto amount = in_force(limits, row); amount && row.property != nullptr)
+            properties.push_back({row.property, *amount * row.factor});
 }
 
 // pi-agent-exec adds what needs arguments (runner/filter/call_rules.cpp), and refuses tracing where nothing keeps it in the session. It

@@ -98,12 +98,8 @@ void require_session(const Policy &policy)
     }
     const LimitsPolicy &limits = policy.limits;
     require(!limits.memory || !limits.memory_share, "memory is limited twice");
-    require(!limits.memory || limits.memory->amount >= least_memory, "less memory than the agent needs");
-    require(!limits.tasks || limits.tasks->amount >= least_tasks, "fewer tasks than the agent needs");
-    require(!limits.runtime || limits.runtime->amount >= least_runtime, "less time than a start needs");
-    require(!limits.sessions || (limits.sessions->amount > 0 && limits.sessions->amount <= most_sessions_of_user),
-            "an odd number of sessions");
-    require(!limits.disk || limits.disk->amount >= least_disk, "less disk space than an agent needs");
+    for (const auto &row : limit_rows)
+        if (const auto &said = limits.*row.said) require(said->amount >= row.least && said->amount <= row.most, "a limit out of bounds");
 }
 
 void require_level(const Policy &around, const Rules &rules)

@@ -273,7 +273,7 @@ OpenedProject open_allowed_project(Child &child, const Account &caller, const Ad
 
 void require_room(const AsRoot &root, const Account &caller, const LimitsPolicy &limits)
 {
-    const std::size_t allowed = limits.sessions ? limits.sessions->amount : session_limit;
+    const std::size_t allowed = in_force(limits, &LimitsPolicy::sessions);
     if (count_sessions(root, caller.uid) <= allowed || !defence_is_on("session-limit")) return;
     const std::string place =
         limits.sessions ? "limits.sessions, " + to_string(limits.sessions->where) : "the default of limits.sessions in the policy";

@@ -128,11 +128,11 @@ void require_enforceable(const AsRoot & /*root*/, const NetworkPolicy &network, 
 
 void require_limits_in(const ControlGroup &group, const LimitsPolicy &limits, const char *cause)
 {
-    const auto require_at_most = [&](const char *key, const SaidLimit &said, const char *controller, std::optional<std::uint64_t> in_force,
+    const auto require_at_most = [&](const char *key, const SaidLimit &said, const char *controller, std::optional<std::uint64_t> held,
                                      std::uint64_t allowed) {
-        if (in_force && *in_force <= allowed) return;
-        throw Failure(FailureKind::limits_not_enforced, std::string("this host does not enforce the policy's limits.") + key + ": " +
-                                                            said.text + " (" + to_string(said.where) +
+        if (held && *held <= allowed) return;
+        throw Failure(FailureKind::limits_not_enforced, std::string("this host does not enforce the policy's ") + key + ": " + said.text +
+                                                            " (" + to_string(said.where) +
                                                             "): the session's control group lacks it; the controller " + controller + ": " +
                                                             cause + " or remove the key from the policy");
     };
@@ -141,16 +141,19 @@ void require_limits_in(const ControlGroup &group, const LimitsPolicy &limits, co
         // The kernel rounds to pages, and systemd rounds a share to its own count of the host's memory.
         const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
         const std::uint64_t allowed = (limits.memory ? said->amount : host_memory() / 100 * said->amount + 100) + page;
-        require_at_most("memory", *said, "memory",
+        require_at_most("limits.memory", *said, "memory",
                         number_in(words_in(memory + (group.is_unified ? "/memory.max" : "/memory.limit_in_bytes"))), allowed);
         // A kernel that does not account for swap has no such file; version 1 has no limit of swap alone (docs/concepts/limits.md).
         const std::vector<std::string> swap = words_in(memory + "/memory.swap.max");
-        if (!swap.empty()) require_at_most("memory", *said, "memory", number_in(swap), 0);
+        if (!swap.empty()) require_at_most("limits.memory", *said, "memory", number_in(swap), 0);
     }
-    if (limits.tasks)
-        require_at_most("tasks", *limits.tasks, "pids", number_in(words_in(directory_of(group, "pids") + "/pids.max")),
-                        limits.tasks->amount);
-    if (limits.cpu) require_at_most("cpu", *limits.cpu, "cpu", cpu_in(group), limits.cpu->amount);
+    for (const auto &row : limit_rows) {
+        const std::string controller = row.controller == nullptr ? "" : row.controller;
+        const auto &said = limits.*row.said;
+        if (!said || (controller != "pids" && controller != "cpu")) continue;
+        const auto held = controller == "cpu" ? cpu_in(group) : number_in(words_in(directory_of(group, "pids") + "/pids.max"));
+        require_at_most(row.key, *said, row.controller, held, said->amount);
+    }
 }
 
 HostControllers host_controllers()
@@ -174,12 +177,11 @@ std::string to_string(const IdleLimit &limit)
 std::vector<IdleLimit> idle_limits(const LimitsPolicy &limits, const HostControllers &host)
 {
     std::vector<IdleLimit> idle;
-    const auto look = [&](const char *key, const std::optional<SaidLimit> &said, const char *controller) {
-        if (!host.names.contains(controller)) idle.push_back({key, said, reason_for(controller, host)});
-    };
-    look("limits.memory", said_memory(limits), "memory");
-    look("limits.tasks", limits.tasks, "pids");
-    if (limits.cpu) look("limits.cpu", limits.cpu, "cpu"); // without a default
+    for (const auto &row : limit_rows) {
+        if (row.controller == nullptr || host.names.contains(row.controller)) continue;
+        const auto &said = said_for_key(limits, row);
+        if (said || !default_text(row).empty()) idle.push_back({row.key, said, reason_for(row.controller, host)});
+    }
     return idle;
 }
 

@@ -109,10 +109,10 @@ void limit_group(const AsRoot & /*root*/, const std::string &group, const Limits
     for (std::size_t slash = std::string(control_groups).size(); slash != std::string::npos; slash = group.find('/', slash + 1))
         for (const char *controller : {"+memory", "+pids", "+cpu"})
             write_to(group.substr(0, slash) + "/cgroup.subtree_control", controller);
-    const std::uint64_t percent = limits.memory_share ? limits.memory_share->amount : session_memory_percent;
-    write_to(group + "/memory.max", std::to_string(limits.memory ? limits.memory->amount : host_memory() / 100 * percent));
+    write_to(group + "/memory.max",
+             std::to_string(limits.memory ? limits.memory->amount : host_memory() / 100 * in_force(limits, &LimitsPolicy::memory_share)));
     if (limits.memory || limits.memory_share) write_to(group + "/memory.swap.max", "0"); // as of a unit: runner/plan/unit_properties.cpp
-    write_to(group + "/pids.max", std::to_string(limits.tasks ? limits.tasks->amount : session_tasks));
+    write_to(group + "/pids.max", std::to_string(in_force(limits, &LimitsPolicy::tasks)));
     if (limits.cpu)
         write_to(group + "/cpu.max", std::to_string(limits.cpu->amount * (cpu_period_usec / 100)) + " " + std::to_string(cpu_period_usec));
 }

@@ -23,7 +23,7 @@ TEST_CASE("the notes name account, project, home and limits of this session, in 
 {
     const std::string text = box_notes(plain);
     for (const char *part : {"`pi-agent-alice`", "project `/srv/app`", "home `/var/lib/pi-agent/users/alice/home`", "/tmp",
-                             "4096 processes", "80 % of the host's memory", "Network", "`sudo` gives no rights", "~/.local", "ssh-agent"})
+                             "4096 processes", "80% of the host's memory", "Network", "`sudo` gives no rights", "~/.local", "ssh-agent"})
         CHECK_MESSAGE(contains(text, part), part);
     CHECK(std::count(text.begin(), text.end(), '\n') <= 18);
     CHECK(text.back() == '\n');
@@ -39,12 +39,12 @@ TEST_CASE("limits that the policy says take the place of the defaults, and a san
     facts.limits.cpu = SaidLimit{150, "150%", {}};
     facts.limits.runtime = SaidLimit{43200, "12h", {}};
     CHECK(contains(box_notes(facts),
-                   "- Limits of the session: 128 processes and threads, 8G of memory, 150% of one processor, 12h of time."));
+                   "- Limits of the session: 8G of memory, 128 processes and threads, 150% of one processor, 12h of time."));
     facts.limits.disk = SaidLimit{std::uint64_t{10} << 30U, "10G", {}};
     CHECK(contains(box_notes(facts), "12h of time, 10G of disk for your home, /tmp and /var/tmp."));
     facts.limits = {};
     facts.limits.memory_share = SaidLimit{50, "50%", {}};
-    CHECK(contains(box_notes(facts), "4096 processes and threads, 50 % of the host's memory."));
+    CHECK(contains(box_notes(facts), "50% of the host's memory, 4096 processes and threads."));
     facts.limited = false;
     CHECK_FALSE(contains(box_notes(facts), "Limits"));
 }

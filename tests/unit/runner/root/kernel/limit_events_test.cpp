@@ -69,7 +69,7 @@ TEST_CASE("a kill for memory names the limit, its place and who was killed")
     CHECK(has(child[0], "killed one of its processes, and the agent went on"));
     CHECK(has(limit_notices(all, {7, true, 0}, well, "success", hours(0))[0], "killed 7 of its processes"));
     CHECK(has(limit_notices({}, {1, true, 0}, killed, "signal", hours(0))[0],
-              "its limit of 80 % of the host's memory (the default; limits.memory in the policy sets another)"));
+              "its limit of 80% of the host's memory (the default; limits.memory in the policy sets another)"));
 }
 
 TEST_CASE("a kill in a session that was below its limit is the host's or the slice's")
