@@ -41,94 +41,47 @@ struct LimitRow {
     std::string_view units; // their letters; empty: a plain number
     std::uint64_t least;
     std::uint64_t most;
-    const char *form;                 // how it is written
-    const char *bounds;               // in the words of the policy, with the reason where there is one
-    const char *note = nullptr;       // of what the amount is, for the agent, which is told of these limits
-    bool of_user = false;             // of all sessions of one user, not of each
-    const char *controller = nullptr; // of control groups: holds a session to it
-    const char *property = nullptr;   // of a unit, and the amount of it that is one of ours
-    std::uint64_t factor = 1;
-    const char *no_job = nullptr; // why a Job of Kubernetes cannot have it, and what to do
-    const char *job_remedy = nullptr;
+    const char *form;       // how it is written
+    const char *bounds;     // in the words of the policy, with the reason where there is one
+    const char *note;       // of what the amount is: a line for the agent; nullptr: the agent gets no line
+    bool of_user;           // of all sessions of one user, not of each
+    const char *controller; // of control groups, which holds a session to it; or nullptr
+    const char *property;   // of a unit; or nullptr
+    std::uint64_t factor;   // how much of the property is one of the amount
+    const char *no_job;     // why a Job of Kubernetes cannot have it; or nullptr
+    const char *job_remedy;
 };
 
-constexpr std::uint64_t mebibyte_of_limit = std::uint64_t{1} << 20U;
 // With less, an agent cannot work (docs/concepts/limits.md says what was measured).
-constexpr std::uint64_t least_memory = 128 * mebibyte_of_limit;
+constexpr std::uint64_t least_memory = std::uint64_t{128} << 20U;
+constexpr std::uint64_t least_disk = std::uint64_t{64} << 20U;
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 50U; // far from what overflows, and more than any host has
+constexpr std::uint64_t most_tasks = std::uint64_t{1} << 22U; // the most numbers of processes that the kernel has
+constexpr std::uint64_t most_seconds = std::uint64_t{365} * 24 * 3600;
+constexpr std::uint64_t most_sessions = 64; // each costs root processes, mounts and a connection to the system bus
 
+// The columns are in the order of LimitRow. Of the two rows of memory a policy says one at most.
 inline constexpr LimitRow limit_rows[] = {
-    {.key = "limits.memory",
-     .said = &LimitsPolicy::memory,
-     .units = "KMGT",
-     .least = least_memory,
-     .most = most_bytes,
-     .form = "a whole number with K, M, G or T (powers of 1024), or with % (of the host's memory), e.g. 8G or 50%",
-     .bounds = "at least 128M, as the agent itself takes more than half of that, and at most 1024T",
-     .note = "of memory",
-     .controller = "memory"},
-    {.key = "limits.memory", // at most one of these two is said
-     .said = &LimitsPolicy::memory_share,
-     .units = "%",
-     .least = 1,
-     .most = 100,
-     .form = "",
-     .bounds = "between 1% and 100%",
-     .note = "of the host's memory",
-     .no_job = "is a share of this host",
-     .job_remedy = "say an amount, e.g. 8G"},
-    {.key = "limits.tasks",
-     .said = &LimitsPolicy::tasks,
-     .units = "",
-     .least = 32,
-     .most = std::uint64_t{1} << 22U, // the most numbers of processes that the kernel has
-     .form = "a whole number of processes and threads, e.g. 4096",
-     .bounds = "at least 32, as the agent itself takes a dozen, and at most 4194304",
-     .note = "processes and threads",
-     .controller = "pids",
-     .property = "TasksMax",
-     .no_job = "a Job cannot say it; a node can (podPidsLimit of the kubelet)",
-     .job_remedy = "leave it out, and set it there"},
-    {.key = "limits.cpu",
-     .said = &LimitsPolicy::cpu,
-     .units = "%",
-     .least = 10,
-     .most = 100'000,
-     .form = "a whole number with % (of one processor; more than 100% is more than one), e.g. 400%",
-     .bounds = "at least 10%, with which a start takes many seconds, and at most 100000%",
-     .note = "of one processor",
-     .controller = "cpu",
-     .property = "CPUQuotaPerSecUSec",
-     .factor = 10'000},
-    {.key = "limits.runtime",
-     .said = &LimitsPolicy::runtime,
-     .units = "smhd",
-     .least = 10,
-     .most = std::uint64_t{365} * 24 * 3600,
-     .form = "a whole number with s, m, h or d, e.g. 12h",
-     .bounds = "at least 10s, as a start is part of it, and at most 365d",
-     .note = "of time",
-     .property = "RuntimeMaxUSec",
-     .factor = 1'000'000},
-    {.key = "limits.sessions",
-     .said = &LimitsPolicy::sessions,
-     .units = "",
-     .least = 1,
-     .most = 64, // each costs root processes, mounts and a connection to the system bus
-     .form = "a whole number of sessions, e.g. 8",
-     .bounds = "between 1 and 64",
-     .of_user = true},
-    {.key = "limits.disk",
-     .said = &LimitsPolicy::disk,
-     .units = "KMGT",
-     .least = 64 * mebibyte_of_limit,
-     .most = most_bytes,
-     .form = "a whole number with K, M, G or T (powers of 1024), e.g. 10G",
-     .bounds = "at least 64M, as an agent with a few packages takes more, and at most 1024T",
-     .note = "of disk for your home, /tmp and /var/tmp",
-     .of_user = true,
-     .no_job = "only the runner puts files under a quota",
-     .job_remedy = "leave it out, and limit the volume"},
+    {"limits.memory", &LimitsPolicy::memory, "KMGT", least_memory, most_bytes,
+     "a whole number with K, M, G or T (powers of 1024), or with % (of the host's memory), e.g. 8G or 50%",
+     "at least 128M, as the agent itself takes more than half of that, and at most 1024T", "of memory", false, "memory", nullptr, 1,
+     nullptr, nullptr},
+    {"limits.memory", &LimitsPolicy::memory_share, "%", 1, 100, "", "between 1% and 100%", "of the host's memory", false, nullptr, nullptr,
+     1, "is a share of this host", "say an amount, e.g. 8G"},
+    {"limits.tasks", &LimitsPolicy::tasks, "", 32, most_tasks, "a whole number of processes and threads, e.g. 4096",
+     "at least 32, as the agent itself takes a dozen, and at most 4194304", "processes and threads", false, "pids", "TasksMax", 1,
+     "a Job cannot say it; a node can (podPidsLimit of the kubelet)", "leave it out, and set it there"},
+    {"limits.cpu", &LimitsPolicy::cpu, "%", 10, 100'000,
+     "a whole number with % (of one processor; more than 100% is more than one), e.g. 400%",
+     "at least 10%, with which a start takes many seconds, and at most 100000%", "of one processor", false, "cpu", "CPUQuotaPerSecUSec",
+     10'000, nullptr, nullptr},
+    {"limits.runtime", &LimitsPolicy::runtime, "smhd", 10, most_seconds, "a whole number with s, m, h or d, e.g. 12h",
+     "at least 10s, as a start is part of it, and at most 365d", "of time", false, nullptr, "RuntimeMaxUSec", 1'000'000, nullptr, nullptr},
+    {"limits.sessions", &LimitsPolicy::sessions, "", 1, most_sessions, "a whole number of sessions, e.g. 8", "between 1 and 64", nullptr,
+     true, nullptr, nullptr, 1, nullptr, nullptr},
+    {"limits.disk", &LimitsPolicy::disk, "KMGT", least_disk, most_bytes, "a whole number with K, M, G or T (powers of 1024), e.g. 10G",
+     "at least 64M, as an agent with a few packages takes more, and at most 1024T", "of disk for your home, /tmp and /var/tmp", true,
+     nullptr, nullptr, 1, "only the runner puts files under a quota", "leave it out, and limit the volume"},
 };
 
 // The one that is set, bytes or share.
@@ -149,7 +102,7 @@ const LimitRow &limit_row(LimitMember limit);
 // The default as the table of keys writes it; empty without one.
 std::string_view default_text(const LimitRow &row);
 
-// Reads the value of a row's key; reports what is no such amount. Nothing for the other of the two rows of memory.
+// Reads the value of a row's key; reports another value. Returns nothing for the other of the two rows of memory.
 struct PolicyValue;
 std::optional<SaidLimit> read_limit(const LimitRow &row, const PolicyValue &value);
 

@@ -213,7 +213,7 @@ def test_a_session_below_its_limits_ends_without_a_word(legacy, limited):
     limited("{memory: 1G, tasks: 1000, cpu: 100%, runtime: 1h, sessions: 3}")
     done = pi(legacy, "sh", "git --version >/dev/null && cat /AGENTS.md")
     assert (done.returncode, done.stderr) == (0, b""), done
-    assert b"- Limits of the session: 1000 processes and threads, 1G of memory, 100% of one processor, 1h of time." in done.stdout
+    assert b"- Limits of the session: 1G of memory, 1000 processes and threads, 100% of one processor, 1h of time." in done.stdout
 
 
 def test_the_limits_are_explained(legacy, limited):
