@@ -27,6 +27,7 @@ struct LimitsPolicy {
     std::optional<SaidLimit> tasks;            // processes and threads of a session
     std::optional<SaidLimit> cpu;              // of a session, percent of one processor
     std::optional<SaidLimit> runtime;          // of a session, seconds
+    std::optional<SaidLimit> files;            // that each process may have open
     std::optional<SaidLimit> sessions;         // of one user at once
     std::optional<SaidLimit> disk;             // of one user's agent, home and temporary files together; bytes
     std::optional<WithoutQuota> without_quota; // unset: tell
@@ -57,6 +58,7 @@ constexpr std::uint64_t least_memory = std::uint64_t{128} << 20U;
 constexpr std::uint64_t least_disk = std::uint64_t{64} << 20U;
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 50U; // far from what overflows, and more than any host has
 constexpr std::uint64_t most_tasks = std::uint64_t{1} << 22U; // the most numbers of processes that the kernel has
+constexpr std::uint64_t most_files = std::uint64_t{1} << 20U; // as the kernel has it without a sysctl (fs.nr_open)
 constexpr std::uint64_t most_seconds = std::uint64_t{365} * 24 * 3600;
 constexpr std::uint64_t most_sessions = 64; // each costs root processes, mounts and a connection to the system bus
 
@@ -77,6 +79,9 @@ inline constexpr LimitRow limit_rows[] = {
      10'000, nullptr, nullptr},
     {"limits.runtime", &LimitsPolicy::runtime, "smhd", 10, most_seconds, "a whole number with s, m, h or d, e.g. 12h",
      "at least 10s, as a start is part of it, and at most 365d", "of time", false, nullptr, "RuntimeMaxUSec", 1'000'000, nullptr, nullptr},
+    {"limits.files", &LimitsPolicy::files, "", 256, most_files, "a whole number of open files, e.g. 8192",
+     "at least 256, as the agent itself takes dozens, and at most 1048576", "open files in each process", false, nullptr, "LimitNOFILE", 1,
+     "a Job cannot say it; what runs containers on a node can", "leave it out, and set it there"},
     {"limits.sessions", &LimitsPolicy::sessions, "", 1, most_sessions, "a whole number of sessions, e.g. 8", "between 1 and 64", nullptr,
      true, nullptr, nullptr, 1, nullptr, nullptr},
     {"limits.disk", &LimitsPolicy::disk, "KMGT", least_disk, most_bytes, "a whole number with K, M, G or T (powers of 1024), e.g. 10G",

@@ -186,6 +186,8 @@ const auto &table()
         {"limits.cpu", Form::amount, "", "400%", "Percent of one processor: 400% is four. Without the key there is no limit.", "%"},
         {"limits.runtime", Form::amount, "", "12h", "How long a session may last, 10s to 365d. Without the key there is no limit.",
          "s m h d"},
+        {"limits.files", Form::count, "", "8192",
+         "Files that each process of a session may have open, 256 to 1048576. Without the key, as many as the user's own programs."},
         {"limits.sessions", Form::count, "8", "2", "Sessions that one user may have at once, 1 to 64."},
         {"limits.disk", Form::amount, "", "10G",
          "Disk space of one user's agent, its home and the temporary files of its sessions together: powers of 1024, at least 64M. A "

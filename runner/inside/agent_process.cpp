@@ -116,13 +116,20 @@ void obey(const WrapperMessage &message, pid_t agent, Foreground &foreground, Fd
 }
 
 // The soft limit that the caller's own programs have: systemd's is 1024, whatever the user has set. A session gets no more than its own
-// hard one.
-bool limit_open_files(std::uint64_t wanted)
+// hard one. Where the policy has a limit, it is both.
+rlimit open_files_of(const LaunchRecord &record)
 {
     rlimit limit{};
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
-    limit.rlim_cur = std::min<rlim_t>(wanted, limit.rlim_max);
-    return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) throw_errno("asking how many files a session may have open");
+    if (record.most_open_files > limit.rlim_max)
+        throw Failure(FailureKind::limits_not_enforced, "limits.files: this host lets no process of a session have more than " +
+                                                            std::to_string(limit.rlim_max) + " files open, and the policy says " +
+                                                            std::to_string(record.most_open_files) +
+                                                            "; ask the administrator to say less, or to raise the limit of what starts "
+                                                            "sessions (ulimit -Hn)");
+    if (record.most_open_files > 0) return {record.most_open_files, record.most_open_files};
+    limit.rlim_cur = std::min<rlim_t>(record.open_files, limit.rlim_max);
+    return limit;
 }
 
 // Exceptions may hold any bytes of a name: the runner escapes what it receives (runner/root/confined/supervise.cpp).
@@ -181,6 +188,7 @@ pid_t start_agent(const ReceivedLaunch &launch, const std::vector<sock_filter> &
 {
     const std::vector<char *> arguments = exec_pointers(launch.record.arguments);
     const std::vector<char *> environment = exec_pointers(launch.record.environment);
+    const rlimit open_files = open_files_of(launch.record);
     auto [from_child, to_parent] = make_pipe();
     const pid_t agent = fork();
     if (agent < 0) throw_errno("starting the agent");
@@ -192,7 +200,7 @@ pid_t start_agent(const ReceivedLaunch &launch, const std::vector<sock_filter> &
         const bool is_ready = is_confined && setpgid(0, 0) == 0 && restore_signals() &&
                               place_descriptors({launch.stdio[0].get(), launch.stdio[1].get(), launch.stdio[2].get(), to_parent.get()}) &&
                               fcntl(report_fd, F_SETFD, FD_CLOEXEC) == 0 && close_range(report_fd + 1, ~0U, 0) == 0 &&
-                              limit_open_files(launch.record.open_files);
+                              setrlimit(RLIMIT_NOFILE, &open_files) == 0;
         if (is_ready) umask(launch.record.umask); // files in a shared project get the modes that the user's own files get
         // Last: the policy may refuse calls that are made above.
         const bool is_filtered = is_ready && install_session_call_filter(calls);

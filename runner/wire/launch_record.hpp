@@ -33,6 +33,7 @@ struct LaunchRecord {
     Restrictions restrictions = Restrictions::all;
     std::vector<std::string> mount_points = {}; // attached after systemd had built the view; no agent starts without them
     std::uint64_t open_files = 1024;            // the caller's soft limit; the session's hard limit bounds it
+    std::uint64_t most_open_files = 0;          // by the policy, both limits instead (limits.files); 0: it says none
     Tracing tracing = Tracing::never;
     std::uint64_t hosts_processes = 0; // the inode of the host's PID namespace: a process in another one sees none of the host's processes
     bool has_mode_changer = false;     // somebody outside gives directories the set-gid bit (wire/directory_mode.hpp)
@@ -47,7 +48,7 @@ struct LaunchRecord {
         for (auto &one : self.on_terminal)
             archive(one);
         archive.bounded(self.restrictions, Restrictions::all, "the launch record has unknown restrictions");
-        archive(self.mount_points, self.open_files);
+        archive(self.mount_points, self.open_files, self.most_open_files);
         archive.bounded(self.tracing, Tracing::never, "the launch record has an unknown way of tracing");
         archive(self.hosts_processes, self.has_mode_changer, self.keeps_project, self.denied_calls, self.allowed_calls);
         archive.bounded(self.address_families, all_address_families, "the launch record has an unknown kind of sockets");

@@ -38,6 +38,7 @@ LaunchRecord make_record(FuzzedDataProvider &choices)
         one = choices.ConsumeBool();
     record.restrictions = choices.PickValueInArray({Restrictions::none, Restrictions::beside_unit, Restrictions::all});
     record.mount_points.push_back(choices.ConsumeRandomLengthString(16));
+    record.most_open_files = choices.ConsumeIntegral<std::uint64_t>();
     record.open_files = choices.ConsumeIntegral<std::uint64_t>();
     record.tracing = choices.PickValueInArray({Tracing::automatic, Tracing::always, Tracing::never});
     record.hosts_processes = choices.ConsumeIntegral<std::uint64_t>();
@@ -54,10 +55,10 @@ void require_same(const LaunchRecord &one, const LaunchRecord &other)
     require(one.binary == other.binary && one.arguments == other.arguments && one.environment == other.environment &&
                 one.project == other.project && one.below == other.below && one.cwd_inode == other.cwd_inode && one.umask == other.umask &&
                 one.on_terminal == other.on_terminal && one.restrictions == other.restrictions && one.mount_points == other.mount_points &&
-                one.open_files == other.open_files && one.tracing == other.tracing && one.hosts_processes == other.hosts_processes &&
-                one.has_mode_changer == other.has_mode_changer && one.keeps_project == other.keeps_project &&
-                one.denied_calls == other.denied_calls && one.allowed_calls == other.allowed_calls &&
-                one.address_families == other.address_families,
+                one.open_files == other.open_files && one.most_open_files == other.most_open_files && one.tracing == other.tracing &&
+                one.hosts_processes == other.hosts_processes && one.has_mode_changer == other.has_mode_changer &&
+                one.keeps_project == other.keeps_project && one.denied_calls == other.denied_calls &&
+                one.allowed_calls == other.allowed_calls && one.address_families == other.address_families,
             "a launch record came otherwise than it was sent");
 }
 

@@ -128,6 +128,16 @@ def test_the_agent_may_open_as_many_files_as_its_user(machine):
         assert int(soft) == limit and int(hard) > limit, done
 
 
+def test_the_policy_says_how_many_files_each_process_may_open(machine, playing_policy):
+    playing_policy(PLAYING_POLICY + "limits: {files: 300}\n")
+    assert agent_says(machine, "sh", "ulimit -Sn; ulimit -Hn") == b"300\n300\n"
+    script = "import os\ntry:\n  while True: last = os.open("/", os.O_PATH)\nexcept OSError as e: print(last, e.errno)"
+    assert agent_says(machine, "sh", f"python3 -c '{script}'") == b"299 24\n"  # EMFILE
+    assert b"files 300 (/etc/pi-agent/policy.yaml:" in machine.root(["pi-agentctl", "explain", "--user", "alice"], check=True).stdout
+    playing_policy(PLAYING_POLICY + "limits: {files: 600000}\n")  # more than systemd gives a unit by itself
+    assert agent_says(machine, "sh", "ulimit -Sn; ulimit -Hn") == b"600000\n600000\n"
+
+
 def test_what_a_user_puts_first_on_the_path_wins(machine):
     script = 'd=$XDG_DATA_HOME/mise/shims; mkdir -p $d; printf "#!/bin/sh\\necho shim\\n" >$d/head; chmod +x $d/head; head; rm -r $d'
     assert agent_says(machine, "sh", script) == b"shim\n"

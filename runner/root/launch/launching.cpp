@@ -366,6 +366,7 @@ LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &sessio
     record.cwd_inode = heard.project.cwd_inode;
     record.umask = heard.request.umask & 077U; // a umask that takes the owner's permissions would shut the agent out of its own files
     record.open_files = heard.request.open_files;
+    if (const auto &said = entered.policy.limits.files) record.most_open_files = said->amount;
     record.on_terminal = heard.request.on_terminal;
     record.restrictions = entered.sandbox->restrictions();
     record.mount_points = places_of(tree.late);

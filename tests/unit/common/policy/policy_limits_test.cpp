@@ -78,6 +78,21 @@ TEST_CASE("disk space is an amount, with what starts do where nothing holds it")
     CHECK(contains(problem_of("{disk_without_quota: measure}"), "limits.disk_without_quota: unknown value 'measure'; use tell or refuse"));
 }
 
+TEST_CASE("open files are a plain number, within what a kernel gives")
+{
+    const auto limits = limits_of("{files: 8192}");
+    CHECK(limits.files->amount == 8192);
+    CHECK(to_string(limits.files->where) == "p.yaml:3:17");
+    CHECK(limits_of("{files: 256}").files->amount == 256);
+    for (const auto *files : {"255", "0", "1048577"})
+        CHECK_MESSAGE(
+            contains(problem_of("{files: " + std::string(files) + "}"), "limits.files: " + std::string(files) + " is out of bounds"),
+            files);
+    for (const auto *files : {"8K", "many", "'8192'", "[8192]"})
+        CHECK_MESSAGE(contains(problem_of("{files: " + std::string(files) + "}"), "limits.files: must be a whole number of open files"),
+                      files);
+}
+
 TEST_CASE("times have one unit")
 {
     CHECK(limits_of("{runtime: 10s}").runtime->amount == 10);

@@ -31,7 +31,7 @@ Encoder launch_of(std::uint64_t type, const OnTerminal &on_terminal = {})
     encoder.number(type).text("/bin/pi").texts({"pi"}).texts({}).text("/p").text("").number(7).number(077);
     for (const bool one : on_terminal)
         encoder.number(one ? 1 : 0);
-    encoder.number(0).texts({}).number(1024).number(0).number(0).number(0).number(0).texts({}).texts({}).number(15);
+    encoder.number(0).texts({}).number(1024).number(0).number(0).number(0).number(0).number(0).texts({}).texts({}).number(15);
     return encoder;
 }
 
@@ -50,6 +50,7 @@ TEST_CASE("a launch record arrives as it was sent, its standard descriptors in o
                               Restrictions::none,
                               {"/home/alice/.nvm", "odd \n\xff"},
                               20000,
+                              8192,
                               Tracing::always,
                               4026531836,
                               false,
@@ -73,6 +74,7 @@ TEST_CASE("a launch record arrives as it was sent, its standard descriptors in o
     CHECK(launch.record.cwd_inode == record.cwd_inode);
     CHECK(launch.record.umask == record.umask);
     CHECK(launch.record.open_files == record.open_files);
+    CHECK(launch.record.most_open_files == record.most_open_files);
     CHECK(launch.record.mount_points == record.mount_points);
     CHECK(launch.record.tracing == record.tracing);
     CHECK(launch.record.hosts_processes == record.hosts_processes);
@@ -164,7 +166,7 @@ TEST_CASE("the umask is nine bits, whatever was sent")
     const auto null = open_path("/dev/null");
     Encoder encoder;
     encoder.number(16).text("").texts({}).texts({}).text("").text("").number(0).number(std::numeric_limits<std::uint64_t>::max());
-    encoder.number(0).number(0).number(0).number(0).texts({}).number(0).number(0).number(0).number(0).number(0);
+    encoder.number(0).number(0).number(0).number(0).texts({}).number(0).number(0).number(0).number(0).number(0).number(0);
     encoder.texts({}).texts({}).number(15);
     send_packet(left, Encoder().number(20).bytes(), {null.get(), null.get(), null.get()}, soon());
     send_record(left, encoder.bytes(), {}, soon());
