@@ -29,9 +29,10 @@ const auto &table()
         {"agent.binary", Form::line, "/usr/lib/pi-agent/agent/bin/pi", "/opt/pi/bin/pi",
          "Absolute path of the agent's program. `apply` closes its directory to everybody but agents."},
         {"agent.user", Form::name, "pi-agent", "coder",
-         "The account that agents run as. With `accounts: per-user` it is the beginning of each account's name, such as pi-agent-alice."},
+         "The account that agents run as. Where `agent.accounts` is `per-user`, it is the beginning of each account's name, such as "
+         "pi-agent-alice."},
         {"agent.group", Form::name, "pi-agent", "coders",
-         "The group that may run the agent's program. The agents' accounts are in it, and no people."},
+         "The group of the agents' accounts, with no people in it. Where `apply` closes the agent's program, this group may run it."},
         {"agent.accounts", Form::choice, "", "per-user",
          "`per-user`: the agent of each user has an account of its own. `shared`: all agents run as one account and can reach each other's "
          "state. Required if more than one user is possible. A single user's agent runs as `agent.user`.",
@@ -54,8 +55,8 @@ const auto &table()
          "shows."},
         {"sandbox", Form::section, "", "{method: systemd}", "What confines the agent.", "", "platforms/methods.md"},
         {"sandbox.method", Form::choice, "systemd", "bwrap",
-         "A hardened unit of systemd; bubblewrap, for hosts without systemd as process 1; a container of root's podman or docker; or "
-         "nothing but an account of its own. pi-agent never uses another method in its place.",
+         "What confines the agent: a hardened unit of systemd; bubblewrap, for hosts without systemd as process 1; a container of root's "
+         "podman or docker; or nothing but an account of its own. pi-agent never uses another method in its place.",
          "systemd bwrap podman docker none"},
         {"sandbox.image", Form::line, "", "debian:12",
          "An image on this host. The method `docker` requires one, `podman` takes one, and no other method does. Only its root directory "
@@ -80,15 +81,18 @@ const auto &table()
          "Their directory with the agent's configuration, absolute or relative to their home. It cannot be what holds credentials "
          "(`~/.ssh`).",
          "", "concepts/config-sync.md"},
-        {"users.*.run_as", Form::name, "", "pi-agent-team", "The account that their agents run as, instead of the one that `agent` names."},
+        {"users.*.run_as", Form::name, "", "pi-agent-team",
+         "The account that their agents run as, instead of the one that `agent.user` and `agent.accounts` name."},
         {"users.*.ssh", Form::section, "", "{key: .ssh/id_agent}", "A key for the agent's git.", "", "cookbook/git.md"},
         {"users.*.ssh.key", Form::line, "", ".ssh/id_agent",
-         "A file of theirs, absolute or relative to their home. The agent gets a copy, and the model can read it."},
+         "A key for the agent's git, absolute or relative to their home. The agent gets a copy, and the model can read it."},
         {"users.*.signing", Form::section, "", "{key: .ssh/id_signing}", "A key that signs the agent's commits.", "",
          "concepts/git-identity.md"},
         {"users.*.signing.key", Form::line, "", ".ssh/id_signing",
-         "An ssh key of theirs, absolute or relative to their home. The agent gets a copy, and the model can sign anything with it."},
-        {"users.*.env", Form::names, "", "{EDITOR: nano}", "Variables for their agents. They win over `env`."},
+         "An ssh key that signs the agent's commits, absolute or relative to their home. The agent gets a copy, and the model can sign "
+         "anything with it."},
+        {"users.*.env", Form::names, "", "{EDITOR: nano}",
+         "Variables for their agents. They win over `env`. Everybody on the host can read the policy, so put no secrets here."},
         {"users.*.env.*", Form::text, "", "nano", "The value of one variable."},
         {"projects", Form::section, "", "{scope: project}", "What of a user's projects a session sees.", "", "concepts/projects.md"},
         {"projects.paths", Form::choice, "host", "alias",
@@ -120,9 +124,12 @@ const auto &table()
          "mirror seed once agent never"},
         {"settings", Form::document, "{}", "{defaultProvider: local}", "Merged over everybody's settings.json. What is written here wins.",
          "", "concepts/config-sync.md"},
-        {"models", Form::document, "{}", "{providers: {}}", "The same for models.json.", "", "concepts/config-sync.md"},
-        {"keybindings", Form::document, "{}", "{}", "The same for keybindings.json.", "", "concepts/config-sync.md"},
-        {"mcp", Form::document, "{}", "{mcpServers: {}}", "The same for mcp.json.", "", "concepts/config-sync.md"},
+        {"models", Form::document, "{}", "{providers: {}}",
+         "Merged over everybody's models.json. Everybody on the host can read the policy, so write names of variables here, not keys.", "",
+         "concepts/config-sync.md"},
+        {"keybindings", Form::document, "{}", "{app.exit: ctrl+q}", "Merged over everybody's keybindings.json.", "",
+         "concepts/config-sync.md"},
+        {"mcp", Form::document, "{}", "{mcpServers: {}}", "Merged over everybody's mcp.json.", "", "concepts/config-sync.md"},
         {"settings_lock", Form::boolean, "false", "true",
          "Whether the agent's settings.json is read-only in a session. `/settings` then keeps nothing.", "", "concepts/config-sync.md"},
         {"git_identity", Form::boolean, "true", "false", "Whether the agent's git has the user's name, address and settings.", "",
@@ -160,10 +167,13 @@ const auto &table()
          "The host to which the key goes, where the provider has several. Required for `azure-openai-responses`: `NAME.openai.azure.com`."},
         {"toolchains", Form::section, "", "{caches: []}", "What else of the users' homes a session sees.", "", "concepts/toolchains.md"},
         {"toolchains.readable", Form::choice_or_list, "default", "[default, ~/.sdkman]",
-         "Directories with programs, read-only in a session. `best_effort`, alone or in the list, leaves out what cannot be shown.",
+         "Directories of the users' homes with programs, read-only in a session. `best_effort`, alone or in the list, leaves out what "
+         "cannot be shown.",
          "default best_effort"},
         {"toolchains.caches", Form::choice_or_list, "default", "[]",
-         "Directories with downloads. What a session changes there ends with it. `best_effort` as above.", "default best_effort"},
+         "Directories of the users' homes with downloads. What a session changes there ends with it. `best_effort` as for "
+         "`toolchains.readable`.",
+         "default best_effort"},
         {"view", Form::choice, "minimal", "host",
          "What a session sees of the host: programs and a little of /etc, or all of /etc that is readable.", "minimal host",
          "concepts/view.md"},
@@ -180,18 +190,17 @@ const auto &table()
         {"scratch", Form::choice, "disk", "tmpfs", "Where the temporary directory of a session is: on disk, or in memory.", "disk tmpfs",
          "concepts/scratch.md"},
         {"limits", Form::section, "", "{memory: 8G}", "What a session may take of the host.", "", "concepts/limits.md"},
-        {"limits.memory", Form::amount, "80%", "8G", "Memory of a session: powers of 1024, or a share of the host's. At least 128M.",
-         "K M G T %"},
+        {"limits.memory", Form::amount, "80%", "8G",
+         "Memory of a session: a number with K, M, G or T, powers of 1024, or a share of the host's. At least 128M.", "K M G T %"},
         {"limits.tasks", Form::count, "4096", "2000", "Processes and threads of a session, 32 to 4194304."},
-        {"limits.cpu", Form::amount, "", "400%", "Percent of one processor: 400% is four. Without the key there is no limit.", "%"},
-        {"limits.runtime", Form::amount, "", "12h", "How long a session may last, 10s to 365d. Without the key there is no limit.",
-         "s m h d"},
+        {"limits.cpu", Form::amount, "", "400%", "Percent of one processor: 400% is four. Without it there is no limit.", "%"},
+        {"limits.runtime", Form::amount, "", "12h", "How long a session may last, 10s to 365d. Without it there is no limit.", "s m h d"},
         {"limits.files", Form::count, "", "8192",
-         "Files that each process of a session may have open, 256 to 1048576. Without the key, as many as the user's own programs."},
+         "Files that each process of a session may have open, 256 to 1048576. Without it, as many as the user's own programs."},
         {"limits.sessions", Form::count, "8", "2", "Sessions that one user may have at once, 1 to 64."},
         {"limits.disk", Form::amount, "", "10G",
-         "Disk space of one user's agent, its home and the temporary files of its sessions together: powers of 1024, at least 64M. A "
-         "project quota of the file system holds the agent to it (ext4, XFS). Without the key there is no limit.",
+         "Disk space of one user's agent, its home and the temporary files of its sessions together: a number with K, M, G or T, powers of "
+         "1024, at least 64M. A project quota of the file system holds the agent to it (ext4, XFS). Without it there is no limit.",
          "K M G T"},
         {"limits.disk_without_quota", Form::choice, "tell", "refuse",
          "What a start does where no quota can hold the agent to `limits.disk`. `tell`: it says so, and goes on. `refuse`: no session "
@@ -199,14 +208,14 @@ const auto &table()
          "tell refuse"},
         {"placement", Form::section, "", "{engine: slurm, partition: interactive}", "Where sessions run.", "", "platforms/slurm.md"},
         {"placement.engine", Form::choice, "none", "slurm",
-         "`none`: on the host where `pi` is typed. `slurm`: on a node of its Slurm cluster, in a job of their own. No session starts "
-         "outside of a job then.",
+         "Where sessions run. `none`: on the host where `pi` is typed. `slurm`: on a node of its Slurm cluster, in a job of their own. No "
+         "session starts outside of a job then.",
          "none slurm"},
         {"placement.srun", Form::line, "/usr/bin/srun", "/opt/slurm/bin/srun", "Absolute path of the program that asks for a job."},
-        {"placement.partition", Form::line, "", "interactive", "The partition of the job. Without the key, the cluster's default."},
-        {"placement.account", Form::line, "", "research", "The account that the job is charged to. Without the key, the user's default."},
-        {"placement.qos", Form::line, "", "interactive", "The quality of service of the job. Without the key, the cluster's default."},
-        {"placement.constraint", Form::line, "", "'agents&ssd'", "Features that the node must have. Without the key, any node will do."},
+        {"placement.partition", Form::line, "", "interactive", "The partition of the job. Without it, the cluster's default."},
+        {"placement.account", Form::line, "", "research", "The account that the job is charged to. Without it, the user's default."},
+        {"placement.qos", Form::line, "", "interactive", "The quality of service of the job. Without it, the cluster's default."},
+        {"placement.constraint", Form::line, "", "'agents&ssd'", "Features that the node must have. Without it, any node will do."},
         {"hardening", Form::section, "", "{tracing: never}", "What else a session may do.", "", "platforms/kernels.md"},
         {"hardening.tracing", Form::choice, "auto", "never",
          "Whether debuggers (gdb, strace, LeakSanitizer) work in a session, on its own processes alone. `auto`: where Landlock or process "
@@ -220,8 +229,9 @@ const auto &table()
          "`pkey_alloc`, `pkey_free`, `pkey_mprotect`.",
          "", "reference/session-calls.md"},
         {"hardening.address_families", Form::list, "[unix, inet, inet6, netlink]", "[unix, inet]",
-         "Kinds of sockets that sessions may make. Without `netlink`, programs cannot ask for interfaces and routes.", "",
-         "reference/session-calls.md", false, 1},
+         "Kinds of sockets that sessions may make: some of `unix`, `inet`, `inet6`, `netlink`. Without `netlink`, programs cannot ask for "
+         "interfaces and routes.",
+         "", "reference/session-calls.md", false, 1},
     });
     return keys;
 }
