@@ -4,25 +4,25 @@ let
   inherit (lib) literalExpression mkOption recursiveUpdate setAttrByPath splitString types;
   keys = import ./keys.nix;
 
-  simple = {
-    bool = types.bool;
-    text = types.str;
-    count = types.int;
-    list = types.listOf types.str;
-    roots = types.listOf (types.either types.str (types.attrsOf types.anything));
-    variables = types.attrsOf types.str;
-    document = types.attrsOf types.anything;
-    providers = types.attrsOf (types.attrsOf types.str);
-  };
-  typeOf = type:
-    if builtins.isString type then simple.${type}
-    else if type ? valuesOf then types.attrsOf (types.enum type.valuesOf)
-    else if type.orHosts or false then types.either (types.either (types.enum type.oneOf) simple.list) (types.attrsOf simple.list)
-    else if type.orList or false then types.either (types.enum type.oneOf) simple.list
-    else types.enum type.oneOf;
+  # Each value of a mapping may be what one of its keys takes. Which key takes what, `pi-agentctl check` knows.
+  bare = schema: removeAttrs schema [ "description" "default" "examples" ];
+  typeOf = schema:
+    if schema ? enum then types.enum schema.enum
+    else if schema ? anyOf then types.oneOf (map typeOf schema.anyOf)
+    else {
+      boolean = types.bool;
+      integer = types.int;
+      string = types.str;
+      array = types.listOf (typeOf schema.items);
+      object = types.attrsOf (
+        if schema ? properties then types.oneOf (map typeOf (lib.unique (map bare (builtins.attrValues schema.properties))))
+        else if schema ? additionalProperties then typeOf schema.additionalProperties
+        else types.anything
+      );
+    }.${schema.type};
 
   declare = entry: setAttrByPath (splitString "." entry.option) (mkOption {
-    type = if entry.default == null then types.nullOr (typeOf entry.type) else typeOf entry.type;
+    type = if entry.default == null then types.nullOr (typeOf entry.schema) else typeOf entry.schema;
     inherit (entry) default example description;
   });
   declareAll = entries: builtins.foldl' recursiveUpdate { } (map declare entries);
@@ -95,7 +95,7 @@ declareAll keys.policy
     };
     hostConfigPath = mkOption {
       type = types.str;
-      default = ".pi/agent";
+      default = keys.configPath;
       example = ".config/pi";
       description = ''
         The users' own directory with the agent's configuration, absolute or relative to their homes. `hostUsers.<name>.configPath` is for
@@ -120,10 +120,6 @@ declareAll keys.policy
     });
     default = { };
     example = literalExpression ''{ alice.projectRoots = [ "~/projects" ]; "%devs".projectRoots = [ "/srv/devs" ]; }'';
-    description = ''
-      The users who may start the agent, and where: accounts of `users.users`, and groups of `users.groups` as `"%group"`. A user's own
-      entry decides their roots, config, run_as and keys; without one, their groups' do together. What else holds for sessions comes
-      from the groups, and the own entry wins over them.
-    '';
+    description = keys.aboutUsers;
   };
 }

@@ -22,7 +22,7 @@ let
 
   user = set:
     { roots = set.projectRoots; }
-    // (if set.configPath == null && values.wrapper.hostConfigPath != ".pi/agent" then { config = values.wrapper.hostConfigPath; } else { })
+    // (if set.configPath == null && values.wrapper.hostConfigPath != keys.configPath then { config = values.wrapper.hostConfigPath; } else { })
     // said keys.users set;
 
   policy = foldl' merge { version = 1; } [
@@ -52,14 +52,4 @@ in
 {
   inherit policy;
   text = "# Made by the configuration of this system, from m3ta.pi-agent.\n" + lines "" policy + "\n";
-
-  # Keys that no entry of keys.nix writes, and what does.
-  made = {
-    "version" = "1";
-    "agent.binary" = "agent.package and binaryName";
-    "agent.binary_name" = "binaryName";
-    "agent.create_user" = "false; createUser is the module's";
-    "wrapper.command_name" = "wrapper.commandName";
-    "wrapper.hide_direct_binary" = "false; wrapper.hideDirectBinary is the module's";
-  };
 }

@@ -85,10 +85,6 @@ class Product:
         assert done.returncode == 0, done
         return done.stdout
 
-    def schema(self):
-        with tempfile.TemporaryDirectory() as directory:
-            return json.loads(self._run("/build/admin/pi-agentctl schema", directory))
-
     def check(self, policies):
         """{name: errors} of {name: text}, for no host in particular; none where the policy is valid."""
         with tempfile.TemporaryDirectory() as directory:

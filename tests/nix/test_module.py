@@ -180,7 +180,6 @@ def option_rows(options):
 
 
 def test_the_page_has_every_option(library):
-    """PI_AGENT_WRITE_NIXOS_PAGE=1 writes the table."""
     page = SOURCE / "docs/platforms/nixos-options.md"
     mark = "<!-- What follows is written by tests/nix/test_module.py. -->\n"
     head, _ = page.read_text().split(mark)
@@ -188,12 +187,13 @@ def test_the_page_has_every_option(library):
     wanted = f"{head}{mark}\n{rows}\n"
     if os.environ.get("PI_AGENT_WRITE_NIXOS_PAGE"):
         page.write_text(wanted)
-    assert page.read_text() == wanted
+    assert page.read_text() == wanted, "the options are others; PI_AGENT_WRITE_NIXOS_PAGE=1 writes the table"
 
 
 def test_an_unknown_option_and_a_wrong_type_are_refused(library):
-    wrong = {"enabel = true;": "enabel' does not exist", 'limits.tasks = "many";': "is not of type", 'view = "all";': "is not of type"}
-    for setting, words in wrong.items():
+    wrong = ['limits.tasks = "many";', 'view = "all";', 'network.hosts = "github.com";', 'config.classes.sessions = "sometimes";',
+             "providers.anthropic.key_file = 5;", "hostUsers.alice.projectRoots = [ { path = 5; } ];"]  # fmt: skip
+    for setting, words in {"enabel = true;": "enabel' does not exist", **dict.fromkeys(wrong, "is not of type")}.items():
         arguments = f"library = {library}; ours = \"/x\"; modules.wrong.m3ta.pi-agent = {{ enable = true; {setting} }};"
         with pytest.raises(EvaluationError, match=words):
             nix("--expr", f"(import {HERE}/evaluate.nix {{ {arguments} }}).configurations.wrong.draft")

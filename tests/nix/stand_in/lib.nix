@@ -59,7 +59,7 @@ let
     if isAttrs a && isAttrs b then a // mapAttrs (name: value: if a ? ${name} then recursiveUpdate a.${name} value else value) b else b;
 
   lib = {
-    inherit recursiveUpdate;
+    inherit recursiveUpdate unique;
     mkOption = option: option // { _type = "option"; };
     mkIf = condition: content: { _type = "if"; inherit condition content; };
     mkMerge = contents: { _type = "merge"; inherit contents; };
@@ -93,6 +93,7 @@ let
         (path: values: if all (value: value == null) values then null else mergeOf inner path values);
       either = one: other: type "either ${one.name} or ${other.name}" (value: one.check value || other.check value)
         (path: values: mergeOf (if all one.check values then one else other) path values);
+      oneOf = inner: foldl' either (head inner) (tail inner);
       listOf = inner: type "listOf ${inner.name}" isList (path: values:
         map (value: mergeOf inner path [ value ]) (concatLists values));
       attrsOf = inner: type "attrsOf ${inner.name}" isAttrs (path: values:
