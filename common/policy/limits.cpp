@@ -95,7 +95,7 @@ std::string text_in_force(const LimitsPolicy &limits, const LimitRow &row)
     return in_force(limits, row) ? std::string(default_text(row)) : "";
 }
 
-std::optional<SaidLimit> read_limit(const LimitRow &row, const PolicyValue &value)
+std::optional<SaidLimit> read_said_limit(const LimitRow &row, const PolicyValue &value)
 {
     const bool scalar = value.is(YamlNode::Kind::scalar);
     SaidLimit limit{0, scalar ? value.node.text : "", value.where};

@@ -109,6 +109,6 @@ std::string_view default_text(const LimitRow &row);
 
 // Reads the value of a row's key; reports another value. Returns nothing for the other of the two rows of memory.
 struct PolicyValue;
-std::optional<SaidLimit> read_limit(const LimitRow &row, const PolicyValue &value);
+std::optional<SaidLimit> read_said_limit(const LimitRow &row, const PolicyValue &value);
 
 } // namespace pi_agent

@@ -84,7 +84,7 @@ void each_level_key(const Visit &visit, Some &...rules)
     visit("providers", read_providers, rules.providers...);
     for (const auto &row : limit_rows)
         visit(
-            row.key, [&row](const PolicyValue &value) { return read_limit(row, value); }, rules.limits.*row.said...);
+            row.key, [&row](const PolicyValue &value) { return read_said_limit(row, value); }, rules.limits.*row.said...);
     visit("limits.disk_without_quota", read_choice_of<WithoutQuota>, rules.limits.without_quota...);
     visit("projects.paths", read_choice_of<ProjectPaths>, rules.paths...);
     visit("projects.scope", read_choice_of<ProjectScope>, rules.scope...);
