@@ -5,7 +5,6 @@
 #include "common/base/text.hpp"
 
 #include <array>
-#include <cstdint>
 #include <nlohmann/json.hpp>
 
 namespace pi_agent {

@@ -3,7 +3,6 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/channel.hpp"
-#include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
 #include "common/host/namespaces.hpp"

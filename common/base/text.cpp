@@ -3,7 +3,6 @@
 
 #include "common/seams/seams.hpp"
 
-#include <cstdint>
 #include <fmt/format.h>
 #include <utility>
 

@@ -1,7 +1,6 @@
 // Joins the entries of the policy that apply to a caller, and decides by them alone.
 #include "common/decide/decision.hpp"
 
-#include "common/base/problems.hpp"
 #include "common/base/text.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_paths.hpp"

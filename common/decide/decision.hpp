@@ -14,8 +14,6 @@
 
 namespace pi_agent {
 
-// Whether the policy alone lets a user work here, and why.
-
 // --- Which entry of the policy applies to a caller: a pure function of policy and account.
 
 // A root that the policy gives to the caller, before resolution.

@@ -13,7 +13,6 @@
 #include <deque>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 #include <variant>

@@ -4,7 +4,6 @@
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/process.hpp"
-#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
 #include <climits>

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
-#include <optional>
 #include <string_view>
 #include <unistd.h>
 

@@ -14,8 +14,6 @@
 
 namespace pi_agent {
 
-// Which namespaces this process is in, and what is mounted there.
-
 // --- Which namespace a process is in (namespaces(7)).
 struct NamespaceId {
     dev_t device;

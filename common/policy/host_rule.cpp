@@ -5,13 +5,9 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
-#include <array>
-#include <optional>
 #include <sys/socket.h>
 
 namespace pi_agent {
-
-// Reading ranges of IP addresses, strictly.
 
 namespace {
 

@@ -8,8 +8,6 @@
 
 namespace pi_agent {
 
-// Every key of a policy as data: its place, its values and its meaning.
-
 // --- The keys of a policy: the one table behind the parser, the JSON Schema and docs/reference/policy.md.
 
 // The policy language that this pi-agent reads: the value of the key `version`.

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <map>
-#include <optional>
 #include <sys/stat.h>
 #include <utility>
 

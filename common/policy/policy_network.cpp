@@ -13,8 +13,6 @@
 
 namespace pi_agent {
 
-// Reads `network:`.
-
 namespace {
 
 std::optional<NetworkPolicy> read_mode(const PolicyValue &value)

@@ -6,9 +6,7 @@
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
-#include <array>
 #include <fnmatch.h>
-#include <string_view>
 
 namespace pi_agent {
 

@@ -5,15 +5,12 @@
 #include "common/host/account.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "common/policy/policy_values.hpp"
 #include "common/policy/session_calls.hpp"
 #include "common/seams/seams.hpp"
 
 #include <fmt/format.h>
 
 namespace pi_agent {
-
-// The sections of the policy, each a table of its keys.
 
 namespace {
 

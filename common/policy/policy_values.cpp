@@ -12,8 +12,6 @@
 
 namespace pi_agent {
 
-// Strict readers of policy values.
-
 namespace {
 
 std::nullopt_t report_type(const PolicyValue &value, const std::string &wanted, const std::string &remedy)

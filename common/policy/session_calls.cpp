@@ -5,7 +5,6 @@
 #include "common/policy/policy.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 
 namespace pi_agent {

@@ -11,8 +11,6 @@
 
 namespace pi_agent {
 
-// The table of toolchains and caches, and the list of credentials.
-
 namespace {
 
 // How sessions see one.

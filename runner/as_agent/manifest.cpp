@@ -8,8 +8,6 @@
 
 namespace pi_agent {
 
-// The log of the config sync, and looking at the agent's home.
-
 namespace {
 
 enum class RecordKind : std::uint64_t { header = 1, intent = 2, entry = 3, forgotten = 4, document = 5 };

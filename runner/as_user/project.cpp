@@ -28,8 +28,6 @@
 
 namespace pi_agent {
 
-// Receives one question.
-
 OwnQuestion receive_question(FdRef wrapper)
 {
     const std::optional<Packet> packet = receive_packet(wrapper, in_seconds(1)); // it is there: root has seen its beginning

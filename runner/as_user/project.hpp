@@ -15,8 +15,6 @@
 
 namespace pi_agent {
 
-// What a caller hands over: descriptors, working directory and roots, opened again as the caller.
-
 // --- Opens the working directory and the roots again as the caller (design rules 6 and 7).
 
 // In a child that is the caller: opens the working directory, each root that is there and what git knows, and answers with them.

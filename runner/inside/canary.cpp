@@ -20,7 +20,6 @@
 #include <linux/rtnetlink.h>
 #include <linux/sched.h>
 #include <netinet/in.h>
-#include <string_view>
 #include <sys/ioctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -34,8 +33,6 @@
 #include <unistd.h>
 
 namespace pi_agent {
-
-// The canary's questions. The kernel answers each one differently when a defence is missing.
 
 namespace {
 

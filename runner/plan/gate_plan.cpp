@@ -3,7 +3,6 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"
-#include "common/policy/provider_table.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/wire/answer.hpp"
 
@@ -11,8 +10,6 @@
 #include <csignal>
 
 namespace pi_agent {
-
-// The gate of a session as data.
 
 namespace {
 

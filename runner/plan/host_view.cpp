@@ -5,7 +5,6 @@
 #include "common/base/request.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/plan/limits.hpp"
 
 #include <algorithm>
 #include <cstdio>

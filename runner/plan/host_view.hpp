@@ -16,8 +16,6 @@
 
 namespace pi_agent {
 
-// What of the host a session sees, and where it is mounted.
-
 // --- What of the host a session sees, read-only: the rules, by paths alone (runner/root/view/root_tree.hpp looks at the host).
 
 // Programs and their libraries: in every view. The symlinks of a merged /usr are made again as symlinks.

@@ -18,8 +18,6 @@
 
 namespace pi_agent {
 
-// The agent's unit as a table of properties (systemd.exec(5), systemd.resource-control(5)).
-
 namespace {
 
 constexpr std::uint64_t second = 1'000'000; // microseconds

@@ -5,13 +5,10 @@
 #include "common/policy/policy_values.hpp"
 #include "runner/wire/answer.hpp"
 
-#include <algorithm>
 #include <set>
 #include <utility>
 
 namespace pi_agent {
-
-// The messages of the config sync as bytes.
 
 HostFacts facts_of(const struct stat &facts) noexcept
 {

@@ -2,7 +2,6 @@
 #include "runner/root/door/admission.hpp"
 
 #include "common/base/text.hpp"
-#include "common/decide/decision.hpp"
 #include "common/decide/effective.hpp"
 #include "common/host/remedy.hpp"
 #include "common/policy/policy_load.hpp"

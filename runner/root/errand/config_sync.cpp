@@ -1,7 +1,6 @@
 // Runs the migration hooks, then the two halves of the config sync, and watches both.
 #include "runner/root/errand/config_sync.hpp"
 
-#include "common/base/build_settings.hpp"
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"

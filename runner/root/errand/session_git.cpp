@@ -5,7 +5,6 @@
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_user/git_identity.hpp"
-#include "runner/plan/git_config.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <array>

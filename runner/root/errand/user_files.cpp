@@ -13,7 +13,6 @@
 #include "runner/as_agent/places.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/plan/git_config.hpp"
-#include "runner/root/errand/errand.hpp"
 #include "runner/wire/answer.hpp"
 #include "runner/wire/gate_messages.hpp"
 

@@ -21,8 +21,6 @@
 
 namespace pi_agent {
 
-// Looks for Slurm among the ancestors.
-
 namespace {
 
 // A user may give a set-uid program any name, where the kernel lets them link to it, and then root runs under that name in a directory of

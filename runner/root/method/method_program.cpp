@@ -6,7 +6,6 @@
 #include "common/base/process.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/plan/engine_commands.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/method/engine_arguments.hpp"
 #include "runner/root/method/own_group.hpp"

@@ -4,7 +4,6 @@
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/plan/unit_properties.hpp"
 #include "runner/root/method/service_watch.hpp"
 
 #include <sys/socket.h>

@@ -15,14 +15,12 @@
 #include "runner/root/method/own_scope.hpp"
 #include "runner/root/own/record_reader.hpp"
 #include "runner/root/own/session_views.hpp"
-#include "runner/wire/own_messages.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <exception>
 #include <functional>
 #include <optional>
-#include <string>
 #include <sys/socket.h>
 #include <sys/uio.h>
 

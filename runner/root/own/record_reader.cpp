@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>

@@ -4,7 +4,6 @@
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
-#include "common/host/account.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
@@ -27,8 +26,6 @@
 #include <sys/vfs.h>
 
 namespace pi_agent {
-
-// Looks at the sessions that live.
 
 namespace {
 

@@ -15,7 +15,6 @@
 #include <ctime>
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -9,7 +9,6 @@
 #include "runner/as_agent/quota_project.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/mount/mounts.hpp"
-#include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/state_directory.hpp"
 
 #include <cerrno>

@@ -20,8 +20,6 @@
 
 namespace pi_agent {
 
-// Shows the host's directories to a session.
-
 namespace {
 
 DetachedMount clone_read_only(const AsRoot &root, FdRef source)
