@@ -62,14 +62,16 @@ constexpr std::uint64_t most_files = std::uint64_t{1} << 20U; // as the kernel h
 constexpr std::uint64_t most_seconds = std::uint64_t{365} * 24 * 3600;
 constexpr std::uint64_t most_sessions = 64; // each costs root processes, mounts and a connection to the system bus
 
+constexpr const char *form_of_memory =
+    "a whole number with K, M, G or T (powers of 1024), or with % (of the host's memory), e.g. 8G or 50%";
+
 // The columns are in the order of LimitRow. Of the two rows of memory a policy says one at most.
 inline constexpr LimitRow limit_rows[] = {
-    {"limits.memory", &LimitsPolicy::memory, "KMGT", least_memory, most_bytes,
-     "a whole number with K, M, G or T (powers of 1024), or with % (of the host's memory), e.g. 8G or 50%",
+    {"limits.memory", &LimitsPolicy::memory, "KMGT", least_memory, most_bytes, form_of_memory,
      "at least 128M, as the agent itself takes more than half of that, and at most 1024T", "of memory", false, "memory", nullptr, 1,
      nullptr, nullptr},
-    {"limits.memory", &LimitsPolicy::memory_share, "%", 1, 100, "", "between 1% and 100%", "of the host's memory", false, nullptr, nullptr,
-     1, "is a share of this host", "say an amount, e.g. 8G"},
+    {"limits.memory", &LimitsPolicy::memory_share, "%", 1, 100, form_of_memory, "between 1% and 100%", "of the host's memory", false,
+     nullptr, nullptr, 1, "is a share of this host", "say an amount, e.g. 8G"},
     {"limits.tasks", &LimitsPolicy::tasks, "", 32, most_tasks, "a whole number of processes and threads, e.g. 4096",
      "at least 32, as the agent itself takes a dozen, and at most 4194304", "processes and threads", false, "pids", "TasksMax", 1,
      "a Job cannot say it; a node can (podPidsLimit of the kubelet)", "leave it out, and set it there"},

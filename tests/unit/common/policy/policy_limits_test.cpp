@@ -117,6 +117,9 @@ TEST_CASE("what is no amount is refused with the way to write one, never read as
         contains(problem_of("{memory: 8GB}"),
                  "p.yaml:3:18: limits.memory: must be a whole number with K, M, G or T (powers of 1024), or with % (of the host's memory), "
                  "e.g. 8G or 50%, found the text '8GB'; correct it, or remove the key"));
+    CHECK(contains(problem_of("{memory: 1.5%}"),
+                   "limits.memory: must be a whole number with K, M, G or T (powers of 1024), or with % (of the host's memory), e.g. 8G or "
+                   "50%, found the text '1.5%'; correct it, or remove the key"));
 }
 
 TEST_CASE("what is too little or too much is refused with the bounds")
