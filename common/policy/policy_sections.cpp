@@ -28,10 +28,13 @@ void read_agent(const PolicyValue &section, Policy &policy)
     const auto read_state_dir = [&](const PolicyValue &value) {
         agent.state_dir = read_path(value, problem_of_state_dir).value_or(agent.state_dir);
     };
+    const auto read_accounts = [&](const PolicyValue &value) {
+        if (const auto choice = read_choice(value)) agent.accounts = *choice == 0 ? Accounts::shared : Accounts::per_user;
+    };
     read_section(section, {{"binary", read_binary},
                            {"user", with_place(agent.user_where, into(agent.user, read_name))},
                            {"group", into(agent.group, read_name)},
-                           {"accounts", into_choice(agent.accounts, Accounts::shared)},
+                           {"accounts", read_accounts},
                            {"create_user", into(agent.create_user, read_bool)},
                            {"binary_name", into(agent.binary_name, read_name)},
                            {"state_dir", with_place(agent.state_dir_where, read_state_dir)}});
@@ -70,7 +73,7 @@ void read_sandbox(const PolicyValue &section, Policy &policy)
         else
             value.report("is not the name of an image", "write one as 'docker image ls' or 'podman image ls' does, such as debian:12");
     };
-    read_section(section, {{"method", with_place(sandbox.where, into_choice(sandbox.method, SandboxMethod::systemd))},
+    read_section(section, {{"method", with_place(sandbox.where, into(sandbox.method, read_choice_of<SandboxMethod>))},
                            {"image", with_place(sandbox.image_where, read_image)}});
 }
 
@@ -82,9 +85,9 @@ void read_hardening(const PolicyValue &section, Policy &policy)
         if (value.is(YamlNode::Kind::sequence) && value.node.items.empty())
             value.report("is empty", "name at least one of unix, inet, inet6, netlink, or remove the key");
     };
-    read_section(section, {{"tracing", into_choice(policy.tracing, Tracing::automatic)},
-                           {"deny_system_calls", into_paths(calls.denied, problem_of_denied_call)},
-                           {"allow_system_calls", into_paths(calls.allowed, problem_of_allowed_call)},
+    read_section(section, {{"tracing", into(policy.tracing, read_choice_of<Tracing>)},
+                           {"deny_system_calls", into(calls.denied, read_paths_by<problem_of_denied_call>)},
+                           {"allow_system_calls", into(calls.allowed, read_paths_by<problem_of_allowed_call>)},
                            {"address_families", read_families}});
 }
 
@@ -124,13 +127,16 @@ Reader into_level(Rules &rules)
         const auto own = key.repeats.empty() ? key.path : key.repeats;
         const std::string name(own.substr(own.starts_with(of_user) ? of_user.size() : 0));
         rules.places[name] = {value.where, value.key};
-        if (key.form == ValueForm::document && read_entries(value)) rules.documents[name + ".json"] = read_json_text(value);
+        bool has_reader = key.form == ValueForm::document;
+        if (has_reader && read_entries(value)) rules.documents[name + ".json"] = read_json_text(value);
         each_level_key(
             [&](std::string_view row, const auto &read, auto &said) {
                 if (row != name) return;
+                has_reader = true;
                 if (auto found = read(value)) said = std::move(*found);
             },
             rules);
+        if (!has_reader) throw Failure(ExitStatus::internal, fmt::format("nobody reads the key '{}'", display_path(key)));
     };
 }
 
@@ -163,7 +169,7 @@ Policy read_policy(const YamlNode &root, Problems &problems)
                   {"box_notes", into(policy.box_notes, read_bool)},
                   {"env", [&](const PolicyValue &value) { read_env(value, policy.env, policy.env_where); }},
                   {"host_env_files", section(read_host_env_files)},
-                  {"view", into_choice(policy.view, View::minimal)},
+                  {"view", into(policy.view, read_choice_of<View>)},
                   {"hardening", section(read_hardening)}},
                  into_level(said));
     lay_over(policy, said, problems);

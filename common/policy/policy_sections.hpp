@@ -55,24 +55,10 @@ ToolchainsPolicy settle_toolchains(const Rules &rules, Problems &problems);
 std::optional<Protection> read_protection(const PolicyValue &value);
 
 template <auto problem_of>
-std::optional<std::vector<PolicyPath>> read_paths_by(const PolicyValue &value)
-{
-    return read_paths(value, problem_of);
-}
-
-template <auto problem_of>
 std::optional<PolicyWord> read_word_by(const PolicyValue &value)
 {
     auto text = read_path(value, problem_of);
     return text ? std::optional(PolicyWord{std::move(*text), value.where}) : std::nullopt;
-}
-
-// The table has the choices in the order of the enumeration.
-template <typename Choice>
-std::optional<Choice> read_choice_of(const PolicyValue &value)
-{
-    const auto choice = read_choice(value);
-    return choice ? std::optional(static_cast<Choice>(*choice)) : std::nullopt;
 }
 
 // Calls `visit` with each value's own key, its reader, and that value of all these rules. Not for documents, which are merged, not

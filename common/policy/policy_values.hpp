@@ -73,20 +73,26 @@ using PathRule = std::function<std::optional<PathProblem>(const std::string &)>;
 std::optional<std::string> read_path(const PolicyValue &value, const PathRule &problem_of);
 std::vector<PolicyPath> read_paths(const PolicyValue &list, const PathRule &problem_of);
 
-// Reads a value into `place`, which stays unchanged without a value.
+template <auto problem_of>
+std::optional<std::vector<PolicyPath>> read_paths_by(const PolicyValue &value)
+{
+    return read_paths(value, problem_of);
+}
+
+// The table has the choices in the order of the enumeration.
+template <typename Choice>
+std::optional<Choice> read_choice_of(const PolicyValue &value)
+{
+    const auto choice = read_choice(value);
+    return choice ? std::optional(static_cast<Choice>(*choice)) : std::nullopt;
+}
+
+// Reads a value into `target`, which stays unchanged without a value.
 template <typename Target, typename Value>
 Reader into(Target &target, std::optional<Value> (*read)(const PolicyValue &))
 {
     return [&target, read](const PolicyValue &value) {
         if (auto found = read(value)) target = std::move(*found);
-    };
-}
-// The table has the choices in the order of the enumeration, of which `first` is the first one.
-template <typename Target, typename Enumeration>
-Reader into_choice(Target &target, Enumeration first)
-{
-    return [&target, first](const PolicyValue &value) {
-        if (const auto choice = read_choice(value)) target = static_cast<Enumeration>(static_cast<std::size_t>(first) + *choice);
     };
 }
 // Keeps the position, whatever the value is.
@@ -96,11 +102,6 @@ inline Reader with_place(Position &where, Reader read)
         where = value.where;
         read(value);
     };
-}
-template <typename Paths> // a list, which may be optional
-Reader into_paths(Paths &target, const PathRule &problem_of)
-{
-    return [&target, problem_of](const PolicyValue &value) { target = read_paths(value, problem_of); };
 }
 
 // Any YAML value as the text of JSON; reports what YAML readers disagree about, and writes null instead.
