@@ -5,7 +5,7 @@ import json
 
 import pytest
 from launching import (
-    DEMO, DENIED, POLICY_FILE, assert_refused, finish, leftovers, messages, pi, session, wait_until_empty, written_policy,
+    DEMO, DENIED, PLAYING_POLICY, POLICY_FILE, assert_refused, finish, leftovers, messages, pi, session, wait_until_empty, written_policy,
 )  # fmt: skip
 from record_check import FILE, IDS, findings, read_entries
 
@@ -141,14 +141,10 @@ def test_a_refusal_of_the_wrapper_is_recorded_once_and_says_whose_word_it_is(mac
 
 
 def test_a_refusal_of_the_runner_is_recorded_once_and_by_root(machine, since):
-    """Another file system inside a root: only the runner looks for that."""
-    machine.run("mkdir mounted", cwd=DEMO, check=True)
-    machine.root(["mount", "-t", "tmpfs", "-o", "uid=1000,gid=1000", "inner", f"{DEMO}/mounted"], check=True)
-    try:
-        assert_refused(pi(machine, "sh", "echo ran", cwd=f"{DEMO}/mounted"), DENIED, "lies on another file system")
-    finally:
-        machine.root(f"umount {DEMO}/mounted; rmdir {DEMO}/mounted", check=True)
-    (entry,) = since.entries()
+    """One session too many: only the runner counts them."""
+    with written_policy(machine, PLAYING_POLICY + "limits: {sessions: 1}\n"), session(machine, "sh", "echo ready; cat"):
+        assert_refused(pi(machine, "sh", "echo ran"), 75, "limit: alice has 1 ")
+    (entry,) = [one for one in since.entries() if one["PI_AGENT_EVENT"] == "denied"]
     assert (entry["PI_AGENT_EVENT"], entry["_UID"], entry["SYSLOG_IDENTIFIER"]) == ("denied", "0", "pi-agent-runner")
     assert len(entry["PI_AGENT_SESSION"]) == 32 and entry["SANDBOX_SELECT"] == "systemd"
 
