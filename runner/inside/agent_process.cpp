@@ -125,7 +125,7 @@ rlimit open_files_of(const LaunchRecord &record)
         throw Failure(FailureKind::limits_not_enforced, "limits.files: this host lets no process of a session have more than " +
                                                             std::to_string(limit.rlim_max) + " files open, and the policy says " +
                                                             std::to_string(record.most_open_files) +
-                                                            "; ask the administrator to say less, or to raise the limit of what starts "
+                                                            "; ask the administrator to lower it, or to raise the limit of what starts "
                                                             "sessions (ulimit -Hn)");
     if (record.most_open_files > 0) return {record.most_open_files, record.most_open_files};
     limit.rlim_cur = std::min<rlim_t>(record.open_files, limit.rlim_max);

@@ -133,6 +133,7 @@ def test_the_policy_says_how_many_files_each_process_may_open(machine, playing_p
     assert agent_says(machine, "sh", "ulimit -Sn; ulimit -Hn") == b"300\n300\n"
     script = "import os\ntry:\n  while True: last = os.open(os.sep, os.O_PATH)\nexcept OSError as e: print(last, e.errno)"
     assert agent_says(machine, "sh", f"python3 -c '{script}'") == b"299 24\n"  # EMFILE
+    assert agent_says(machine, "sh", "(ulimit -Sn 301) 2>/dev/null || echo refused") == b"refused\n"
     assert b"files 300 (/etc/pi-agent/policy.yaml:" in machine.root(["pi-agentctl", "explain", "--user", "alice"], check=True).stdout
 
 
