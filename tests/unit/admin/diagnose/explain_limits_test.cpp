@@ -23,12 +23,12 @@ Policy policy_with(const std::string &lines)
 TEST_CASE("each limit is shown with its place, and a default as one")
 {
     const auto limits = policy_with("limits: {memory: 8G, runtime: 12h, sessions: 2}\n").limits;
-    CHECK(to_text(ExplainedLimits{limits, {}, ""}) ==
-          "limits:   a session: memory 8G (p.yaml:3:18), tasks 4096 (default), cpu not limited, runtime 12h (p.yaml:3:31), files not limited;\n"
-          "          sessions at once: 2 (p.yaml:3:46)\n");
-    CHECK(to_text(ExplainedLimits{}) ==
-          "limits:   a session: memory 80% of the host's (default), tasks 4096 (default), cpu not limited, runtime not limited, files not limited;\n"
-          "          sessions at once: 8 (default)\n");
+    CHECK(to_text(ExplainedLimits{limits, {}, ""}) == "limits:   a session: memory 8G (p.yaml:3:18), tasks 4096 (default), cpu not "
+                                                      "limited, runtime 12h (p.yaml:3:31), files not limited;\n"
+                                                      "          sessions at once: 2 (p.yaml:3:46)\n");
+    CHECK(to_text(ExplainedLimits{}) == "limits:   a session: memory 80% of the host's (default), tasks 4096 (default), cpu not limited, "
+                                        "runtime not limited, files not limited;\n"
+                                        "          sessions at once: 8 (default)\n");
     const auto json = to_json(ExplainedLimits{limits, {}, ""});
     CHECK(json["memory"]["value"] == "8G");
     CHECK(json["memory"]["where"] == "p.yaml:3:18");
