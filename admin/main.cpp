@@ -2,15 +2,9 @@
 #include "admin/cli/commands.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
-#include "common/base/problems.hpp"
-#include "common/policy/policy_load.hpp"
 
 #include <fmt/ranges.h>
 #include <iostream>
-#include <string_view>
-#include <vector>
 
 namespace {
 

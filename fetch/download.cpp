@@ -1,7 +1,6 @@
 // Downloads with libcurl, and their sha512 with libcrypto.
 #include "fetch/download.hpp"
 
-#include "common/agents/fetch_order.hpp"
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
@@ -10,7 +9,6 @@
 
 #include <array>
 #include <curl/curl.h>
-#include <memory>
 #include <openssl/evp.h>
 
 namespace pi_agent {

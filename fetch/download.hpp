@@ -3,9 +3,6 @@
 
 #include "common/agents/fetch_order.hpp"
 
-#include <functional>
-#include <string>
-
 namespace pi_agent {
 
 // How far a download is: bytes that came, and bytes that it has (0: not known).

@@ -1,8 +1,6 @@
 // Node and npm from the registry's own archives, by their check sums; then npm, for the agent.
 #include "fetch/fetch.hpp"
 
-#include "common/agents/fetch_order.hpp"
-#include "common/agents/registry.hpp"
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
@@ -11,9 +9,6 @@
 #include "fetch/programs.hpp"
 
 #include <chrono>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

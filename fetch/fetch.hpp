@@ -3,8 +3,6 @@
 
 #include "common/agents/fetch_order.hpp"
 
-#include <functional>
-
 namespace pi_agent {
 
 using TellFetch = std::function<void(const FetchLine &line)>;

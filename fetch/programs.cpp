@@ -1,17 +1,13 @@
 // Starting tar and npm, and waiting for them.
 #include "fetch/programs.hpp"
 
-#include "common/base/error.hpp"
-#include "common/base/fd.hpp"
 #include "common/base/process.hpp"
 
 #include <array>
-#include <cerrno>
 #include <cstdlib>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

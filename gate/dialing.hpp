@@ -9,8 +9,6 @@
 #include <chrono>
 #include <functional>
 #include <map>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

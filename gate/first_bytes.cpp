@@ -2,11 +2,9 @@
 #include "gate/first_bytes.hpp"
 
 #include "common/seams/seams.hpp"
-#include "gate/request_head.hpp"
 
 #include <algorithm>
 #include <set>
-#include <stdexcept>
 
 namespace pi_agent {
 

@@ -4,11 +4,7 @@
 #include "gate/request_head.hpp"
 #include "runner/wire/gate_messages.hpp"
 
-#include <cstdint>
 #include <limits>
-#include <optional>
-#include <string>
-#include <string_view>
 
 namespace pi_agent {
 

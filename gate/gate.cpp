@@ -2,13 +2,9 @@
 #include "gate/gate.hpp"
 
 #include "common/seams/seams.hpp"
-#include "gate/name_server.hpp"
 #include "gate/relay.hpp"
-#include "gate/rules.hpp"
 
 #include <algorithm>
-#include <boost/asio/steady_timer.hpp>
-#include <chrono>
 #include <sys/socket.h>
 
 namespace pi_agent {

@@ -1,22 +1,12 @@
 // What all connections of a session's gate share: the outside, the listeners, and what the runner is told.
 #pragma once
 
-#include "common/base/channel.hpp"
 #include "gate/dialing.hpp"
 #include "gate/name_server.hpp"
 #include "gate/rules.hpp"
-#include "runner/wire/gate_messages.hpp"
 
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <chrono>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
 #include <tuple>
-#include <vector>
 
 namespace pi_agent {
 

@@ -4,12 +4,9 @@
 #include "gate/gate.hpp"
 
 #include <algorithm>
-#include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/read.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
-#include <optional>
 
 namespace pi_agent {
 

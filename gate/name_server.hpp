@@ -5,12 +5,8 @@
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/udp.hpp>
-#include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <memory>
-#include <string>
-#include <string_view>
 #include <unordered_map>
 
 namespace pi_agent {

@@ -1,11 +1,7 @@
 // Copies bytes between two sockets, and counts what all relays hold.
 #include "gate/relay.hpp"
 
-#include "gate/first_bytes.hpp"
-#include "gate/request_head.hpp"
-
 #include <algorithm>
-#include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
 

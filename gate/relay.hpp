@@ -4,15 +4,6 @@
 #include "gate/first_bytes.hpp"
 #include "gate/gate.hpp"
 
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <chrono>
-#include <cstddef>
-#include <functional>
-#include <memory>
-#include <string>
-#include <string_view>
-
 namespace pi_agent {
 
 // What a relay has read and the other side has not taken yet, and how much a relay may read at once, so that all of it stays bounded.

@@ -4,9 +4,6 @@
 #include "common/base/text.hpp"
 #include "common/policy/host_rule.hpp"
 
-#include <algorithm>
-#include <array>
-
 namespace pi_agent {
 
 // Reading hosts strictly, into one form.

@@ -2,7 +2,6 @@
 #include "gate/route.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace pi_agent {
 

@@ -1,15 +1,10 @@
 // The reverse route: requests of a session to the providers of models, to which the gate adds the providers' keys.
 #pragma once
 
-#include "common/policy/host_rule.hpp"
 #include "gate/gate.hpp"
-#include "runner/wire/gate_messages.hpp"
 
-#include <array>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/buffer_body.hpp>
@@ -17,15 +12,6 @@
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
-#include <chrono>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility> // for Boost.Asio 1.74, which forgets it
-#include <vector>
 
 namespace pi_agent {
 

@@ -2,14 +2,11 @@
 #include "gate/route.hpp"
 
 #include "common/seams/seams.hpp"
-#include "gate/request_head.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <string>
 
 namespace pi_agent {
 

@@ -4,8 +4,6 @@
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
-#include <array>
-#include <optional>
 
 namespace pi_agent {
 

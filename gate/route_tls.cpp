@@ -1,15 +1,12 @@
 // TLS towards providers.
 #include "gate/route.hpp"
 
-#include "common/base/error.hpp"
 #include "common/seams/seams.hpp"
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
-
-#include <memory>
 
 namespace pi_agent {
 

@@ -1,13 +1,9 @@
 // Compares what a session asks for with the rules, and addresses with where the kernel sends them.
 #include "gate/rules.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstring>
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>

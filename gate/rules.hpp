@@ -1,15 +1,12 @@
 // What the policy lets a session connect to, and where the addresses lead that names stand for.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/policy/host_rule.hpp"
 #include "gate/request_head.hpp"
 #include "runner/wire/gate_messages.hpp"
 
 #include <boost/asio/ip/network_v4.hpp>
 #include <boost/asio/ip/network_v6.hpp>
-#include <cstdint>
-#include <vector>
 
 namespace pi_agent {
 

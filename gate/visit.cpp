@@ -1,14 +1,8 @@
 // From a connection of the session's to a relay, or to a refusal that says why.
 #include "gate/relay.hpp"
 
-#include "gate/first_bytes.hpp"
-#include "gate/request_head.hpp"
-
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
-
-#include <array>
 
 namespace pi_agent {
 

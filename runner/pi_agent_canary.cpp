@@ -8,8 +8,6 @@
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <string_view>
-#include <vector>
 
 using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
 

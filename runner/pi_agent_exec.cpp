@@ -1,29 +1,18 @@
 // pi-agent-exec: the first process of the agent's unit. Receives the launch record, restricts itself for good, runs the agent, reports its
 // end.
-#include "common/base/channel.hpp"
-#include "common/base/error.hpp"
-#include "common/base/text.hpp"
 #include "common/host/namespaces.hpp"
-#include "common/policy/session_calls.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/filter/seccomp_filter.hpp"
 #include "runner/inside/agent_process.hpp"
 #include "runner/inside/landlock.hpp"
 #include "runner/inside/set_gid_calls.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/launch_record.hpp"
 
-#include <algorithm>
 #include <csignal>
 #include <cstring>
-#include <fcntl.h>
-#include <optional>
-#include <string_view>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
-#include <utility>
 
 namespace {
 

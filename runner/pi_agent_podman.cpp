@@ -2,18 +2,13 @@
 // podman's arguments and a pipe for complaints as its three standard descriptors; podman wants the socket where it passes descriptors on.
 // Becomes podman, with an environment that it inherits from nobody.
 #include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
-#include "common/base/fd.hpp"
 #include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/engine_commands.hpp"
 #include "runner/root/method/engine_arguments.hpp"
 
 #include <exception>
-#include <string>
 #include <sys/socket.h>
-#include <unistd.h>
-#include <vector>
 
 namespace {
 

@@ -1,18 +1,10 @@
 // pi-agent-runner: called by sudo without arguments, with the wrapper's socket as standard input. Root.
-#include "common/base/error.hpp"
-#include "common/base/request.hpp"
-#include "common/host/identity.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/door/admission.hpp"
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/launch/phases.hpp"
 #include "runner/root/own/questions.hpp"
-#include "runner/root/session/record.hpp"
 
 #include <csignal>
-#include <exception>
-#include <string>
-#include <unistd.h>
 
 namespace {
 

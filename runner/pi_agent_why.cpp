@@ -4,7 +4,6 @@
 
 #include <cstdio>
 #include <exception>
-#include <string_view>
 
 using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
 

@@ -1,29 +1,21 @@
 // The child that looks twice, waiting for it, and a session between its looks.
 #include "wrapper/aftermath.hpp"
 
-#include "common/base/channel.hpp"
-#include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/start_watch.hpp"
 
-#include <array>
 #include <csignal>
 #include <cstdlib>
-#include <ctime>
 #include <exception>
-#include <fcntl.h>
 #include <future>
 #include <linux/close_range.h>
-#include <optional>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

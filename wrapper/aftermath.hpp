@@ -1,18 +1,8 @@
 // The aftermath notice: looks at the shown tree before the agent runs and after it has ended, and lists what came that runs code outside.
 #pragma once
 
-#include "common/base/fd.hpp"
-#include "common/base/request.hpp"
-#include "common/decide/user_paths.hpp"
-#include "common/policy/policy.hpp"
 #include "wrapper/refusal.hpp"
 #include "wrapper/shown_tree.hpp"
-
-#include <functional>
-#include <set>
-#include <string>
-#include <sys/types.h>
-#include <vector>
 
 namespace pi_agent {
 

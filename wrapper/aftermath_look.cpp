@@ -5,8 +5,6 @@
 #include "common/record/journal.hpp"
 #include "wrapper/doors.hpp"
 
-#include <algorithm>
-#include <array>
 #include <climits>
 #include <deque>
 #include <dirent.h>

@@ -2,25 +2,13 @@
 #include "wrapper/carrier.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/channel.hpp"
-#include "common/base/error.hpp"
 #include "common/base/process.hpp"
-#include "common/base/request.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "wrapper/start_watch.hpp"
-#include "wrapper/terminal_link.hpp"
 #include "wrapper/tunnel.hpp"
 
-#include <csignal>
-#include <fcntl.h>
 #include <linux/close_range.h>
-#include <memory>
-#include <optional>
-#include <poll.h>
 #include <sys/wait.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

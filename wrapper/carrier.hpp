@@ -2,16 +2,9 @@
 #pragma once
 
 #include "common/ask/runner_process.hpp"
-#include "common/base/channel.hpp"
-#include "common/base/fd.hpp"
 #include "common/base/request.hpp"
 
-#include <functional>
 #include <memory>
-#include <optional>
-#include <string>
-#include <sys/types.h>
-#include <vector>
 
 namespace pi_agent {
 

@@ -4,10 +4,8 @@
 #include "common/base/git_settings.hpp"
 #include "common/base/text.hpp"
 
-#include <algorithm>
 #include <array>
 #include <dirent.h>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 

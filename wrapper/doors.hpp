@@ -3,11 +3,6 @@
 
 #include "wrapper/shown_tree.hpp"
 
-#include <optional>
-#include <set>
-#include <string>
-#include <string_view>
-
 namespace pi_agent {
 
 // Files from which editors, shells and package managers take commands by their name, and which part of each matters.

@@ -1,15 +1,10 @@
 // pi: the wrapper that a user types. Unprivileged; refuses early, hands the request to the root-only runner, ends as the agent ends.
 #include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
-#include "common/base/request.hpp"
-#include "common/base/text.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/policy/policy_values.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/aftermath.hpp"
-#include "wrapper/carrier.hpp"
 #include "wrapper/options.hpp"
-#include "wrapper/refusal.hpp"
 #include "wrapper/session_client.hpp"
 #include "wrapper/start_watch.hpp"
 
@@ -17,14 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <fcntl.h>
-#include <functional>
-#include <optional>
-#include <set>
-#include <string>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace {
 

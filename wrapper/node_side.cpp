@@ -1,27 +1,12 @@
 // Between the runner of a node and the carrier.
-#include "common/ask/runner_process.hpp"
 #include "common/base/build_settings.hpp"
-#include "common/base/channel.hpp"
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "wrapper/aftermath.hpp"
-#include "wrapper/carrier.hpp"
-#include "wrapper/refusal.hpp"
 #include "wrapper/tunnel.hpp"
-#include "wrapper/user_terminal.hpp"
 
-#include <array>
-#include <csignal>
 #include <cstdlib>
-#include <fcntl.h>
-#include <functional>
-#include <optional>
-#include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

@@ -1,13 +1,8 @@
 // The wrapper's own options.
 #include "wrapper/options.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "wrapper/carrier.hpp"
 #include "wrapper/refusal.hpp"
-
-#include <algorithm>
-#include <set>
 
 namespace pi_agent {
 

@@ -3,9 +3,6 @@
 
 #include "common/base/request.hpp"
 
-#include <string>
-#include <vector>
-
 namespace pi_agent {
 
 struct WrapperOptions {

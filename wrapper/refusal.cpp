@@ -1,9 +1,6 @@
 // The wrapper's own look at the policy, and at how a session's network is closed.
 #include "wrapper/refusal.hpp"
 
-#include "common/base/build_settings.hpp"
-#include "common/base/text.hpp"
-#include "common/decide/decision.hpp"
 #include "common/decide/effective.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/decide/start.hpp"
@@ -11,13 +8,9 @@
 #include "common/host/namespaces.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/record/record_event.hpp"
-#include "wrapper/carrier.hpp"
 
 #include <csignal>
 #include <filesystem>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

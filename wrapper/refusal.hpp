@@ -1,16 +1,8 @@
 // The wrapper's own look at the policy: refuses early, and says why an agent with a closed network failed.
 #pragma once
 
-#include "common/ask/runner_process.hpp"
-#include "common/base/fd.hpp"
-#include "common/base/request.hpp"
 #include "common/decide/user_paths.hpp"
-#include "common/policy/policy.hpp"
 #include "wrapper/carrier.hpp"
-
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,21 +1,13 @@
 // The wrapper's side of a session.
 #include "wrapper/session_client.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/start_watch.hpp"
 #include "wrapper/terminal_link.hpp"
-#include "wrapper/user_terminal.hpp"
 
 #include <algorithm>
-#include <csignal>
-#include <fcntl.h>
-#include <memory>
-#include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

@@ -1,15 +1,8 @@
 // The wrapper's side of a session: the request, the terminal, signals, and how the agent ended.
 #pragma once
 
-#include "common/base/channel.hpp"
-#include "common/base/request.hpp"
 #include "wrapper/carrier.hpp"
 #include "wrapper/user_terminal.hpp"
-
-#include <array>
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

@@ -5,13 +5,8 @@
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
-#include <dirent.h>
-#include <fcntl.h>
 #include <filesystem>
 #include <linux/openat2.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

@@ -2,18 +2,12 @@
 #pragma once
 
 #include "common/base/channel.hpp"
-#include "common/base/fd.hpp"
 
 #include <cstddef>
 #include <ctime>
 #include <functional>
 #include <map>
-#include <optional>
 #include <set>
-#include <string>
-#include <sys/stat.h>
-#include <utility>
-#include <vector>
 
 namespace pi_agent {
 

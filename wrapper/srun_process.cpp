@@ -1,22 +1,16 @@
 // Starting srun, and hearing what it says.
 #include "wrapper/carrier.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
 
-#include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

@@ -1,21 +1,15 @@
 // Tells what a start waits for, draws the progress line, and ends a wait by a signal.
 #include "wrapper/start_watch.hpp"
 
-#include "common/base/channel.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
 #include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <poll.h>
-#include <string>
-#include <string_view>
 #include <sys/resource.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -2,12 +2,7 @@
 #pragma once
 
 #include "common/ask/runner_process.hpp"
-#include "common/base/channel.hpp"
 #include "common/base/request.hpp"
-
-#include <optional>
-#include <string>
-#include <string_view>
 
 namespace pi_agent {
 

@@ -1,20 +1,11 @@
 // A pty's master, its packets, and the user's terminal tied to it.
 #include "wrapper/terminal_link.hpp"
 
-#include "common/base/channel.hpp"
-#include "common/base/error.hpp"
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <fcntl.h>
 #include <iterator>
 #include <limits>
-#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <termios.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -1,19 +1,11 @@
 // The session's pty, here or on a node of the cluster, and the user's terminal tied to it.
 #pragma once
 
-#include "common/base/channel.hpp"
-#include "common/base/fd.hpp"
-#include "common/base/request.hpp"
 #include "wrapper/terminal_output.hpp"
 #include "wrapper/user_terminal.hpp"
 
 #include <memory>
-#include <optional>
 #include <poll.h>
-#include <string>
-#include <string_view>
-#include <termios.h>
-#include <vector>
 
 namespace pi_agent {
 

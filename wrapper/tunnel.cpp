@@ -1,18 +1,9 @@
 // Frames, each ended by a newline because srun passes on whole lines at once; reading and writing streams without waiting.
 #include "wrapper/tunnel.hpp"
 
-#include "common/base/error.hpp"
-#include "wrapper/user_terminal.hpp"
-
 #include <algorithm>
-#include <cerrno>
 #include <climits>
-#include <fcntl.h>
-#include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

@@ -1,20 +1,10 @@
 // Streams and messages between two parts of the wrapper on two hosts, and what is at the ends of a stream.
 #pragma once
 
-#include "common/base/channel.hpp"
-#include "common/base/fd.hpp"
 #include "wrapper/terminal_link.hpp"
 
-#include <array>
-#include <cstdint>
 #include <deque>
 #include <functional>
-#include <memory>
-#include <optional>
-#include <poll.h>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,19 +1,12 @@
 // The user's terminal: bytes one way, the wrapper's signals, and settings.
 #include "wrapper/user_terminal.hpp"
 
-#include "common/base/error.hpp"
-#include "common/base/request.hpp"
-
 #include <algorithm>
-#include <cerrno>
 #include <ctime>
-#include <fcntl.h>
 #include <iterator>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -2,15 +2,10 @@
 // for keys.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/base/request.hpp"
 
-#include <array>
 #include <csignal>
-#include <optional>
-#include <string_view>
 #include <termios.h>
-#include <vector>
 
 namespace pi_agent {
 

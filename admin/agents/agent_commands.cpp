@@ -3,11 +3,6 @@
 
 #include "admin/host/root_files.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/agents/fetch_order.hpp"
-#include "common/base/build_settings.hpp"
-#include "common/base/channel.hpp"
-#include "common/base/text.hpp"
-#include "common/policy/policy_load.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <fmt/format.h>

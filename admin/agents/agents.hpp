@@ -2,17 +2,10 @@
 #pragma once
 
 #include "common/agents/fetch_order.hpp"
-#include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
 #include "runner/plan/unit_properties.hpp"
 
-#include <functional>
-#include <optional>
 #include <ostream>
-#include <string>
-#include <string_view>
-#include <sys/stat.h>
-#include <vector>
 
 namespace pi_agent {
 

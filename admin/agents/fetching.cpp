@@ -3,20 +3,15 @@
 
 #include "admin/programs/program.hpp"
 #include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
-#include "common/base/text.hpp"
-#include "common/host/account.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 
-#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <poll.h>
 #include <sys/socket.h>
 #include <thread>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -2,26 +2,17 @@
 #include "admin/agents/agents.hpp"
 #include "admin/host/root_files.hpp"
 #include "admin/programs/program.hpp"
-#include "common/agents/fetch_order.hpp"
-#include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
-#include "common/host/account.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/session/session_directory.hpp"
 
-#include <algorithm>
 #include <cstdio>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -1,20 +1,13 @@
 // Copies what was fetched, by descriptor: the agent gets no inode, owner or mode of the fetching account.
 #include "admin/agents/agents.hpp"
 
-#include "common/agents/fetch_order.hpp"
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 
-#include <array>
-#include <cerrno>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/sendfile.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -2,34 +2,16 @@
 #include "admin/apply/apply.hpp"
 
 #include "admin/diagnose/faults.hpp"
-#include "admin/diagnose/user_view.hpp"
-#include "admin/host/accounts.hpp"
-#include "admin/host/agent_binary.hpp"
 #include "admin/host/command_name.hpp"
-#include "admin/host/root_files.hpp"
-#include "admin/host/sudoers.hpp"
-#include "admin/host/unfinished_apply.hpp"
 #include "admin/programs/program.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
-#include "common/base/text.hpp"
 #include "common/host/remedy.hpp"
-#include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/session/session_directory.hpp"
 
-#include <algorithm>
-#include <cerrno>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
-#include <optional>
-#include <set>
 #include <sstream>
-#include <sys/stat.h>
-#include <utility>
 
 namespace pi_agent {
 

@@ -2,20 +2,9 @@
 #pragma once
 
 #include "admin/diagnose/user_view.hpp"
-#include "admin/host/root_files.hpp"
 #include "admin/host/unfinished_apply.hpp"
 #include "admin/host/yaml_line.hpp"
-#include "common/base/error.hpp"
-#include "common/base/fd.hpp"
-#include "common/host/account.hpp"
-#include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
 #include "common/policy/policy_keys.hpp"
-
-#include <optional>
-#include <ostream>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

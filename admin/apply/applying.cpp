@@ -2,23 +2,13 @@
 #include "admin/apply/apply.hpp"
 
 #include "admin/diagnose/faults.hpp"
-#include "admin/host/accounts.hpp"
-#include "admin/host/agent_binary.hpp"
 #include "admin/host/command_name.hpp"
-#include "admin/host/sudoers.hpp"
 #include "admin/programs/program.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"
-#include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
-#include "common/base/text.hpp"
-#include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/session/session_directory.hpp"
 
-#include <exception>
 #include <sstream>
-#include <utility>
 
 namespace pi_agent {
 

@@ -1,20 +1,12 @@
 // Changes files of the policy without an editor: walks the table of keys along a name, and checks the whole before.
 #include "admin/apply/apply.hpp"
 #include "admin/diagnose/faults.hpp"
-#include "admin/host/root_files.hpp"
-#include "admin/host/yaml_line.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/error.hpp"
-#include "common/base/problems.hpp"
-#include "common/base/text.hpp"
-#include "common/host/account.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/remedy.hpp"
 
-#include <algorithm>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
-#include <variant>
 
 namespace pi_agent {
 

@@ -1,13 +1,10 @@
 // A draft beside the policy, an editor, a check, and a rename.
 #include "admin/apply/apply.hpp"
 
-#include "admin/host/root_files.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/yaml/yaml_tree.hpp"
 
 #include <exception>
 

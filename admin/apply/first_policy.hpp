@@ -2,12 +2,6 @@
 #pragma once
 
 #include "admin/apply/apply.hpp"
-#include "admin/diagnose/user_view.hpp"
-
-#include <optional>
-#include <ostream>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

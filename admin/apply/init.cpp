@@ -2,14 +2,8 @@
 #include "admin/apply/first_policy.hpp"
 
 #include "admin/host/accounts.hpp"
-#include "admin/host/yaml_line.hpp"
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/policy/host_rule.hpp"
-#include "common/policy/policy_load.hpp"
 
-#include <algorithm>
-#include <array>
 #include <fmt/format.h>
 #include <fstream>
 #include <iterator>

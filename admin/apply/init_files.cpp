@@ -2,22 +2,14 @@
 #include "admin/apply/first_policy.hpp"
 
 #include "admin/diagnose/faults.hpp"
-#include "admin/host/root_files.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/fd.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_load.hpp"
 #include "runner/root/errand/errand.hpp"
 
-#include <cerrno>
-#include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -3,16 +3,11 @@
 
 #include "admin/text/terminal.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/env_file.hpp"
-#include "common/policy/host_rule.hpp"
 #include "common/policy/policy_values.hpp"
 #include "common/policy/provider_table.hpp"
 
-#include <algorithm>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

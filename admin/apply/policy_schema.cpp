@@ -1,7 +1,6 @@
 // Each form of a value as a schema.
 #include "admin/apply/apply.hpp"
 
-#include "common/policy/policy_keys.hpp"
 #include "common/policy/policy_values.hpp"
 
 #include <fmt/format.h>

@@ -7,14 +7,10 @@
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/error.hpp"
-#include "common/base/text.hpp"
 
 #include <filesystem>
 #include <fmt/ranges.h>
 #include <iostream>
-#include <memory>
-#include <optional>
 
 namespace pi_agent {
 

@@ -7,14 +7,9 @@
 #include "admin/diagnose/faults.hpp"
 #include "admin/render/render.hpp"
 #include "admin/sessions/metrics.hpp"
-#include "admin/sessions/sessions.hpp"
-#include "common/base/error.hpp"
-#include "common/base/problems.hpp"
 
 #include <fmt/ranges.h>
 #include <iostream>
-#include <memory>
-#include <optional>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <streambuf>

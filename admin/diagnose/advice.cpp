@@ -5,9 +5,7 @@
 #include "common/base/text.hpp"
 #include "common/policy/policy_keys.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
-#include <span>
 
 namespace pi_agent {
 

@@ -1,23 +1,15 @@
 // Tries the sandbox, as a user and in the way that users start it.
 #include "admin/diagnose/faults.hpp"
 
-#include "admin/host/accounts.hpp"
 #include "admin/programs/program.hpp"
-#include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
-#include "common/base/text.hpp"
 #include "common/host/remedy.hpp"
 #include "runner/inside/canary.hpp"
 #include "runner/inside/landlock.hpp"
 #include "runner/root/session/drain.hpp"
 #include "runner/root/session/record.hpp"
 
-#include <algorithm>
-#include <chrono>
 #include <fmt/format.h>
-#include <iterator>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <sstream>
 
 namespace pi_agent {

@@ -4,28 +4,15 @@
 #include "admin/diagnose/faults.hpp"
 #include "admin/host/unfinished_apply.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/error.hpp"
-#include "common/base/text.hpp"
-#include "common/host/identity.hpp"
-#include "common/policy/policy_load.hpp"
 #include "common/policy/policy_values.hpp"
-#include "runner/plan/host_view.hpp"
-#include "runner/plan/limits.hpp"
-#include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/method_program.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 #include "runner/root/session/state_directory.hpp"
 
-#include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <sys/stat.h>
 #include <sys/vfs.h>
-#include <utility>
-#include <vector>
 
 namespace pi_agent {
 

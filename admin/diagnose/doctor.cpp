@@ -2,28 +2,18 @@
 #include "admin/diagnose/dry_start.hpp"
 #include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/faults.hpp"
-#include "admin/host/accounts.hpp"
 #include "admin/programs/program.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
-#include "common/base/text.hpp"
-#include "common/base/version.hpp"
-#include "common/decide/decision.hpp"
 #include "common/decide/effective.hpp"
 #include "common/host/remedy.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/systemd_bus.hpp"
-#include "runner/root/session/session_directory.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

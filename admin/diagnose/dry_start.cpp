@@ -1,18 +1,11 @@
 // Asks for each user of a policy what their starts would come to.
 #include "admin/diagnose/dry_start.hpp"
 
-#include "common/base/text.hpp"
-#include "common/decide/decision.hpp"
 #include "common/decide/effective.hpp"
 #include "common/decide/root_path.hpp"
 #include "runner/plan/host_view.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
-#include <map>
-#include <set>
-#include <sys/stat.h>
-#include <utility>
 
 namespace pi_agent {
 

@@ -3,15 +3,7 @@
 
 #include "admin/diagnose/user_view.hpp"
 #include "admin/host/accounts.hpp"
-#include "common/base/error.hpp"
 #include "common/decide/start.hpp"
-#include "common/host/account.hpp"
-#include "common/policy/policy.hpp"
-
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

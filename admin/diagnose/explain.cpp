@@ -4,18 +4,14 @@
 #include "admin/diagnose/dry_start.hpp"
 #include "admin/diagnose/faults.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/text.hpp"
 #include "common/decide/effective.hpp"
-#include "common/policy/policy_load.hpp"
 #include "common/policy/policy_values.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 #include "runner/root/view/root_tree.hpp"
 
 #include <fmt/format.h>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -2,22 +2,13 @@
 #pragma once
 
 #include "admin/diagnose/user_view.hpp"
-#include "common/base/error.hpp"
-#include "common/base/problems.hpp"
-#include "common/decide/decision.hpp"
 #include "common/decide/host_access.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/plan/limits.hpp"
 #include "runner/root/kernel/enforcement.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <optional>
 #include <ostream>
-#include <string>
-#include <variant>
-#include <vector>
 
 namespace pi_agent {
 

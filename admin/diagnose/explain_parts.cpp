@@ -1,24 +1,17 @@
 // The parts of an explanation, by the same functions that compose a start: environment, limits, disk, system calls.
 #include "admin/diagnose/explain.hpp"
-#include "common/base/text.hpp"
 #include "common/policy/policy_sections.hpp"
-#include "common/policy/policy_values.hpp"
-#include "common/policy/session_calls.hpp"
 #include "common/policy/toolchains.hpp"
-#include "runner/as_user/named_files.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/plan/box_notes.hpp"
-#include "runner/plan/environment.hpp"
 #include "runner/plan/gate_plan.hpp"
 #include "runner/root/errand/session_git.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/session/disk_quota.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 namespace pi_agent {
 

@@ -1,9 +1,6 @@
 // An explanation as text for people and as JSON for programs.
 #include "admin/diagnose/explain.hpp"
 
-#include "common/base/text.hpp"
-#include "common/decide/decision.hpp"
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

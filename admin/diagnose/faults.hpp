@@ -3,23 +3,6 @@
 
 #include "admin/diagnose/user_view.hpp"
 #include "admin/host/sudoers.hpp"
-#include "common/base/error.hpp"
-#include "common/base/fd.hpp"
-#include "common/base/problems.hpp"
-#include "common/decide/decision.hpp"
-#include "common/host/account.hpp"
-#include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
-#include "common/policy/policy_load.hpp"
-
-#include <functional>
-#include <nlohmann/json_fwd.hpp>
-#include <optional>
-#include <ostream>
-#include <set>
-#include <string>
-#include <sys/types.h>
-#include <vector>
 
 namespace pi_agent {
 

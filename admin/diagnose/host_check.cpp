@@ -2,33 +2,18 @@
 #include "admin/diagnose/dry_start.hpp"
 #include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/faults.hpp"
-#include "admin/host/accounts.hpp"
 #include "admin/host/agent_binary.hpp"
 #include "admin/host/command_name.hpp"
 #include "admin/state/state.hpp"
-#include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
-#include "common/base/text.hpp"
-#include "common/decide/decision.hpp"
 #include "common/decide/effective.hpp"
 #include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_levels.hpp"
-#include "common/policy/policy_load.hpp"
-#include "runner/plan/limits.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/method/method_program.hpp"
 #include "runner/root/view/root_tree.hpp"
 
-#include <algorithm>
-#include <cerrno>
 #include <fmt/format.h>
-#include <map>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <utility>
-#include <vector>
 
 namespace pi_agent {
 

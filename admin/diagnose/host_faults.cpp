@@ -2,13 +2,8 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/diagnose/explain.hpp"
-#include "admin/host/agent_binary.hpp"
-#include "admin/host/root_files.hpp"
 #include "admin/host/unfinished_apply.hpp"
-#include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
@@ -17,17 +12,11 @@
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/state_directory.hpp"
-#include "runner/wire/answer.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
-#include <map>
 #include <sstream>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <thread>
 #include <tuple>

@@ -1,19 +1,11 @@
 // What is wrong with rules by name, or odd: those that say less, or more, than they seem to.
 #include "admin/diagnose/faults.hpp"
 
-#include "common/base/text.hpp"
 #include "runner/plan/gate_plan.hpp"
 #include "runner/root/errand/user_files.hpp"
 
 #include <fmt/format.h>
 #include <libpsl.h>
-
-#include <algorithm>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <set>
-#include <string_view>
 
 namespace pi_agent {
 

@@ -1,14 +1,9 @@
 // Reads sudo's whole configuration through sudo's own tools.
 #include "admin/diagnose/faults.hpp"
 
-#include "admin/host/root_files.hpp"
 #include "admin/programs/program.hpp"
-#include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
-#include "common/base/text.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 
-#include <algorithm>
 #include <fnmatch.h>
 #include <nlohmann/json.hpp>
 #include <sstream>

@@ -3,14 +3,11 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/programs/program.hpp"
-#include "common/base/error.hpp"
-#include "common/base/text.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_values.hpp"
 #include "runner/plan/environment.hpp"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 

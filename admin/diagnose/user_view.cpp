@@ -2,21 +2,12 @@
 #include "admin/diagnose/user_view.hpp"
 
 #include "admin/diagnose/faults.hpp"
-#include "common/base/error.hpp"
 #include "common/decide/root_path.hpp"
-#include "common/decide/user_paths.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/namespaces.hpp"
 #include "runner/as_user/project.hpp"
-#include "runner/root/errand/errand.hpp"
 #include "runner/root/view/root_tree.hpp"
-#include "runner/wire/answer.hpp"
 
-#include <fcntl.h>
-#include <functional>
 #include <sstream>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -1,17 +1,9 @@
 // What a user can reach, found out with that user's rights: as the user, or as root through a child that became the user.
 #pragma once
 
-#include "common/decide/decision.hpp"
 #include "common/decide/user_paths.hpp"
-#include "common/host/account.hpp"
 #include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/wire/user_files.hpp"
-
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

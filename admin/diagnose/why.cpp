@@ -2,23 +2,14 @@
 #include "admin/diagnose/explain.hpp"
 #include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
-#include "common/base/text.hpp"
-#include "common/decide/host_access.hpp"
 #include "common/policy/policy_load.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/policy/toolchains.hpp"
 #include "runner/inside/canary.hpp"
 
-#include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

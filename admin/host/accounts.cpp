@@ -2,11 +2,9 @@
 #include "admin/host/accounts.hpp"
 
 #include "admin/programs/program.hpp"
-#include "common/base/text.hpp"
 #include "common/decide/decision.hpp"
 #include "common/host/remedy.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <grp.h>
 #include <pwd.h>

@@ -2,15 +2,8 @@
 #pragma once
 
 #include "admin/host/root_files.hpp"
-#include "common/base/problems.hpp"
-#include "common/host/account.hpp"
-#include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
 
 #include <functional>
-#include <set>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,22 +1,14 @@
 // Looks at the agent's program and at what npm installed for everybody, and closes the way to it.
 #include "admin/host/agent_binary.hpp"
 
-#include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/host/account.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <fcntl.h>
 #include <filesystem>
 #include <system_error>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

@@ -2,18 +2,6 @@
 #pragma once
 
 #include "admin/host/root_files.hpp"
-#include "common/base/problems.hpp"
-#include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
-
-#include <array>
-#include <map>
-#include <nlohmann/json_fwd.hpp>
-#include <optional>
-#include <set>
-#include <string>
-#include <sys/stat.h>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,21 +1,10 @@
 // Another name of the command is a symlink to `pi`; its completions and its page lead to those of `pi`.
 #include "admin/host/command_name.hpp"
 
-#include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
-#include "common/host/account.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
-
-#include <fcntl.h>
-#include <set>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <utility>
-#include <vector>
 
 namespace pi_agent {
 

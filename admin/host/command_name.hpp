@@ -2,11 +2,6 @@
 #pragma once
 
 #include "admin/host/root_files.hpp"
-#include "common/base/problems.hpp"
-#include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
-
-#include <string>
 
 namespace pi_agent {
 

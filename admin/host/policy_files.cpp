@@ -2,19 +2,12 @@
 #include "admin/host/root_files.hpp"
 
 #include "admin/text/terminal.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 
-#include <algorithm>
-#include <cerrno>
 #include <exception>
-#include <fcntl.h>
 #include <iterator>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

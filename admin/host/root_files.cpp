@@ -3,27 +3,18 @@
 
 #include "admin/host/accounts.hpp"
 #include "admin/host/agent_binary.hpp"
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
-#include "common/host/account.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <exception>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

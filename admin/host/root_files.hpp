@@ -2,19 +2,12 @@
 // back.
 #pragma once
 
-#include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
 #include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
 #include "common/policy/policy_load.hpp"
 
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <ostream>
-#include <string>
-#include <sys/types.h>
-#include <vector>
 
 namespace pi_agent {
 

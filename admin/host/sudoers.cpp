@@ -3,25 +3,14 @@
 
 #include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/base/version.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <fcntl.h>
-#include <set>
 #include <sstream>
-#include <string_view>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

@@ -2,14 +2,6 @@
 #pragma once
 
 #include "admin/host/accounts.hpp"
-#include "admin/host/root_files.hpp"
-#include "common/host/account.hpp"
-#include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
-
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,30 +1,17 @@
 // Keeps what the host was until a change is finished, and takes back what a change did.
 #include "admin/host/unfinished_apply.hpp"
 
-#include "admin/host/accounts.hpp"
 #include "admin/host/command_name.hpp"
 #include "admin/host/sudoers.hpp"
 #include "admin/programs/program.hpp"
-#include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
-#include "common/host/account.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
-#include <cerrno>
 #include <exception>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <functional>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -2,15 +2,6 @@
 #pragma once
 
 #include "admin/host/agent_binary.hpp"
-#include "admin/host/root_files.hpp"
-#include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
-
-#include <map>
-#include <optional>
-#include <ostream>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

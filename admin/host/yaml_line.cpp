@@ -1,10 +1,8 @@
 // A text as one word of YAML, a value as one line, and a value's place in a tree.
 #include "admin/host/yaml_line.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace pi_agent {

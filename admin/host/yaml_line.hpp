@@ -3,9 +3,6 @@
 
 #include "common/policy/yaml/yaml_tree.hpp"
 
-#include <string>
-#include <vector>
-
 namespace pi_agent {
 
 // {"limits", "memory"}; empty is the whole document.

@@ -1,25 +1,19 @@
 // Starts programs of the system, and what becomes a user, in a unit where there is systemd.
 #include "admin/programs/program.hpp"
 
-#include "common/base/channel.hpp"
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/process.hpp"
-#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/method/own_group.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 
-#include <array>
 #include <csignal>
-#include <fcntl.h>
 #include <fmt/ranges.h>
 #include <poll.h>
 #include <spawn.h>
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -2,15 +2,8 @@
 // user.
 #pragma once
 
-#include "common/base/fd.hpp"
-#include "common/host/account.hpp"
 #include "common/host/identity.hpp"
 #include "runner/plan/unit_properties.hpp"
-
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace pi_agent {
 

@@ -5,9 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <cerrno>
-
 namespace pi_agent {
 
 namespace {

@@ -4,26 +4,14 @@
 
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
-#include "common/base/problems.hpp"
-#include "common/base/text.hpp"
 #include "common/decide/effective.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "runner/as_user/project.hpp"
-#include "runner/as_user/protected_paths.hpp"
-#include "runner/plan/host_view.hpp"
 #include "runner/root/door/admission.hpp"
-#include "runner/root/errand/errand.hpp"
-#include "runner/root/errand/project.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/view/root_tree.hpp"
 
-#include <algorithm>
-#include <cerrno>
-#include <fcntl.h>
 #include <sstream>
-#include <sys/stat.h>
 
 namespace pi_agent {
 

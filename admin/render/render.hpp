@@ -1,22 +1,11 @@
 // A session as a cluster starts it: a Job of Kubernetes; and the system-call filter for container engines.
 #pragma once
 
-#include "common/base/fd.hpp"
-#include "common/decide/decision.hpp"
-#include "common/host/account.hpp"
-#include "common/policy/env_file.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/root/view/root_tree.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <cstdint>
-#include <map>
-#include <optional>
 #include <ostream>
-#include <set>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

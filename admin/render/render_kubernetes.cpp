@@ -3,9 +3,6 @@
 #include "admin/render/render.hpp"
 
 #include "common/host/beneath.hpp"
-#include "runner/plan/host_view.hpp"
-#include "runner/plan/limits.hpp"
-#include "runner/wire/user_files.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -2,18 +2,11 @@
 #include "admin/render/render.hpp"
 
 #include "admin/diagnose/faults.hpp"
-#include "common/base/error.hpp"
-#include "common/base/problems.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_sections.hpp"
-#include "common/policy/policy_values.hpp"
 #include "runner/as_user/named_files.hpp"
-#include "runner/plan/environment.hpp"
-#include "runner/plan/host_view.hpp"
 
-#include <algorithm>
 #include <cctype>
 #include <sstream>
 

@@ -2,17 +2,13 @@
 #include "admin/render/render.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/text.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <yaml-cpp/emitter.h>
 #include <yaml-cpp/emittermanip.h>
 
-#include <algorithm>
-#include <array>
 #include <cctype>
-#include <string_view>
 
 namespace pi_agent {
 

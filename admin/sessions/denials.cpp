@@ -2,13 +2,8 @@
 #include "admin/sessions/sessions.hpp"
 
 #include "admin/text/terminal.hpp"
-#include "common/base/error.hpp"
-#include "common/base/text.hpp"
-#include "runner/root/own/record_reader.hpp"
 
-#include <chrono>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 namespace pi_agent {

@@ -2,15 +2,9 @@
 #include "admin/sessions/sessions.hpp"
 
 #include "admin/text/terminal.hpp"
-#include "common/base/text.hpp"
-#include "runner/root/session/record.hpp"
 
-#include <algorithm>
-#include <chrono>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <thread>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -1,20 +1,11 @@
 // Sums up sessions and starts, and writes the sums in the text form of Prometheus: `pi-agentctl metrics`.
 #include "admin/sessions/metrics.hpp"
 
-#include "admin/host/root_files.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/build_settings.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_load.hpp"
 
-#include <algorithm>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <map>
-#include <string_view>
-#include <utility>
 
 namespace pi_agent {
 

@@ -3,12 +3,6 @@
 
 #include "admin/sessions/sessions.hpp"
 
-#include <cstdint>
-#include <optional>
-#include <ostream>
-#include <string>
-#include <vector>
-
 namespace pi_agent {
 
 // The policy's files, and what apply made of them.

@@ -4,30 +4,15 @@
 #include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/ask/runner_process.hpp"
-#include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
 #include "common/base/process.hpp"
-#include "common/base/text.hpp"
-#include "common/decide/decision.hpp"
-#include "common/host/account.hpp"
-#include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/method/own_scope.hpp"
-#include "runner/root/method/systemd_bus.hpp"
 #include "runner/root/own/session_views.hpp"
 #include "runner/root/session/drain.hpp"
-#include "runner/root/session/record.hpp"
 
-#include <algorithm>
-#include <chrono>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
-#include <set>
 #include <thread>
-#include <unistd.h>
-#include <utility>
-#include <variant>
 
 namespace pi_agent {
 

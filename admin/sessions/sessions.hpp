@@ -3,22 +3,8 @@
 #pragma once
 
 #include "admin/host/root_files.hpp"
-#include "common/base/error.hpp"
-#include "common/host/account.hpp"
-#include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/root/confined/session_end.hpp"
 #include "runner/root/own/record_reader.hpp"
-#include "runner/root/session/session_directory.hpp"
-#include "runner/wire/own_messages.hpp"
-
-#include <cstdint>
-#include <functional>
-#include <nlohmann/json_fwd.hpp>
-#include <optional>
-#include <ostream>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

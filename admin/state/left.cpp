@@ -1,23 +1,15 @@
 // Compares what is kept, and which accounts there are, with who may still come back.
 #include "admin/state/state.hpp"
 
-#include "common/base/error.hpp"
-#include "common/base/problems.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/decision.hpp"
 #include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/session/record.hpp"
-#include "runner/root/session/session_directory.hpp"
 
-#include <algorithm>
-#include <array>
 #include <fmt/ranges.h>
 #include <sstream>
-#include <string_view>
-#include <variant>
 
 namespace pi_agent {
 

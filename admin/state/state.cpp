@@ -3,27 +3,13 @@
 
 #include "admin/sessions/sessions.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/error.hpp"
-#include "common/base/text.hpp"
-#include "common/decide/decision.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_load.hpp"
 #include "runner/as_agent/places.hpp"
-#include "runner/root/confined/session_end.hpp"
-#include "runner/root/errand/errand.hpp"
 #include "runner/root/session/scratch.hpp"
-#include "runner/root/session/state_directory.hpp"
-#include "runner/wire/answer.hpp"
 
-#include <cerrno>
-#include <cstdint>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <functional>
-#include <nlohmann/json.hpp>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -2,20 +2,7 @@
 #pragma once
 
 #include "admin/host/accounts.hpp"
-#include "admin/host/root_files.hpp"
-#include "common/base/fd.hpp"
-#include "common/base/problems.hpp"
-#include "common/host/account.hpp"
-#include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/root/own/session_views.hpp"
-
-#include <functional>
-#include <optional>
-#include <ostream>
-#include <set>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

@@ -2,20 +2,13 @@
 #include "admin/state/state.hpp"
 
 #include "admin/text/terminal.hpp"
-#include "common/base/error.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
-#include "common/policy/policy_load.hpp"
 #include "runner/as_agent/writer.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/wire/answer.hpp"
 #include "runner/wire/user_files.hpp"
 
-#include <cerrno>
-#include <fcntl.h>
 #include <filesystem>
 #include <sys/sendfile.h>
-#include <sys/stat.h>
 
 namespace pi_agent {
 

@@ -4,26 +4,15 @@
 #include "admin/host/unfinished_apply.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_load.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
 #include "runner/root/session/scratch.hpp"
-#include "runner/root/session/session_directory.hpp"
-#include "runner/root/session/state_directory.hpp"
 
-#include <cerrno>
 #include <cstdio>
-#include <fcntl.h>
-#include <nlohmann/json.hpp>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

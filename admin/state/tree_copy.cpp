@@ -1,24 +1,12 @@
 // Copies and compares trees by descriptors. Agents wrote them, so nothing in them is believed: neither names, nor links, nor depth.
 #include "admin/state/state.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <fcntl.h>
-#include <functional>
-#include <map>
 #include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <sys/xattr.h>
-#include <unistd.h>
-#include <utility>
-#include <vector>
 
 namespace pi_agent {
 

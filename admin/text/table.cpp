@@ -2,9 +2,7 @@
 #include "admin/text/terminal.hpp"
 
 #include "common/base/text.hpp"
-#include "common/host/account.hpp"
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <ctime>
@@ -12,7 +10,6 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -2,31 +2,19 @@
 #include "admin/text/terminal.hpp"
 
 #include "admin/programs/program.hpp"
-#include "common/base/error.hpp"
-#include "common/base/fd.hpp"
-#include "common/base/text.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/yaml/yaml_tree.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
 #include <clocale>
 #include <csignal>
 #include <cstdlib>
 #include <cwchar>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <iostream>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <sstream>
-#include <string>
-#include <sys/stat.h>
 #include <termios.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

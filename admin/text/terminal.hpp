@@ -6,15 +6,9 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <cstdint>
 #include <functional>
-#include <optional>
 #include <ostream>
-#include <stdexcept>
-#include <string>
-#include <string_view>
 #include <unistd.h>
-#include <vector>
 
 namespace pi_agent {
 

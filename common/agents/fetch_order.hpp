@@ -4,9 +4,6 @@
 #include "common/agents/registry.hpp"
 
 #include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
 
 namespace pi_agent {
 

@@ -5,7 +5,6 @@
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 
-#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 

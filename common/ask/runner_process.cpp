@@ -2,7 +2,6 @@
 #include "common/ask/runner_process.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/channel.hpp"
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
 #include "common/host/namespaces.hpp"
@@ -11,13 +10,9 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <fcntl.h>
 #include <linux/close_range.h>
-#include <optional>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

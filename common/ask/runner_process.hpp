@@ -5,8 +5,6 @@
 #include "common/base/fd.hpp"
 
 #include <functional>
-#include <string>
-#include <string_view>
 #include <sys/types.h>
 
 namespace pi_agent {

@@ -4,7 +4,6 @@
 #include "common/seams/seams.hpp"
 
 #include <array>
-#include <cerrno>
 #include <climits>
 #include <cstring>
 #include <poll.h>

@@ -5,12 +5,7 @@
 #include "common/base/fd.hpp"
 
 #include <chrono>
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace pi_agent {
 

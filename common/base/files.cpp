@@ -6,13 +6,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <climits>
 #include <cstring>
-#include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

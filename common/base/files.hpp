@@ -6,9 +6,7 @@
 #include <dirent.h>
 #include <functional>
 #include <memory>
-#include <string>
 #include <string_view>
-#include <sys/stat.h>
 
 namespace pi_agent {
 

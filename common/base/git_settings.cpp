@@ -3,7 +3,6 @@
 
 #include "common/base/text.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace pi_agent {

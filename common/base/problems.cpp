@@ -3,7 +3,6 @@
 
 #include "common/base/text.hpp"
 
-#include <algorithm>
 #include <numeric>
 
 namespace pi_agent {

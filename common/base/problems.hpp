@@ -4,9 +4,6 @@
 #include "common/base/error.hpp"
 
 #include <cstddef>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace pi_agent {
 

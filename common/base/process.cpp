@@ -1,11 +1,8 @@
 // What a process does to itself and to others that it knows: handles, memory, keyring, arguments, random names.
 #include "common/base/process.hpp"
 
-#include "common/base/error.hpp"
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <link.h>
@@ -15,7 +12,6 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -2,12 +2,8 @@
 #pragma once
 
 #include "common/base/channel.hpp"
-#include "common/base/fd.hpp"
 
-#include <optional>
-#include <string>
 #include <sys/types.h>
-#include <vector>
 
 namespace pi_agent {
 

@@ -4,7 +4,6 @@
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
 #include <climits>
 #include <csignal>
 

@@ -4,9 +4,6 @@
 #include "common/base/fields.hpp"
 
 #include <array>
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

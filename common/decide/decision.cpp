@@ -1,14 +1,11 @@
 // Joins the entries of the policy that apply to a caller, and decides by them alone.
 #include "common/decide/decision.hpp"
 
-#include "common/base/text.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
-#include <utility>
 
 namespace pi_agent {
 

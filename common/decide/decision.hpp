@@ -5,13 +5,6 @@
 #include "common/host/account.hpp"
 #include "common/policy/policy.hpp"
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <variant>
-#include <vector>
-
 namespace pi_agent {
 
 // --- Which entry of the policy applies to a caller: a pure function of policy and account.

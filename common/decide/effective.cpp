@@ -1,20 +1,14 @@
 // Lays one level over the other.
 #include "common/decide/effective.hpp"
 
-#include "common/base/text.hpp"
-#include "common/policy/policy_keys.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_sections.hpp"
 #include "common/policy/provider_table.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <iterator>
-#include <map>
-#include <type_traits>
-#include <utility>
 
 namespace pi_agent {
 

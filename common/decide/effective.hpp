@@ -4,11 +4,6 @@
 
 #include "common/base/request.hpp"
 #include "common/decide/decision.hpp"
-#include "common/policy/policy.hpp"
-
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

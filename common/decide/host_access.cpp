@@ -2,9 +2,6 @@
 #include "common/decide/host_access.hpp"
 
 #include "common/base/text.hpp"
-#include "common/policy/host_rule.hpp"
-
-#include <algorithm>
 
 namespace pi_agent {
 

@@ -4,9 +4,6 @@
 
 #include "common/policy/rules.hpp"
 
-#include <string>
-#include <vector>
-
 namespace pi_agent {
 
 enum class Reach {

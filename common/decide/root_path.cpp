@@ -1,23 +1,14 @@
 // Opens the roots of a project along the paths that the policy names, and reports what leads out of them.
 #include "common/decide/root_path.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/problems.hpp"
-#include "common/base/text.hpp"
-#include "common/decide/decision.hpp"
 #include "common/host/beneath.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/policy/toolchains.hpp"
 #include "common/seams/seams.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <climits>
-#include <dirent.h>
-#include <fcntl.h>
-#include <string_view>
 
 namespace pi_agent {
 

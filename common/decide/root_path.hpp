@@ -1,17 +1,9 @@
 // Opens project roots along the policy's paths, and finds what leads out of them.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/decide/user_paths.hpp"
-#include "common/host/account.hpp"
-#include "common/policy/policy.hpp"
 
 #include <functional>
-#include <optional>
-#include <set>
-#include <string>
-#include <variant>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,14 +1,10 @@
 // The steps of the decision, in the order of a start.
 #include "common/decide/start.hpp"
 
-#include "common/base/text.hpp"
 #include "common/decide/effective.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
-
-#include <fcntl.h>
-#include <utility>
 
 namespace pi_agent {
 

@@ -4,14 +4,8 @@
 
 #include "common/base/request.hpp"
 #include "common/decide/decision.hpp"
-#include "common/policy/policy.hpp"
 
-#include <cstdint>
 #include <functional>
-#include <optional>
-#include <string>
-#include <variant>
-#include <vector>
 
 namespace pi_agent {
 

@@ -2,20 +2,14 @@
 #include "common/decide/user_paths.hpp"
 
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
 #include <deque>
-#include <fcntl.h>
 #include <linux/openat2.h>
-#include <unistd.h>
-#include <utility>
-#include <variant>
 
 namespace pi_agent {
 

@@ -1,17 +1,8 @@
 // Where a user's agents can have written, and opening paths there as the user.
 #pragma once
 
-#include "common/base/error.hpp"
 #include "common/base/fd.hpp"
 #include "common/decide/decision.hpp"
-#include "common/host/account.hpp"
-#include "common/policy/policy.hpp"
-
-#include <memory>
-#include <string>
-#include <sys/stat.h>
-#include <sys/types.h>
-#include <vector>
 
 namespace pi_agent {
 

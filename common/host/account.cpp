@@ -4,7 +4,6 @@
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 
-#include <algorithm>
 #include <grp.h>
 #include <limits>
 #include <pwd.h>

@@ -1,7 +1,6 @@
 // Opens what lies below a directory, step by step, so that no link leads anywhere else.
 #include "common/host/beneath.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
@@ -9,10 +8,8 @@
 #include <climits>
 #include <cstdio>
 #include <deque>
-#include <fcntl.h>
 #include <filesystem>
 #include <linux/openat2.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -5,10 +5,6 @@
 #include "common/base/text.hpp"
 
 #include <functional>
-#include <string>
-#include <string_view>
-#include <sys/stat.h>
-#include <vector>
 
 namespace pi_agent {
 

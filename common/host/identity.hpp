@@ -3,9 +3,6 @@
 
 #include "common/host/account.hpp"
 
-#include <sys/types.h>
-#include <vector>
-
 namespace pi_agent {
 
 // Proof that this process is root with all three ids. Code that needs root takes it as a parameter.

@@ -5,13 +5,9 @@
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
 #include <array>
-#include <fcntl.h>
 #include <fstream>
 #include <iterator>
-#include <string_view>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -3,12 +3,9 @@
 
 #include "common/base/fd.hpp"
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
-#include <string>
-#include <sys/stat.h>
 #include <sys/types.h>
 #include <vector>
 

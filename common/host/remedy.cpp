@@ -2,13 +2,10 @@
 #include "common/host/remedy.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 
-#include <algorithm>
 #include <array>
 #include <fmt/ranges.h>
-#include <sys/stat.h>
 
 namespace pi_agent {
 

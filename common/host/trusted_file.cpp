@@ -3,22 +3,15 @@
 
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/host/remedy.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
-#include <dirent.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fstream>
 #include <linux/magic.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

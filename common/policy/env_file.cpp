@@ -1,8 +1,6 @@
 // A reader for environment files, as a state machine like systemd's (src/basic/env-file.c).
 #include "common/policy/env_file.hpp"
 
-#include "common/base/error.hpp"
-#include "common/base/text.hpp"
 #include "common/policy/policy_values.hpp"
 
 namespace pi_agent {

@@ -3,7 +3,6 @@
 
 #include "common/base/text.hpp"
 
-#include <algorithm>
 #include <arpa/inet.h>
 #include <sys/socket.h>
 

@@ -4,12 +4,8 @@
 #include "common/base/error.hpp"
 
 #include <array>
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <variant>
-#include <vector>
 
 namespace pi_agent {
 

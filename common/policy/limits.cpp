@@ -1,11 +1,7 @@
 // Reads the limits of sessions, and says which amount is in force.
 #include "common/policy/limits.hpp"
 
-#include "common/base/text.hpp"
 #include "common/policy/policy_values.hpp"
-
-#include <algorithm>
-#include <charconv>
 
 namespace pi_agent {
 

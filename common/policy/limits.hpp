@@ -3,10 +3,7 @@
 
 #include "common/base/error.hpp"
 
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <string_view>
 
 namespace pi_agent {
 

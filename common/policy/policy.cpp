@@ -4,7 +4,6 @@
 #include "common/host/account.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace pi_agent {
 

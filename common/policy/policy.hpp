@@ -1,15 +1,9 @@
 // The class of each path of the user's config directory: whether the host's or the agent's version counts.
 #pragma once
 
-#include "common/base/error.hpp"
 #include "common/policy/rules.hpp"
 
-#include <map>
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace pi_agent {
 

@@ -5,11 +5,9 @@
 #include "common/base/text.hpp"
 #include "common/policy/policy.hpp"
 
-#include <algorithm>
 #include <deque>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <map>
 
 namespace pi_agent {
 

@@ -4,10 +4,7 @@
 #include "common/policy/policy_sections.hpp"
 #include "common/policy/same_values.hpp"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <type_traits>
-#include <utility>
 
 namespace pi_agent {
 

@@ -4,8 +4,6 @@
 #include "common/base/problems.hpp"
 #include "common/policy/policy.hpp"
 
-#include <string>
-
 namespace pi_agent {
 
 // Nothing, where `rules` is empty.

@@ -4,14 +4,8 @@
 #include "common/host/account.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_sections.hpp"
-#include "common/policy/yaml/yaml_tree.hpp"
 
-#include <algorithm>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <map>
-#include <sys/stat.h>
-#include <utility>
 
 namespace pi_agent {
 

@@ -5,10 +5,6 @@
 #include "common/base/problems.hpp"
 #include "common/policy/policy.hpp"
 
-#include <optional>
-#include <string>
-#include <vector>
-
 namespace pi_agent {
 
 // The files that make up the policy: their list, their texts, and whether they changed.

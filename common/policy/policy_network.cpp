@@ -1,15 +1,10 @@
 // Reads and checks `network:` and `providers:`.
-#include "common/base/text.hpp"
 #include "common/policy/policy_levels.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/policy/policy_sections.hpp"
 #include "common/policy/provider_table.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <set>
-#include <string_view>
 
 namespace pi_agent {
 

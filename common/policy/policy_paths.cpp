@@ -5,7 +5,6 @@
 #include "common/policy/toolchains.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
 #include <fnmatch.h>
 
 namespace pi_agent {

@@ -4,9 +4,6 @@
 #include "common/base/text.hpp"
 
 #include <array>
-#include <optional>
-#include <string>
-#include <string_view>
 
 namespace pi_agent {
 

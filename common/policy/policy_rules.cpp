@@ -3,11 +3,6 @@
 
 #include "common/host/account.hpp"
 #include "common/policy/policy_levels.hpp"
-#include "common/policy/policy_paths.hpp"
-
-#include <algorithm>
-#include <map>
-#include <set>
 
 namespace pi_agent {
 

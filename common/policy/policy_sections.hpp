@@ -1,14 +1,7 @@
 // Reads the parts of a policy, one function for each key with a value of its own.
 #pragma once
 
-#include "common/base/problems.hpp"
-#include "common/policy/policy.hpp"
 #include "common/policy/policy_values.hpp"
-#include "common/policy/yaml/yaml_tree.hpp"
-
-#include <functional>
-#include <optional>
-#include <string>
 
 namespace pi_agent {
 

@@ -1,10 +1,8 @@
 // Strict readers of policy values and of environment variables.
 #include "common/policy/policy_values.hpp"
 
-#include "common/base/text.hpp"
 #include "common/host/account.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>

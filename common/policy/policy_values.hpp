@@ -1,17 +1,12 @@
 // Typed, strict readers of single policy values, and rules for the environment variables that they set.
 #pragma once
 
-#include "common/base/problems.hpp"
 #include "common/policy/policy.hpp"
 #include "common/policy/policy_keys.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/policy/yaml/yaml_tree.hpp"
 
 #include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace pi_agent {
 

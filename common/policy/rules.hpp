@@ -1,16 +1,11 @@
 // What each level of the policy can say of sessions, as types: the whole policy, a group, a user, a root.
 #pragma once
 
-#include "common/base/error.hpp"
 #include "common/policy/host_rule.hpp"
 #include "common/policy/limits.hpp"
 
-#include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

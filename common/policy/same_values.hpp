@@ -4,9 +4,7 @@
 #include "common/policy/rules.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <type_traits>
-#include <vector>
 
 namespace pi_agent {
 

@@ -4,9 +4,6 @@
 #include "common/base/problems.hpp"
 #include "common/policy/policy.hpp"
 
-#include <algorithm>
-#include <set>
-
 namespace pi_agent {
 
 namespace {

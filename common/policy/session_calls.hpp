@@ -4,10 +4,6 @@
 #include "common/policy/policy_paths.hpp"
 
 #include <iterator>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,13 +1,9 @@
 // Reads `toolchains:` and `readable:`, with the table of toolchains and caches, and the list of credentials.
 #include "common/policy/toolchains.hpp"
 
-#include "common/base/text.hpp"
 #include "common/policy/policy_sections.hpp"
 
-#include <algorithm>
-#include <array>
 #include <iterator>
-#include <utility>
 
 namespace pi_agent {
 

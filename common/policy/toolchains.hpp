@@ -4,11 +4,6 @@
 
 #include "common/policy/policy_paths.hpp"
 
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 namespace pi_agent {
 
 // Relative to the user's home: programs and their configuration, read-only inside.

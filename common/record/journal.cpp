@@ -5,7 +5,6 @@
 
 #include "common/base/fd.hpp"
 
-#include <cstdint>
 #include <string_view>
 #include <sys/socket.h>
 #include <sys/time.h>

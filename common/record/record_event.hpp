@@ -1,16 +1,9 @@
 // The events that pi-agent records: their ids and fields, in one place. docs/reference/record.md describes them to those who read them.
 #pragma once
 
-#include "common/base/error.hpp"
 #include "common/base/ids.hpp"
 #include "common/base/request.hpp"
 #include "common/record/journal.hpp"
-
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <variant>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,13 +1,9 @@
 // Changes modes of directories for a session, from outside of its sandbox.
 #include "runner/as_agent/directory_modes.hpp"
 
-#include "common/base/channel.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/filter/seccomp_filter.hpp"
 #include "runner/wire/launch_record.hpp"
-
-#include <algorithm>
-#include <sys/stat.h>
 
 namespace pi_agent {
 

@@ -2,13 +2,9 @@
 #include "runner/as_agent/document_writer.hpp"
 
 #include "common/base/files.hpp"
-#include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/replacement.hpp"
-#include "runner/plan/documents.hpp"
 
-#include <algorithm>
-#include <ctime>
 #include <iterator>
 #include <thread>
 

@@ -3,10 +3,7 @@
 
 #include "runner/as_agent/manifest.hpp"
 #include "runner/as_agent/writer.hpp"
-#include "runner/plan/documents.hpp"
 #include "runner/wire/answer.hpp"
-
-#include <map>
 
 namespace pi_agent {
 

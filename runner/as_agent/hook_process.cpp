@@ -7,7 +7,6 @@
 #include <csignal>
 #include <fstream>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
 

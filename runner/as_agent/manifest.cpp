@@ -4,8 +4,6 @@
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
-
 namespace pi_agent {
 
 namespace {

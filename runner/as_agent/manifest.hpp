@@ -2,14 +2,10 @@
 #pragma once
 
 #include "common/host/beneath.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/plan/documents.hpp"
 #include "runner/wire/user_files.hpp"
 
-#include <set>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
 namespace pi_agent {
 

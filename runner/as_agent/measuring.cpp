@@ -4,11 +4,7 @@
 #include "common/base/files.hpp"
 #include "runner/wire/answer.hpp"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <set>
-#include <string>
-#include <sys/stat.h>
 
 namespace pi_agent {
 

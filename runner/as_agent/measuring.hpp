@@ -4,8 +4,6 @@
 #include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
 
-#include <cstdint>
-
 namespace pi_agent {
 
 // In bytes on disk. A file with several names counts once, other file systems and what the owner cannot read do not. Sends its progress to

@@ -6,13 +6,8 @@
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <dirent.h>
-#include <memory>
 
 namespace pi_agent {
 

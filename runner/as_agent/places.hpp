@@ -1,12 +1,9 @@
 // Places in the agent's home and project that others mount on: made, named, and removed again.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/wire/user_files.hpp"
-
-#include <cstddef>
 
 namespace pi_agent {
 

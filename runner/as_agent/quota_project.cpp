@@ -1,18 +1,12 @@
 // Puts files into a project of disk quotas (FS_IOC_FSSETXATTR): one of them, or all of an agent's with the agent's rights.
 #include "runner/as_agent/quota_project.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "runner/wire/answer.hpp"
 
-#include <cerrno>
-#include <fcntl.h>
 #include <linux/fs.h>
-#include <string>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -4,11 +4,7 @@
 #include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
 
-#include <cstdint>
 #include <functional>
-#include <optional>
-#include <string>
-#include <sys/stat.h>
 
 namespace pi_agent {
 

@@ -3,15 +3,10 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
-#include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cstdio>
-#include <fcntl.h>
 
 namespace pi_agent {
 

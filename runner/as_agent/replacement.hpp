@@ -1,15 +1,9 @@
 // New files for the agent's home: asked of the reader, made out of the agent's sight, each in its place in one step.
 #pragma once
 
-#include "common/host/identity.hpp"
 #include "runner/as_agent/manifest.hpp"
 #include "runner/as_agent/writer.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/user_files.hpp"
-
-#include <string>
-#include <sys/types.h>
-#include <vector>
 
 namespace pi_agent {
 

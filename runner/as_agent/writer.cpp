@@ -3,11 +3,8 @@
 
 #include "common/base/files.hpp"
 #include "runner/as_agent/document_writer.hpp"
-#include "runner/as_agent/manifest.hpp"
 #include "runner/as_agent/places.hpp"
 #include "runner/as_agent/replacement.hpp"
-
-#include <algorithm>
 
 namespace pi_agent {
 

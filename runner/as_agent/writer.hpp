@@ -5,9 +5,6 @@
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
 
-#include <map>
-#include <set>
-
 namespace pi_agent {
 
 // Descriptors that root opened; all borrowed.

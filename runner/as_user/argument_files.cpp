@@ -1,15 +1,9 @@
 // Copies of the files that the user names on the command line, made as the user.
 #include "runner/as_user/named_files.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -1,23 +1,13 @@
 // Asks the host's git: who commits, which other settings pass, and which files they name and include.
 #include "runner/as_user/git_identity.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_user/named_files.hpp"
-#include "runner/plan/environment.hpp"
 #include "runner/plan/git_config.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <set>
-#include <string_view>
 #include <sys/mman.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

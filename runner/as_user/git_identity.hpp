@@ -1,16 +1,10 @@
 // What the caller's git says outside, for a session's git, with the user's own files of git's settings.
 #pragma once
 
-#include "common/base/channel.hpp"
-#include "common/base/git_settings.hpp"
 #include "common/decide/user_paths.hpp"
 #include "common/host/identity.hpp"
 #include "runner/as_user/git_paths.hpp"
 #include "runner/wire/user_files.hpp"
-
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

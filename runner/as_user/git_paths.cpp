@@ -4,20 +4,12 @@
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/git_settings.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstdint>
 #include <deque>
-#include <fcntl.h>
 #include <set>
-#include <string_view>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

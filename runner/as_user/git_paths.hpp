@@ -4,7 +4,6 @@
 #include "common/base/fd.hpp"
 
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -1,19 +1,14 @@
 // Starting a program of the host as a user and reading what it writes.
 #include "runner/as_user/git_identity.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
-#include <array>
 #include <csignal>
-#include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

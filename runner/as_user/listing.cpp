@@ -1,20 +1,13 @@
 // Lists what the user's config holds, and follows the text of its links as long as they stay in the tree.
 #include "runner/as_user/reader.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_user/named_files.hpp"
 #include "runner/wire/answer.hpp"
 
-#include <algorithm>
 #include <deque>
-#include <dirent.h>
-#include <fcntl.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

@@ -1,21 +1,11 @@
 // Searching a project for what is masked, within bounds.
 #include "runner/as_user/protected_paths.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
-
-#include <algorithm>
-#include <cerrno>
-#include <dirent.h>
-#include <fcntl.h>
-#include <map>
-#include <set>
-#include <utility>
 
 namespace pi_agent {
 

@@ -1,25 +1,15 @@
 // The files that a policy names in a caller's home, and the host's files that a user's config names, read as the caller.
 #include "runner/as_user/named_files.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
-#include "common/host/beneath.hpp"
 #include "common/policy/policy_values.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/document_writer.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <fcntl.h>
-#include <functional>
 #include <linux/magic.h>
 #include <linux/openat2.h>
-#include <optional>
-#include <string_view>
 #include <sys/vfs.h>
 #include <thread>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -1,16 +1,10 @@
 // The files that a policy names in a caller's home, read as the caller: keys, certificates, variables.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/decide/user_paths.hpp"
-#include "runner/plan/environment.hpp"
 #include "runner/plan/file_arguments.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/wire/user_files.hpp"
-
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

@@ -4,16 +4,10 @@
 
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 
-#include <cerrno>
-#include <fcntl.h>
-#include <string_view>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -1,10 +1,8 @@
 // What a caller hands over, opened again as the caller: descriptors, working directory, roots, home, or a question.
 #include "runner/as_user/project.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/process.hpp"
-#include "common/base/text.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/toolchains.hpp"
@@ -13,18 +11,9 @@
 #include "runner/wire/answer.hpp"
 #include "runner/wire/launch_record.hpp"
 
-#include <cerrno>
-#include <fcntl.h>
 #include <linux/openat2.h>
-#include <map>
-#include <optional>
 #include <poll.h>
-#include <set>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
-#include <utility>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,17 +1,9 @@
 // What a caller hands over, opened again as the caller: descriptors, working directory, roots, or a question.
 #pragma once
 
-#include "common/base/fd.hpp"
-#include "common/base/request.hpp"
 #include "common/decide/decision.hpp"
-#include "common/host/account.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/wire/own_messages.hpp"
 #include "runner/wire/user_files.hpp"
-
-#include <array>
-#include <optional>
-#include <string>
 
 namespace pi_agent {
 

@@ -1,14 +1,11 @@
 // The user's half of `protect` and `mask`.
 #include "runner/as_user/protected_paths.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/problems.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/wire/answer.hpp"
 
-#include <algorithm>
-#include <map>
 #include <poll.h>
 
 namespace pi_agent {

@@ -1,19 +1,9 @@
 // What is protected or masked in a project, found by a child with the user's identity: root parses no part of a repository (design rule 1).
 #pragma once
 
-#include "common/base/channel.hpp"
-#include "common/base/fields.hpp"
 #include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/as_user/git_paths.hpp"
 #include "runner/plan/limits.hpp"
-
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <sys/stat.h>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,16 +1,11 @@
 // The reading half of the config sync.
 #include "runner/as_user/reader.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_user/named_files.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/user_files.hpp"
-
-#include <algorithm>
 
 namespace pi_agent {
 

@@ -1,21 +1,10 @@
 // The reading half of the config sync: runs as the user, and lists and opens what the user's config names.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/decide/user_paths.hpp"
 #include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/wire/user_files.hpp"
-
-#include <cstddef>
-#include <functional>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <sys/stat.h>
-#include <vector>
 
 namespace pi_agent {
 

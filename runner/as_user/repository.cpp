@@ -1,18 +1,10 @@
 // Reads git's links between a repository and its data, and its configuration and attributes as text.
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/git_settings.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_user/git_paths.hpp"
 #include "runner/as_user/project.hpp"
-
-#include <algorithm>
-#include <fcntl.h>
-#include <set>
-#include <sys/stat.h>
 
 namespace pi_agent {
 

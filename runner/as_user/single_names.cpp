@@ -1,22 +1,15 @@
 // Replacing files that have several names by copies that have one: by descriptor, beneath the project, following no link.
 #include "runner/as_user/protected_paths.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/process.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstdio>
-#include <fcntl.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -6,7 +6,6 @@
 #include "runner/filter/call_names.hpp"
 #include "runner/filter/call_rules.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -15,12 +14,7 @@
 #include <memory>
 #include <seccomp.h>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <sys/mman.h>
-#include <unistd.h>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -4,13 +4,9 @@
 #include "common/base/error.hpp"
 #include "common/seams/seams.hpp"
 
-#include <cerrno>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <string>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -6,8 +6,6 @@
 #include "runner/filter/call_rules.hpp"
 #include "runner/filter/session_calls.hpp"
 
-#include <vector>
-
 namespace pi_agent {
 
 // Lets only the calls of call_names.hpp through, no new namespaces, only local, Internet and netlink sockets, no other personality and no

@@ -4,14 +4,9 @@
 
 #include "common/policy/session_calls.hpp"
 
-#include <algorithm>
 #include <cerrno>
-#include <cstddef>
-#include <cstdint>
-#include <iterator>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
-#include <string_view>
 #include <sys/personality.h>
 #include <sys/socket.h>
 #include <utility>

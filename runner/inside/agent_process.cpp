@@ -1,27 +1,18 @@
 // Starting the agent and waiting for it, inside its unit.
 #include "runner/inside/agent_process.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/process.hpp"
-#include "common/base/request.hpp"
-#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/filter/seccomp_filter.hpp"
 #include "runner/inside/landlock.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
 #include <csignal>
-#include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -5,7 +5,6 @@
 
 #include <linux/filter.h>
 #include <sys/types.h>
-#include <vector>
 
 namespace pi_agent {
 

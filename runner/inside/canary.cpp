@@ -5,14 +5,10 @@
 #include "runner/inside/landlock.hpp"
 #include "runner/plan/gate_plan.hpp"
 
-#include <algorithm>
 #include <arpa/inet.h>
-#include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <linux/keyctl.h>
@@ -24,13 +20,11 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -3,9 +3,7 @@
 
 #include "runner/plan/canary_plan.hpp"
 
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace pi_agent {
 

@@ -4,12 +4,7 @@
 #include "common/base/error.hpp"
 #include "common/seams/seams.hpp"
 
-#include <cerrno>
-#include <cstdint>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

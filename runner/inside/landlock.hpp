@@ -4,7 +4,6 @@
 #include "common/base/fd.hpp"
 
 #include <array>
-#include <string>
 
 namespace pi_agent {
 

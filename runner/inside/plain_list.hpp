@@ -4,7 +4,6 @@
 #include "runner/filter/call_rules.hpp"
 
 #include <array>
-#include <cstdint>
 #include <optional>
 
 namespace pi_agent {

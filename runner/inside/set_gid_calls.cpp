@@ -1,28 +1,16 @@
 // Finds out what a chmod(2) of the agent's means, and asks for it outside (seccomp_unotify(2)).
 #include "runner/inside/set_gid_calls.hpp"
 
-#include "common/base/channel.hpp"
-#include "common/base/error.hpp"
-#include "runner/filter/call_rules.hpp"
 #include "runner/inside/plain_list.hpp"
 #include "runner/wire/launch_record.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
 #include <climits>
 #include <cstring>
-#include <fcntl.h>
 #include <linux/seccomp.h>
-#include <optional>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <thread>
-#include <unistd.h>
-#include <utility>
-#include <vector>
 
 namespace pi_agent {
 

@@ -3,8 +3,6 @@
 
 #include "common/base/fd.hpp"
 
-#include <cstdint>
-#include <string>
 #include <sys/types.h>
 
 namespace pi_agent {

@@ -7,9 +7,7 @@
 #include "runner/inside/canary.hpp"
 #include "runner/wire/session_hosts.hpp"
 
-#include <fcntl.h>
 #include <filesystem>
-#include <optional>
 
 namespace pi_agent {
 

@@ -4,8 +4,6 @@
 #include "common/base/text.hpp"
 #include "runner/plan/limits.hpp"
 
-#include <algorithm>
-
 namespace pi_agent {
 
 namespace {

@@ -3,8 +3,6 @@
 
 #include "common/policy/policy.hpp"
 
-#include <string_view>
-
 namespace pi_agent {
 
 // What the notes tell, from the plan of this session.

@@ -3,10 +3,6 @@
 
 #include "common/base/text.hpp"
 
-#include <algorithm>
-#include <array>
-#include <charconv>
-
 namespace pi_agent {
 
 // Where the agent keeps a package, by its source: as its own package manager names it.

@@ -5,11 +5,6 @@
 
 #include <cstddef>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace pi_agent {
 

@@ -2,11 +2,8 @@
 #include "runner/plan/engine_commands.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
-
-#include <algorithm>
 
 namespace pi_agent {
 

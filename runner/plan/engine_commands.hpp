@@ -3,11 +3,6 @@
 
 #include "runner/plan/sandbox_plan.hpp"
 
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
-
 namespace pi_agent {
 
 // The option for the container's host name. Throws Failure(unavailable) where an engine accepts no name with the host's characters.

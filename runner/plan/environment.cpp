@@ -2,14 +2,9 @@
 #include "runner/plan/environment.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/text.hpp"
 #include "common/policy/policy_values.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/wire/user_files.hpp"
-
-#include <algorithm>
-#include <array>
-#include <optional>
 
 namespace pi_agent {
 

@@ -4,9 +4,6 @@
 #include "common/policy/env_file.hpp"
 #include "common/policy/policy.hpp"
 
-#include <set>
-#include <string_view>
-
 namespace pi_agent {
 
 // --- The agent's environment: layers in a fixed order. From the user's shell come only variables that describe the terminal.

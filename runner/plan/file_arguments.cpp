@@ -4,7 +4,6 @@
 #include "common/base/text.hpp"
 
 #include <climits>
-#include <optional>
 
 namespace pi_agent {
 

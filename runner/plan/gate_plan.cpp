@@ -2,11 +2,9 @@
 #include "runner/plan/gate_plan.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/wire/answer.hpp"
 
-#include <algorithm>
 #include <csignal>
 
 namespace pi_agent {

@@ -1,19 +1,13 @@
 // The gate of a session as data: its unit, its order, what its session is told of it, and how pi reaches the providers behind it.
 #pragma once
 
-#include "common/policy/policy.hpp"
 #include "common/policy/provider_table.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/plan/unit_properties.hpp"
 #include "runner/wire/gate_messages.hpp"
 #include "runner/wire/session_hosts.hpp"
 
-#include <cstdint>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <set>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

@@ -4,8 +4,6 @@
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cctype>
 
 namespace pi_agent {

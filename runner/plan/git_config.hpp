@@ -1,14 +1,8 @@
 // Git's own syntax, and which settings of the user's git a session's git gets.
 #pragma once
 
-#include "common/base/git_settings.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/wire/user_files.hpp"
-
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace pi_agent {
 

@@ -2,14 +2,10 @@
 #include "runner/plan/host_view.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/request.hpp"
-#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
 #include <cstdio>
 #include <fnmatch.h>
-#include <optional>
 
 namespace pi_agent {
 

@@ -6,13 +6,7 @@
 #include "runner/plan/environment.hpp"
 #include "runner/plan/limits.hpp"
 
-#include <array>
 #include <functional>
-#include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace pi_agent {
 

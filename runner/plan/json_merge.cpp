@@ -1,10 +1,8 @@
 // Merges JSON documents, keeping numbers as they were written.
 #include "runner/plan/documents.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 
 namespace pi_agent {

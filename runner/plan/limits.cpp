@@ -4,8 +4,6 @@
 #include "common/policy/policy_sections.hpp"
 #include "runner/plan/sandbox_plan.hpp"
 
-#include <algorithm>
-#include <charconv>
 #include <csignal>
 
 namespace pi_agent {

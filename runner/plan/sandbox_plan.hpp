@@ -2,10 +2,7 @@
 #pragma once
 
 #include "common/base/ids.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/wire/launch_record.hpp"
-
-#include <sys/types.h>
 
 namespace pi_agent {
 

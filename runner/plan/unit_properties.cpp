@@ -2,19 +2,12 @@
 #include "runner/plan/unit_properties.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
-#include "common/base/text.hpp"
-#include "common/policy/session_calls.hpp"
 #include "runner/filter/call_names.hpp"
 #include "runner/plan/engine_commands.hpp"
 #include "runner/wire/answer.hpp"
 
-#include <algorithm>
-#include <array>
 #include <csignal>
-#include <iterator>
 #include <numeric>
-#include <utility>
 
 namespace pi_agent {
 

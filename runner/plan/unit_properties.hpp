@@ -4,11 +4,6 @@
 #include "runner/plan/limits.hpp"
 #include "runner/plan/sandbox_plan.hpp"
 
-#include <string>
-#include <string_view>
-#include <variant>
-#include <vector>
-
 namespace pi_agent {
 
 // The agent's unit as data: which properties, with which values. Pure, so that it can be tested and audited as a table.

@@ -3,11 +3,6 @@
 
 #include "common/base/channel.hpp"
 
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 namespace pi_agent {
 
 // --- What a child of root's sends to its parent (runner/root/errand/errand.hpp): answers, progress and failures.

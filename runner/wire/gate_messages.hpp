@@ -3,13 +3,7 @@
 
 #include "common/base/fields.hpp"
 
-#include <chrono>
-#include <cstdint>
 #include <iterator>
-#include <string>
-#include <string_view>
-#include <variant>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,8 +1,6 @@
 // Encoding of the launch record and of pi-agent-exec's answers.
 #include "runner/wire/launch_record.hpp"
 
-#include <fcntl.h>
-
 namespace pi_agent {
 
 namespace {

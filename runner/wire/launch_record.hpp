@@ -2,15 +2,9 @@
 // rule 3).
 #pragma once
 
-#include "common/base/fields.hpp"
 #include "common/base/request.hpp"
 #include "common/policy/policy.hpp"
 #include "common/policy/session_calls.hpp"
-
-#include <array>
-#include <cstdint>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,16 +1,7 @@
 // What a user asks about their own sessions, and what root answers (runner/root/own/questions.hpp): one question, one answer, each bounded.
 #pragma once
 
-#include "common/base/fields.hpp"
 #include "common/base/request.hpp"
-
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <variant>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,10 +1,7 @@
 // Writing and reading what a session's network lets it reach.
 #include "runner/wire/session_hosts.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
-
-#include <utility>
 
 namespace pi_agent {
 

@@ -3,10 +3,6 @@
 
 #include "common/policy/rules.hpp"
 
-#include <string>
-#include <string_view>
-#include <vector>
-
 namespace pi_agent {
 
 constexpr const char *network_file = "run/pi-agent/network"; // there where the session has hosts by name

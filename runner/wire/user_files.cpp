@@ -1,12 +1,8 @@
 // Answers of children that are the caller, and the messages of the config sync, as bytes.
 #include "runner/wire/user_files.hpp"
 
-#include "common/base/text.hpp"
 #include "common/policy/policy_values.hpp"
 #include "runner/wire/answer.hpp"
-
-#include <set>
-#include <utility>
 
 namespace pi_agent {
 

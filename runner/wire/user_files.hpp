@@ -1,22 +1,14 @@
 // Answers of children that are the caller: what they opened and found, and what the two halves of the config sync say.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/base/fields.hpp"
 #include "common/base/git_settings.hpp"
 #include "common/policy/env_file.hpp"
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <ctime>
 #include <functional>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <sys/stat.h>
-#include <vector>
 
 namespace pi_agent {
 

@@ -6,8 +6,6 @@
 
 #include <yaml-cpp/exceptions.h>
 
-#include <algorithm>
-
 namespace pi_agent {
 
 YamlPlaces::YamlPlaces(std::string file, std::string_view text) : file_(std::move(file)), text_(text), lines_{0}

@@ -5,9 +5,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace pi_agent {
 

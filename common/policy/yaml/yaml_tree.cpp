@@ -4,7 +4,6 @@
 #include "common/base/text.hpp"
 #include "common/policy/yaml/yaml_places.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <map>
 #include <sstream>

@@ -1,13 +1,9 @@
 // A bounded, plain tree of one YAML document; yaml-cpp's only home is yaml_tree.cpp.
 #pragma once
 
-#include "common/base/error.hpp"
 #include "common/base/problems.hpp"
 
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace pi_agent {
 

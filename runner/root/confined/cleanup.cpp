@@ -1,28 +1,18 @@
 // What the session's cleanup unit runs when it stops: removes what accounts other than root own of a session.
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/host/account.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
 #include "runner/as_user/git_paths.hpp"
-#include "runner/plan/engine_commands.hpp"
 #include "runner/root/confined/session_end.hpp"
-#include "runner/root/kernel/control_group.hpp"
 #include "runner/root/method/docker_daemon.hpp"
 #include "runner/root/method/own_group.hpp"
 #include "runner/root/session/scratch.hpp"
-#include "runner/root/session/state_directory.hpp"
-#include "runner/wire/answer.hpp"
 
-#include <cerrno>
-#include <fcntl.h>
 #include <fstream>
 #include <random>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -1,15 +1,9 @@
 // Takes what the session's gate says: within bounds of number, size and time.
 #include "runner/root/confined/session_end.hpp"
 
-#include "common/base/channel.hpp"
-#include "common/base/error.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
-#include <chrono>
 #include <sys/socket.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

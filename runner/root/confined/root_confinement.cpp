@@ -2,24 +2,17 @@
 #include "runner/root/confined/root_confinement.hpp"
 
 #include "common/base/channel.hpp"
-#include "common/base/error.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/filter/seccomp_filter.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <chrono>
-#include <cstdint>
 #include <cstdlib>
 #include <linux/capability.h>
-#include <optional>
 #include <sys/personality.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <thread>
-#include <unistd.h>
 
 namespace pi_agent {
 

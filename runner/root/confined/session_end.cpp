@@ -2,21 +2,14 @@
 // number could belong to another process by now.
 #include "runner/root/confined/session_end.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/process.hpp"
-#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/plan/unit_properties.hpp"
 #include "runner/root/door/process_state.hpp"
-#include "runner/root/kernel/control_group.hpp"
 #include "runner/root/method/own_group.hpp"
 
-#include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <sys/file.h>
 #include <thread>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -1,26 +1,11 @@
 // The session's launcher (pi-agent-exec) as its runner hears it. The agent may stop it, or take it over.
 #pragma once
 
-#include "common/base/channel.hpp"
-#include "common/base/request.hpp"
-#include "common/host/identity.hpp"
 #include "runner/plan/gate_plan.hpp"
-#include "runner/root/errand/errand.hpp"
 #include "runner/root/errand/session_watch.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/session/record.hpp"
-#include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/to_wrapper.hpp"
-#include "runner/wire/launch_record.hpp"
-
-#include <exception>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,17 +1,10 @@
 // The session's loop: wrapper, launcher inside, what confines it, and the runner's own termination.
-#include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/confined/session_end.hpp"
 
-#include <array>
 #include <csignal>
-#include <poll.h>
-#include <set>
 #include <sys/signalfd.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

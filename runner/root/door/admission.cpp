@@ -1,19 +1,14 @@
 // Who called and whether the accounts are fit; then letting in, or refusing.
 #include "runner/root/door/admission.hpp"
 
-#include "common/base/text.hpp"
 #include "common/decide/effective.hpp"
 #include "common/host/remedy.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/plan/limits.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/session/drain.hpp"
-#include "runner/root/session/session_directory.hpp"
 #include "runner/root/view/root_tree.hpp"
 
-#include <algorithm>
-#include <cstdint>
 #include <cstdlib>
 #include <limits>
 #include <sys/socket.h>

@@ -1,13 +1,8 @@
 // Who called, who gets in, and where: each function refuses with the Failure that the user will see.
 #pragma once
 
-#include "common/base/fd.hpp"
-#include "common/decide/decision.hpp"
-#include "common/host/identity.hpp"
 #include "runner/root/errand/project.hpp"
 #include "runner/root/errand/session_watch.hpp"
-
-#include <functional>
 
 namespace pi_agent {
 

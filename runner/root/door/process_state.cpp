@@ -7,17 +7,14 @@
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 
-#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <linux/securebits.h>
-#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <thread>

@@ -14,8 +14,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

@@ -1,29 +1,15 @@
 // Runs the migration hooks, then the two halves of the config sync, and watches both.
 #include "runner/root/errand/config_sync.hpp"
 
-#include "common/base/channel.hpp"
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
-#include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/hook_process.hpp"
 #include "runner/as_agent/places.hpp"
 #include "runner/as_agent/replacement.hpp"
-#include "runner/plan/documents.hpp"
-#include "runner/plan/environment.hpp"
 #include "runner/plan/gate_plan.hpp"
-#include "runner/root/errand/errand.hpp"
-#include "runner/wire/answer.hpp"
-#include "runner/wire/user_files.hpp"
 
-#include <algorithm>
-#include <array>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 namespace pi_agent {

@@ -2,20 +2,10 @@
 #pragma once
 
 #include "common/base/build_settings.hpp"
-#include "common/base/fd.hpp"
-#include "common/base/version.hpp"
-#include "common/decide/decision.hpp"
-#include "common/host/account.hpp"
-#include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/as_agent/writer.hpp"
 #include "runner/as_user/reader.hpp"
 #include "runner/root/errand/session_watch.hpp"
 #include "runner/root/session/state_directory.hpp"
-
-#include <functional>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,18 +1,10 @@
 // Holds the agent of one user to limits.disk: by a project quota.
 #include "runner/root/errand/disk_limit.hpp"
 
-#include "common/base/error.hpp"
-#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/manifest.hpp"
 #include "runner/as_agent/quota_project.hpp"
-#include "runner/root/errand/errand.hpp"
 #include "runner/root/session/scratch.hpp"
-#include "runner/root/session/session_directory.hpp"
-#include "runner/wire/answer.hpp"
-
-#include <set>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -1,16 +1,9 @@
 // Holds the agent of one user to limits.disk: by a project quota.
 #pragma once
 
-#include "common/host/account.hpp"
-#include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/root/errand/session_watch.hpp"
 #include "runner/root/session/disk_quota.hpp"
 #include "runner/root/session/state_directory.hpp"
-
-#include <functional>
-#include <optional>
-#include <string>
 
 namespace pi_agent {
 

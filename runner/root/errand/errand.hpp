@@ -6,9 +6,6 @@
 #include "runner/wire/answer.hpp"
 
 #include <functional>
-#include <string>
-#include <sys/types.h>
-#include <vector>
 
 namespace pi_agent {
 

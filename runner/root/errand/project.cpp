@@ -1,14 +1,9 @@
 // Decides where a session works, on descriptors alone.
 #include "runner/root/errand/project.hpp"
 
-#include "common/base/problems.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/wire/user_files.hpp"
-
-#include <algorithm>
-#include <fcntl.h>
 
 namespace pi_agent {
 

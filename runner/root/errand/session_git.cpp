@@ -1,17 +1,9 @@
 // Has a child, as the caller, ask git; writes git's configuration for the session.
 #include "runner/root/errand/session_git.hpp"
 
-#include "common/base/error.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_user/git_identity.hpp"
-#include "runner/wire/answer.hpp"
-
-#include <array>
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

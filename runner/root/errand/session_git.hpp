@@ -1,20 +1,10 @@
 // Gives the agent's git what the user's git has outside, as far as it starts no program (runner/plan/git_config.hpp).
 #pragma once
 
-#include "common/decide/user_paths.hpp"
-#include "common/host/account.hpp"
-#include "common/host/identity.hpp"
-#include "runner/plan/environment.hpp"
 #include "runner/plan/git_config.hpp"
-#include "runner/root/errand/errand.hpp"
 #include "runner/root/errand/project.hpp"
 #include "runner/root/errand/session_watch.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/wire/user_files.hpp"
-
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,14 +1,11 @@
 // The receiver's end, what ends a session that is being prepared, and the hand-over of its record.
 #include "runner/root/errand/session_watch.hpp"
 
-#include "common/base/error.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/wire/answer.hpp"
 
 #include <csignal>
-#include <optional>
 #include <sys/signalfd.h>
 
 namespace pi_agent {

@@ -1,21 +1,12 @@
 // The receiver's end, what ends a session that is being prepared, and the hand-over of its record.
 #pragma once
 
-#include "common/base/fd.hpp"
-#include "common/base/request.hpp"
 #include "common/decide/decision.hpp"
-#include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/wire/launch_record.hpp"
 
-#include <array>
-#include <functional>
 #include <poll.h>
-#include <string>
-#include <variant>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,9 +1,7 @@
 // Has children, as the caller, read and copy what policy and command line name, and checks their answers.
 #include "runner/root/errand/user_files.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
@@ -13,14 +11,7 @@
 #include "runner/as_agent/places.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/plan/git_config.hpp"
-#include "runner/wire/answer.hpp"
 #include "runner/wire/gate_messages.hpp"
-
-#include <algorithm>
-#include <fcntl.h>
-#include <iterator>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -1,25 +1,11 @@
 // Has a child, as the caller, read or copy the files that policy and caller name; and root's own read of providers' keys.
 #pragma once
 
-#include "common/base/request.hpp"
-#include "common/decide/decision.hpp"
-#include "common/decide/user_paths.hpp"
-#include "common/host/account.hpp"
-#include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/as_user/named_files.hpp"
-#include "runner/plan/environment.hpp"
-#include "runner/plan/host_view.hpp"
-#include "runner/root/errand/errand.hpp"
 #include "runner/root/errand/project.hpp"
 #include "runner/root/errand/session_watch.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/wire/user_files.hpp"
-
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,28 +1,20 @@
 // Reading /proc/self/cgroup and cgroup.procs.
 #include "runner/root/kernel/control_group.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/session/session_directory.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cerrno>
-#include <chrono>
 #include <csignal>
-#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <string_view>
 #include <sys/vfs.h>
 #include <system_error>
 #include <thread>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

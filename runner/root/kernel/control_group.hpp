@@ -3,13 +3,9 @@
 
 #include "common/base/channel.hpp"
 
-#include <cstdint>
 #include <istream>
 #include <map>
-#include <optional>
-#include <string>
 #include <sys/types.h>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,19 +1,13 @@
 // What the kernel holds a session to and counts for it: network, controllers, limits, usage.
 #include "runner/root/kernel/enforcement.hpp"
 
-#include "common/base/error.hpp"
-#include "common/base/fd.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/policy/policy_sections.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
-#include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/magic.h>
-#include <map>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -2,16 +2,8 @@
 #pragma once
 
 #include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/kernel/control_group.hpp"
-
-#include <cstdint>
-#include <optional>
-#include <set>
-#include <string>
-#include <sys/types.h>
-#include <vector>
 
 namespace pi_agent {
 

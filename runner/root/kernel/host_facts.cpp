@@ -1,23 +1,13 @@
 // Facts about this machine: accounts of processes, processors, programs, and Slurm among the ancestors.
 #include "runner/root/kernel/host_facts.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/process.hpp"
-#include "common/base/text.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/host/trusted_file.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <sstream>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

@@ -1,18 +1,12 @@
 // Facts about this machine, and the job of a cluster inside of which the caller works.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/plan/sandbox_plan.hpp"
 
 #include <functional>
-#include <optional>
 #include <sched.h>
-#include <string>
-#include <sys/types.h>
-#include <vector>
 
 namespace pi_agent {
 

@@ -2,10 +2,8 @@
 #include "runner/root/launch/phases.hpp"
 
 #include "common/seams/seams.hpp"
-#include "runner/plan/limits.hpp"
 #include "runner/root/confined/root_confinement.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
-#include "runner/root/session/scratch.hpp"
 
 namespace pi_agent {
 

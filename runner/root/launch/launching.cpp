@@ -1,24 +1,15 @@
 // Asks for the sandbox and the gate, works while they are built, and composes the launch record.
 #include "common/base/build_settings.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
-#include "common/host/namespaces.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/session_calls.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/directory_modes.hpp"
 #include "runner/plan/canary_plan.hpp"
-#include "runner/plan/file_arguments.hpp"
-#include "runner/plan/gate_plan.hpp"
-#include "runner/root/door/admission.hpp"
 #include "runner/root/errand/session_git.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/launch/phases.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <tuple>
 
 namespace pi_agent {

@@ -2,23 +2,11 @@
 // Each takes the earlier ones, and nothing else makes one. What they hold is released in reverse order.
 #pragma once
 
-#include "common/decide/user_paths.hpp"
-#include "runner/plan/environment.hpp"
 #include "runner/root/confined/session_end.hpp"
 #include "runner/root/door/admission.hpp"
 #include "runner/root/errand/disk_limit.hpp"
-#include "runner/root/errand/session_watch.hpp"
-#include "runner/root/method/sandbox.hpp"
 #include "runner/root/method/session_gate.hpp"
-#include "runner/root/session/record.hpp"
-#include "runner/root/session/session_directory.hpp"
-#include "runner/root/session/state_directory.hpp"
-#include "runner/root/session/to_wrapper.hpp"
 #include "runner/root/view/root_tree.hpp"
-#include "runner/wire/launch_record.hpp"
-#include "runner/wire/user_files.hpp"
-
-#include <memory>
 
 namespace pi_agent {
 

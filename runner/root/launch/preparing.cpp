@@ -4,15 +4,11 @@
 
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
-#include "runner/plan/gate_plan.hpp"
-#include "runner/root/door/admission.hpp"
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/errand/config_sync.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
-
-#include <algorithm>
 
 namespace pi_agent {
 

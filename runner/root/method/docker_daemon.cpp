@@ -1,26 +1,15 @@
 // Asks docker's daemon, and builds the tree that its container starts from.
 #include "runner/root/method/docker_daemon.hpp"
 
-#include "common/base/error.hpp"
-#include "common/base/text.hpp"
-#include "common/host/account.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <exception>
-#include <fcntl.h>
-#include <string_view>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

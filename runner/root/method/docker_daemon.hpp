@@ -1,15 +1,10 @@
 // Asks docker's daemon, and builds the tree that its container starts from.
 #pragma once
 
-#include "common/base/channel.hpp"
 #include "common/host/identity.hpp"
 #include "runner/plan/engine_commands.hpp"
 
 #include <nlohmann/json.hpp>
-
-#include <string>
-#include <sys/types.h>
-#include <vector>
 
 namespace pi_agent {
 

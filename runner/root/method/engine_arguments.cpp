@@ -3,11 +3,8 @@
 
 #include "common/base/error.hpp"
 
-#include <fcntl.h>
 #include <linux/close_range.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

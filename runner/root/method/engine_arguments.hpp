@@ -4,7 +4,6 @@
 
 #include "common/base/fd.hpp"
 
-#include <string>
 #include <vector>
 
 namespace pi_agent {

@@ -2,7 +2,6 @@
 #include "runner/root/method/method_program.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
@@ -10,16 +9,11 @@
 #include "runner/root/method/engine_arguments.hpp"
 #include "runner/root/method/own_group.hpp"
 
-#include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <fcntl.h>
 #include <linux/close_range.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

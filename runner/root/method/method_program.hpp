@@ -1,18 +1,10 @@
 // The programs that a method runs as root: whether they can hold a session here, and starting bwrap and its keeper.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/plan/engine_commands.hpp"
-#include "runner/plan/sandbox_plan.hpp"
 
 #include <nlohmann/json.hpp>
-
-#include <optional>
-#include <string>
-#include <sys/types.h>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,22 +1,15 @@
 // Makes, enters and leaves control groups of version 2.
 #include "runner/root/method/own_group.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/session/session_directory.hpp"
 
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <fcntl.h>
 #include <fstream>
 #include <linux/magic.h>
-#include <string_view>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

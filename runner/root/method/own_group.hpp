@@ -1,14 +1,8 @@
 // Control groups of a session on a host where systemd does not make them: one for the runner, one for what it confines (`cgroups(7)`).
 #pragma once
 
-#include "common/base/channel.hpp"
-#include "common/base/fd.hpp"
-#include "common/base/ids.hpp"
 #include "common/host/identity.hpp"
 #include "runner/root/kernel/control_group.hpp"
-
-#include <optional>
-#include <string>
 
 namespace pi_agent {
 

@@ -3,18 +3,12 @@
 
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/plan/limits.hpp"
-#include "runner/plan/unit_properties.hpp"
 #include "runner/root/door/process_state.hpp"
-#include "runner/root/kernel/control_group.hpp"
 #include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/method/own_group.hpp"
 #include "runner/root/session/record.hpp"
-#include "runner/root/session/session_directory.hpp"
 
-#include <exception>
 #include <fstream>
-#include <utility>
 
 namespace pi_agent {
 

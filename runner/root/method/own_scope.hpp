@@ -1,17 +1,8 @@
 // The runner's own scope; the limits of a group that we make; and what a session uses.
 #pragma once
 
-#include "common/base/ids.hpp"
-#include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 #include "runner/wire/own_messages.hpp"
-
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <sys/types.h>
-#include <vector>
 
 namespace pi_agent {
 

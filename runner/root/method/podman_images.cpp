@@ -1,18 +1,9 @@
 // Looks a policy's image up in the lists that root's podman keeps of images and their layers, without running podman.
 #include "runner/root/method/method_program.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
-
-#include <algorithm>
-#include <cerrno>
-#include <fcntl.h>
-#include <iterator>
-#include <set>
-#include <string_view>
 
 namespace pi_agent {
 

@@ -1,25 +1,17 @@
 // Picks the sandbox that the policy names, tries whether it can hold a session here, and checks what the kernel reports about it.
 #include "runner/root/method/sandbox.hpp"
 
-#include "common/base/text.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/method/docker_daemon.hpp"
-#include "runner/root/method/method_program.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/session_directory.hpp"
 
-#include <array>
-#include <cstdint>
 #include <linux/capability.h>
-#include <map>
-#include <string_view>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

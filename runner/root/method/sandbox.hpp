@@ -2,24 +2,13 @@
 // its own file (sandbox_*.cpp). The checks against the kernel, and the words for people, are the same code for all.
 #pragma once
 
-#include "common/base/channel.hpp"
-#include "common/base/error.hpp"
-#include "common/base/fd.hpp"
-#include "common/host/account.hpp"
 #include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/kernel/control_group.hpp"
-#include "runner/wire/launch_record.hpp"
 
 #include <functional>
 #include <initializer_list>
-#include <memory>
-#include <optional>
-#include <string>
-#include <sys/types.h>
-#include <vector>
 
 namespace pi_agent {
 

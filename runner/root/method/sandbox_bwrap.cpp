@@ -1,22 +1,14 @@
 // Runs bubblewrap as root, and knows when everything in it has ended.
 #include "runner/root/method/sandbox_methods.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/process.hpp"
-#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/method/own_scope.hpp"
 #include "runner/root/session/session_directory.hpp"
 
-#include <algorithm>
-#include <chrono>
 #include <csignal>
-#include <fcntl.h>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sys/wait.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

@@ -1,31 +1,19 @@
 // Sessions in containers: what engines share, podman's, and docker's with the door at which its launcher knocks.
 #include "runner/root/method/sandbox_methods.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/process.hpp"
-#include "common/base/text.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/plan/engine_commands.hpp"
-#include "runner/plan/sandbox_plan.hpp"
-#include "runner/root/kernel/control_group.hpp"
-#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/docker_daemon.hpp"
 #include "runner/root/method/engine_arguments.hpp"
 #include "runner/root/session/record.hpp"
-#include "runner/root/session/session_directory.hpp"
 
-#include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <fstream>
 #include <linux/magic.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

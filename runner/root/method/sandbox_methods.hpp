@@ -2,18 +2,11 @@
 // and bubblewrap.
 #pragma once
 
-#include "common/host/identity.hpp"
-#include "runner/plan/limits.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/method_program.hpp"
 #include "runner/root/method/own_group.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/method/systemd_bus.hpp"
-
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,22 +1,14 @@
 // The unit of a session behind the interface that all methods share.
 #include "runner/root/method/sandbox_methods.hpp"
 
-#include "common/base/error.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/gate_plan.hpp"
-#include "runner/plan/unit_properties.hpp"
-#include "runner/root/kernel/control_group.hpp"
 #include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/method/own_scope.hpp"
 #include "runner/root/session/session_directory.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <thread>
-#include <utility>
 
 namespace pi_agent {
 

@@ -3,9 +3,6 @@
 
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
-#include <map>
-
 namespace pi_agent {
 
 namespace {

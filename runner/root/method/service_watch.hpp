@@ -2,15 +2,9 @@
 // matters: as a unit ends, systemd starts the cleanup before it answers (16 ms, seen on 252).
 #pragma once
 
-#include "common/base/channel.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 
 #include <sdbus-c++/sdbus-c++.h>
-
-#include <chrono>
-#include <cstdint>
-#include <memory>
-#include <string>
 
 namespace pi_agent {
 

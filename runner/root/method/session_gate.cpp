@@ -1,15 +1,11 @@
 // Starts the gate of a session and hands it what it needs.
 #include "runner/root/method/session_gate.hpp"
 
-#include "common/base/channel.hpp"
-#include "common/base/error.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/network/gate_sockets.hpp"
 #include "runner/root/session/record.hpp"
-#include "runner/wire/answer.hpp"
 
 #include <sys/socket.h>
-#include <utility>
 
 namespace pi_agent {
 

@@ -1,15 +1,8 @@
 // The gate of one session: its unit, the channel to it, and what must stay open for it.
 #pragma once
 
-#include "common/base/fd.hpp"
-#include "common/host/identity.hpp"
 #include "runner/plan/gate_plan.hpp"
 #include "runner/root/method/sandbox.hpp"
-#include "runner/wire/gate_messages.hpp"
-
-#include <cstdint>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,14 +1,10 @@
 // The one seam towards systemd; serves sdbus-c++ 1.2 and 2.x.
 #include "runner/root/method/systemd_bus.hpp"
 
-#include "common/base/error.hpp"
-#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/method/service_watch.hpp"
 
 #include <sys/socket.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

@@ -2,15 +2,8 @@
 // text that leaves here is in the property alphabet.
 #pragma once
 
-#include "common/base/channel.hpp"
-#include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
-#include "runner/plan/limits.hpp"
 #include "runner/plan/unit_properties.hpp"
-
-#include <memory>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

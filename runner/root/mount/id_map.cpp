@@ -2,20 +2,15 @@
 #include "runner/root/mount/mounts.hpp"
 
 #include "common/base/channel.hpp"
-#include "common/base/error.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
 #include <csignal>
-#include <fcntl.h>
 #include <linux/close_range.h>
-#include <optional>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

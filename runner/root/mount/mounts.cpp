@@ -7,14 +7,11 @@
 #include "common/seams/seams.hpp"
 
 #include <array>
-#include <cerrno>
-#include <fcntl.h>
 #include <future>
 #include <linux/mount.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <system_error>
-#include <unistd.h>
 
 // <sys/mount.h> and <linux/mount.h> cannot be included together with the glibc of Debian 12.
 extern "C" int mount(const char *, const char *, const char *, unsigned long, const void *) noexcept;

@@ -2,13 +2,9 @@
 #pragma once
 
 #include "common/base/fd.hpp"
-#include "common/host/account.hpp"
 #include "common/host/identity.hpp"
 
-#include <cstdint>
 #include <functional>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

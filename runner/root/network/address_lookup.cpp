@@ -1,18 +1,13 @@
 // Loads the program with which the kernel finds the gate's listener for a connection, and attaches it to the session's namespace.
 #include "runner/root/network/gate_sockets.hpp"
 
-#include "common/base/error.hpp"
-
 #include <arpa/inet.h>
 #include <array>
-#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <linux/bpf.h>
-#include <string>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -1,21 +1,16 @@
 // Enters the session's network namespace for one thread: brings the loopback up, makes every address local, and listens.
 #include "runner/root/network/gate_sockets.hpp"
 
-#include "common/base/error.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/gate_plan.hpp"
 #include "runner/root/mount/mounts.hpp"
 
-#include <algorithm>
 #include <arpa/inet.h>
-#include <cerrno>
-#include <cstddef>
 #include <cstring>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <string>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 

@@ -1,12 +1,8 @@
 // Makes a session's own network lead to its gate, and nowhere else.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
 #include "runner/wire/gate_messages.hpp"
-
-#include <cstdint>
-#include <vector>
 
 namespace pi_agent {
 

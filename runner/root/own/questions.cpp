@@ -1,7 +1,6 @@
 // Hears a question as its user, and answers it within bounds of number, size and time, with few rights.
 #include "runner/root/own/questions.hpp"
 
-#include "common/base/error.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_user/project.hpp"
@@ -9,18 +8,11 @@
 #include "runner/root/confined/session_end.hpp"
 #include "runner/root/door/admission.hpp"
 #include "runner/root/door/process_state.hpp"
-#include "runner/root/errand/errand.hpp"
-#include "runner/root/errand/session_watch.hpp"
 #include "runner/root/method/own_group.hpp"
 #include "runner/root/method/own_scope.hpp"
 #include "runner/root/own/record_reader.hpp"
 #include "runner/root/own/session_views.hpp"
 
-#include <algorithm>
-#include <cerrno>
-#include <exception>
-#include <functional>
-#include <optional>
 #include <sys/socket.h>
 #include <sys/uio.h>
 

@@ -1,15 +1,8 @@
 // A user's question about their own sessions: the sudo rule and the runner of a start, and another first message.
 #pragma once
 
-#include "common/base/fd.hpp"
-#include "common/host/account.hpp"
-#include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/wire/own_messages.hpp"
-
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,23 +1,15 @@
 // sd-journal(3), each value cut before it is copied; then judges what the journal and the file have.
 #include "runner/root/own/record_reader.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/record/record_event.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/session/record.hpp"
 
-#include <algorithm>
-#include <array>
 #include <filesystem>
 #include <iterator>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <string_view>
 #include <sys/resource.h>
 #include <systemd/sd-journal.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

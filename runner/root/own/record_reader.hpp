@@ -1,18 +1,13 @@
 // Reads the record back, newest entries first and within bounds: every account of the host can write to the journal.
 #pragma once
 
-#include "common/host/account.hpp"
 #include "common/host/identity.hpp"
 #include "runner/wire/own_messages.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 struct sd_journal;
 

@@ -1,9 +1,7 @@
 // Looks at the sessions that live, and adds up what is kept for each user.
 #include "runner/root/own/session_views.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
@@ -12,17 +10,9 @@
 #include "runner/root/method/own_scope.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/scratch.hpp"
-#include "runner/root/session/session_directory.hpp"
-#include "runner/wire/answer.hpp"
 
-#include <algorithm>
-#include <cerrno>
-#include <chrono>
-#include <fcntl.h>
 #include <linux/magic.h>
-#include <map>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 
 namespace pi_agent {

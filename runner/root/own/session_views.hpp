@@ -1,15 +1,8 @@
 // What can be said about the sessions that live, and about what is kept for their users.
 #pragma once
 
-#include "common/base/fd.hpp"
-#include "common/base/ids.hpp"
-#include "common/host/account.hpp"
 #include "common/host/identity.hpp"
 #include "runner/wire/own_messages.hpp"
-
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

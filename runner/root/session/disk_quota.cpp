@@ -1,14 +1,10 @@
 // Asks a file system for its project quotas, and sets the limit of one project.
 #include "runner/root/session/disk_quota.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/trusted_file.hpp"
 
-#include <array>
-#include <cerrno>
-#include <fcntl.h>
 #include <linux/dqblk_xfs.h>
 #include <linux/quota.h>
 #include <sys/syscall.h>

@@ -2,13 +2,8 @@
 #pragma once
 
 #include "common/base/fd.hpp"
-#include "common/base/ids.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
-
-#include <cstdint>
-#include <optional>
-#include <string>
 
 namespace pi_agent {
 

@@ -1,14 +1,10 @@
 // The file that keeps sessions from starting, and the locks by which root's own tries of the sandbox still start.
 #include "runner/root/session/drain.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <cstdio>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

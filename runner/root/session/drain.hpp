@@ -4,10 +4,6 @@
 #include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
 
-#include <cstdint>
-#include <optional>
-#include <string>
-
 namespace pi_agent {
 
 // --- What `pi-agentctl drain` leaves for every start, in /run/pi-agent, which only root can enter.

@@ -1,24 +1,16 @@
 // The record of a start, and the session's own locked file that stands for the `ended` that is not recorded yet.
 #include "runner/root/session/record.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/session/state_directory.hpp"
 
-#include <array>
-#include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <ctime>
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

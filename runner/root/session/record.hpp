@@ -1,20 +1,11 @@
 // The record: where the runner's events go, how their file is kept, and what is recorded about one start.
 #pragma once
 
-#include "common/base/channel.hpp"
-#include "common/host/account.hpp"
-#include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
-#include "common/record/journal.hpp"
 #include "common/record/record_event.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <exception>
-#include <functional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace pi_agent {
 

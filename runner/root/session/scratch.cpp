@@ -1,7 +1,6 @@
 // Makes a session's temporary directories by descriptor, and records which session uses which placeholder.
 #include "runner/root/session/scratch.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
@@ -11,13 +10,9 @@
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/state_directory.hpp"
 
-#include <cerrno>
-#include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -1,15 +1,9 @@
 // The temporary directories of one session: /tmp and /var/tmp of its view, and TMPDIR in the former.
 #pragma once
 
-#include "common/host/account.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/root/session/disk_quota.hpp"
 #include "runner/root/session/session_directory.hpp"
-
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

@@ -2,7 +2,6 @@
 #include "runner/root/session/session_directory.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/process.hpp"
 #include "common/host/beneath.hpp"
@@ -12,17 +11,12 @@
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/state_directory.hpp"
 
-#include <algorithm>
-#include <cerrno>
-#include <fcntl.h>
 #include <fstream>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

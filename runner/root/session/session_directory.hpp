@@ -1,18 +1,11 @@
 // Sessions' directories below /run/pi-agent/sessions: mount points only, on a small tmpfs that all share. Also who owns and who runs them.
 #pragma once
 
-#include "common/base/channel.hpp"
-#include "common/base/fd.hpp"
-#include "common/base/ids.hpp"
 #include "common/host/identity.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <functional>
-#include <optional>
 #include <set>
-#include <string>
-#include <sys/types.h>
-#include <vector>
 
 namespace pi_agent {
 

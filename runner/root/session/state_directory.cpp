@@ -1,22 +1,15 @@
 // A user's state directory, and the locks on its files.
 #include "runner/root/session/state_directory.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy.hpp"
 #include "common/seams/seams.hpp"
 
-#include <cerrno>
-#include <chrono>
-#include <fcntl.h>
 #include <linux/magic.h>
-#include <map>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <thread>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -2,15 +2,10 @@
 #pragma once
 
 #include "common/base/channel.hpp"
-#include "common/base/fd.hpp"
 #include "common/base/version.hpp"
-#include "common/host/account.hpp"
 #include "common/host/identity.hpp"
 
 #include <functional>
-#include <optional>
-#include <string>
-#include <sys/types.h>
 
 namespace pi_agent {
 

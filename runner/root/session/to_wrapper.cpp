@@ -1,14 +1,8 @@
 // Messages to the wrapper, and notices that are sent only once.
 #include "runner/root/session/to_wrapper.hpp"
 
-#include "common/base/channel.hpp"
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
-
-#include <fcntl.h>
-#include <functional>
-#include <unistd.h>
 
 namespace pi_agent {
 

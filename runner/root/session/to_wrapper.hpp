@@ -1,12 +1,8 @@
 // Messages to the wrapper, and notices that are sent only once.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/base/request.hpp"
 #include "runner/root/session/state_directory.hpp"
-
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,15 +1,9 @@
 // Which version used a home last.
 #include "runner/root/session/state_directory.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
-#include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/replacement.hpp"
-
-#include <fcntl.h>
-#include <sys/stat.h>
 
 namespace pi_agent {
 

@@ -1,22 +1,12 @@
 // Shows the host's directories, and what a session sees of its user's home.
 #include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/policy/toolchains.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
-#include "runner/root/errand/errand.hpp"
 #include "runner/root/view/root_tree.hpp"
-
-#include <algorithm>
-#include <fcntl.h>
-#include <map>
-#include <sys/stat.h>
-#include <utility>
 
 namespace pi_agent {
 

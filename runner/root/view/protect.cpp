@@ -1,21 +1,9 @@
 // Mounts over protected and masked paths, and hides what a session does not see, by descriptor.
 #include "runner/root/view/root_tree.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/plan/limits.hpp"
-#include "runner/root/session/state_directory.hpp"
-
-#include <algorithm>
-#include <cerrno>
-#include <cstdint>
-#include <fcntl.h>
-#include <set>
-#include <sys/stat.h>
 
 namespace pi_agent {
 

@@ -1,21 +1,12 @@
 // Builds the session's root tree out of read-only clones, the agent's home, the id-mapped project, and files of its own.
 #include "runner/root/view/root_tree.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/plan/limits.hpp"
 
-#include <algorithm>
-#include <array>
-#include <fcntl.h>
-#include <map>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -1,30 +1,15 @@
 // What a session sees as its file system, built by descriptor before the unit starts: root tree, covers, devices.
 #pragma once
 
-#include "common/base/ids.hpp"
-#include "common/base/request.hpp"
-#include "common/host/account.hpp"
-#include "common/host/identity.hpp"
 #include "common/host/namespaces.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/as_user/protected_paths.hpp"
 #include "runner/plan/box_notes.hpp"
 #include "runner/plan/git_config.hpp"
-#include "runner/plan/host_view.hpp"
 #include "runner/plan/sandbox_plan.hpp"
-#include "runner/root/errand/errand.hpp"
 #include "runner/root/errand/project.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/scratch.hpp"
-#include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/state_directory.hpp"
-#include "runner/wire/user_files.hpp"
-
-#include <functional>
-#include <optional>
-#include <set>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 
