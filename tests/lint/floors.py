@@ -1,5 +1,6 @@
 """Prints the floors of the rooms and what goes between them, and fails on an include that runs back up, in a circle or past a wall."""
 
+import functools
 import posixpath
 import re
 import sys
@@ -87,6 +88,31 @@ def check_calls_behind(files):
                                                      "do it in a room above, and hand down what came of it")
 
 
+def check_heads(files):
+    """An include that another include of the same file brings. A source names its own header all the same."""
+    known = {file.path for file in files}
+    product = room_rules.product_of(files)
+    named = {file.path: [match.group(1) or match.group(2) for match in INCLUDE.finditer(file.code)] for file in product}
+
+    @functools.cache
+    def brought_by(path):
+        """All that this file includes, directly or not, itself too."""
+        found, waiting = set(), [path]
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += named.get(name, [])
+        return found
+
+    for file in product:
+        own = file.path.removesuffix(".cpp") + ".hpp"
+        for line, name in ((line_of(file.code, match.start()), match.group(1) or match.group(2)) for match in INCLUDE.finditer(file.code)):
+            by = next((other for other in named[file.path] if other != name and other in known and name in brought_by(other)), None)
+            if by and name != own:
+                yield Finding(file.path, line, "head", f"{name}: {by} brings it; leave it out")
+
+
 def lines_about(files):
     """The floors from top to bottom, each with its rooms, and the arrows from room to room."""
     product = room_rules.product_of(files)
@@ -122,7 +148,7 @@ def main(arguments):
         print(f"no source of the product under {root}: nothing was checked", file=sys.stderr)
         return 1
     print("\n".join(lines_about(files)))
-    findings = sorted([*room_rules.check_rooms(files), *check_arrows(files)], key=lambda finding: (finding.path, finding.line))
+    findings = sorted([*room_rules.check_rooms(files), *check_arrows(files), *check_heads(files)], key=lambda finding: (finding.path, finding.line))
     if findings:
         print()
     for finding in findings:

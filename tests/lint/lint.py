@@ -186,7 +186,7 @@ def check_encoding(file):
         yield Finding(file.path, line_of(file.text, file.text.index("\ufffd")), "encoding", "not valid UTF-8")
 
 
-WHOLE = (*room_rules.CHECKS, floors.check_arrows, floors.check_calls_behind, check_homes, check_named_tests, check_links, check_packaged_links, check_children)
+WHOLE = (*room_rules.CHECKS, floors.check_arrows, floors.check_calls_behind, floors.check_heads, check_homes, check_named_tests, check_links, check_packaged_links, check_children)
 EACH_FILE = (check_forbidden_in_cpp, check_remedies, check_words, check_purpose, check_length, check_name, check_encoding)
 
 

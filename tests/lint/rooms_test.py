@@ -195,6 +195,14 @@ class Arrows(unittest.TestCase):
         self.assertEqual(sorted(said_by(floors.check_arrows, *self.HEADERS, there, back)),
                          [("admin/programs/b.cpp", 2, "arrow"), ("admin/text/b.cpp", 2, "arrow")])
 
+    def test_an_include_that_another_one_brings_is_found(self):
+        low, high = header("common/base/low.hpp"), cpp('#include "common/base/low.hpp"\n#include <string>', "common/host/high.hpp")
+        for code, lines in (('#include "common/host/high.hpp"\n#include "common/base/low.hpp"', [3]), ('#include <string>\n#include "common/host/high.hpp"', [2]),
+                            ('#include "common/host/high.hpp"\n#include <vector>', []), ('#include "common/base/low.hpp"\n#include <string>', [])):
+            found = said_by(floors.check_heads, low, high, cpp(code, "runner/plan/a.cpp"))
+            self.assertEqual(found, [("runner/plan/a.cpp", line, "head") for line in lines], code)
+        self.assertEqual(said_by(floors.check_heads, low, high, cpp('#include "common/base/low.hpp"\n#include "common/host/high.hpp"', "common/base/low.cpp")), [])
+
     def test_what_the_build_makes_and_what_is_not_ours_is_no_arrow(self):
         self.assertEqual(self.found("runner/filter/a.cpp", "runner/call_filters.inc", "runner/filter/filter.hpp", "#include <sys/stat.h>", "nlohmann/json.hpp"), [])
 
