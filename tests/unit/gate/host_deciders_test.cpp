@@ -90,6 +90,12 @@ std::optional<HostRule> read_rule(const std::string &text)
     return std::holds_alternative<HostRule>(parsed) ? std::optional(std::get<HostRule>(std::move(parsed))) : std::nullopt;
 }
 
+// `why` takes a word with a slash for a path, but for a URL.
+bool is_path(const std::string &question)
+{
+    return question.find('/') != question.npos && question.find("://") == question.npos;
+}
+
 struct Row {
     const char *rule;
     const char *host;
@@ -165,7 +171,7 @@ TEST_CASE("of 10,000 pairs of rule and host each has one answer, whoever decides
     for (int number = 0; number < 10'000;) {
         const HostPair pair = pairs.draw();
         const auto rule = read_rule(pair.rule);
-        if (!rule || pair.host.empty()) continue;
+        if (!rule || pair.host.empty() || is_path(pair.host)) continue;
         ++number;
         const std::string said = deciders.ask(*rule, pair.host);
         CHECK_MESSAGE((said == all_allow || said == all_deny),
