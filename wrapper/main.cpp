@@ -1,7 +1,7 @@
 // pi: the wrapper that a user types. Unprivileged; refuses early, hands the request to the root-only runner, ends as the agent ends.
 #include "common/base/build_settings.hpp"
 #include "common/host/namespaces.hpp"
-#include "common/policy/policy_values.hpp"
+#include "common/policy/provider_table.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/aftermath.hpp"
 #include "wrapper/options.hpp"

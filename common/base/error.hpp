@@ -22,56 +22,10 @@ enum class ExitStatus : int {
     configuration = 78,  // policy or host configuration is invalid
 };
 
-// In the order of the table in failure_kind.cpp. The numbers travel between processes of one build and mean nothing elsewhere.
+// In the order of the table (failures.toml); `other` has no kind of its own: its code is the exit status's. The numbers travel between
+// processes of one build and mean nothing elsewhere.
 enum class FailureKind : std::uint8_t {
-    other, // no kind of its own: its code is the exit status's
-    command_line,
-    self_update,
-    named_file,
-    sandbox_method,
-    limits_not_enforced,
-    network_not_enforced,
-    file_system,
-    inside_session,
-    no_systemd,
-    sudo_missing,
-    no_node,
-    doctor_found,
-    disk,
-    record,
-    runner_ended,
-    no_progress,
-    session_limit,
-    drained,
-    changed_meanwhile,
-    busy,
-    too_large,
-    not_authorised,
-    outside_roots,
-    directory,
-    masked,
-    switched_off,
-    root_caller,
-    sudo_refused,
-    namespaces,
-    caller,
-    by_hand,
-    streams,
-    tmpdir,
-    start_asks,
-    outside_job,
-    root_only,
-    sessions_outside,
-    no_policy,
-    invalid_policy,
-    user_root,
-    user_configuration,
-    agent_program,
-    agent_account,
-    untrusted,
-    protection,
-    named_place,
-    agent_home,
+#include "common/failure_kinds.inc"
 };
 constexpr FailureKind last_failure_kind = FailureKind::agent_home;
 

@@ -8,7 +8,7 @@
 
 namespace pi_agent {
 
-// --- The keys of a policy: the one table behind the parser, the JSON Schema and docs/reference/policy.md.
+// --- The keys of a policy: the one table behind the parser, the JSON Schema and docs/reference/policy.md (policy_keys.toml).
 
 // The policy language that this pi-agent reads: the value of the key `version`.
 constexpr int policy_version = 1;
@@ -36,9 +36,9 @@ enum class ValueForm {
 struct PolicyKey {
     std::string_view path; // "agent.binary"; '*' stands for a free name: "users.*.roots"
     ValueForm form;
-    std::string_view standard; // the default; empty without one, or if only `meaning` can describe it
-    std::string_view example;
-    std::string_view meaning; // sentences, for people
+    std::string_view standard = {}; // the default; empty without one, or if only `meaning` can describe it
+    std::string_view example = {};
+    std::string_view meaning = {}; // sentences, for people
     std::string_view choices = {};
     std::string_view page = {};    // below docs/, with more about it
     bool required = false;         // in its mapping

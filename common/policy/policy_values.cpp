@@ -290,36 +290,6 @@ bool has_password_in_url(std::string_view value) noexcept
     return at != std::string_view::npos && authority.substr(0, at).find(':') != std::string_view::npos;
 }
 
-// Providers whose variable has their name: ant-ling has ANT_LING_API_KEY.
-constexpr std::string_view plain_providers =
-    "anthropic ant-ling baseten cerebras deepseek fireworks groq meta minimax minimax-cn mistral "
-    "nvidia openai opencode openrouter qwen-token-plan qwen-token-plan-cn radius together xai xiaomi "
-    "xiaomi-token-plan-ams xiaomi-token-plan-cn xiaomi-token-plan-sgp zai zai-coding-cn";
-// The others. Not GH_TOKEN and GITHUB_TOKEN, which old versions took for Copilot: they are set for other tools.
-constexpr std::pair<const char *, const char *> key_variables[] = {
-    {"AI_GATEWAY_API_KEY", "vercel-ai-gateway"},
-    {"ANTHROPIC_OAUTH_TOKEN", "anthropic"},
-    {"AZURE_OPENAI_API_KEY", "azure-openai-responses"},
-    {"CLOUDFLARE_API_KEY", "cloudflare-ai-gateway"},
-    {"CLOUDFLARE_API_KEY", "cloudflare-workers-ai"},
-    {"COPILOT_GITHUB_TOKEN", "github-copilot"},
-    {"GEMINI_API_KEY", "google"},
-    {"GOOGLE_CLOUD_API_KEY", "google-vertex"},
-    {"HF_TOKEN", "huggingface"},
-    {"KIMI_API_KEY", "kimi-coding"},
-    {"MOONSHOT_API_KEY", "moonshotai"},
-    {"MOONSHOT_API_KEY", "moonshotai-cn"},
-    {"OPENCODE_API_KEY", "opencode-go"},
-    {"QWEN_TOKEN_PLAN_API_KEY", "qwen-token-plan-individual"},
-};
-
-std::string key_variable_of(std::string_view provider)
-{
-    std::string name = upper(provider);
-    std::replace(name.begin(), name.end(), '-', '_');
-    return name + "_API_KEY";
-}
-
 constexpr const char *for_everybody = "move it into a file that only root can read, and name that file in env_files";
 constexpr const char *for_one_user =
     "move it into a file of that user's own (host_env_files, ~/.pi/agent/env for one); env_files is for everybody";
@@ -379,24 +349,6 @@ std::optional<std::string> problem_of_host_env_name(const std::string &name)
 bool looks_secret(const std::string &name, const std::string &value)
 {
     return has_secret_word(name) || has_password_in_url(value);
-}
-
-std::vector<std::string> providers_of_key(std::string_view variable)
-{
-    std::vector<std::string> providers;
-    for (const auto &[name, provider] : key_variables)
-        if (name == variable) providers.emplace_back(provider);
-    for (const auto provider : split(plain_providers, ' '))
-        if (key_variable_of(provider) == variable) providers.emplace_back(provider);
-    return providers;
-}
-
-std::optional<std::string> key_variable_of_provider(std::string_view provider)
-{
-    if (has_word(plain_providers, provider)) return key_variable_of(provider);
-    for (const auto &[name, other] : key_variables)
-        if (other == provider) return name;
-    return std::nullopt;
 }
 
 std::vector<Diagnostic> find_exposed_secrets(const Policy &policy)

@@ -119,11 +119,6 @@ void read_env(const PolicyValue &section, Environment &env, EnvironmentPlaces &p
 // By its name (API_KEY, githubToken), or because the value is an address with a password.
 bool looks_secret(const std::string &name, const std::string &value);
 
-// Providers, by the names that auth.json has for them, whose key pi (0.73 to 0.87) reads from this variable.
-std::vector<std::string> providers_of_key(std::string_view variable);
-// The variable of such a provider; the first where it reads several.
-std::optional<std::string> key_variable_of_provider(std::string_view provider);
-
 // Variables whose name or value looks like a secret. Not an error, but every user of the host can read the policy: `check` warns.
 std::vector<Diagnostic> find_exposed_secrets(const Policy &policy);
 

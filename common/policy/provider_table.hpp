@@ -2,9 +2,10 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace pi_agent {
 
@@ -16,22 +17,27 @@ struct ProviderRequest {
 };
 
 struct Provider {
-    std::string_view name;         // as pi calls it, in models.json, auth.json and the policy
-    std::string_view host;         // where it is; empty: each customer has a host of its own, which the policy names
-    std::string_view host_pattern; // what a host that the policy names has to be like, "*" for one label; empty: none may be named
-    std::string_view header;       // that its key goes into, in lower case
-    std::string_view prefix;       // before the key
-    std::string_view base_path;    // of the address that pi appends its requests to
-    std::span<const ProviderRequest> requests;
-    std::span<const std::string_view> variables; // that hold its key, or lead pi past the gate: no session with a gate's key has them
-    std::span<const std::pair<std::string_view, std::string_view>> set; // variables that pi needs instead
+    std::string_view name;              // as pi calls it, in models.json, auth.json and the policy
+    std::string_view host = {};         // where it is; empty: each customer has a host of its own, which the policy names
+    std::string_view host_pattern = {}; // what a host that the policy names has to be like, "*" for one label; empty: none may be named
+    std::string_view header;            // that its key goes into, in lower case
+    std::string_view prefix = {};       // before the key
+    std::string_view base_path = {};    // of the address that pi appends its requests to
+    std::vector<ProviderRequest> requests;
+    std::vector<std::string_view> variables; // that hold its key, or lead pi past the gate: no session with a gate's key has them
+    std::vector<std::pair<std::string_view, std::string_view>> set = {}; // variables that pi needs instead
 };
 
 // What stands for a key in a session. pi asks no provider without a key.
 constexpr std::string_view key_placeholder = "held-by-the-gate";
 
-std::span<const Provider> providers_with_gate() noexcept;
-const Provider *find_provider(std::string_view name) noexcept; // none: no gate can hold its key
+const std::vector<Provider> &providers_with_gate();
+const Provider *find_provider(std::string_view name); // none: no gate can hold its key
+
+// Providers, by the names that auth.json has for them, whose key pi (0.73 to 0.87) reads from this variable; with a gate or without.
+std::vector<std::string> providers_of_key(std::string_view variable);
+// The variable of such a provider; the first where it reads several.
+std::optional<std::string> key_variable_of_provider(std::string_view provider);
 
 // The host that its requests go to, or what is wrong with the one that the policy names; "" where it names none of its own.
 struct ProviderHost {

@@ -16,18 +16,7 @@ struct RefusedCalls {
 };
 constexpr const char *take_it_out = "remove it";
 constexpr RefusedCalls never_allowed[] = {
-    {"mount umount umount2 open_tree open_tree_attr move_mount fsopen fsconfig fsmount fspick mount_setattr pivot_root chroot",
-     "would change what the session sees", take_it_out},
-    {"unshare setns clone3", "would make or enter namespaces, which open much more of the kernel", take_it_out},
-    {"openat2", "has its arguments in memory, where no filter can judge them", take_it_out},
-    {"io_uring_setup io_uring_enter io_uring_register", "would make calls that no filter judges", take_it_out},
-    {"ptrace process_vm_readv process_vm_writev kcmp", "is what debuggers do", "say it with hardening.tracing"},
-    {"pidfd_getfd open_by_handle_at", "would open files that the session does not see", take_it_out},
-    {"add_key request_key keyctl", "would reach keys of other sessions, which keyrings hold for the whole account", take_it_out},
-    {"bpf perf_event_open userfaultfd", "would reach deep into the kernel, and attacks on the kernel begin there", take_it_out},
-    {"init_module finit_module delete_module kexec_load kexec_file_load reboot acct swapon swapoff quotactl quotactl_fd iopl ioperm "
-     "settimeofday clock_settime clock_adjtime adjtimex syslog vhangup sethostname setdomainname",
-     "would change the host", take_it_out},
+#include "common/never_allowed.inc"
 };
 
 template <typename Calls>

@@ -16,38 +16,9 @@ struct DeniableCall {
     const char *group; // of systemd-analyze(1) syscall-filter, as far as sessions make its calls; empty without one
 };
 
-// One name a line would be 150 of them.
-// clang-format off
 inline constexpr DeniableCall deniable_calls[] = {
-    {"io_cancel", "@aio"}, {"io_destroy", "@aio"}, {"io_getevents", "@aio"}, {"io_pgetevents", "@aio"}, {"io_setup", "@aio"},
-    {"io_submit", "@aio"},
-    {"chown", "@chown"}, {"fchown", "@chown"}, {"fchownat", "@chown"}, {"lchown", "@chown"},
-    {"mlock", "@memlock"}, {"mlock2", "@memlock"}, {"mlockall", "@memlock"}, {"munlock", "@memlock"}, {"munlockall", "@memlock"},
-    {"ioprio_set", "@resources"}, {"mbind", "@resources"}, {"migrate_pages", "@resources"}, {"move_pages", "@resources"},
-    {"sched_setaffinity", "@resources"}, {"sched_setattr", "@resources"}, {"sched_setparam", "@resources"},
-    {"sched_setscheduler", "@resources"}, {"set_mempolicy", "@resources"}, {"set_mempolicy_home_node", "@resources"},
-    {"setpriority", "@resources"}, {"setrlimit", "@resources"},
-    {"landlock_add_rule", "@sandbox"}, {"landlock_create_ruleset", "@sandbox"}, {"landlock_restrict_self", "@sandbox"},
-    {"seccomp", "@sandbox"},
-    {"setgid", "@setuid"}, {"setgroups", "@setuid"}, {"setregid", "@setuid"}, {"setresgid", "@setuid"}, {"setresuid", "@setuid"},
-    {"setreuid", "@setuid"}, {"setuid", "@setuid"},
-    {"fdatasync", "@sync"}, {"fsync", "@sync"}, {"msync", "@sync"}, {"sync", "@sync"}, {"sync_file_range", "@sync"}, {"syncfs", "@sync"},
-    {"alarm", "@timer"}, {"getitimer", "@timer"}, {"setitimer", "@timer"}, {"timer_create", "@timer"}, {"timer_delete", "@timer"},
-    {"timer_getoverrun", "@timer"}, {"timer_gettime", "@timer"}, {"timer_settime", "@timer"}, {"timerfd_create", "@timer"},
-    {"timerfd_gettime", "@timer"}, {"timerfd_settime", "@timer"}, {"times", "@timer"},
-    {"accept", ""}, {"accept4", ""}, {"bind", ""}, {"capget", ""}, {"capset", ""}, {"connect", ""}, {"copy_file_range", ""},
-    {"execveat", ""}, {"fadvise64", ""}, {"fallocate", ""}, {"fgetxattr", ""}, {"flistxattr", ""}, {"fremovexattr", ""},
-    {"fsetxattr", ""}, {"get_mempolicy", ""}, {"getxattr", ""}, {"getxattrat", ""}, {"inotify_add_watch", ""}, {"inotify_init", ""}, {"inotify_init1", ""},
-    {"inotify_rm_watch", ""}, {"ioprio_get", ""}, {"lgetxattr", ""}, {"link", ""}, {"linkat", ""}, {"listen", ""}, {"listxattr", ""}, {"listxattrat", ""},
-    {"llistxattr", ""}, {"lremovexattr", ""}, {"lsetxattr", ""}, {"membarrier", ""}, {"memfd_create", ""}, {"mknod", ""},
-    {"mknodat", ""}, {"mq_getsetattr", ""}, {"mq_notify", ""}, {"mq_open", ""}, {"mq_timedreceive", ""}, {"mq_timedsend", ""},
-    {"mq_unlink", ""}, {"msgctl", ""}, {"msgget", ""}, {"msgrcv", ""}, {"msgsnd", ""}, {"pidfd_open", ""}, {"pidfd_send_signal", ""},
-    {"process_madvise", ""}, {"readahead", ""}, {"recvmmsg", ""}, {"remap_file_pages", ""}, {"removexattr", ""}, {"removexattrat", ""},
-    {"rt_sigqueueinfo", ""}, {"rt_tgsigqueueinfo", ""}, {"semctl", ""}, {"semget", ""}, {"semop", ""}, {"semtimedop", ""},
-    {"sendfile", ""}, {"sendmmsg", ""}, {"setxattr", ""}, {"setxattrat", ""}, {"shmat", ""}, {"shmctl", ""}, {"shmdt", ""}, {"shmget", ""}, {"splice", ""},
-    {"symlink", ""}, {"symlinkat", ""}, {"sysinfo", ""}, {"tee", ""}, {"vmsplice", ""},
+#include "common/deniable_calls.inc"
 };
-// clang-format on
 
 // Refused in every session unless the policy names them. A process does with them what it does to itself, and learns what it could learn
 // otherwise: none of them leads to another process, around the filters, or out of the view.

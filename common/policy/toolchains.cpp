@@ -22,77 +22,19 @@ struct ShownOfHome {
     std::string_view paths; // below the home
 };
 
-// By language, as docs/concepts/toolchain-directories.md has them. A directory that is written into when it is used is an environment.
+// The tables are in common/policy/home_directories.toml.
 constexpr ShownOfHome shown_of_homes[] = {
-    // For any language.
-    {HomeKind::program,
-     ".asdf .config/mise .local/share/mise .local/share/aquaproj-aqua .linuxbrew .local/state/nix/profiles .nix-profile"},
-    {HomeKind::own_path, ".local/bin"},
-    {HomeKind::environment, ".proto/bin .proto/shims .proto/tools"},
-    // C and C++.
-    {HomeKind::cache, ".cache/ccache .cache/sccache .cache/vcpkg .ccache .conan2/p"},
-    // Python.
-    {HomeKind::program, ".local/share/hatch/pythons .pyenv .rye/py .rye/self .rye/shims .rye/tools"},
-    {HomeKind::own_path, ".local/pipx .local/share/pipx .local/share/pypoetry .local/share/uv/tools"},
-    {HomeKind::environment,
-     ".cache/pre-commit .cache/pypoetry/virtualenvs .conda/envs .local/share/hatch/env .local/share/mamba "
-     ".local/share/pdm/venvs .local/share/uv/python .local/share/virtualenvs .pixi/bin .pixi/envs .virtualenvs anaconda3 "
-     "mambaforge micromamba miniconda3 miniforge3"},
-    {HomeKind::cache,
-     ".cache/huggingface .cache/pdm .cache/pip .cache/pypoetry/artifacts .cache/pypoetry/cache .cache/rattler .cache/torch "
-     ".cache/uv"},
-    // Node, deno and bun.
-    {HomeKind::program, ".config/nvm .config/yarn/global .fnm .local/share/fnm .local/share/nvm .nodenv .npm-global .npm-packages .nvm "
-                        ".yarn/bin n/bin n/lib n/n"},
-    {HomeKind::environment, ".bun/bin .bun/install .deno/bin .local/share/pnpm .volta"},
-    {HomeKind::cache, ".cache/Cypress .cache/deno .cache/electron .cache/electron-builder .cache/ms-playwright .cache/node .cache/node-gyp "
-                      ".cache/puppeteer .cache/typescript .cache/yarn .npm .yarn/berry/cache"},
-    // Go.
-    {HomeKind::program, ".goenv .gvm go/bin sdk"},
-    {HomeKind::cache, ".cache/go-build .cache/golangci-lint go/pkg/mod"},
-    // Rust.
-    {HomeKind::program, ".cargo/bin .rustup"},
-    {HomeKind::cache, ".cargo/git .cargo/registry"},
-    // Java, Scala, Kotlin and Android.
-    {HomeKind::program, ".jabba .jdks .jenv .local/share/coursier .sdkman Android/Sdk"},
-    {HomeKind::cache, ".cache/coursier .gradle/caches .gradle/jdks .gradle/wrapper/dists .ivy2/cache .jbang/cache .konan .m2/repository "
-                      ".m2/wrapper"},
-    // Ruby.
-    {HomeKind::program, ".rbenv .rubies .rvm"},
-    {HomeKind::environment, ".gem/ruby .local/share/gem/ruby"},
-    {HomeKind::cache, ".bundle/cache"},
-    // Perl, PHP and Lua.
-    {HomeKind::program,
-     ".composer/vendor .config/composer/vendor .config/herd-lite/bin .luarocks/bin .luarocks/lib .luarocks/share .luaver "
-     ".phpbrew .phpenv .plenv .symfony5/bin perl5"},
-    {HomeKind::cache, ".cache/composer"},
-    // Haskell and OCaml.
-    {HomeKind::program, ".cabal/bin .ghcup"},
-    {HomeKind::environment, ".cabal/store .local/state/cabal/store .opam .stack/programs .stack/snapshots"},
-    {HomeKind::cache, ".cabal/packages .cache/cabal .cache/dune .stack/pantry"},
-    // .NET.
-    {HomeKind::environment, ".dotnet"},
-    {HomeKind::cache, ".local/share/NuGet .nuget/packages"},
-    // Elixir and Erlang.
-    {HomeKind::program, ".elixir-install .exenv .kerl .kiex .local/share/kerl"},
-    {HomeKind::environment, ".mix"},
-    {HomeKind::cache, ".cache/rebar3 .hex/packages"},
-    // Dart and Flutter, Swift, Zig, Julia, Nim, Lean.
-    {HomeKind::program, ".choosenim .elan .juliaup .local/share/swiftly .nimble/bin .nimble/pkgs2 .swiftenv .zvm"},
-    {HomeKind::environment, ".julia/juliaup .julia/packages .julia/artifacts .julia/compiled .julia/registries .pub-cache/bin "
-                            ".pub-cache/global_packages .pub-cache/hosted flutter fvm/versions"},
-    {HomeKind::cache, ".cache/org.swift.swiftpm .cache/zig .pub-cache/git"},
-    // For clusters and clouds: only programs.
-    {HomeKind::program, ".arkade/bin .krew .local/share/helm/plugins .tenv .terraform.versions .tfenv"},
+#include "common/shown.inc"
 };
-
-// Names in an environment or a cache that hold credentials. A session does not see them there.
-constexpr std::pair<std::string_view, std::string_view> masked_names[] = {
-    {".cache/huggingface", "token stored_tokens"},         {".dotnet", "corefx"}, // private keys
-    {".local/share/mamba", ".condarc .mambarc condarc.d"}, {".opam", "plugins"},  // tokens of opam-publish
-    {"anaconda3", ".condarc .mambarc condarc.d"},          {"mambaforge", ".condarc .mambarc condarc.d"},
-    {"micromamba", ".condarc .mambarc condarc.d"},         {"miniconda3", ".condarc .mambarc condarc.d"},
-    {"miniforge3", ".condarc .mambarc condarc.d"},
+struct MaskedNames {
+    std::string_view directory;
+    std::string_view names;
+};
+constexpr MaskedNames masked_names[] = {
+#include "common/masked.inc"
+};
+constexpr std::string_view never_shown_paths[] = {
+#include "common/never_shown.inc"
 };
 
 std::vector<std::string> paths_as(HomeKind one, HomeKind other)
@@ -114,31 +56,6 @@ bool is_of_kind(HomeKind as, const std::string &path)
         return std::any_of(paths.begin(), paths.end(), [&](std::string_view one) { return is_within(path, one); });
     });
 }
-
-// Secrets of tools, beside what these download or run.
-constexpr std::string_view secrets_of_tools =
-    ".android .aspnet .bundle/config .bunfig.toml .cabal/config .cargo/config .cargo/config.toml .cargo/credentials "
-    ".cargo/credentials.toml .composer/auth.json .composer/config.json .conan/.conan.db .conan2/.conan.db .conan2/credentials.json "
-    ".condarc "
-    ".conda/.condarc .conda/aau_token .config/NuGet .config/binstar .config/cabal .config/cachix .config/composer/auth.json "
-    ".config/composer/config.json .config/conda .config/coursier .config/dart .config/gem .config/go .config/hatch .config/hex .config/nix "
-    ".config/pdm .config/pip .config/pixi .config/pnpm .config/pypoetry .config/rebar3 .config/uv .continuum .deno/credentials.json "
-    ".gem/credentials .gemrc .gradle/daemon .gradle/enterprise .gradle/gradle.properties .gradle/init.d .gradle/init.gradle "
-    ".gradle/init.gradle.kts .hex/hex.config .huggingface .ivy2/.credentials .julia/config .julia/servers .local/share/cargo/config.toml "
-    ".local/share/cargo/credentials.toml .local/share/gem/credentials .local/share/uv/credentials .luarocks/upload_config.lua "
-    ".m2/settings-security.xml .m2/settings.xml .mambarc .microsoft/usersecrets .netrc .nimble/github_api_token .npmrc .nuget/NuGet .pause "
-    ".pip .pixi/config.toml .pub-cache/credentials.json .pypirc .rattler .rye/config.toml .rye/credentials .sbt .stack/config.yaml "
-    ".stack/upload .swiftpm .symfony5/certs .terraformrc .tofurc .yarnrc .yarnrc.yml";
-// Secrets of hosts, clouds and people.
-constexpr std::string_view secrets_of_people =
-    ".ssh .gnupg .git-credentials .config/git .config/gh .config/glab-cli .config/hub .aws .azure .config/gcloud .config/containers "
-    ".config/helm .config/op .config/rclone .config/sops .docker .kube .terraform.d .vault-token .pgpass .my.cnf .password-store "
-    ".local/share/keyrings .mozilla .thunderbird .config/chromium .config/google-chrome .config/BraveSoftware .config/microsoft-edge "
-    ".config/vivaldi .agents .pi .claude .codex .config/github-copilot .config/doctl .config/hcloud .config/keepassxc "
-    ".local/share/kwalletd "
-    ".oci .s3cfg .boto .pulumi .databrickscfg .snowflake .bash_history .zsh_history";
-// What starts with the user's session, or answers in it.
-constexpr std::string_view what_starts = ".config/autostart .config/environment.d .config/systemd .local/share/dbus-1 .local/share/systemd";
 
 // The first of never_shown() that is this path, contains it or is inside it, and is not masked where this path is shown.
 const std::string *find_secret(std::string_view below_home, const std::vector<std::string> &masked)
@@ -195,10 +112,7 @@ std::vector<std::string> masked_in(const std::string &path)
 const std::vector<std::string> &never_shown()
 {
     static const std::vector<std::string> paths = [] {
-        std::vector<std::string> all;
-        for (const auto list : {secrets_of_tools, secrets_of_people, what_starts})
-            for (const auto path : split(list, ' '))
-                all.emplace_back(path);
+        std::vector<std::string> all(std::begin(never_shown_paths), std::end(never_shown_paths));
         for (const auto &[directory, names] : masked_names)
             for (const auto name : split(names, ' '))
                 all.push_back(std::string(directory).append("/").append(name));

@@ -3,6 +3,7 @@
 
 #include "common/base/files.hpp"
 #include "common/policy/policy_values.hpp"
+#include "common/policy/provider_table.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/document_writer.hpp"
 

@@ -25,7 +25,7 @@ TEST_CASE("the schema of the NixOS module is what the table of keys says")
     std::ostringstream text;
     text << file.rdbuf();
     const bool same = text.str() == schema.str(); // doctest would print both
-    CHECK_MESSAGE(same, "nix/schema.json is not what policy_keys.cpp of common/policy says; PI_AGENT_WRITE_POLICY_PAGE=1 writes it");
+    CHECK_MESSAGE(same, "nix/schema.json is not what policy_keys.toml of common/policy says; PI_AGENT_WRITE_POLICY_PAGE=1 writes it");
 }
 
 } // namespace policy_schema_test

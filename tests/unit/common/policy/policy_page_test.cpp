@@ -78,7 +78,7 @@ TEST_CASE("the page of the policy's keys is what the table says")
     if (std::getenv("PI_AGENT_WRITE_POLICY_PAGE") != nullptr) // NOLINT(concurrency-mt-unsafe)
         std::ofstream(page) << whole;
     else
-        CHECK_MESSAGE(text.str() == whole, "docs/reference/policy.md is not what policy_keys.cpp and policy_tasks.cpp of common/policy "
+        CHECK_MESSAGE(text.str() == whole, "docs/reference/policy.md is not what policy_keys.toml of common/policy "
                                            "say; PI_AGENT_WRITE_POLICY_PAGE=1 writes it");
 }
 
