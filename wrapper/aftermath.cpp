@@ -2,7 +2,7 @@
 #include "wrapper/aftermath.hpp"
 
 #include "common/base/process.hpp"
-#include "common/decide/root_path.hpp"
+#include "common/decide/callers_view.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/start_watch.hpp"
 

@@ -3,6 +3,7 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/process.hpp"
+#include "common/decide/callers_view.hpp"
 #include "common/host/beneath.hpp"
 #include "wrapper/start_watch.hpp"
 #include "wrapper/tunnel.hpp"

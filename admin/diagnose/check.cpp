@@ -4,7 +4,6 @@
 #include "admin/diagnose/faults.hpp"
 #include "admin/host/unfinished_apply.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/policy/policy_values.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/method_program.hpp"
 #include "runner/root/method/systemd_bus.hpp"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "admin/diagnose/user_view.hpp"
+#include "common/decide/explained.hpp"
 #include "common/decide/host_access.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/root/kernel/enforcement.hpp"

@@ -3,9 +3,9 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/programs/program.hpp"
+#include "common/decide/explained.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_values.hpp"
 #include "runner/plan/environment.hpp"
 
 #include <nlohmann/json.hpp>

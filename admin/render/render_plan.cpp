@@ -2,6 +2,7 @@
 #include "admin/render/render.hpp"
 
 #include "admin/diagnose/faults.hpp"
+#include "common/decide/explained.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_sections.hpp"

@@ -22,14 +22,4 @@ Policy granted(Policy policy, const std::vector<std::string> &hosts);
 // gives less than the start would keep, and Failure(network_not_enforced) if the method cannot keep it from the rest.
 Policy narrowed(Policy policy, const Narrowing &start);
 
-// All that levels can say, as text, each value with the place that says it: for explain, why and show.
-struct EffectiveValue {
-    std::string key;            // of the whole policy: "limits.memory"
-    std::string value;          // as YAML in one line; empty for a key without value and default
-    std::optional<SaidAt> said; // unset: the default
-};
-
-// Of a policy as it holds for somebody (common/decide/effective.hpp), in the order of the table of keys.
-std::vector<EffectiveValue> effective_values(const Policy &policy);
-
 } // namespace pi_agent

@@ -109,50 +109,6 @@ std::string unreachable(const RootSpec &root, const SystemFailure &failure, cons
     return name + " cannot be used: " + failure.what();
 }
 
-constexpr std::size_t depth_limit = 128;
-
-class LinkSearch {
-public:
-    LinkSearch(const UserPaths &paths, const std::function<bool()> &go_on) : paths_(paths), go_on_(go_on) {}
-
-    void look_at(const std::string &name, const std::function<UserPlacePtr()> &follow)
-    {
-        if (!go_on_()) return;
-        try {
-            const UserPlacePtr place = follow();
-            if (S_ISDIR(place->facts.st_mode)) look_into(name, place);
-        } catch (const NotFollowed &refusal) {
-            if (refusal.leads_out()) found_.insert(escape_for_display(name) + ": " + refusal.what());
-        } catch (const SystemFailure &) { // NOLINT(bugprone-empty-catch): what cannot be opened leads nowhere
-        }
-    }
-
-    std::set<std::string> found() { return std::move(found_); }
-
-private:
-    void look_into(const std::string &name, const UserPlacePtr &place)
-    {
-        const auto is_above = [&](const UserPlacePtr &other) {
-            return other->facts.st_dev == place->facts.st_dev && other->facts.st_ino == place->facts.st_ino;
-        };
-        if (above_.size() >= depth_limit || std::any_of(above_.begin(), above_.end(), is_above)) return;
-        auto stream = DirectoryStream::reopened(place->fd);
-        if (!stream) return;
-        above_.push_back(place);
-        while (const dirent *entry = stream.next()) {
-            const std::string entry_name = entry->d_name;
-            if (entry->d_type == DT_REG && place->written_by == nullptr) continue;
-            look_at(join_path(name, entry_name), [&] { return paths_.follow(place, entry_name); });
-        }
-        above_.pop_back();
-    }
-
-    const UserPaths &paths_;
-    const std::function<bool()> &go_on_;
-    std::vector<UserPlacePtr> above_;
-    std::set<std::string> found_;
-};
-
 } // namespace
 
 std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const Account &user)
@@ -206,26 +162,6 @@ std::string expand_home(const std::string &text, const Account &user)
     auto home = without_trailing_slashes(user.home);
     if (text == "~") return home;
     return (home == "/" ? "" : home) + text.substr(1);
-}
-
-std::vector<std::string> paths_read_as_user(const Policy &policy, const AccessRules &rules, const Account &user)
-{
-    std::vector<std::string> paths{rules.config_directory};
-    for (const char *name : {"/.agents/skills", "/.ssh/known_hosts", "/.gitconfig", "/.config/git/config"})
-        paths.push_back(user.home + name);
-    for (const auto &file : policy.host_env_files)
-        paths.push_back(file.front() == '/' ? file : user.home + "/" + file);
-    for (const auto *key : {&rules.ssh_key, &rules.signing_key})
-        if (*key) paths.push_back(**key);
-    return paths;
-}
-
-std::set<std::string> find_links_out(const UserPaths &paths, const std::vector<std::string> &tops, const std::function<bool()> &go_on)
-{
-    LinkSearch search(paths, go_on);
-    for (const auto &top : tops)
-        search.look_at(top, [&] { return paths.follow(top); });
-    return search.found();
 }
 
 } // namespace pi_agent

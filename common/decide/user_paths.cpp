@@ -46,27 +46,6 @@ AgentPlaces places_of_state(const Policy &policy, const AccessRules &rules, cons
     return places;
 }
 
-std::vector<AgentPlace> find_roots(const AccessRules &rules, const Account &user)
-{
-    std::vector<AgentPlace> roots;
-    for (const auto &granted : rules.roots) {
-        auto resolved = resolve_root(granted.spec, user);
-        const auto *root = std::get_if<ResolvedRoot>(&resolved);
-        if (root == nullptr) continue;
-        const struct stat facts = examine(root->fd, "examining " + escape_for_display(root->path));
-        roots.push_back({root->path, facts.st_dev, facts.st_ino});
-    }
-    return roots;
-}
-
-AgentPlaces find_agent_places(const Policy &policy, const AccessRules &rules, const Account &user)
-{
-    AgentPlaces places = places_of_state(policy, rules);
-    for (auto &root : find_roots(rules, user))
-        places.places.push_back(std::move(root));
-    return places;
-}
-
 bool is_masked(const AgentPlaces &places, const std::string &path)
 {
     if (!defence_is_on("masked-config")) return false;

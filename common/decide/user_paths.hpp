@@ -26,10 +26,6 @@ struct AgentPlaces {
 // nobody knows which of them a session shows.
 AgentPlaces places_of_state(const Policy &policy, const AccessRules &rules, const std::vector<AgentPlace> &roots = {});
 
-// For processes of `user`. Leaves out unusable roots, which no session sees.
-std::vector<AgentPlace> find_roots(const AccessRules &rules, const Account &user);
-AgentPlaces find_agent_places(const Policy &policy, const AccessRules &rules, const Account &user);
-
 // Whether a session that shows this canonical path, in one of these places, masks it.
 bool is_masked(const AgentPlaces &places, const std::string &path);
 

@@ -246,7 +246,6 @@ constexpr std::string_view start_up_names = "GLIBC_TUNABLES ENV";
 // An administrator may have a reason to set these. npm reads its own in any case of letters.
 constexpr std::string_view interpreter_names =
     "NODE_OPTIONS NODE_PATH PERL5OPT PERL5LIB PYTHONSTARTUP PYTHONPATH PYTHONHOME RUBYOPT RUBYLIB";
-constexpr std::string_view secret_words = "KEY TOKEN SECRET SECRETS PASSWORD PASSWD PASS PASSPHRASE CREDENTIAL CREDENTIALS";
 
 // npm's "npm_config_globalconfig" is its NPM_CONFIG_GLOBALCONFIG too.
 std::string upper(std::string_view text)
@@ -260,52 +259,6 @@ std::string upper(std::string_view text)
 bool is_own_name(const std::string &name)
 {
     return has_word(own_names, name) || name.starts_with("PI_AGENT_") || upper(name) == "NPM_CONFIG_GLOBALCONFIG";
-}
-
-// API_KEY, githubToken and DB_PASSWORD_2 do; KEYBOARD and MONKEY do not.
-bool has_secret_word(std::string_view name)
-{
-    std::string word;
-    bool was_lower = false;
-    for (const char byte : name) {
-        const bool lower = byte >= 'a' && byte <= 'z';
-        const bool upper = byte >= 'A' && byte <= 'Z';
-        if ((!lower && !upper) || (upper && was_lower)) {
-            if (has_word(secret_words, word)) return true;
-            word.clear();
-        }
-        if (lower || upper) word += static_cast<char>(lower ? byte - 'a' + 'A' : byte);
-        was_lower = lower;
-    }
-    return has_word(secret_words, word) || has_word(secret_words, word.starts_with("API") ? std::string_view(word).substr(3) : word);
-}
-
-// "scheme://user:password@host"
-bool has_password_in_url(std::string_view value) noexcept
-{
-    const auto scheme = value.find("://");
-    if (scheme == std::string_view::npos) return false;
-    const auto authority = value.substr(scheme + 3, value.find_first_of("/?#", scheme + 3) - (scheme + 3));
-    const auto at = authority.rfind('@');
-    return at != std::string_view::npos && authority.substr(0, at).find(':') != std::string_view::npos;
-}
-
-constexpr const char *for_everybody = "move it into a file that only root can read, and name that file in env_files";
-constexpr const char *for_one_user =
-    "move it into a file of that user's own (host_env_files, ~/.pi/agent/env for one); env_files is for everybody";
-
-void find_in(const Environment &env, const EnvironmentPlaces &places, const std::string &key, const char *remedy,
-             std::vector<Diagnostic> &found)
-{
-    for (const auto &[name, value] : env) {
-        const bool by_name = has_secret_word(name);
-        if (!by_name && !has_password_in_url(value)) continue;
-        const auto place = places.find(name);
-        found.push_back({place == places.end() ? Position{} : place->second, key + "." + name,
-                         by_name ? "looks like a secret, and every user of this host can read the policy"
-                                 : "holds a password, and every user of this host can read the policy",
-                         remedy});
-    }
 }
 
 } // namespace
@@ -344,20 +297,6 @@ std::optional<std::string> problem_of_host_env_name(const std::string &name)
 {
     if (has_word(interpreter_names, name)) return "changes programs before they begin, and is the administrator's to set";
     return problem_of_env_name(name);
-}
-
-bool looks_secret(const std::string &name, const std::string &value)
-{
-    return has_secret_word(name) || has_password_in_url(value);
-}
-
-std::vector<Diagnostic> find_exposed_secrets(const Policy &policy)
-{
-    std::vector<Diagnostic> found;
-    find_in(policy.env, policy.env_where, "env", for_everybody, found);
-    for (const auto &entry : policy.users)
-        find_in(entry.env, entry.env_where, entry_key(entry) + ".env", for_one_user, found);
-    return found;
 }
 
 } // namespace pi_agent

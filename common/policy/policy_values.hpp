@@ -116,10 +116,4 @@ std::optional<std::string> problem_of_host_env_name(const std::string &name);
 // An `env` section. Reports and leaves out what may not be set.
 void read_env(const PolicyValue &section, Environment &env, EnvironmentPlaces &places);
 
-// By its name (API_KEY, githubToken), or because the value is an address with a password.
-bool looks_secret(const std::string &name, const std::string &value);
-
-// Variables whose name or value looks like a secret. Not an error, but every user of the host can read the policy: `check` warns.
-std::vector<Diagnostic> find_exposed_secrets(const Policy &policy);
-
 } // namespace pi_agent

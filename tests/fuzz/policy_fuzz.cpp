@@ -2,6 +2,7 @@
 #include "admin/host/sudoers.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/text.hpp"
+#include "common/decide/explained.hpp"
 #include "common/host/account.hpp"
 #include "common/policy/policy_keys.hpp"
 #include "common/policy/policy_levels.hpp"

@@ -2,6 +2,7 @@
 #include "common/decide/decision.hpp"
 
 #include "common/decide/effective.hpp"
+#include "common/decide/explained.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "support/policy_text.hpp"
 

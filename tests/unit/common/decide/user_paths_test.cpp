@@ -1,4 +1,5 @@
 // How far a user's paths are followed: common/decide/user_paths.hpp
+#include "common/decide/callers_view.hpp"
 #include "common/decide/user_paths.hpp"
 
 #include "common/decide/root_path.hpp"

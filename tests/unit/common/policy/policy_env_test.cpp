@@ -1,4 +1,5 @@
 // common/policy/policy_values.hpp
+#include "common/decide/explained.hpp"
 #include "common/policy/policy_values.hpp"
 
 #include "support/policy_text.hpp"

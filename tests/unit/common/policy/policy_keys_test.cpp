@@ -1,4 +1,5 @@
 // The table of keys says what the parser does: common/policy/policy_keys.hpp
+#include "common/decide/explained.hpp"
 #include "common/policy/policy_keys.hpp"
 
 #include "common/decide/decision.hpp"

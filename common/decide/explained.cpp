@@ -1,0 +1,249 @@
+// Writes what holds in the words of a policy, and finds what it exposes.
+#include "common/decide/explained.hpp"
+
+#include "common/policy/policy_levels.hpp"
+#include "common/policy/policy_sections.hpp"
+#include "common/policy/provider_table.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace pi_agent {
+
+// Writes effective values as the policy would.
+
+namespace {
+
+std::string list_of(const std::vector<std::string> &texts)
+{
+    return fmt::format("[{}]", fmt::join(texts, ", "));
+}
+
+std::string to_yaml(const std::vector<PolicyPath> &paths, const PolicyKey & /*key*/)
+{
+    std::vector<std::string> texts;
+    for (const auto &path : paths)
+        texts.push_back(escape_for_display(path.path) + (path.is_directory ? "/" : ""));
+    return list_of(texts);
+}
+
+std::string to_yaml(const Protection &protection, const PolicyKey &key)
+{
+    return protection ? to_yaml(*protection, key) : "default";
+}
+
+// The default list is a word.
+std::string to_yaml(const HomeDirectories &directories, const PolicyKey & /*key*/)
+{
+    std::vector<std::string> texts;
+    bool has_default = false;
+    for (const auto &path : directories.paths)
+        if (path.where.line > 0)
+            texts.push_back("~/" + escape_for_display(path.path));
+        else
+            has_default = true;
+    if (directories.best_effort) texts.insert(texts.begin(), "best_effort");
+    if (has_default) texts.insert(texts.begin(), "default");
+    return list_of(texts);
+}
+
+// A '*' begins an alias where no quotes stand.
+std::string list_of_hosts(const std::vector<HostRule> &rules)
+{
+    std::vector<std::string> texts;
+    for (const auto &rule : rules)
+        texts.push_back(to_string(rule).find_first_of("*[:") == std::string::npos ? to_string(rule) : '"' + to_string(rule) + '"');
+    return list_of(texts);
+}
+
+std::string to_yaml(const NetworkPolicy &network, const PolicyKey &key)
+{
+    if (network.mode == NetworkMode::hosts)
+        return fmt::format("{{hosts: {}{}}}", list_of_hosts(network.hosts),
+                           network.may_grant.empty() ? "" : ", may_grant: " + list_of_hosts(network.may_grant));
+    if (network.mode != NetworkMode::listed) return std::string(split(key.choices, ' ').at(static_cast<std::size_t>(network.mode)));
+    std::vector<std::string> texts;
+    for (const auto &range : network.allowed)
+        texts.push_back(to_string(range));
+    return list_of(texts);
+}
+
+// Whether it differs from what the table of providers has.
+bool has_host(const ProviderRule &provider)
+{
+    const auto *known = find_provider(provider.name);
+    return known == nullptr || known->host != provider.host;
+}
+
+std::string to_yaml(const std::vector<ProviderRule> &providers, const PolicyKey & /*key*/)
+{
+    std::vector<std::string> texts;
+    for (const auto &provider : providers)
+        texts.push_back(fmt::format("{}: {{key_file: {}{}{}}}", provider.name, escape_for_display(provider.key_file.path),
+                                    has_host(provider) ? ", host: " : "", has_host(provider) ? provider.host : ""));
+    return fmt::format("{{{}}}", fmt::join(texts, ", "));
+}
+
+std::string to_yaml(const SaidLimit &limit, const PolicyKey & /*key*/)
+{
+    return limit.text;
+}
+
+std::string to_yaml(const PolicyWord &word, const PolicyKey & /*key*/)
+{
+    return escape_for_display(word.text);
+}
+
+std::string to_yaml(bool value, const PolicyKey & /*key*/)
+{
+    return value ? "true" : "false";
+}
+
+// The table has the choices in the order of the enumeration.
+template <typename Choice>
+requires std::is_enum_v<Choice> std::string to_yaml(Choice value, const PolicyKey &key)
+{
+    return std::string(split(key.choices, ' ').at(static_cast<std::size_t>(value)));
+}
+
+bool is_value(const PolicyKey &key)
+{
+    if (key.path.ends_with(".network.hosts") || key.path.ends_with(".network.may_grant")) return false; // of network, which is one value
+    if (key.path == "users.*.providers") return true;                                                   // the same
+    return key.form != ValueForm::section && key.form != ValueForm::names && !key.path.starts_with("users.*.providers.");
+}
+
+} // namespace
+
+std::vector<EffectiveValue> effective_values(const Policy &policy)
+{
+    std::map<std::string_view, const PolicyKey *> keys;
+    for (const auto &key : policy_keys())
+        keys.emplace(key.path == "users.*.readable" ? "readable" : key.path, &key);
+    std::map<std::string, std::string> texts;
+    each_level_key(
+        [&](const char *name, const auto & /*read*/, const auto &value) {
+            if (value) texts[name] = to_yaml(*value, *keys.at(name));
+        },
+        policy.rules);
+    for (const auto &[file, text] : policy.documents)
+        texts[key_of_document(file)] = escape_for_display(text);
+    std::vector<EffectiveValue> values;
+    for (const auto &key : policy_keys()) {
+        const bool is_at_users = key.path.starts_with("users.*.") && !key.path.starts_with("users.*.roots.") && !key.repeats.empty();
+        const bool is_readable = key.path == "users.*.readable";
+        if ((!is_at_users && !is_readable) || !is_value(key)) continue;
+        const std::string name(is_readable ? "readable" : key.repeats);
+        const auto text = texts.find(name);
+        const auto place = policy.rules.places.find(name);
+        const auto said = place == policy.rules.places.end() ? std::nullopt : std::optional(place->second);
+        values.push_back({name, text == texts.end() ? std::string(keys.at(name)->standard) : text->second, said});
+    }
+    return values;
+}
+
+// Secrets in what everybody can read.
+
+namespace {
+
+constexpr std::string_view secret_words = "KEY TOKEN SECRET SECRETS PASSWORD PASSWD PASS PASSPHRASE CREDENTIAL CREDENTIALS";
+
+
+// API_KEY, githubToken and DB_PASSWORD_2 do; KEYBOARD and MONKEY do not.
+bool has_secret_word(std::string_view name)
+{
+    std::string word;
+    bool was_lower = false;
+    for (const char byte : name) {
+        const bool lower = byte >= 'a' && byte <= 'z';
+        const bool upper = byte >= 'A' && byte <= 'Z';
+        if ((!lower && !upper) || (upper && was_lower)) {
+            if (has_word(secret_words, word)) return true;
+            word.clear();
+        }
+        if (lower || upper) word += static_cast<char>(lower ? byte - 'a' + 'A' : byte);
+        was_lower = lower;
+    }
+    return has_word(secret_words, word) || has_word(secret_words, word.starts_with("API") ? std::string_view(word).substr(3) : word);
+}
+
+// "scheme://user:password@host"
+bool has_password_in_url(std::string_view value) noexcept
+{
+    const auto scheme = value.find("://");
+    if (scheme == std::string_view::npos) return false;
+    const auto authority = value.substr(scheme + 3, value.find_first_of("/?#", scheme + 3) - (scheme + 3));
+    const auto at = authority.rfind('@');
+    return at != std::string_view::npos && authority.substr(0, at).find(':') != std::string_view::npos;
+}
+
+constexpr const char *for_everybody = "move it into a file that only root can read, and name that file in env_files";
+constexpr const char *for_one_user =
+    "move it into a file of that user's own (host_env_files, ~/.pi/agent/env for one); env_files is for everybody";
+
+void find_in(const Environment &env, const EnvironmentPlaces &places, const std::string &key, const char *remedy,
+             std::vector<Diagnostic> &found)
+{
+    for (const auto &[name, value] : env) {
+        const bool by_name = has_secret_word(name);
+        if (!by_name && !has_password_in_url(value)) continue;
+        const auto place = places.find(name);
+        found.push_back({place == places.end() ? Position{} : place->second, key + "." + name,
+                         by_name ? "looks like a secret, and every user of this host can read the policy"
+                                 : "holds a password, and every user of this host can read the policy",
+                         remedy});
+    }
+}
+
+} // namespace
+
+bool looks_secret(const std::string &name, const std::string &value)
+{
+    return has_secret_word(name) || has_password_in_url(value);
+}
+
+std::vector<Diagnostic> find_exposed_secrets(const Policy &policy)
+{
+    std::vector<Diagnostic> found;
+    find_in(policy.env, policy.env_where, "env", for_everybody, found);
+    for (const auto &entry : policy.users)
+        find_in(entry.env, entry.env_where, entry_key(entry) + ".env", for_one_user, found);
+    return found;
+}
+
+// srun's options as the policy says them.
+
+std::string srun_of(const Policy &policy)
+{
+    return policy.placement.srun ? policy.placement.srun->text : default_srun;
+}
+
+std::vector<std::string> job_options(const Policy &policy, const std::string &name)
+{
+    const auto &limits = policy.limits;
+    const auto &placement = policy.placement;
+    constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20U;
+    std::vector<std::string> options = {"--nodes=1", "--ntasks=1", "--job-name=" + name};
+    if (limits.memory) options.push_back(fmt::format("--mem={}M", (limits.memory->amount + mebibyte - 1) / mebibyte));
+    if (limits.cpu) options.push_back(fmt::format("--cpus-per-task={}", (limits.cpu->amount + 99) / 100));
+    if (limits.runtime) options.push_back(fmt::format("--time={}", (limits.runtime->amount + 59) / 60)); // minutes
+    const auto add = [&](const char *option, const std::optional<PolicyWord> &word) {
+        if (word) options.push_back(fmt::format("--{}={}", option, word->text));
+    };
+    add("partition", placement.partition);
+    add("account", placement.account);
+    add("qos", placement.qos);
+    add("constraint", placement.constraint);
+    return options;
+}
+
+std::vector<std::string> srun_arguments(const Policy &policy, const std::vector<std::string> &command)
+{
+    std::vector<std::string> arguments = job_options(policy, job_name);
+    // The working directory's name is not srun's to carry; and of what srun says, its errors alone are for people here.
+    arguments.insert(arguments.end(), {"--chdir=/", "--quiet"});
+    arguments.insert(arguments.end(), command.begin(), command.end());
+    return arguments;
+}
+
+} // namespace pi_agent
