@@ -2,7 +2,6 @@
 #include "common/policy/policy_levels.hpp"
 
 #include "common/policy/policy_sections.hpp"
-#include "common/policy/same_values.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,9 +1,16 @@
-// The providers of models whose keys a gate can hold: the table of common/policy/providers.toml.
+// The providers of models, and the policy's network and providers: reads and checks them.
 #include "common/policy/provider_table.hpp"
 
 #include "common/base/text.hpp"
+#include "common/policy/policy_levels.hpp"
+#include "common/policy/policy_sections.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace pi_agent {
+
+// --- The providers of models whose keys a gate can hold: the table of common/policy/providers.toml.
 
 namespace {
 
@@ -77,6 +84,247 @@ KeyForm form_of_key(const Provider &provider, std::string_view key)
     if (provider.name == "anthropic" && key.starts_with(setup_token))
         return {"authorization", "Bearer ", std::string(setup_token) + "-" + std::string(key_placeholder)};
     return {provider.header, provider.prefix, std::string(key_placeholder)};
+}
+
+// --- Reads and checks `network:` and `providers:`.
+
+namespace {
+
+std::optional<NetworkPolicy> read_mode(const PolicyValue &value)
+{
+    const std::string &text = value.node.text;
+    if (value.is(YamlNode::Kind::scalar) && std::holds_alternative<IpRange>(parse_ip_range(text))) {
+        value.refuse(text, RangeProblem{"is a range of addresses without a list around it", "write [\"" + text + "\"]"});
+        return std::nullopt;
+    }
+    const auto choice = read_choice(value);
+    if (!choice) return std::nullopt;
+    const auto mode = static_cast<NetworkMode>(*choice); // the table has them in this order
+    return NetworkPolicy{mode, mode == NetworkMode::loopback ? loopback_ranges() : std::vector<IpRange>(), value.where};
+}
+
+} // namespace
+
+std::optional<NetworkPolicy> read_network(const PolicyValue &value)
+{
+    if (value.is(YamlNode::Kind::mapping)) return read_hosts(value);
+    if (!value.is(YamlNode::Kind::sequence)) return read_mode(value);
+    const auto items = read_items(value);
+    NetworkPolicy network{NetworkMode::listed, {}, value.where};
+    if (items->empty()) value.report("is an empty list", "say 'network: none', or name ranges of addresses");
+    for (const auto &item : *items) {
+        const auto text = read_line(item);
+        if (!text) continue;
+        auto parsed = parse_ip_range(*text);
+        if (const auto *problem = std::get_if<RangeProblem>(&parsed))
+            item.refuse(*text, *problem);
+        else
+            network.allowed.push_back(std::get<IpRange>(std::move(parsed)));
+    }
+    return network;
+}
+
+// Checks what sessions reach: networks that the method cannot make, and keys that a network would give away.
+
+namespace {
+
+std::string place_of_key(const Rules &rules, const char *key)
+{
+    const auto place = rules.places.find(key);
+    return place == rules.places.end() ? std::string(key) : place->second.key;
+}
+
+// What one level says, and the method cannot honour: nothing is ever dropped in silence.
+void refuse_what_method_cannot(const SandboxPolicy &sandbox, const Rules &rules, Problems &problems)
+{
+    if (problems.has("sandbox.method")) return;
+    const std::string method = std::string("sandbox.method ") + to_string(sandbox.method) + " (" + to_string(sandbox.where) + ")";
+    const auto mode = rules.network ? rules.network->mode : NetworkMode::full;
+    if (sandbox.method == SandboxMethod::bwrap && (mode == NetworkMode::loopback || mode == NetworkMode::listed))
+        problems.add(rules.network->where, place_of_key(rules, "network"),
+                     method + " cannot filter addresses: it has the host's network, or one of the session's own with nothing in it",
+                     "use 'full' or 'none', or the method systemd");
+    if (has_gate(sandbox.method)) return;
+    if (mode == NetworkMode::hosts)
+        problems.add(rules.network->where, place_of_key(rules, "network"), method + " has no gate that could hold a session to hosts",
+                     sandbox.method == SandboxMethod::bwrap ? "use 'full' or 'none', or the method systemd"
+                                                            : "use 'full', or the method systemd");
+    if (rules.providers && !rules.providers->empty())
+        problems.add(rules.providers->front().where, place_of_key(rules, "providers"),
+                     method + " has no gate that could keep their keys outside of sessions",
+                     "put the keys into env_files, where sessions can read them, or use the method systemd");
+}
+
+// The networks and keys of the levels of one entry. Groups of a user with an entry of their own lie between, and who is in a group is not
+// known here: what they may say is left to the start (common/decide/effective.hpp).
+class KeyRules {
+public:
+    KeyRules(const Policy &policy, Problems &problems) : policy_(policy), problems_(problems)
+    {
+        for (const auto &entry : policy.users) {
+            groups_with_network_ += entry.is_group && rules_of(entry.rules).network ? 1 : 0;
+            groups_with_providers_ += entry.is_group && rules_of(entry.rules).providers ? 1 : 0;
+        }
+    }
+
+    void check_whole() { check(policy_.rules.network, policy_.rules); }
+
+    void check_entry(const UserEntry &entry)
+    {
+        const Rules &own = rules_of(entry.rules);
+        const bool providers_known = own.providers || groups_with_providers_ == 0;
+        const Rules &saying = own.providers ? own : policy_.rules;
+        if (!providers_known || !saying.providers || saying.providers->empty()) return;
+        for (const auto &root : entry.roots) {
+            const auto &at_root = rules_of(root.rules).network;
+            if (!at_root && !own.network && groups_with_network_ > 0) continue;
+            check(at_root ? at_root : own.network ? own.network : policy_.rules.network, saying);
+        }
+    }
+
+private:
+    // `saying` says the providers.
+    void check(const std::optional<NetworkPolicy> &network, const Rules &saying)
+    {
+        const auto problem =
+            problem_of_providers(network.value_or(NetworkPolicy()), saying.providers.value_or(std::vector<ProviderRule>()), saying);
+        if (problem && told_.insert(to_string(*problem)).second)
+            problems_.add(problem->where, problem->key, problem->problem, problem->remedy);
+    }
+
+    const Policy &policy_;
+    Problems &problems_;
+    int groups_with_network_ = 0;
+    int groups_with_providers_ = 0;
+    std::set<std::string> told_;
+};
+
+} // namespace
+
+bool has_gate(SandboxMethod method) noexcept
+{
+    return has_unit(method) && method != SandboxMethod::none; // systemd starts the gate, as an account that lives as long as it does
+}
+
+std::optional<Diagnostic> problem_of_providers(const NetworkPolicy &network, const std::vector<ProviderRule> &providers, const Rules &rules)
+{
+    if (providers.empty() || network.mode == NetworkMode::hosts || network.mode == NetworkMode::none) return std::nullopt;
+    const char *mode = network.mode == NetworkMode::full ? "full" : network.mode == NetworkMode::loopback ? "loopback" : "a list of ranges";
+    const std::string where = network.where.file.empty() ? "the default" : to_string(network.where);
+    return Diagnostic{providers.front().where, place_of_key(rules, "providers"),
+                      std::string("its key stays outside, but the network of these sessions is ") + mode + " (" + where +
+                          "), which has no gate that could put it into requests",
+                      "name the hosts that sessions reach, as in 'network: {hosts: [github.com]}', or put the key into env_files"};
+}
+
+void check_network_rules(const Policy &policy, Problems &problems)
+{
+    refuse_what_method_cannot(policy.sandbox, policy.rules, problems);
+    const bool are_read = !problems.has("network") && !problems.has("providers"); // else their consequences are not another mistake
+    KeyRules keys(policy, problems);
+    if (policy.users.empty() && are_read) keys.check_whole();
+    for (const auto &entry : policy.users) {
+        if (entry.rules) refuse_what_method_cannot(policy.sandbox, *entry.rules, problems);
+        for (const auto &root : entry.roots)
+            if (root.rules) refuse_what_method_cannot(policy.sandbox, *root.rules, problems);
+        if (are_read) keys.check_entry(entry);
+    }
+}
+
+// Reads rules by name: `network: {hosts: […]}` and `providers:`.
+
+namespace {
+
+std::vector<HostRule> read_host_rules(const PolicyValue &list)
+{
+    std::vector<HostRule> rules;
+    const auto items = read_items(list);
+    if (!items) return rules;
+    if (items->size() > most_host_rules)
+        list.report(fmt::format("has {} rules, and a session has {} at most", items->size(), most_host_rules),
+                    "name all hosts below a name at once, as in \"*.example.org\"");
+    for (const auto &item : *items) {
+        const auto text = read_line(item);
+        if (!text) continue;
+        auto parsed = parse_host_rule(*text);
+        if (const auto *problem = std::get_if<HostProblem>(&parsed)) {
+            item.refuse(*text, *problem);
+            continue;
+        }
+        rules.push_back(std::get<HostRule>(std::move(parsed)));
+        rules.back().where = item.where;
+    }
+    return rules;
+}
+
+void report_unknown_provider(const PolicyValue &section)
+{
+    std::vector<std::string_view> names;
+    for (const auto &one : providers_with_gate())
+        names.push_back(one.name);
+    section.at_its_name().report("the gate does not know the provider " + quote(section.yaml->key) + did_you_mean(section.yaml->key, names),
+                                 fmt::format("name one of {}; for another one, name its host in network.hosts, and put the key into "
+                                             "env_files, where sessions can read it",
+                                             fmt::join(names, ", ")));
+}
+
+// The host that its key goes to: what the policy says, or what the table has.
+std::optional<std::string> find_host(const Provider &known, const std::optional<std::string> &said, const PolicyValue &at)
+{
+    auto found = host_of_provider(known, said.value_or(""));
+    if (!found.problem) return std::move(found.host);
+    if (said)
+        at.report(quote(*said) + " is not a host of this provider, which " + *found.problem, "correct it, or remove the key");
+    else
+        at.at_its_name().report(*found.problem, "say it as {key_file: ..., host: ...}");
+    return std::nullopt;
+}
+
+std::optional<ProviderRule> read_provider(const PolicyValue &section)
+{
+    const std::string &name = section.yaml->key;
+    const Provider *known = find_provider(name);
+    ProviderRule provider{name, {}, {}, section.yaml->where};
+    bool has_key_file = !section.is(YamlNode::Kind::mapping); // then the wrong type is what to report
+    bool has_host = has_key_file;
+    const auto read_key_file = [&](const PolicyValue &value) {
+        has_key_file = true;
+        if (auto path = read_path(value, problem_of_managed_file)) provider.key_file = {std::move(*path), value.where};
+    };
+    const auto read_host = [&](const PolicyValue &value) {
+        has_host = true;
+        if (const auto said = read_line(value); said && known != nullptr) provider.host = find_host(*known, said, value).value_or("");
+    };
+    read_section(section, {{"key_file", read_key_file}, {"host", read_host}});
+    if (!has_key_file)
+        section.at_its_name().report(
+            "has no key_file",
+            fmt::format("name the file with its key, which only root can read: {{key_file: /etc/pi-agent/{}.key}}", name));
+    if (known == nullptr) report_unknown_provider(section);
+    if (known != nullptr && !has_host) provider.host = find_host(*known, std::nullopt, section).value_or("");
+    return provider.host.empty() || provider.key_file.path.empty() ? std::nullopt : std::optional(provider);
+}
+
+} // namespace
+
+std::optional<NetworkPolicy> read_hosts(const PolicyValue &section)
+{
+    NetworkPolicy network{NetworkMode::hosts, {}, section.where};
+    read_section(section, {{"hosts", [&](const PolicyValue &value) { network.hosts = read_host_rules(value); }},
+                           {"may_grant", [&](const PolicyValue &value) { network.may_grant = read_host_rules(value); }}});
+    if (section.node.entries.empty())
+        section.report("is an empty mapping", "say 'network: none', or name hosts: {hosts: [github.com, \"*.example.org\"]}");
+    return network;
+}
+
+std::optional<std::vector<ProviderRule>> read_providers(const PolicyValue &section)
+{
+    const auto entries = read_entries(section);
+    if (!entries) return std::nullopt;
+    std::vector<ProviderRule> providers;
+    for (const auto &entry : *entries)
+        if (auto provider = read_provider(entry)) providers.push_back(std::move(*provider));
+    return providers;
 }
 
 } // namespace pi_agent

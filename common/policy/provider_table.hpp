@@ -1,4 +1,4 @@
-// The providers of models whose keys a gate can hold: where they are, what may be asked of them, and how pi names them.
+// The providers of models, and the policy's network and providers: reads and checks them.
 #pragma once
 
 #include <optional>
@@ -8,6 +8,8 @@
 #include <vector>
 
 namespace pi_agent {
+
+// --- The providers of models whose keys a gate can hold: where they are, what may be asked of them, and how pi names them.
 
 // What may be asked of a provider. A path that ends in "/" stands for all below it, any other for itself alone; a "*" in it is any text
 // without "/". The method "WEBSOCKET" is a GET that becomes a WebSocket.
