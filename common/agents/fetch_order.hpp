@@ -58,10 +58,10 @@ FetchOrder read_fetch_order(std::string_view json);
 // --- Lines that it writes: a word, then fields behind tabs. Root believes only what it has checked.
 struct FetchLine {
     enum class Kind { step, size, failure, done } kind = Kind::step;
-    std::string text;    // what it does now; or why it failed
-    std::uint64_t got{}; // of a download, in bytes; `all` is 0 where the size is not known
+    std::string text = {}; // what it does now; or why it failed
+    std::uint64_t got{};   // of a download, in bytes; `all` is 0 where the size is not known
     std::uint64_t all{};
-    std::string version, program; // of what is there at the end
+    std::string version = {}, program = {}; // of what is there at the end
 };
 
 std::string write_fetch_line(const FetchLine &line);

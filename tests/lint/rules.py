@@ -25,15 +25,15 @@ def _name(*names):
 
 
 HOMES = (
-    ("yaml-cpp", _include(r"yaml-cpp/"), ("common/policy/yaml/yaml_tree.cpp", "common/policy/yaml/yaml_tree.cpp", "admin/render/render_text.cpp"),
-     "lookups are lenient about duplicate keys and types; one file makes them strict, one knows its messages, one only writes"),
+    ("yaml-cpp", _include(r"yaml-cpp/"), ("common/policy/yaml/yaml_tree.cpp", "admin/render/render_text.cpp"),
+     "lookups are lenient about duplicate keys and types; one file makes them strict and knows its messages, one only writes"),
     ("sdbus-c++", _include(r"(?:sdbus-c\+\+/|systemd/sd-bus|service_watch\.hpp)"),
      ("runner/root/method/service_watch.hpp", "runner/root/method/service_watch.cpp", "runner/root/method/systemd_bus.cpp"),
      "the one file that talks to the bus enforces the alphabet of unit properties"),
     ("libseccomp", _include(r"seccomp\.h"), ("runner/filter/make_call_filters.cpp", "runner/filter/session_calls.cpp", "runner/filter/seccomp_filter.cpp", "runner/inside/set_gid_calls.cpp"),
      "the filter is one list that can be read in one place; one file makes programs of it, one adds what a policy says, one installs them, one answers what it asks"),
-    ("libcurl", _include(r"curl/curl\.h"), ("fetch/fetch.cpp",), "one file says which protocols, certificates and limits a download has"),
-    ("libcrypto", _include(r"openssl/"), ("fetch/fetch.cpp", "gate/route_tls.cpp"),
+    ("libcurl", _include(r"curl/curl\.h"), ("fetch/pi_agent_fetch.cpp",), "one file says which protocols, certificates and limits a download has"),
+    ("libcrypto", _include(r"openssl/"), ("fetch/pi_agent_fetch.cpp", "gate/route_tls.cpp"),
      "a check sum is of the bytes that are written, so both are in one file; another one says whom TLS trusts"),
     ("Landlock", _name(r"landlock_(?:create_ruleset|add_rule|restrict_self)"), ("runner/inside/landlock.cpp",),
      "the kernel interface has versions; one file knows them, and the unit's filter lets them through"),
@@ -54,7 +54,7 @@ HOMES = (
     ("wrapper/aftermath.cpp", "wrapper/carrier.cpp", "wrapper/srun_process.cpp", "common/ask/runner_process.cpp", "runner/root/method/method_program.cpp",
       "runner/inside/canary.cpp", "runner/root/errand/child.cpp",
       "runner/as_agent/hook_process.cpp", "runner/inside/agent_process.cpp", "runner/as_user/host_program.cpp", "runner/root/mount/id_map.cpp",
-      "admin/programs/program.cpp", "fetch/fetch.cpp"),
+      "admin/programs/program.cpp", "fetch/pi_agent_fetch.cpp"),
      "a child needs its deadline, its limits and its closed descriptors"),
     ("other programs", _name("execve?", "execvpe?", "execl[pe]?", "execveat", "fexecve"),
      ("common/ask/runner_process.cpp", "wrapper/main.cpp", "wrapper/node_side.cpp", "wrapper/srun_process.cpp", "runner/inside/agent_process.cpp", "runner/root/method/method_program.cpp", "runner/as_agent/hook_process.cpp", "runner/as_user/host_program.cpp",
