@@ -1,7 +1,6 @@
-// What a plain YAML scalar means, after YAML 1.2's core schema.
+// Reads YAML strictly: what scalars mean, where something stands, and a tree of it.
 #include "common/policy/yaml/yaml_tree.hpp"
 
-#include "common/base/problems.hpp"
 #include "common/base/text.hpp"
 
 #include <fmt/format.h>
@@ -116,61 +115,95 @@ std::string describe(const YamlNode &node)
     return "the text " + quote(node.text);
 }
 
-// --- The place of something in a policy, and what is wrong there.
-
-YamlPlaces::YamlPlaces(std::string file, std::string_view text) : file_(std::move(file)), text_(text), lines_{0}
-{
-    for (std::size_t index = 0; index < text.size(); ++index) {
-        if (text[index] == '\n') lines_.push_back(index + 1);
-        if ((static_cast<unsigned char>(text[index]) & 0xC0U) == 0x80U) continuations_.push_back(index);
-    }
-}
-
-std::size_t YamlPlaces::index_of(int line, int column) const
-{
-    if (line < 0 || static_cast<std::size_t>(line) >= lines_.size()) return text_.size();
-    return std::min(lines_[static_cast<std::size_t>(line)] + static_cast<std::size_t>(std::max(column, 0)), text_.size());
-}
-
-Position YamlPlaces::position_of(std::size_t index) const
-{
-    // This is the end of the last line, not the beginning of a missing next line.
-    if (index >= text_.size()) index = !text_.empty() && text_.back() == '\n' ? text_.size() - 1 : text_.size();
-    const auto line = std::upper_bound(lines_.begin(), lines_.end(), index) - 1;
-    const auto before = [this](std::size_t byte) { return std::lower_bound(continuations_.begin(), continuations_.end(), byte); };
-    const auto bytes = static_cast<std::ptrdiff_t>(index - *line);
-    return {file_, static_cast<int>(line - lines_.begin()) + 1, static_cast<int>(bytes - (before(index) - before(*line))) + 1};
-}
-
-std::size_t YamlPlaces::find_quote(std::size_t index) const
-{
-    for (; index < text_.size(); ++index) {
-        const char before = index == 0 ? '\n' : text_[index - 1];
-        const bool blank_before = before == ' ' || before == '\t' || before == '\n';
-        if (text_[index] == '#' && blank_before) {
-            index = std::min(text_.find('\n', index), text_.size());
-        } else if ((text_[index] == '\'' || text_[index] == '"') &&
-                   (blank_before || std::string_view("[{,").find(before) != std::string_view::npos)) {
-            return index;
-        }
-    }
-    return std::string_view::npos;
-}
-
-std::size_t YamlPlaces::skip_quoted(std::size_t index) const
-{
-    const char quote = text_[index];
-    for (++index; index < text_.size(); ++index) {
-        const bool pair = index + 1 < text_.size() && (quote == '"' ? text_[index] == '\\' : text_.substr(index, 2) == "''");
-        if (pair)
-            ++index;
-        else if (text_[index] == quote)
-            return index + 1;
-    }
-    return text_.size();
-}
+// --- Places in the text: from bytes, as its parser counts, to characters, as people do.
 
 namespace {
+
+// Refers to the text, and must not outlive it.
+class YamlPlaces {
+public:
+    YamlPlaces(std::string file, std::string_view text) : file_(std::move(file)), text_(text), lines_{0}
+    {
+        for (std::size_t index = 0; index < text.size(); ++index) {
+            if (text[index] == '\n') lines_.push_back(index + 1);
+            if ((static_cast<unsigned char>(text[index]) & 0xC0U) == 0x80U) continuations_.push_back(index);
+        }
+    }
+
+    [[nodiscard]] const std::string &file() const noexcept { return file_; }
+
+    // At most the end of the text, which is also the place of a mark that says none.
+    [[nodiscard]] std::size_t index_of(const YAML::Mark &mark) const
+    {
+        return mark.pos < 0 ? text_.size() : std::min(static_cast<std::size_t>(mark.pos), text_.size());
+    }
+
+    // A byte behind the end of the text counts as the end.
+    [[nodiscard]] Position position_of(std::size_t index) const
+    {
+        // This is the end of the last line, not the beginning of a missing next line.
+        if (index >= text_.size()) index = !text_.empty() && text_.back() == '\n' ? text_.size() - 1 : text_.size();
+        const auto line = std::upper_bound(lines_.begin(), lines_.end(), index) - 1;
+        const auto before = [this](std::size_t byte) { return std::lower_bound(continuations_.begin(), continuations_.end(), byte); };
+        const auto bytes = static_cast<std::ptrdiff_t>(index - *line);
+        return {file_, static_cast<int>(line - lines_.begin()) + 1, static_cast<int>(bytes - (before(index) - before(*line))) + 1};
+    }
+    [[nodiscard]] Position position_of(const YAML::Mark &mark) const { return position_of(index_of(mark)); }
+
+    // From this byte on.
+    [[nodiscard]] std::string_view rest(std::size_t index) const { return text_.substr(index); }
+
+    // Where the first quoted text begins at or after a byte: at its quote. Comments are passed over. npos without one.
+    [[nodiscard]] std::size_t find_quote(std::size_t index) const
+    {
+        for (; index < text_.size(); ++index) {
+            const char before = index == 0 ? '\n' : text_[index - 1];
+            const bool blank_before = before == ' ' || before == '\t' || before == '\n';
+            if (text_[index] == '#' && blank_before) {
+                index = std::min(text_.find('\n', index), text_.size());
+            } else if ((text_[index] == '\'' || text_[index] == '"') &&
+                       (blank_before || std::string_view("[{,").find(before) != std::string_view::npos)) {
+                return index;
+            }
+        }
+        return std::string_view::npos;
+    }
+
+    // Behind the quoted text that begins at this byte.
+    [[nodiscard]] std::size_t skip_quoted(std::size_t index) const
+    {
+        const char quote = text_[index];
+        for (++index; index < text_.size(); ++index) {
+            const bool pair = index + 1 < text_.size() && (quote == '"' ? text_[index] == '\\' : text_.substr(index, 2) == "''");
+            if (pair)
+                ++index;
+            else if (text_[index] == quote)
+                return index + 1;
+        }
+        return text_.size();
+    }
+
+private:
+    std::string file_;
+    std::string_view text_;
+    std::vector<std::size_t> lines_;         // where each begins
+    std::vector<std::size_t> continuations_; // bytes of characters that are not their first, in order
+};
+
+// --- What the parser's complaints mean to somebody who writes a policy.
+
+// How far the parser had come.
+struct Progress {
+    std::size_t last = 0;            // the byte where the last value or key began that it understood
+    std::optional<std::size_t> open; // the innermost '[' or '{' that is not closed yet
+};
+
+// Ends the parse of one file: nothing after it could be understood.
+struct Unreadable {
+    Position where;
+    std::string problem;
+    std::string remedy;
+};
 
 using namespace YAML::ErrorMsg;
 
@@ -181,7 +214,7 @@ std::string expected_in(const YamlPlaces &places, std::size_t open)
            to_string(places.position_of(open));
 }
 
-YamlFault explain_quote(const YamlProgress &progress, const YamlPlaces &places, std::size_t index)
+Unreadable explain_quote(const Progress &progress, const YamlPlaces &places, std::size_t index)
 {
     const auto first = places.rest(progress.last).substr(0, 1);
     const auto quote = places.find_quote(first == "'" || first == "\"" ? places.skip_quoted(progress.last) : progress.last);
@@ -189,9 +222,8 @@ YamlFault explain_quote(const YamlProgress &progress, const YamlPlaces &places, 
             "close it; within single quotes, a quote is written twice"};
 }
 
-} // namespace
-
-YamlFault explain_yaml_error(const std::string &message, std::size_t index, const YamlProgress &progress, const YamlPlaces &places)
+// `message` is yaml-cpp's, `index` the byte it complains about.
+Unreadable explain_yaml_error(const std::string &message, std::size_t index, const Progress &progress, const YamlPlaces &places)
 {
     const auto where = places.position_of(index);
     const auto rest = places.rest(index);
@@ -223,22 +255,12 @@ YamlFault explain_yaml_error(const std::string &message, std::size_t index, cons
 
 // --- YAML text to a tree, through yaml-cpp's events: its own nodes keep duplicate keys, expand aliases and recurse without our bound.
 
-namespace {
-
-// Ends the parse of one file: nothing after it could be understood.
-using Unreadable = YamlFault;
-
-std::size_t index_of(const YamlPlaces &places, const YAML::Mark &mark)
-{
-    return places.index_of(mark.line, mark.column);
-}
-
 class TreeBuilder final : public YAML::EventHandler {
 public:
     TreeBuilder(const YamlPlaces &places, Problems &problems) : places_(places), problems_(problems) { root_.where = {places_.file()}; }
 
     [[nodiscard]] YamlNode take_root() { return std::move(root_); }
-    [[nodiscard]] YamlProgress progress() const
+    [[nodiscard]] Progress progress() const
     {
         const auto open = std::find_if(open_.rbegin(), open_.rend(), [](const Open &level) { return level.bracket.has_value(); });
         return {last_, open == open_.rend() ? std::nullopt : open->bracket};
@@ -281,8 +303,6 @@ public:
     void OnMapEnd() override { close(); }
 
 private:
-    [[nodiscard]] Position place_of(const YAML::Mark &mark) const { return places_.position_of(index_of(places_, mark)); }
-
     // A list or mapping whose end has not come yet.
     struct Open {
         YamlNode node;
@@ -293,19 +313,21 @@ private:
 
     [[noreturn]] void refuse_anchor(const YAML::Mark &mark) const
     {
-        throw Unreadable{place_of(mark), "anchors and aliases (& and *) are not accepted", "write the value out, or put it in quotes"};
+        throw Unreadable{places_.position_of(mark), "anchors and aliases (& and *) are not accepted",
+                         "write the value out, or put it in quotes"};
     }
 
     [[nodiscard]] YamlNode make_node(YamlNode::Kind kind, const YAML::Mark &mark, const std::string &tag, YAML::anchor_t anchor)
     {
         if (anchor != YAML::NullAnchor) refuse_anchor(mark);
         if (!tag.empty() && tag != "?" && tag != "!") {
-            throw Unreadable{place_of(mark), "the tag " + quote(tag) + " is not accepted", "remove it; quotes make a value text"};
+            throw Unreadable{places_.position_of(mark), "the tag " + quote(tag) + " is not accepted",
+                             "remove it; quotes make a value text"};
         }
         YamlNode node;
         node.kind = kind;
-        node.where = place_of(mark);
-        last_ = index_of(places_, mark);
+        node.where = places_.position_of(mark);
+        last_ = places_.index_of(mark);
         return node;
     }
 
@@ -426,7 +448,7 @@ YamlNode parse_or_throw(const std::string &name, const std::string &text, Proble
         }
         return root;
     } catch (const YAML::Exception &error) {
-        throw explain_yaml_error(error.msg, index_of(places, error.mark), builder.progress(), places);
+        throw explain_yaml_error(error.msg, places.index_of(error.mark), builder.progress(), places);
     }
 }
 
