@@ -11,8 +11,6 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::uint64_t request_type = 1;
-
 // pi-contract: what describes the terminal, and nothing that could reach into the agent.
 constexpr std::string_view presentation_names =
     "TERM COLORTERM COLORFGBG LANG TERM_PROGRAM TERM_PROGRAM_VERSION TERMINAL_EMULATOR KITTY_WINDOW_ID GHOSTTY_RESOURCES_DIR WEZTERM_PANE "
@@ -70,13 +68,6 @@ void check_presentation(const std::string &assignment)
     if (assignment.find('\0') != std::string::npos) throw ProtocolError("an environment value contains a NUL byte");
 }
 
-std::uint64_t bounded(Decoder &decoder, std::uint64_t limit, const char *what)
-{
-    const std::uint64_t value = decoder.number();
-    if (value > limit) throw ProtocolError(std::string("a message carries an impossible ") + what);
-    return value;
-}
-
 } // namespace
 
 bool is_presentation_variable(std::string_view name) noexcept
@@ -104,54 +95,38 @@ void send_request(FdRef channel, const Request &request, FdRef cwd, const std::a
     send_record(channel, encode_request(request), descriptors_of(request, cwd, stdio), deadline);
 }
 
-Encoder &encode(Encoder &encoder, const OnTerminal &on_terminal)
+void Request::fields(auto &archive, auto &self)
 {
-    for (const bool one : on_terminal)
-        encoder.number(one ? 1 : 0);
-    return encoder;
+    archive(self.arguments);
+    archive.bounded(self.presentation, presentation_limit);
+    archive.bounded(self.umask, 0777U, "a message carries an impossible umask");
+    archive(self.open_files);
+    for (auto &one : self.on_terminal)
+        archive.bounded(one, true, "a message carries an impossible terminal flag");
+    for (auto *field : {&self.window.rows, &self.window.columns, &self.window.x_pixels, &self.window.y_pixels})
+        archive.bounded(*field, 0xffff, "a message carries an impossible window size");
+    archive.bounded(self.program, Program::canary, "a message carries an impossible program");
+    archive(self.tmpdir);
+    archive.bounded(self.debug, true, "a message carries an impossible debug flag");
+    archive.bounded(self.sessions, true, "a message carries an impossible sessions flag");
+    archive.bounded(self.narrowing.network, LeftNetwork::none, "a message carries an impossible choice of a network");
+    archive.bounded(self.narrowing.read_only, true, "a message carries an impossible read-only flag");
+    archive.bounded(self.narrowing.project_only, true, "a message carries an impossible scope flag");
+    archive.bounded(self.allow, allowed_hosts_limit);
+    archive.bounded(self.kept_out, kept_out_limit);
 }
 
 std::string encode_request(const Request &request)
 {
-    Encoder encoder;
-    encoder.number(request_type).texts(request.arguments).texts(request.presentation).number(request.umask).number(request.open_files);
-    const WindowSize &window = request.window;
-    encode(encoder, request.on_terminal).number(window.rows).number(window.columns).number(window.x_pixels).number(window.y_pixels);
-    encoder.number(static_cast<std::uint64_t>(request.program))
-        .text(request.tmpdir)
-        .number(request.debug ? 1 : 0)
-        .number(request.sessions ? 1 : 0)
-        .number(static_cast<std::uint64_t>(request.narrowing.network))
-        .number(request.narrowing.read_only ? 1 : 0)
-        .number(request.narrowing.project_only ? 1 : 0)
-        .texts(request.allow)
-        .texts(request.kept_out);
-    return encoder.bytes();
+    return encode(request);
 }
 
 Request decode_request(std::string_view bytes)
 {
     Decoder decoder(bytes);
-    if (decoder.number() != request_type) throw ProtocolError("the first message is not a request");
+    if (decoder.number() != Request::type) throw ProtocolError("the first message is not a request");
     Request request;
-    request.arguments = decoder.texts();
-    request.presentation = decoder.texts(presentation_limit);
-    request.umask = static_cast<unsigned>(bounded(decoder, 0777, "umask"));
-    request.open_files = decoder.number();
-    for (bool &on_terminal : request.on_terminal)
-        on_terminal = bounded(decoder, 1, "terminal flag") == 1;
-    for (std::uint16_t *field : {&request.window.rows, &request.window.columns, &request.window.x_pixels, &request.window.y_pixels})
-        *field = static_cast<std::uint16_t>(bounded(decoder, 0xffff, "window size"));
-    request.program = static_cast<Program>(bounded(decoder, static_cast<std::uint64_t>(Program::canary), "program"));
-    request.tmpdir = decoder.text();
-    request.debug = bounded(decoder, 1, "debug flag") == 1;
-    request.sessions = bounded(decoder, 1, "sessions flag") == 1;
-    request.narrowing.network =
-        static_cast<LeftNetwork>(bounded(decoder, static_cast<std::uint64_t>(LeftNetwork::none), "choice of a network"));
-    request.narrowing.read_only = bounded(decoder, 1, "read-only flag") == 1;
-    request.narrowing.project_only = bounded(decoder, 1, "scope flag") == 1;
-    request.allow = decoder.texts(allowed_hosts_limit);
-    request.kept_out = decoder.texts(kept_out_limit);
+    FieldReader{decoder}(request);
     decoder.end();
     if (request.tmpdir.size() >= PATH_MAX || request.tmpdir.find('\0') != std::string::npos)
         throw ProtocolError("the request carries an impossible path");

@@ -35,8 +35,6 @@ inline bool has_all(const OnTerminal &on_terminal) noexcept
     return on_terminal[0] && on_terminal[1] && on_terminal[2];
 }
 
-Encoder &encode(Encoder &encoder, const OnTerminal &on_terminal);
-
 // What starts in the sandbox: the policy's agent, a shell for people who want to see what the agent sees, or the canary, which tries what
 // the sandbox must refuse.
 enum class Program { agent, shell, canary };
@@ -64,6 +62,8 @@ struct Request {
     Narrowing narrowing = {};
     std::vector<std::string> allow = {};    // what --pi-agent-allow names: hosts that the policy lets its user add
     std::vector<std::string> kept_out = {}; // names of the caller's variables with a provider's key, which stay in their shell
+    static constexpr std::uint64_t type = 1;
+    static void fields(auto &archive, auto &self);
 };
 
 // A request with its descriptors: all owned, close-on-exec, nothing known about them yet.
