@@ -100,7 +100,7 @@ bool is_address_or_range(const std::string &word)
 void require_host(const std::string &word)
 {
     const auto parsed = parse_host_rule(word);
-    const auto *problem = std::get_if<HostProblem>(&parsed);
+    const auto *problem = std::get_if<TextProblem>(&parsed);
     if (problem == nullptr && (word == "localhost" || word.find_first_of(".:") != std::string::npos)) return;
     throw Failure(ExitStatus::usage,
                   escape_for_display(word) + (problem == nullptr ? " is not a network" : " " + problem->text) +

@@ -73,6 +73,12 @@ std::string resolved_by_text(std::string_view path);
 
 // --- Texts in parts.
 
+// What is wrong with a text that somebody wrote, and what they can do.
+struct TextProblem {
+    std::string text;
+    std::string remedy;
+};
+
 // The parts between separators; a separator at the end adds no part. The parts refer to `text`.
 inline std::vector<std::string_view> split(std::string_view text, char separator)
 {

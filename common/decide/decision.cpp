@@ -25,47 +25,60 @@ CallersEntries find_entries(const Policy &policy, const Account &caller)
     return entries;
 }
 
-void GroupJoin::take(const UserEntry &entry, const std::optional<std::string> &value, const char *name, std::optional<std::string> &into)
-{
-    if (!value) return;
-    if (into && *into != *value) report(entry, name);
-    into = value;
-}
+namespace {
 
-void GroupJoin::take_rules(const UserEntry &entry)
-{
-    const Documents before = joined_.rules.documents;
-    const Rules &other = rules_of(entry.rules);
-    for (const auto &key : join(joined_.rules, other))
-        if (own_ == nullptr || !settles(rules_of(own_->rules), key, before, other.documents)) report(entry, key);
-}
+// What the entries of one caller say together for sessions. What two groups set differently has no right answer, unless the caller's own
+// entry says it.
+class GroupJoin {
+public:
+    GroupJoin(std::string caller, const UserEntry *own, AccessRules &joined) : caller_(std::move(caller)), own_(own), joined_(joined) {}
 
-void GroupJoin::take_env(const UserEntry &entry)
-{
-    for (const auto &[name, value] : entry.env) {
-        const auto [present, is_new] = joined_.env.emplace(name, value);
-        if (is_new) joined_.env_where[name] = entry.env_where.at(name);
-        if (!is_new && present->second != value && (own_ == nullptr || !own_->env.contains(name))) report(entry, "env." + name);
+    void take(const UserEntry &entry, const std::optional<std::string> &value, const char *name, std::optional<std::string> &into)
+    {
+        if (!value) return;
+        if (into && *into != *value) report(entry, name);
+        into = value;
     }
-}
 
-JoinedRules GroupJoin::finish()
-{
-    problems_.throw_if_any();
-    if (own_ == nullptr) return std::move(joined_);
-    lay_over(joined_.rules, rules_of(own_->rules));
-    for (const auto &[name, value] : own_->env) {
-        joined_.env[name] = value;
-        joined_.env_where[name] = own_->env_where.at(name);
+    void take_rules(const UserEntry &entry)
+    {
+        const Documents before = joined_.rules.documents;
+        const Rules &other = rules_of(entry.rules);
+        for (const auto &key : join(joined_.rules, other))
+            if (own_ == nullptr || !settles(rules_of(own_->rules), key, before, other.documents)) report(entry, key);
+        for (const auto &[name, value] : entry.env) {
+            const auto [present, is_new] = joined_.env.emplace(name, value);
+            if (is_new) joined_.env_where[name] = entry.env_where.at(name);
+            if (!is_new && present->second != value && (own_ == nullptr || !own_->env.contains(name))) report(entry, "env." + name);
+        }
     }
-    return std::move(joined_);
-}
 
-void GroupJoin::report(const UserEntry &entry, const std::string &name)
-{
-    problems_.add(entry.where, entry_key(entry) + "." + name, "another group of " + caller_ + " sets another value",
-                  "give " + caller_ + " an entry under users, or set the same value in both");
-}
+    // Lays the caller's own entry over what the groups say. Throws PolicyError with all contradictions. Call it once.
+    void finish()
+    {
+        problems_.throw_if_any();
+        if (own_ == nullptr) return;
+        lay_over(joined_.rules, rules_of(own_->rules));
+        for (const auto &[name, value] : own_->env) {
+            joined_.env[name] = value;
+            joined_.env_where[name] = own_->env_where.at(name);
+        }
+    }
+
+private:
+    void report(const UserEntry &entry, const std::string &name)
+    {
+        problems_.add(entry.where, entry_key(entry) + "." + name, "another group of " + caller_ + " sets another value",
+                      "give " + caller_ + " an entry under users, or set the same value in both");
+    }
+
+    std::string caller_;
+    const UserEntry *own_;
+    AccessRules &joined_;
+    Problems problems_;
+};
+
+} // namespace
 
 bool has_jobs(const Policy &policy) noexcept
 {
@@ -155,12 +168,6 @@ std::variant<Allowed, Refused> decide(const Account &caller, const AccessRules &
     return Allowed{*best, cwd.size() > root.size() ? cwd.substr(root.size() + 1) : std::string()};
 }
 
-Refused on_other_mount(const RootCandidate &root, const std::string &cwd)
-{
-    return {"denied: " + escape_for_display(cwd) + " lies on another file system, mounted inside the root " +
-            escape_for_display(root.path) + ", which the agent does not see; ask the administrator to make it a root of its own"};
-}
-
 const PolicyPath *mask_over(const std::vector<PolicyPath> &mask, const std::string &path)
 {
     std::string part;
@@ -181,11 +188,6 @@ std::optional<Refused> masked_start(const ProjectsPolicy &projects, const std::s
     return Refused{"denied: " + escape_for_display(cwd) + " is in what the policy masks in " + escape_for_display(top) +
                    " (projects.mask: " + quote(mask->path) + ", " + to_string(mask->where) +
                    "), so no session can work there; cd to another directory, or ask the administrator"};
-}
-
-Diagnostic unusable_root(const AccessRules &rules, const Position &where, const std::string &problem)
-{
-    return {where, rules.entry + ".roots", problem, ""};
 }
 
 std::string find_agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as,
@@ -213,12 +215,12 @@ std::variant<AccessRules, NotAuthorised> rules_by(const Policy &policy, const Ac
         return NotAuthorised{"the policy " + policy_file + " does not authorise " + caller.name + ": it has no entry users." + caller.name +
                              " and no entry for a group of this account; ask the administrator to add one"};
     }
-    GroupJoin groups(caller.name, entries.own);
     std::optional<std::string> config;
     std::optional<std::string> run_as;
     std::optional<std::string> ssh_key;
     std::optional<std::string> signing_key;
     AccessRules rules;
+    GroupJoin groups(caller.name, entries.own, rules);
     rules.where = (entries.own != nullptr ? entries.own : entries.groups.front().entry)->where;
     const auto take = [&](const UserEntry &entry, std::optional<Gid> group) {
         rules.entry += (rules.entry.empty() ? "" : ", ") + entry_key(entry);
@@ -233,12 +235,8 @@ std::variant<AccessRules, NotAuthorised> rules_by(const Policy &policy, const Ac
     for (const auto &[entry, group] : entries.groups) {
         if (entries.own == nullptr) take(*entry, group);
         groups.take_rules(*entry);
-        groups.take_env(*entry);
     }
-    JoinedRules joined = groups.finish();
-    rules.rules = std::move(joined.rules);
-    rules.env = std::move(joined.env);
-    rules.env_where = std::move(joined.env_where);
+    groups.finish();
     const bool at_own_path = rules.rules.paths.value_or(policy.projects.paths) == ProjectPaths::host;
     for (auto &root : rules.roots)
         root.spec.at_own_path = at_own_path;

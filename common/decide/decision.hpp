@@ -74,9 +74,6 @@ struct Refused {
 std::variant<Allowed, Refused> decide(const Account &caller, const AccessRules &rules, const std::vector<RootCandidate> &roots,
                                       const std::string &cwd);
 
-// For a working directory on another mount than its root.
-Refused on_other_mount(const RootCandidate &root, const std::string &cwd);
-
 // --- What projects.mask hides.
 
 // The pattern that masks `path` or a directory above it, as the search of a start finds it: nothing in a `.git` is masked. `path` is
@@ -85,11 +82,6 @@ const PolicyPath *mask_over(const std::vector<PolicyPath> &mask, const std::stri
 
 // For a working directory in what the policy masks, which no session shows. `top` holds it: the root, or what a session shows of that.
 std::optional<Refused> masked_start(const ProjectsPolicy &projects, const std::string &top, const std::string &cwd);
-
-// --- Roots.
-
-// Refuses every start of a user with a root that cannot be used, unless it is one that may be absent (common/decide/root_path.hpp).
-Diagnostic unusable_root(const AccessRules &rules, const Position &where, const std::string &problem);
 
 // --- Groups that an agent never has: members of some get past file permissions, and members of others have a user's rights.
 
@@ -121,33 +113,6 @@ CallersEntries find_entries(const Policy &policy, const Account &caller);
 // account its name, number and home alone.
 std::variant<AccessRules, NotAuthorised> rules_by(const Policy &policy, const Account &caller, const CallersEntries &entries,
                                                   const std::string &policy_file);
-
-// What the entries of one caller say together.
-struct JoinedRules {
-    Rules rules;
-    Environment env;
-    EnvironmentPlaces env_where;
-};
-
-// What two groups set differently has no right answer, unless the caller's own entry says it.
-class GroupJoin {
-public:
-    GroupJoin(std::string caller, const UserEntry *own) : caller_(std::move(caller)), own_(own) {}
-
-    void take(const UserEntry &entry, const std::optional<std::string> &value, const char *name, std::optional<std::string> &into);
-    void take_rules(const UserEntry &entry);
-    void take_env(const UserEntry &entry);
-    // The groups' rules with the caller's own entry laid over them. Throws PolicyError with all contradictions. Call it once.
-    JoinedRules finish();
-
-private:
-    void report(const UserEntry &entry, const std::string &name);
-
-    std::string caller_;
-    const UserEntry *own_;
-    JoinedRules joined_;
-    Problems problems_;
-};
 
 // Whether sessions run in jobs of the cluster, and nowhere else.
 bool has_jobs(const Policy &policy) noexcept;

@@ -106,7 +106,7 @@ Policy granted(Policy policy, const std::vector<std::string> &hosts)
     for (const auto &text : hosts) {
         const std::string asked = "denied: --pi-agent-allow " + escape_for_display(text);
         auto parsed = parse_host_rule(text);
-        if (const auto *problem = std::get_if<HostProblem>(&parsed))
+        if (const auto *problem = std::get_if<TextProblem>(&parsed))
             throw Failure(FailureKind::start_asks, asked + " " + problem->text + "; " + problem->remedy);
         auto rule = std::get<HostRule>(std::move(parsed));
         if (network.mode != NetworkMode::hosts)

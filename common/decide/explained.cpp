@@ -148,7 +148,6 @@ namespace {
 
 constexpr std::string_view secret_words = "KEY TOKEN SECRET SECRETS PASSWORD PASSWD PASS PASSPHRASE CREDENTIAL CREDENTIALS";
 
-
 // API_KEY, githubToken and DB_PASSWORD_2 do; KEYBOARD and MONKEY do not.
 bool has_secret_word(std::string_view name)
 {

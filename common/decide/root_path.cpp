@@ -39,11 +39,6 @@ std::string path_behind(FdRef fd)
     return path;
 }
 
-bool is_same(const struct stat &left, const struct stat &right) noexcept
-{
-    return left.st_dev == right.st_dev && left.st_ino == right.st_ino;
-}
-
 // True when `directory` is the home of `user` or holds it: compared by identity, so that no bind mount or link hides it.
 bool holds_home(const struct stat &directory, const Account &user)
 {
@@ -53,8 +48,8 @@ bool holds_home(const struct stat &directory, const Account &user)
     struct stat last {};
     for (int depth = 0; depth < PATH_MAX; ++depth) {
         const struct stat status = examine(step, "cannot examine the home directory of " + user.name);
-        if (is_same(status, directory)) return true;
-        if (depth > 0 && is_same(status, last)) return false; // ".." of "/" is "/"
+        if (is_same_file(status, directory)) return true;
+        if (depth > 0 && is_same_file(status, last)) return false; // ".." of "/" is "/"
         last = status;
         step = open_or_throw("cannot open a directory above the home directory of " + user.name, step, "..", flags);
     }
@@ -62,7 +57,7 @@ bool holds_home(const struct stat &directory, const Account &user)
 }
 
 // By its real place: a link of root's may lead there.
-std::optional<PathProblem> problem_of_secrets_on_host(const std::string &path, const Account &user)
+std::optional<TextProblem> problem_of_secrets_on_host(const std::string &path, const Account &user)
 {
     const auto home = open_at(FdRef(AT_FDCWD), user.home, O_PATH | O_DIRECTORY);
     const std::string real = home ? path_behind(home) : user.home;
@@ -79,16 +74,21 @@ ResolvedRoot resolve(const RootSpec &root, const Account &user)
     if (path == "/" || path == "/home" || path == "/root" || holds_home(step.status, user)) {
         throw Refusal{"it is " + quote(path) + ", a home directory or one that holds it; name a directory below it"};
     }
-    if (const auto problem = problem_of_place(path); problem && defence_is_on("root-place-early"))
-        throw Refusal{"it is " + quote(path) + ", which " + problem->text + "; " + problem->remedy};
-    if (const auto problem = root.state_dir.empty() ? std::nullopt : problem_beside_state(path, root.state_dir);
-        problem && defence_is_on("root-place-early"))
-        throw Refusal{"it is " + quote(path) + ", which " + problem->text + "; " + problem->remedy};
-    if (const auto problem = problem_of_secrets_on_host(path, user); problem && defence_is_on("root-secrets"))
-        throw Refusal{"it is " + quote(path) + ", which " + problem->text + "; " + problem->remedy};
-    if (const auto problem = problem_of_root_in_unit(path); problem && root.at_own_path && defence_is_on("root-alphabet"))
-        throw Refusal{"it leads to " + quote(path) + ", which " + problem->text + "; " + problem->remedy};
+    const auto refuse = [&path](const std::optional<TextProblem> &problem, const char *what, bool defence) {
+        if (problem && defence) throw Refusal{fmt::format("{} {}, which {}; {}", what, quote(path), problem->text, problem->remedy)};
+    };
+    refuse(problem_of_place(path), "it is", defence_is_on("root-place-early"));
+    if (!root.state_dir.empty()) refuse(problem_beside_state(path, root.state_dir), "it is", defence_is_on("root-place-early"));
+    refuse(problem_of_secrets_on_host(path, user), "it is", defence_is_on("root-secrets"));
+    if (root.at_own_path) refuse(problem_of_root_in_unit(path), "it leads to", defence_is_on("root-alphabet"));
     return {std::move(path), std::move(step.fd)};
+}
+
+// Whether its user can start in other roots without this one: it does not exist, and no rules of its own have to hold in it. Those would
+// have to as soon as somebody makes it, maybe inside of another root, in a session that began before.
+bool may_be_absent(const RootSpec &root, bool is_gone) noexcept
+{
+    return is_gone && root.rules == nullptr;
 }
 
 // What the walk could not open, and what to do, in the words of whoever may read it: the user or the administrator.
@@ -126,17 +126,12 @@ std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const
     }
 }
 
-bool may_be_absent(const RootSpec &root, bool is_gone) noexcept
-{
-    return is_gone && root.rules == nullptr;
-}
-
 void require_roots(const AccessRules &rules, const std::vector<std::optional<RootProblem>> &problems)
 {
     std::vector<Diagnostic> absent;
     for (std::size_t index = 0; index < problems.size(); ++index) {
         if (!problems[index]) continue;
-        absent.push_back(unusable_root(rules, problems[index]->where, problems[index]->text));
+        absent.push_back({problems[index]->where, rules.entry + ".roots", problems[index]->text, ""});
         if (!may_be_absent(rules.roots[index].spec, problems[index]->is_gone)) throw PolicyError({absent.back()}, FailureKind::user_root);
     }
     if (!absent.empty() && absent.size() == problems.size()) throw PolicyError({absent.front()}, FailureKind::user_root);

@@ -25,10 +25,6 @@ struct RootProblem {
 // refuses ".." components, and a symlink on the way that belongs to anyone but root or is in such a directory.
 std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const Account &user);
 
-// Whether its user can start in other roots without this one: it does not exist, and no rules of its own have to hold in it. Those would
-// have to as soon as somebody makes it, maybe inside of another root, in a session that began before.
-bool may_be_absent(const RootSpec &root, bool is_gone) noexcept;
-
 // Refuses every start of a user for roots that were not found: any that may not be absent, and all of them. Of each root of the rules what
 // is wrong with it, or nothing. Throws PolicyError(user_root).
 void require_roots(const AccessRules &rules, const std::vector<std::optional<RootProblem>> &problems);

@@ -57,7 +57,10 @@ std::variant<Start, Refused> decide_start(const Account &caller, const AccessRul
     if (defence_is_on("root-rules")) start.policy = policy_in(std::move(start.policy), rules.roots[start.root].spec);
     start.policy = granted(std::move(start.policy), asked.allow);
     if (defence_is_on("narrowed-starts")) start.policy = narrowed(std::move(start.policy), asked.narrowing);
-    if (root.mount != places.mount && defence_is_on("cwd-mount")) return on_other_mount(root, places.cwd);
+    if (root.mount != places.mount && defence_is_on("cwd-mount"))
+        return Refused{"denied: " + escape_for_display(places.cwd) + " lies on another file system, mounted inside the root " +
+                       escape_for_display(root.path) +
+                       ", which the agent does not see; ask the administrator to make it a root of its own"};
     require_place_of_root(root, rules, start.policy.projects.paths, is_shown);
     if (const auto refused = masked_start(start.policy.projects, root.path, places.cwd)) throw Failure(FailureKind::masked, refused->text);
     return start;

@@ -1,8 +1,6 @@
 // Reads rules by name and ranges of addresses strictly, and compares what a session asks for with them.
 #include "common/policy/host_rule.hpp"
 
-#include "common/base/text.hpp"
-
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
@@ -20,12 +18,12 @@ std::optional<std::vector<std::uint8_t>> parse_address(const std::string &text)
 }
 
 // What systemd's own files may say in this place, and modes of the policy.
-std::optional<RangeProblem> problem_of_word(const std::string &text)
+std::optional<TextProblem> problem_of_word(const std::string &text)
 {
-    if (text == "any" || text == "full") return RangeProblem{"is not a range of addresses", "say 'network: full' for no restriction"};
+    if (text == "any" || text == "full") return TextProblem{"is not a range of addresses", "say 'network: full' for no restriction"};
     if (text == "loopback" || text == "none")
-        return RangeProblem{"is not a range of addresses", "say 'network: " + text + "', without a list"};
-    if (text == "localhost") return RangeProblem{"is not a range of addresses", "write 127.0.0.0/8 and \"::1/128\""};
+        return TextProblem{"is not a range of addresses", "say 'network: " + text + "', without a list"};
+    if (text == "localhost") return TextProblem{"is not a range of addresses", "write 127.0.0.0/8 and \"::1/128\""};
     return std::nullopt;
 }
 
@@ -45,32 +43,34 @@ std::vector<std::uint8_t> without_bits_beyond(std::vector<std::uint8_t> address,
     return address;
 }
 
-// ::ffff:0:0/96: the kernel sends it as IPv4, so no rule for IPv6 ever sees it.
-bool is_mapped_v4(const IpRange &range)
+using V6Prefix = std::array<std::uint8_t, 12>;
+constexpr V6Prefix mapped_v4{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};        // ::ffff:0:0/96: IPv4 as the kernel takes it
+constexpr V6Prefix translated_v4{0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0}; // 64:ff9b::/96: as gateways to it write it (NAT64)
+
+bool begins_with(const IpRange &address, const V6Prefix &prefix)
 {
-    constexpr std::array<std::uint8_t, 12> mapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
-    return range.is_v6() && range.prefix >= mapped.size() * 8 && std::equal(mapped.begin(), mapped.end(), range.address.begin());
+    return address.is_v6() && address.prefix >= prefix.size() * 8 && std::equal(prefix.begin(), prefix.end(), address.address.begin());
 }
 
 } // namespace
 
-std::variant<IpRange, RangeProblem> parse_ip_range(const std::string &text)
+std::variant<IpRange, TextProblem> parse_ip_range(const std::string &text)
 {
     if (auto problem = problem_of_word(text)) return *problem;
     const auto slash = text.find('/');
     const auto address = parse_address(text.substr(0, slash));
-    if (!address || text.find('\0') != std::string::npos) return RangeProblem{"is not a range of IP addresses", as_written};
+    if (!address || text.find('\0') != std::string::npos) return TextProblem{"is not a range of IP addresses", as_written};
     const std::string bits = std::to_string(address->size() * 8);
-    if (slash == std::string::npos) return RangeProblem{"has no prefix length", "write " + text + "/" + bits + " for this one address"};
+    if (slash == std::string::npos) return TextProblem{"has no prefix length", "write " + text + "/" + bits + " for this one address"};
     const std::string length = text.substr(slash + 1);
-    if (length == "0") return RangeProblem{"is every address", "say 'network: full' for no restriction, or name smaller ranges"};
+    if (length == "0") return TextProblem{"is every address", "say 'network: full' for no restriction, or name smaller ranges"};
     const auto prefix = parse_prefix(length, address->size() * 8);
-    if (!prefix) return RangeProblem{"has a prefix length that is not a number from 1 to " + bits, as_written};
+    if (!prefix) return TextProblem{"has a prefix length that is not a number from 1 to " + bits, as_written};
     IpRange range{without_bits_beyond(*address, *prefix), *prefix};
     if (range.address != *address)
-        return RangeProblem{"has bits beyond its prefix length",
-                            "write " + to_string(range) + ", or " + text.substr(0, slash) + "/" + bits + " for this one address"};
-    if (is_mapped_v4(range)) return RangeProblem{"is IPv4 in the form of IPv6, which matches nothing", "write it as IPv4"};
+        return TextProblem{"has bits beyond its prefix length",
+                           "write " + to_string(range) + ", or " + text.substr(0, slash) + "/" + bits + " for this one address"};
+    if (begins_with(range, mapped_v4)) return TextProblem{"is IPv4 in the form of IPv6, which matches nothing", "write it as IPv4"};
     return range;
 }
 
@@ -127,10 +127,8 @@ std::optional<IpRange> address_of(const std::string &host)
         auto range = parse_ip_range(host);
         return std::holds_alternative<IpRange>(range) ? std::optional(std::get<IpRange>(std::move(range))) : std::nullopt;
     }
-    std::vector<std::uint8_t> bytes(host.find(':') == std::string::npos ? 4 : 16);
-    if (inet_pton(bytes.size() == 4 ? AF_INET : AF_INET6, host.c_str(), bytes.data()) != 1) return std::nullopt;
-    const auto bits = static_cast<unsigned>(bytes.size() * 8);
-    return IpRange{std::move(bytes), bits};
+    const auto bytes = parse_address(host);
+    return bytes ? std::optional(IpRange{*bytes, static_cast<unsigned>(bytes->size() * 8)}) : std::nullopt;
 }
 
 bool holds(const IpRange &range, const IpRange &other)
@@ -141,15 +139,6 @@ bool holds(const IpRange &range, const IpRange &other)
 bool is_in(const IpRange &address, const char *range)
 {
     return holds(std::get<IpRange>(parse_ip_range(range)), address);
-}
-
-using V6Prefix = std::array<std::uint8_t, 12>;
-constexpr V6Prefix mapped_v4{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};        // ::ffff:0:0/96: IPv4 as the kernel takes it
-constexpr V6Prefix translated_v4{0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0}; // 64:ff9b::/96: as gateways to it write it (NAT64)
-
-bool begins_with(const IpRange &address, const V6Prefix &prefix)
-{
-    return address.is_v6() && address.prefix >= prefix.size() * 8 && std::equal(prefix.begin(), prefix.end(), address.address.begin());
 }
 
 // IPv4 inside of IPv6, or the address itself.
@@ -166,29 +155,29 @@ std::string without_prefix(const IpRange &address)
 }
 
 // Where no connection ever goes.
-std::optional<HostProblem> problem_of_address(const IpRange &address)
+std::optional<TextProblem> problem_of_address(const IpRange &address)
 {
-    if (begins_with(address, mapped_v4)) return HostProblem{"is IPv4 in the form of IPv6", "write it as IPv4"};
+    if (begins_with(address, mapped_v4)) return TextProblem{"is IPv4 in the form of IPv6", "write it as IPv4"};
     const std::string never = "is an address that leads to no host";
-    if (is_in(address, "0.0.0.0/8") || is_in(address, "::/128")) return HostProblem{never, "name the host itself, e.g. localhost"};
-    if (is_in(address, "224.0.0.0/3") || is_in(address, "ff00::/8")) return HostProblem{never, "name a host, not a group of them"};
+    if (is_in(address, "0.0.0.0/8") || is_in(address, "::/128")) return TextProblem{never, "name the host itself, e.g. localhost"};
+    if (is_in(address, "224.0.0.0/3") || is_in(address, "ff00::/8")) return TextProblem{never, "name a host, not a group of them"};
     if (is_in(address, "198.18.0.0/15"))
-        return HostProblem{"is one of the addresses that stand for names inside a session", "name the host"};
+        return TextProblem{"is one of the addresses that stand for names inside a session", "name the host"};
     if (is_in(address, "fe80::/10"))
-        return HostProblem{"needs an interface, which a rule cannot name", "name another address of that host"};
+        return TextProblem{"needs an interface, which a rule cannot name", "name another address of that host"};
     return std::nullopt;
 }
 
 // Ranges that mean less than they say, or more.
-std::optional<HostProblem> problem_of_range(const IpRange &range)
+std::optional<TextProblem> problem_of_range(const IpRange &range)
 {
     if (begins_with(range, translated_v4) && range.prefix < 128)
-        return HostProblem{"is IPv4 in the form of IPv6 (NAT64)", "write the range as IPv4, which means both forms"};
+        return TextProblem{"is IPv4 in the form of IPv6 (NAT64)", "write the range as IPv4, which means both forms"};
     const auto ranges = loopback_ranges();
     const bool has_loopback = std::any_of(
         ranges.begin(), ranges.end(), [&](const IpRange &loopback) { return range.prefix < loopback.prefix && overlap(range, loopback); });
     if (has_loopback)
-        return HostProblem{"has this host's own loopback in it, where services trust whoever asks",
+        return TextProblem{"has this host's own loopback in it, where services trust whoever asks",
                            "name smaller ranges, and what sessions need of the loopback by itself, e.g. localhost:5432"};
     return std::nullopt;
 }
@@ -212,33 +201,33 @@ bool is_name(std::string_view name)
     return !labels.empty() && !name.ends_with('.') && name.size() <= name_limit && std::all_of(labels.begin(), labels.end(), is_label);
 }
 
-std::optional<HostProblem> problem_of_name(std::string_view name, bool has_wildcard)
+std::optional<TextProblem> problem_of_name(std::string_view name, bool has_wildcard)
 {
     const bool is_ascii = std::all_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-    if (!is_ascii) return HostProblem{"has letters beyond ASCII", "write the name as name servers have it, which begins with xn--"};
-    if (name.ends_with('.')) return HostProblem{"ends with a dot", "write it without"};
+    if (!is_ascii) return TextProblem{"has letters beyond ASCII", "write the name as name servers have it, which begins with xn--"};
+    if (name.ends_with('.')) return TextProblem{"ends with a dot", "write it without"};
     if (name.find('*') != std::string_view::npos)
-        return HostProblem{"has a '*' that is not its whole first part", "write \"*.example.org\" for all names below example.org"};
+        return TextProblem{"has a '*' that is not its whole first part", "write \"*.example.org\" for all names below example.org"};
     const auto labels = split(name, '.');
     const auto has_dash_at_end = [](std::string_view label) { return label.starts_with('-') || label.ends_with('-'); };
     if (!is_name(name) || std::any_of(labels.begin(), labels.end(), has_dash_at_end)) // some have such names, and a rule by mistake
-        return HostProblem{"is not the name of a host", rule_form};
+        return TextProblem{"is not the name of a host", rule_form};
     if (stands_for_number(labels.back()))
-        return HostProblem{"is neither a name nor a whole address", "write an address in full, e.g. 10.20.0.5"};
-    if (has_wildcard && name == "localhost") return HostProblem{"has no names below it", "write localhost"};
+        return TextProblem{"is neither a name nor a whole address", "write an address in full, e.g. 10.20.0.5"};
+    if (has_wildcard && name == "localhost") return TextProblem{"has no names below it", "write localhost"};
     return std::nullopt;
 }
 
 // What looks like a rule of another kind.
-std::optional<HostProblem> problem_of_form(const std::string &text)
+std::optional<TextProblem> problem_of_form(const std::string &text)
 {
     if (const auto scheme = text.find("://"); scheme != std::string::npos) {
         auto host = text.substr(scheme + 3);
         host = host.substr(0, host.find('/'));
         const bool is_plain = text.starts_with("http://") && (host.find(':') == std::string::npos || host.ends_with(']'));
-        return HostProblem{"is a URL", "name the host alone: " + escape_for_display(host) + (is_plain ? ":80" : "")};
+        return TextProblem{"is a URL", "name the host alone: " + escape_for_display(host) + (is_plain ? ":80" : "")};
     }
-    if (text == "*" || text.starts_with("*:")) return HostProblem{"is every host", "say 'network: full' for no restriction"};
+    if (text == "*" || text.starts_with("*:")) return TextProblem{"is every host", "say 'network: full' for no restriction"};
     return std::nullopt;
 }
 
@@ -276,15 +265,15 @@ bool names(const HostRule &rule, const HostRule &other)
 
 } // namespace
 
-std::variant<HostRule, HostProblem> parse_host_rule(const std::string &text)
+std::variant<HostRule, TextProblem> parse_host_rule(const std::string &text)
 {
     if (auto problem = problem_of_form(text)) return *problem;
     const auto parts = parts_of(text);
-    if (!parts || text.find('\0') != std::string::npos) return HostProblem{"is not a host with a port", rule_form};
+    if (!parts || text.find('\0') != std::string::npos) return TextProblem{"is not a host with a port", rule_form};
     HostRule rule{in_lower_case(parts->host)};
     if (parts->port) {
         const auto port = parse_port(*parts->port);
-        if (!port) return HostProblem{"has a port that is not a number from 1 to 65535", rule_form};
+        if (!port) return TextProblem{"has a port that is not a number from 1 to 65535", rule_form};
         rule.port = *port;
     }
     if (const auto address = address_of(rule.host)) {
@@ -294,9 +283,8 @@ std::variant<HostRule, HostProblem> parse_host_rule(const std::string &text)
         return rule;
     }
     if (const auto slash = rule.host.find('/'); slash != std::string::npos) {
-        if (!address_of(rule.host.substr(0, slash))) return HostProblem{"has a path", "name the host alone"};
-        const auto problem = std::get<RangeProblem>(parse_ip_range(rule.host));
-        return HostProblem{problem.text, problem.remedy};
+        if (!address_of(rule.host.substr(0, slash))) return TextProblem{"has a path", "name the host alone"};
+        return std::get<TextProblem>(parse_ip_range(rule.host));
     }
     const bool has_wildcard = is_wildcard(rule);
     if (auto problem = problem_of_name(std::string_view(rule.host).substr(has_wildcard ? 2 : 0), has_wildcard)) return *problem;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/base/error.hpp"
+#include "common/base/text.hpp"
 
 #include <array>
 #include <optional>
@@ -16,13 +17,8 @@ struct IpRange {
     [[nodiscard]] bool is_v6() const noexcept { return address.size() == 16; }
 };
 
-struct RangeProblem {
-    std::string text;
-    std::string remedy;
-};
-
 // Strict: a single address also needs its prefix length, no bit is set beyond the prefix, and a range of every address is refused.
-std::variant<IpRange, RangeProblem> parse_ip_range(const std::string &text);
+std::variant<IpRange, TextProblem> parse_ip_range(const std::string &text);
 
 // As a policy writes it.
 std::string to_string(const IpRange &range);
@@ -43,11 +39,6 @@ struct HostRule {
     Position where = {};
 };
 
-struct HostProblem {
-    std::string text;
-    std::string remedy;
-};
-
 // Where clouds give a host's own credentials to whoever asks, as inet_ntop(3) writes it. A range does not mean these: each needs a rule of
 // its own.
 inline constexpr const char *metadata_addresses[] = {
@@ -58,7 +49,7 @@ inline constexpr const char *metadata_addresses[] = {
 bool is_metadata(const HostRule &rule); // IPv4 also inside of IPv6
 
 // Strict. Refuses what no connection could ever match: URLs, odd names, port 0, addresses that lead to no host.
-std::variant<HostRule, HostProblem> parse_host_rule(const std::string &text);
+std::variant<HostRule, TextProblem> parse_host_rule(const std::string &text);
 
 // As a policy writes it: without the port 443, and with brackets around IPv6 where a port follows.
 std::string to_string(const HostRule &rule);

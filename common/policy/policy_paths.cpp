@@ -11,7 +11,7 @@ namespace pi_agent {
 
 namespace {
 
-PathProblem odd_component()
+TextProblem odd_component()
 {
     return {"holds '//', '.' or '..'", "write the path without them"};
 }
@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 10> unshown = {"/proc", "/sys",     "/dev
                                                       "/tmp",  "/var/tmp", "/home", "/root", default_state_dir};
 
 // Agents' own directories hold keys, too, and are what this key is for.
-std::optional<PathProblem> problem_of_config_secrets(const std::string &path)
+std::optional<TextProblem> problem_of_config_secrets(const std::string &path)
 {
     constexpr std::array<std::string_view, 4> of_agents = {".pi", ".agents", ".claude", ".codex"};
     const bool absolute = path.front() == '/';
@@ -42,13 +42,13 @@ std::optional<PathProblem> problem_of_config_secrets(const std::string &path)
 
 } // namespace
 
-std::optional<PathProblem> problem_of_root(const std::string &path)
+std::optional<TextProblem> problem_of_root(const std::string &path)
 {
-    if (path == "/") return PathProblem{"is the whole file system", "name the directory of a project, or one that holds projects"};
-    if (path == "~") return PathProblem{"is a home directory itself", "name a directory below it, e.g. ~/projects"};
+    if (path == "/") return TextProblem{"is the whole file system", "name the directory of a project, or one that holds projects"};
+    if (path == "~") return TextProblem{"is a home directory itself", "name a directory below it, e.g. ~/projects"};
     const bool below_home = path.substr(0, 2) == "~/";
-    if (!below_home && path.front() == '~') return PathProblem{"names another user's home", "write it as an absolute path"};
-    if (!below_home && path.front() != '/') return PathProblem{"is not absolute", "begin it with '/' or '~/'"};
+    if (!below_home && path.front() == '~') return TextProblem{"names another user's home", "write it as an absolute path"};
+    if (!below_home && path.front() != '/') return TextProblem{"is not absolute", "begin it with '/' or '~/'"};
     const auto rest = std::string_view(path).substr(below_home ? 2 : 1);
     if (has_odd_component(rest)) return odd_component();
     if (auto problem = below_home ? problem_of_secrets(rest) : problem_of_secrets_anywhere(path); problem && defence_is_on("root-secrets"))
@@ -56,27 +56,27 @@ std::optional<PathProblem> problem_of_root(const std::string &path)
     return problem_of_place(path);
 }
 
-std::optional<PathProblem> problem_of_root_in_unit(const std::string &path)
+std::optional<TextProblem> problem_of_root_in_unit(const std::string &path)
 {
     const auto rest = std::string_view(path).substr(path.substr(0, 2) == "~/" ? 2 : 0);
     if (is_property_safe(rest) && rest.find(':') == std::string_view::npos) return std::nullopt; // systemd splits paths at a colon
-    return PathProblem{"holds a character other than A-Z a-z 0-9 / _ . = @ -",
+    return TextProblem{"holds a character other than A-Z a-z 0-9 / _ . = @ -",
                        "rename the directory, name one above it, or show projects under an alias (projects.paths: alias)"};
 }
 
-std::optional<PathProblem> problem_of_place(const std::string &path)
+std::optional<TextProblem> problem_of_place(const std::string &path)
 {
     // Nothing at or below these.
     constexpr std::array<std::string_view, 7> closed = {"/proc", "/sys", "/dev", "/run", "/boot", "/etc", default_state_dir};
     // These hold what is closed, or everybody's files.
     constexpr std::array<std::string_view, 7> too_much = {"/usr", "/opt", "/var", "/var/lib", "/home", "/tmp", "/var/tmp"};
-    if (lies_in_one(path, closed)) return PathProblem{"belongs to the system", "name a directory of projects"};
+    if (lies_in_one(path, closed)) return TextProblem{"belongs to the system", "name a directory of projects"};
     if (std::find(too_much.begin(), too_much.end(), path) != too_much.end())
-        return PathProblem{"holds more than projects", "name a directory below it"};
+        return TextProblem{"holds more than projects", "name a directory below it"};
     return std::nullopt;
 }
 
-std::optional<PathProblem> problem_of_state_dir(const std::string &path)
+std::optional<TextProblem> problem_of_state_dir(const std::string &path)
 {
     // Every session sees these, read-only, or the host keeps other things there.
     constexpr std::array<std::string_view, 12> taken = {"/usr",   "/opt", "/bin",    "/sbin", "/lib",  "/lib32",
@@ -84,87 +84,87 @@ std::optional<PathProblem> problem_of_state_dir(const std::string &path)
     constexpr std::array<std::string_view, 8> too_much = {"/", "/srv", "/mnt", "/media", "/var", "/var/lib", "/var/cache", "/var/spool"};
     const std::string remedy = "name a directory of its own, e.g. /srv/agents";
     if (path == default_state_dir) return std::nullopt;
-    if (path.front() != '/') return PathProblem{"is not absolute", "begin it with '/'"};
-    if (std::find(too_much.begin(), too_much.end(), path) != too_much.end()) return PathProblem{"holds more than agents' homes", remedy};
+    if (path.front() != '/') return TextProblem{"is not absolute", "begin it with '/'"};
+    if (std::find(too_much.begin(), too_much.end(), path) != too_much.end()) return TextProblem{"holds more than agents' homes", remedy};
     if (has_odd_component(std::string_view(path).substr(1))) return odd_component();
     if (!is_property_safe(path) || path.find(':') != std::string::npos)
-        return PathProblem{"holds a character other than A-Z a-z 0-9 / _ . = @ -", remedy};
+        return TextProblem{"holds a character other than A-Z a-z 0-9 / _ . = @ -", remedy};
     if (lies_in_one(path, unshown) || lies_in_one(path, taken) || lies_in_one(path, package_data))
-        return PathProblem{"lies where the system or sessions have other things", remedy};
+        return TextProblem{"lies where the system or sessions have other things", remedy};
     return std::nullopt;
 }
 
-std::optional<PathProblem> problem_beside_state(const std::string &path, const std::string &state_dir)
+std::optional<TextProblem> problem_beside_state(const std::string &path, const std::string &state_dir)
 {
     if (!are_nested(path, state_dir)) return std::nullopt;
-    return PathProblem{"holds the agents' homes (agent.state_dir: " + state_dir + "), or is in them", "keep the two apart"};
+    return TextProblem{"holds the agents' homes (agent.state_dir: " + state_dir + "), or is in them", "keep the two apart"};
 }
 
-std::optional<PathProblem> problem_of_config_directory(const std::string &path)
+std::optional<TextProblem> problem_of_config_directory(const std::string &path)
 {
-    if (path == "/") return PathProblem{"is the whole file system", "name the agent's config directory, e.g. .pi/agent"};
-    if (path.front() == '~') return PathProblem{"begins with '~'", "a path without '/' in front is relative to the user's home already"};
+    if (path == "/") return TextProblem{"is the whole file system", "name the agent's config directory, e.g. .pi/agent"};
+    if (path.front() == '~') return TextProblem{"begins with '~'", "a path without '/' in front is relative to the user's home already"};
     if (has_odd_component(std::string_view(path).substr(path.front() == '/' ? 1 : 0))) return odd_component();
     return problem_of_config_secrets(path);
 }
 
-std::optional<PathProblem> problem_of_host_file(const std::string &path)
+std::optional<TextProblem> problem_of_host_file(const std::string &path)
 {
-    if (path.back() == '/') return PathProblem{"is a directory", "name a file in it"};
-    if (path.front() == '~') return PathProblem{"begins with '~'", "a path without '/' in front is relative to the user's home already"};
+    if (path.back() == '/') return TextProblem{"is a directory", "name a file in it"};
+    if (path.front() == '~') return TextProblem{"begins with '~'", "a path without '/' in front is relative to the user's home already"};
     if (has_odd_component(std::string_view(path).substr(path.front() == '/' ? 1 : 0))) return odd_component();
     return std::nullopt;
 }
 
-std::optional<PathProblem> problem_of_managed_file(const std::string &path)
+std::optional<TextProblem> problem_of_managed_file(const std::string &path)
 {
-    if (path.front() != '/') return PathProblem{"is not absolute", "begin it with '/'"};
+    if (path.front() != '/') return TextProblem{"is not absolute", "begin it with '/'"};
     return problem_of_host_file(path);
 }
 
-std::optional<PathProblem> problem_of_config_path(const std::string &path)
+std::optional<TextProblem> problem_of_config_path(const std::string &path)
 {
     if (path.empty() || path.front() == '/' || path.front() == '~')
-        return PathProblem{"is not relative to the config directory", "write it as 'extensions' or 'npm/cache'"};
+        return TextProblem{"is not relative to the config directory", "write it as 'extensions' or 'npm/cache'"};
     if (has_odd_component(path)) return odd_component();
     return std::nullopt;
 }
 
-std::optional<PathProblem> problem_of_project_path(const std::string &path)
+std::optional<TextProblem> problem_of_project_path(const std::string &path)
 {
     if (path.front() == '/' || path.front() == '~')
-        return PathProblem{"is not relative to the project", "write it as '.env' or 'deploy/keys'"};
+        return TextProblem{"is not relative to the project", "write it as '.env' or 'deploy/keys'"};
     if (has_odd_component(path)) return odd_component();
     return std::nullopt;
 }
 
-std::optional<PathProblem> problem_of_protected_path(const std::string &path)
+std::optional<TextProblem> problem_of_protected_path(const std::string &path)
 {
     const bool is_directory = path.size() > 1 && path.back() == '/';
     return problem_of_project_path(is_directory ? path.substr(0, path.size() - 1) : path);
 }
 
-std::optional<PathProblem> problem_of_view_path(const std::string &path)
+std::optional<TextProblem> problem_of_view_path(const std::string &path)
 {
     constexpr std::array<std::string_view, 7> too_much = {"/", "/etc", "/media", "/mnt", "/srv", "/var", "/var/lib"};
-    if (path.front() != '/') return PathProblem{"is not absolute", "begin it with '/'"};
+    if (path.front() != '/') return TextProblem{"is not absolute", "begin it with '/'"};
     if (path != "/" && has_odd_component(std::string_view(path).substr(1))) return odd_component();
-    if (path == "/etc") return PathProblem{"is all of the host's configuration", "use 'view: host', or name what is needed of it"};
+    if (path == "/etc") return TextProblem{"is all of the host's configuration", "use 'view: host', or name what is needed of it"};
     if (std::find(too_much.begin(), too_much.end(), path) != too_much.end())
-        return PathProblem{"holds files that the agent must not see", "name a directory below it"};
+        return TextProblem{"holds files that the agent must not see", "name a directory below it"};
     if (lies_in_one(path, unshown))
-        return PathProblem{"is kept from every session", "put what the agent needs below /usr, /opt or /srv, or make it a root"};
+        return TextProblem{"is kept from every session", "put what the agent needs below /usr, /opt or /srv, or make it a root"};
     return std::nullopt;
 }
 
-std::optional<PathProblem> problem_of_program_directory(const std::string &path)
+std::optional<TextProblem> problem_of_program_directory(const std::string &path)
 {
     if (path.find(':') != std::string::npos)
-        return PathProblem{"holds a colon, which separates directories in PATH", "rename the directory"};
+        return TextProblem{"holds a colon, which separates directories in PATH", "rename the directory"};
     return problem_of_view_path(path);
 }
 
-std::optional<PathProblem> problem_of_device(const std::string &path)
+std::optional<TextProblem> problem_of_device(const std::string &path)
 {
     // `own`: every session has its own. `closed`: the host's memory, disks, keyboards, consoles, processors and chips, by the beginning of
     // their names.
@@ -173,45 +173,45 @@ std::optional<PathProblem> problem_of_device(const std::string &path)
         "autofs block bsg btrfs-control bus char core cpu disk dm- fd0 fuse hugepages initctl input ipmi kmem kmsg loop mapper md mei mem "
         "mcelog ng nvme nvram pmem port raw sd sg snapshot sr tpm uinput userfaultfd vcs vd vfio vhost watchdog xvd zram zd";
     if (path == nvidia_devices) return std::nullopt;
-    if (!path.starts_with("/dev/")) return PathProblem{"does not lie below /dev", "name a device, e.g. /dev/kvm or /dev/dri, or 'nvidia'"};
+    if (!path.starts_with("/dev/")) return TextProblem{"does not lie below /dev", "name a device, e.g. /dev/kvm or /dev/dri, or 'nvidia'"};
     const std::string below = path.substr(5);
     if (has_odd_component(below)) return odd_component();
     if (!is_property_safe(path) || path.find(':') != std::string::npos)
-        return PathProblem{"holds a character other than A-Z a-z 0-9 / _ . = @ -", "name the device by another of its names"};
-    if (has_word(own, below.substr(0, below.find('/')))) return PathProblem{"is each session's own", "take it out of the list"};
+        return TextProblem{"holds a character other than A-Z a-z 0-9 / _ . = @ -", "name the device by another of its names"};
+    if (has_word(own, below.substr(0, below.find('/')))) return TextProblem{"is each session's own", "take it out of the list"};
     const auto beginnings = split(closed, ' ');
     const bool is_closed = std::any_of(beginnings.begin(), beginnings.end(), [&](std::string_view one) { return below.starts_with(one); });
     const bool is_console = below.starts_with("tty") && below.size() > 3 && below[3] >= '0' && below[3] <= '9';
     if (is_closed || is_console)
-        return PathProblem{"opens the host itself: its memory, disks, consoles or keyboards", "name a device that does not"};
+        return TextProblem{"opens the host itself: its memory, disks, consoles or keyboards", "name a device that does not"};
     return std::nullopt;
 }
 
-std::optional<PathProblem> problem_of_binary(const std::string &path)
+std::optional<TextProblem> problem_of_binary(const std::string &path)
 {
-    if (path.front() != '/') return PathProblem{"is not absolute", "begin it with '/'"};
+    if (path.front() != '/') return TextProblem{"is not absolute", "begin it with '/'"};
     if (has_odd_component(std::string_view(path).substr(1))) return odd_component();
     if (!is_property_safe(path))
-        return PathProblem{"holds a character other than A-Z a-z 0-9 / _ . : = @ -", "install the agent under another name"};
-    if (path.rfind('/') == 0) return PathProblem{"is not a program in a directory of its own", "name the program, e.g. /opt/pi/bin/pi"};
-    if (lies_in_one(path, unshown)) return PathProblem{"is kept from every session", "install the agent below /usr, /opt or /srv"};
+        return TextProblem{"holds a character other than A-Z a-z 0-9 / _ . : = @ -", "install the agent under another name"};
+    if (path.rfind('/') == 0) return TextProblem{"is not a program in a directory of its own", "name the program, e.g. /opt/pi/bin/pi"};
+    if (lies_in_one(path, unshown)) return TextProblem{"is kept from every session", "install the agent below /usr, /opt or /srv"};
     return std::nullopt;
 }
 
-std::optional<PathProblem> problem_of_srun(const std::string &path)
+std::optional<TextProblem> problem_of_srun(const std::string &path)
 {
-    if (path.front() != '/') return PathProblem{"is not absolute", "begin it with '/'"};
+    if (path.front() != '/') return TextProblem{"is not absolute", "begin it with '/'"};
     if (has_odd_component(std::string_view(path).substr(1))) return odd_component();
     return std::nullopt;
 }
 
-std::optional<PathProblem> problem_of_job_word(const std::string &text)
+std::optional<TextProblem> problem_of_job_word(const std::string &text)
 {
     constexpr std::size_t limit = 255;
     constexpr const char *alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-,:@+=/&|*()[]";
-    if (text.front() == '-') return PathProblem{"begins with '-'", "write it as 'sinfo' or 'sacctmgr' does"};
+    if (text.front() == '-') return TextProblem{"begins with '-'", "write it as 'sinfo' or 'sacctmgr' does"};
     if (text.size() > limit || text.find_first_not_of(alphabet) != std::string::npos)
-        return PathProblem{"is nothing that Slurm has a name for", "write it as 'sinfo' or 'sacctmgr' does, without spaces"};
+        return TextProblem{"is nothing that Slurm has a name for", "write it as 'sinfo' or 'sacctmgr' does, without spaces"};
     return std::nullopt;
 }
 

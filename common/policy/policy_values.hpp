@@ -63,7 +63,7 @@ std::optional<std::string> read_name(const PolicyValue &value);
 // The number of the choice that the table has for the key.
 std::optional<std::size_t> read_choice(const PolicyValue &value);
 
-using PathRule = std::function<std::optional<PathProblem>(const std::string &)>;
+using PathRule = std::function<std::optional<TextProblem>(const std::string &)>;
 // A line for which `problem_of` reports nothing, or the lines of a list.
 std::optional<std::string> read_path(const PolicyValue &value, const PathRule &problem_of);
 std::vector<PolicyPath> read_paths(const PolicyValue &list, const PathRule &problem_of);

@@ -94,7 +94,7 @@ std::optional<NetworkPolicy> read_mode(const PolicyValue &value)
 {
     const std::string &text = value.node.text;
     if (value.is(YamlNode::Kind::scalar) && std::holds_alternative<IpRange>(parse_ip_range(text))) {
-        value.refuse(text, RangeProblem{"is a range of addresses without a list around it", "write [\"" + text + "\"]"});
+        value.refuse(text, TextProblem{"is a range of addresses without a list around it", "write [\"" + text + "\"]"});
         return std::nullopt;
     }
     const auto choice = read_choice(value);
@@ -116,7 +116,7 @@ std::optional<NetworkPolicy> read_network(const PolicyValue &value)
         const auto text = read_line(item);
         if (!text) continue;
         auto parsed = parse_ip_range(*text);
-        if (const auto *problem = std::get_if<RangeProblem>(&parsed))
+        if (const auto *problem = std::get_if<TextProblem>(&parsed))
             item.refuse(*text, *problem);
         else
             network.allowed.push_back(std::get<IpRange>(std::move(parsed)));
@@ -247,7 +247,7 @@ std::vector<HostRule> read_host_rules(const PolicyValue &list)
         const auto text = read_line(item);
         if (!text) continue;
         auto parsed = parse_host_rule(*text);
-        if (const auto *problem = std::get_if<HostProblem>(&parsed)) {
+        if (const auto *problem = std::get_if<TextProblem>(&parsed)) {
             item.refuse(*text, *problem);
             continue;
         }

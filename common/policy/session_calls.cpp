@@ -39,40 +39,40 @@ std::vector<std::string_view> names_to_deny()
 
 } // namespace
 
-std::optional<PathProblem> problem_of_denied_call(const std::string &name)
+std::optional<TextProblem> problem_of_denied_call(const std::string &name)
 {
     const auto names = names_to_deny();
     if (std::find(names.begin(), names.end(), name) != names.end()) return std::nullopt;
-    if (has_call(allowable_calls, name)) return PathProblem{"is refused in every session", take_it_out};
+    if (has_call(allowable_calls, name)) return TextProblem{"is refused in every session", take_it_out};
     for (const auto &calls : never_allowed)
-        if (has_word(calls.names, name)) return PathProblem{"is refused in every session, or decided by hardening.tracing", take_it_out};
-    return PathProblem{"is not a system call or group that a policy can refuse: sessions do not make it, or no program runs without it" +
+        if (has_word(calls.names, name)) return TextProblem{"is refused in every session, or decided by hardening.tracing", take_it_out};
+    return TextProblem{"is not a system call or group that a policy can refuse: sessions do not make it, or no program runs without it" +
                            did_you_mean(name, names),
                        "name one of those in docs/reference/session-calls.md"};
 }
 
-std::optional<PathProblem> problem_of_allowed_call(const std::string &name)
+std::optional<TextProblem> problem_of_allowed_call(const std::string &name)
 {
     if (has_call(allowable_calls, name)) return std::nullopt;
     for (const auto &calls : never_allowed)
-        if (has_word(calls.names, name)) return PathProblem{calls.why, calls.remedy};
-    if (!name.empty() && name.front() == '@') return PathProblem{"is a group, and calls are allowed one by one", "name its calls"};
-    if (has_call(deniable_calls, name)) return PathProblem{"is a call that sessions make anyway", take_it_out};
+        if (has_word(calls.names, name)) return TextProblem{calls.why, calls.remedy};
+    if (!name.empty() && name.front() == '@') return TextProblem{"is a group, and calls are allowed one by one", "name its calls"};
+    if (has_call(deniable_calls, name)) return TextProblem{"is a call that sessions make anyway", take_it_out};
     std::vector<std::string_view> names;
     std::string list;
     for (const auto &call : allowable_calls) {
         names.emplace_back(call.name);
         list += (list.empty() ? "" : ", ") + std::string(call.name);
     }
-    return PathProblem{"is not a call that a policy can allow" + did_you_mean(name, names), "name some of " + list};
+    return TextProblem{"is not a call that a policy can allow" + did_you_mean(name, names), "name some of " + list};
 }
 
-std::optional<PathProblem> problem_of_address_family(const std::string &name)
+std::optional<TextProblem> problem_of_address_family(const std::string &name)
 {
     const auto *const found = std::find(std::begin(address_families), std::end(address_families), name);
     if (found != std::end(address_families)) return std::nullopt;
     const std::vector<std::string_view> names(std::begin(address_families), std::end(address_families));
-    return PathProblem{"is not a kind of socket that a session can have: others would go around the policy's network" +
+    return TextProblem{"is not a kind of socket that a session can have: others would go around the policy's network" +
                            did_you_mean(name, names),
                        "name some of unix, inet, inet6, netlink"};
 }

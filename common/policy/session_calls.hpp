@@ -43,9 +43,9 @@ inline constexpr std::string_view address_families[] = {"unix", "inet", "inet6",
 inline constexpr unsigned all_address_families = (1U << std::size(address_families)) - 1;
 
 // Rules for an element of hardening.deny_system_calls, allow_system_calls and address_families.
-std::optional<PathProblem> problem_of_denied_call(const std::string &name);
-std::optional<PathProblem> problem_of_allowed_call(const std::string &name);
-std::optional<PathProblem> problem_of_address_family(const std::string &name);
+std::optional<TextProblem> problem_of_denied_call(const std::string &name);
+std::optional<TextProblem> problem_of_allowed_call(const std::string &name);
+std::optional<TextProblem> problem_of_address_family(const std::string &name);
 
 // The names of the policy's lists, without its groups, sorted, each once.
 std::vector<std::string> denied_calls_of(const CallsPolicy &calls);

@@ -121,33 +121,33 @@ const std::vector<std::string> &never_shown()
     return paths;
 }
 
-std::optional<PathProblem> problem_of_secrets(std::string_view below_home)
+std::optional<TextProblem> problem_of_secrets(std::string_view below_home)
 {
     const std::string *found = find_secret(below_home, {});
     if (found == nullptr) return std::nullopt;
     const std::string what = is_within(below_home, *found) ? "belongs to ~/" : "holds ~/";
-    return PathProblem{what + *found + ", which no session is shown", "name a directory of projects"};
+    return TextProblem{what + *found + ", which no session is shown", "name a directory of projects"};
 }
 
-std::optional<PathProblem> problem_of_secrets_anywhere(std::string_view path)
+std::optional<TextProblem> problem_of_secrets_anywhere(std::string_view path)
 {
     for (std::size_t slash = path.find('/'); slash != std::string_view::npos; slash = path.find('/', slash + 1)) {
         const std::string_view below = path.substr(slash + 1);
         const auto found =
             std::find_if(never_shown().begin(), never_shown().end(), [&](const auto &never) { return is_within(below, never); });
         if (found != never_shown().end())
-            return PathProblem{"belongs to " + *found + " of a home, which no session is shown", "name a directory of projects"};
+            return TextProblem{"belongs to " + *found + " of a home, which no session is shown", "name a directory of projects"};
     }
     return std::nullopt;
 }
 
-std::optional<PathProblem> problem_of_home_directory(const std::string &path)
+std::optional<TextProblem> problem_of_home_directory(const std::string &path)
 {
-    if (path == "~") return PathProblem{"is a home directory itself", "name a directory below it, e.g. ~/.nvm"};
+    if (path == "~") return TextProblem{"is a home directory itself", "name a directory below it, e.g. ~/.nvm"};
     if (path.substr(0, 2) != "~/")
-        return PathProblem{"does not begin with '~/'", "name directories of the users' homes here, and others in view_paths"};
+        return TextProblem{"does not begin with '~/'", "name directories of the users' homes here, and others in view_paths"};
     const std::string below = path.substr(2);
-    if (has_odd_component(below)) return PathProblem{"holds '//', '.' or '..'", "write the path without them"};
+    if (has_odd_component(below)) return TextProblem{"holds '//', '.' or '..'", "write the path without them"};
     if (find_secret(below, masked_in(below)) == nullptr) return std::nullopt;
     auto problem = problem_of_secrets(below);
     if (problem) problem->remedy = "name a directory that holds nothing but programs, or downloads";

@@ -26,13 +26,13 @@ std::vector<std::string> masked_in(const std::string &path);
 const std::vector<std::string> &never_shown();
 
 // Whether a path relative to a home is, contains or is inside one of never_shown(). The same for toolchains and roots.
-std::optional<PathProblem> problem_of_secrets(std::string_view below_home);
+std::optional<TextProblem> problem_of_secrets(std::string_view below_home);
 
 // Whether an absolute path, in any home, has a name of never_shown() or is inside one with that name.
-std::optional<PathProblem> problem_of_secrets_anywhere(std::string_view path);
+std::optional<TextProblem> problem_of_secrets_anywhere(std::string_view path);
 
 // An entry of a list: "~/" and a path that is not, does not contain and is not inside one of never_shown(). Masked names in it do not
 // count.
-std::optional<PathProblem> problem_of_home_directory(const std::string &path);
+std::optional<TextProblem> problem_of_home_directory(const std::string &path);
 
 } // namespace pi_agent

@@ -13,7 +13,7 @@ namespace {
 std::string read(const std::string &text)
 {
     const auto parsed = parse_host_rule(text);
-    if (const auto *problem = std::get_if<HostProblem>(&parsed)) return problem->text + "; " + problem->remedy;
+    if (const auto *problem = std::get_if<TextProblem>(&parsed)) return problem->text + "; " + problem->remedy;
     return to_string(std::get<HostRule>(parsed));
 }
 

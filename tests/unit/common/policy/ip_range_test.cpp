@@ -13,7 +13,7 @@ namespace {
 std::string read(const std::string &text)
 {
     const auto parsed = parse_ip_range(text);
-    if (const auto *problem = std::get_if<RangeProblem>(&parsed)) return problem->text + "; " + problem->remedy;
+    if (const auto *problem = std::get_if<TextProblem>(&parsed)) return problem->text + "; " + problem->remedy;
     return to_string(std::get<IpRange>(parsed));
 }
 
