@@ -3,8 +3,8 @@
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
+#include "common/base/version.hpp"
 
-#include <array>
 #include <nlohmann/json.hpp>
 
 namespace pi_agent {
@@ -21,12 +21,6 @@ bool starts_with_letter(std::string_view text)
     return !text.empty() && is_made_of(text.substr(0, 1), "") && version_digits.find(text[0]) == std::string_view::npos;
 }
 
-bool is_number(std::string_view text)
-{
-    return !text.empty() && text.size() <= 9 && text.find_first_not_of(version_digits) == std::string_view::npos &&
-           (text.size() == 1 || text[0] != '0');
-}
-
 // The parts between dots, none of them empty.
 bool is_dotted(std::string_view text)
 {
@@ -36,7 +30,7 @@ bool is_dotted(std::string_view text)
 }
 
 struct VersionParts {
-    std::array<std::uint32_t, 3> numbers{};
+    Version numbers{};
     std::string_view prerelease;
 };
 
@@ -53,12 +47,9 @@ std::optional<VersionParts> parts_of_version(std::string_view text)
         if (!is_dotted(parts.prerelease)) return std::nullopt;
         text = text.substr(0, dash);
     }
-    const auto numbers = split(text, '.');
-    if (numbers.size() != 3 || text.back() == '.') return std::nullopt;
-    for (std::size_t index = 0; index < numbers.size(); ++index) {
-        if (!is_number(numbers[index])) return std::nullopt;
-        parts.numbers[index] = to_number<std::uint32_t>(numbers[index]).value_or(0);
-    }
+    const auto numbers = parse_version(text);
+    if (!numbers) return std::nullopt;
+    parts.numbers = *numbers;
     return parts;
 }
 

@@ -154,19 +154,10 @@ private:
 
     static bool unescape(char &byte)
     {
-        switch (byte) {
-        case 't':
-            byte = '\t';
-            return true;
-        case 'b':
-            byte = '\b';
-            return true;
-        case 'n':
-            byte = '\n';
-            return true;
-        default:
-            return byte == '\\' || byte == '"';
-        }
+        constexpr std::string_view written = "tbn\\\"";
+        const std::size_t at = written.find(byte);
+        if (at != std::string_view::npos) byte = "\t\b\n\\\""[at];
+        return at != std::string_view::npos;
     }
 
     std::string_view text_;

@@ -3,38 +3,24 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
+#include "common/base/text.hpp"
 
-#include <charconv>
 #include <fmt/format.h>
 
 namespace pi_agent {
 
-namespace {
-
-constexpr std::size_t digit_limit = 9;
-
-std::optional<std::uint32_t> parse_number(std::string_view digits) noexcept
-{
-    if (digits.empty() || digits.size() > digit_limit || (digits.size() > 1 && digits.front() == '0')) return std::nullopt;
-    if (digits.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
-    std::uint32_t number = 0;
-    std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    return number;
-}
-
-} // namespace
-
 std::optional<Version> parse_version(std::string_view text) noexcept
 {
+    constexpr std::size_t digit_limit = 9;
+    const auto parts = split(text, '.');
     Version version{};
+    if (parts.size() != version.size() || text.back() == '.') return std::nullopt;
     for (std::size_t index = 0; index < version.size(); ++index) {
-        const bool is_last = index + 1 == version.size();
-        const std::size_t end = is_last ? text.size() : text.find('.');
-        if (end == std::string_view::npos) return std::nullopt;
-        const std::optional<std::uint32_t> number = parse_number(text.substr(0, end));
+        const auto part = parts[index];
+        const bool is_plain = part.size() <= digit_limit && (part.size() == 1 || !part.starts_with('0'));
+        const auto number = is_plain ? to_number<std::uint32_t>(part) : std::nullopt;
         if (!number) return std::nullopt;
         version[index] = *number;
-        text.remove_prefix(is_last ? end : end + 1);
     }
     return version;
 }

@@ -65,8 +65,7 @@ NetworkPolicy without_all_but_loopback(const Policy &policy, const std::string &
 Diagnostic too_many_hosts(const Policy &policy)
 {
     const auto &network = policy.network;
-    const auto place = policy.rules.places.find("network");
-    return {network.where, place == policy.rules.places.end() ? "network" : place->second.key,
+    return {network.where, place_of_key(policy.rules, "network"),
             fmt::format("the lists of the groups here have {} rules together, and a session has {} at most", network.hosts.size(),
                         most_host_rules),
             "use a wildcard where names have the same end, or give one list to these users in entries of their own"};

@@ -9,27 +9,15 @@ namespace {
 
 enum class Verdict { amount, no_amount, out_of_bounds };
 
-constexpr std::uint64_t factor_of(char unit) noexcept
-{
-    switch (unit) {
-    case 'K':
-        return std::uint64_t{1} << 10U;
-    case 'M':
-        return std::uint64_t{1} << 20U;
-    case 'G':
-        return std::uint64_t{1} << 30U;
-    case 'T':
-        return std::uint64_t{1} << 40U;
-    case 'm':
-        return 60;
-    case 'h':
-        return 3600;
-    case 'd':
-        return 24 * 3600;
-    default: // '%' and 's'
-        return 1;
-    }
-}
+constexpr std::pair<char, std::uint64_t> factors[] = {{'K', std::uint64_t{1} << 10U},
+                                                      {'M', std::uint64_t{1} << 20U},
+                                                      {'G', std::uint64_t{1} << 30U},
+                                                      {'T', std::uint64_t{1} << 40U},
+                                                      {'s', 1},
+                                                      {'%', 1},
+                                                      {'m', 60},
+                                                      {'h', 3600},
+                                                      {'d', 24 * 3600}};
 
 // Digits without a leading zero and one unit; nothing else is an amount.
 Verdict parse(std::string_view text, const LimitRow &row, std::uint64_t &amount)
@@ -37,7 +25,7 @@ Verdict parse(std::string_view text, const LimitRow &row, std::uint64_t &amount)
     std::uint64_t factor = 1;
     if (!row.units.empty()) {
         if (text.empty() || row.units.find(text.back()) == std::string_view::npos) return Verdict::no_amount;
-        factor = factor_of(text.back());
+        factor = std::find_if(std::begin(factors), std::end(factors), [&](const auto &one) { return one.first == text.back(); })->second;
         text.remove_suffix(1);
     }
     const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;

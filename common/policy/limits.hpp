@@ -32,61 +32,29 @@ struct LimitsPolicy {
 
 using LimitMember = std::optional<SaidLimit> LimitsPolicy::*;
 
-// Amounts are in the units of LimitsPolicy. The table of keys (policy_keys.hpp) has the default and the meaning.
+// The rows are in common/policy/limits.toml. Amounts are in the units of LimitsPolicy. The table of keys (policy_keys.hpp) has the default
+// and the meaning.
 struct LimitRow {
     const char *key; // of the policy
     LimitMember said;
-    std::string_view units; // their letters; empty: a plain number
+    std::string_view units = {}; // their letters; empty: a plain number
     std::uint64_t least;
     std::uint64_t most;
-    const char *form;       // how it is written
-    const char *bounds;     // in the words of the policy, with the reason where there is one
-    const char *note;       // of what the amount is: a line for the agent; nullptr: the agent gets no line
-    bool of_user;           // of all sessions of one user, not of each
-    const char *controller; // of control groups, which holds a session to it; or nullptr
-    const char *property;   // of a unit; or nullptr
-    std::uint64_t factor;   // how much of the property is one of the amount
-    const char *no_job;     // why a Job of Kubernetes cannot have it; or nullptr
-    const char *job_remedy;
+    const char *form;                 // how it is written
+    const char *bounds;               // in the words of the policy, with the reason where there is one
+    const char *note = nullptr;       // of what the amount is: a line for the agent; nullptr: the agent gets no line
+    bool of_user = false;             // of all sessions of one user, not of each
+    const char *controller = nullptr; // of control groups, which holds a session to it
+    const char *property = nullptr;   // of a unit
+    std::uint64_t factor = 1;         // how much of the property is one of the amount
+    const char *no_job = nullptr;     // why a Job of Kubernetes cannot have it
+    const char *job_remedy = nullptr;
 };
 
-// With less, an agent cannot work (docs/concepts/limits.md says what was measured).
-constexpr std::uint64_t least_memory = std::uint64_t{128} << 20U;
-constexpr std::uint64_t least_disk = std::uint64_t{64} << 20U;
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 50U; // far from what overflows, and more than any host has
-constexpr std::uint64_t most_tasks = std::uint64_t{1} << 22U; // the most numbers of processes that the kernel has
-constexpr std::uint64_t most_files = std::uint64_t{1} << 20U; // as the kernel has it without a sysctl (fs.nr_open)
-constexpr std::uint64_t most_seconds = std::uint64_t{365} * 24 * 3600;
-constexpr std::uint64_t most_sessions = 64; // each costs root processes, mounts and a connection to the system bus
-
-constexpr const char *form_of_memory =
-    "a whole number with K, M, G or T (powers of 1024), or with % (of the host's memory), e.g. 8G or 50%";
-
-// The columns are in the order of LimitRow. Of the two rows of memory a policy says one at most.
 inline constexpr LimitRow limit_rows[] = {
-    {"limits.memory", &LimitsPolicy::memory, "KMGT", least_memory, most_bytes, form_of_memory,
-     "at least 128M, as the agent itself takes more than half of that, and at most 1024T", "of memory", false, "memory", nullptr, 1,
-     nullptr, nullptr},
-    {"limits.memory", &LimitsPolicy::memory_share, "%", 1, 100, form_of_memory, "between 1% and 100%", "of the host's memory", false,
-     nullptr, nullptr, 1, "is a share of this host", "say an amount, e.g. 8G"},
-    {"limits.tasks", &LimitsPolicy::tasks, "", 32, most_tasks, "a whole number of processes and threads, e.g. 4096",
-     "at least 32, as the agent itself takes a dozen, and at most 4194304", "processes and threads", false, "pids", "TasksMax", 1,
-     "a Job cannot say it; a node can (podPidsLimit of the kubelet)", "leave it out, and set it there"},
-    {"limits.cpu", &LimitsPolicy::cpu, "%", 10, 100'000,
-     "a whole number with % (of one processor; more than 100% is more than one), e.g. 400%",
-     "at least 10%, with which a start takes many seconds, and at most 100000%", "of one processor", false, "cpu", "CPUQuotaPerSecUSec",
-     10'000, nullptr, nullptr},
-    {"limits.runtime", &LimitsPolicy::runtime, "smhd", 10, most_seconds, "a whole number with s, m, h or d, e.g. 12h",
-     "at least 10s, as a start is part of it, and at most 365d", "of time", false, nullptr, "RuntimeMaxUSec", 1'000'000, nullptr, nullptr},
-    {"limits.files", &LimitsPolicy::files, "", 256, most_files, "a whole number of open files, e.g. 8192",
-     "at least 256, as the agent itself takes dozens, and at most 1048576", "open files in each process", false, nullptr, "LimitNOFILE", 1,
-     "a Job cannot say it; what runs containers on a node can", "leave it out, and set it there"},
-    {"limits.sessions", &LimitsPolicy::sessions, "", 1, most_sessions, "a whole number of sessions, e.g. 8", "between 1 and 64", nullptr,
-     true, nullptr, nullptr, 1, nullptr, nullptr},
-    {"limits.disk", &LimitsPolicy::disk, "KMGT", least_disk, most_bytes, "a whole number with K, M, G or T (powers of 1024), e.g. 10G",
-     "at least 64M, as an agent with a few packages takes more, and at most 1024T", "of disk for your home, /tmp and /var/tmp", true,
-     nullptr, nullptr, 1, "only the runner puts files under a quota", "leave it out, and limit the volume"},
+#include "common/limits.inc"
 };
+constexpr std::uint64_t least_memory = limit_rows[0].least;
 
 // The one that is set, bytes or share.
 const std::optional<SaidLimit> &said_memory(const LimitsPolicy &limits) noexcept;

@@ -171,38 +171,22 @@ std::string levels_text(const PolicyKey &key)
 
 std::string form_text(const PolicyKey &key)
 {
-    switch (key.form) {
-    case ValueForm::version:
-        return fmt::format("the number {}", policy_version);
-    case ValueForm::section:
-        return "a mapping";
-    case ValueForm::names:
-        return "a mapping of names";
-    case ValueForm::document:
-        return "a mapping, as JSON";
-    case ValueForm::boolean:
-        return "`true`, `false`";
-    case ValueForm::text:
-    case ValueForm::line:
-        return "text";
-    case ValueForm::name:
-        return "a name";
-    case ValueForm::choice:
-        return words(key.choices);
-    case ValueForm::list:
-        return "a list";
-    case ValueForm::roots:
-        return "a list, also of mappings";
-    case ValueForm::choice_or_list:
-        return words(key.choices) + ", or a list";
-    case ValueForm::network:
-        return words(key.choices) + ", a list, or a mapping";
-    case ValueForm::amount:
-        return "a whole number with " + words(key.choices);
-    case ValueForm::count:
-        return "a whole number";
-    }
-    return "";
+    constexpr const char *forms[] = {"the number {1}",
+                                     "a mapping",
+                                     "a mapping of names",
+                                     "a mapping, as JSON",
+                                     "`true`, `false`",
+                                     "text",
+                                     "text",
+                                     "a name",
+                                     "{0}",
+                                     "a list",
+                                     "a list, also of mappings",
+                                     "{0}, or a list",
+                                     "{0}, a list, or a mapping",
+                                     "a whole number with {0}",
+                                     "a whole number"}; // in the order of ValueForm
+    return fmt::format(fmt::runtime(forms[static_cast<std::size_t>(key.form)]), words(key.choices), policy_version);
 }
 
 } // namespace pi_agent

@@ -213,6 +213,12 @@ const Rules &rules_of(const RulesPtr &rules) noexcept
     return rules ? *rules : nothing;
 }
 
+std::string place_of_key(const Rules &rules, const char *key)
+{
+    const auto place = rules.places.find(key);
+    return place == rules.places.end() ? std::string(key) : place->second.key;
+}
+
 std::string key_of_document(const std::string &file)
 {
     return file.substr(0, file.rfind('.'));

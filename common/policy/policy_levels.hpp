@@ -9,6 +9,9 @@ namespace pi_agent {
 // Nothing, where `rules` is empty.
 const Rules &rules_of(const RulesPtr &rules) noexcept;
 
+// The key with which these rules say the value of `key`: "users.alice.network"; the key itself where they do not.
+std::string place_of_key(const Rules &rules, const char *key);
+
 // "settings" of "settings.json": the key that says this document.
 std::string key_of_document(const std::string &file);
 

@@ -16,6 +16,23 @@ TextProblem odd_component()
     return {"holds '//', '.' or '..'", "write the path without them"};
 }
 
+constexpr const char *beyond_alphabet = "holds a character other than A-Z a-z 0-9 / _ . = @ -";
+
+std::optional<TextProblem> problem_of_absolute(const std::string &path)
+{
+    if (path.front() != '/') return TextProblem{"is not absolute", "begin it with '/'"};
+    if (has_odd_component(std::string_view(path).substr(1))) return odd_component();
+    return std::nullopt;
+}
+
+// Absolute, or below the home.
+std::optional<TextProblem> problem_from_home(const std::string &path)
+{
+    if (path.front() == '~') return TextProblem{"begins with '~'", "a path without '/' in front is relative to the user's home already"};
+    if (has_odd_component(std::string_view(path).substr(path.front() == '/' ? 1 : 0))) return odd_component();
+    return std::nullopt;
+}
+
 template <std::size_t count>
 bool lies_in_one(const std::string &path, const std::array<std::string_view, count> &places)
 {
@@ -60,8 +77,7 @@ std::optional<TextProblem> problem_of_root_in_unit(const std::string &path)
 {
     const auto rest = std::string_view(path).substr(path.substr(0, 2) == "~/" ? 2 : 0);
     if (is_property_safe(rest) && rest.find(':') == std::string_view::npos) return std::nullopt; // systemd splits paths at a colon
-    return TextProblem{"holds a character other than A-Z a-z 0-9 / _ . = @ -",
-                       "rename the directory, name one above it, or show projects under an alias (projects.paths: alias)"};
+    return TextProblem{beyond_alphabet, "rename the directory, name one above it, or show projects under an alias (projects.paths: alias)"};
 }
 
 std::optional<TextProblem> problem_of_place(const std::string &path)
@@ -87,8 +103,7 @@ std::optional<TextProblem> problem_of_state_dir(const std::string &path)
     if (path.front() != '/') return TextProblem{"is not absolute", "begin it with '/'"};
     if (std::find(too_much.begin(), too_much.end(), path) != too_much.end()) return TextProblem{"holds more than agents' homes", remedy};
     if (has_odd_component(std::string_view(path).substr(1))) return odd_component();
-    if (!is_property_safe(path) || path.find(':') != std::string::npos)
-        return TextProblem{"holds a character other than A-Z a-z 0-9 / _ . = @ -", remedy};
+    if (!is_property_safe(path) || path.find(':') != std::string::npos) return TextProblem{beyond_alphabet, remedy};
     if (lies_in_one(path, unshown) || lies_in_one(path, taken) || lies_in_one(path, package_data))
         return TextProblem{"lies where the system or sessions have other things", remedy};
     return std::nullopt;
@@ -103,17 +118,14 @@ std::optional<TextProblem> problem_beside_state(const std::string &path, const s
 std::optional<TextProblem> problem_of_config_directory(const std::string &path)
 {
     if (path == "/") return TextProblem{"is the whole file system", "name the agent's config directory, e.g. .pi/agent"};
-    if (path.front() == '~') return TextProblem{"begins with '~'", "a path without '/' in front is relative to the user's home already"};
-    if (has_odd_component(std::string_view(path).substr(path.front() == '/' ? 1 : 0))) return odd_component();
-    return problem_of_config_secrets(path);
+    const auto problem = problem_from_home(path);
+    return problem ? problem : problem_of_config_secrets(path);
 }
 
 std::optional<TextProblem> problem_of_host_file(const std::string &path)
 {
     if (path.back() == '/') return TextProblem{"is a directory", "name a file in it"};
-    if (path.front() == '~') return TextProblem{"begins with '~'", "a path without '/' in front is relative to the user's home already"};
-    if (has_odd_component(std::string_view(path).substr(path.front() == '/' ? 1 : 0))) return odd_component();
-    return std::nullopt;
+    return problem_from_home(path);
 }
 
 std::optional<TextProblem> problem_of_managed_file(const std::string &path)
@@ -147,8 +159,7 @@ std::optional<TextProblem> problem_of_protected_path(const std::string &path)
 std::optional<TextProblem> problem_of_view_path(const std::string &path)
 {
     constexpr std::array<std::string_view, 7> too_much = {"/", "/etc", "/media", "/mnt", "/srv", "/var", "/var/lib"};
-    if (path.front() != '/') return TextProblem{"is not absolute", "begin it with '/'"};
-    if (path != "/" && has_odd_component(std::string_view(path).substr(1))) return odd_component();
+    if (auto problem = path == "/" ? std::nullopt : problem_of_absolute(path)) return problem;
     if (path == "/etc") return TextProblem{"is all of the host's configuration", "use 'view: host', or name what is needed of it"};
     if (std::find(too_much.begin(), too_much.end(), path) != too_much.end())
         return TextProblem{"holds files that the agent must not see", "name a directory below it"};
@@ -177,7 +188,7 @@ std::optional<TextProblem> problem_of_device(const std::string &path)
     const std::string below = path.substr(5);
     if (has_odd_component(below)) return odd_component();
     if (!is_property_safe(path) || path.find(':') != std::string::npos)
-        return TextProblem{"holds a character other than A-Z a-z 0-9 / _ . = @ -", "name the device by another of its names"};
+        return TextProblem{beyond_alphabet, "name the device by another of its names"};
     if (has_word(own, below.substr(0, below.find('/')))) return TextProblem{"is each session's own", "take it out of the list"};
     const auto beginnings = split(closed, ' ');
     const bool is_closed = std::any_of(beginnings.begin(), beginnings.end(), [&](std::string_view one) { return below.starts_with(one); });
@@ -189,8 +200,7 @@ std::optional<TextProblem> problem_of_device(const std::string &path)
 
 std::optional<TextProblem> problem_of_binary(const std::string &path)
 {
-    if (path.front() != '/') return TextProblem{"is not absolute", "begin it with '/'"};
-    if (has_odd_component(std::string_view(path).substr(1))) return odd_component();
+    if (auto problem = problem_of_absolute(path)) return problem;
     if (!is_property_safe(path))
         return TextProblem{"holds a character other than A-Z a-z 0-9 / _ . : = @ -", "install the agent under another name"};
     if (path.rfind('/') == 0) return TextProblem{"is not a program in a directory of its own", "name the program, e.g. /opt/pi/bin/pi"};
@@ -200,9 +210,7 @@ std::optional<TextProblem> problem_of_binary(const std::string &path)
 
 std::optional<TextProblem> problem_of_srun(const std::string &path)
 {
-    if (path.front() != '/') return TextProblem{"is not absolute", "begin it with '/'"};
-    if (has_odd_component(std::string_view(path).substr(1))) return odd_component();
-    return std::nullopt;
+    return problem_of_absolute(path);
 }
 
 std::optional<TextProblem> problem_of_job_word(const std::string &text)

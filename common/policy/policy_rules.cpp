@@ -87,9 +87,8 @@ void refuse_calls_without_filter(const Policy &policy, Problems &problems)
 // What one level says, and the method cannot honour: nothing is ever dropped in silence.
 void refuse_devices_without_unit(const SandboxPolicy &sandbox, const Rules &rules, Problems &problems)
 {
-    const auto place = rules.places.find("devices");
     if (sandbox.method != SandboxMethod::systemd && rules.devices && !rules.devices->empty() && !problems.has("sandbox.method"))
-        problems.add(rules.devices->front().where, place == rules.places.end() ? "devices" : place->second.key,
+        problems.add(rules.devices->front().where, place_of_key(rules, "devices"),
                      std::string("sandbox.method ") + to_string(sandbox.method) + " (" + to_string(sandbox.where) +
                          ") cannot choose the devices of a session",
                      "remove the key, or use the method systemd");

@@ -265,9 +265,7 @@ bool is_own_name(const std::string &name)
 
 bool is_variable_name(std::string_view name) noexcept
 {
-    const auto is_start = [](char byte) { return (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z') || byte == '_'; };
-    if (name.empty() || !is_start(name.front())) return false;
-    return std::all_of(name.begin(), name.end(), [&](char byte) { return is_start(byte) || (byte >= '0' && byte <= '9'); });
+    return !name.empty() && is_made_of(name, "_") && (name.front() < '0' || name.front() > '9');
 }
 
 void read_env(const PolicyValue &section, Environment &env, EnvironmentPlaces &places)

@@ -128,12 +128,6 @@ std::optional<NetworkPolicy> read_network(const PolicyValue &value)
 
 namespace {
 
-std::string place_of_key(const Rules &rules, const char *key)
-{
-    const auto place = rules.places.find(key);
-    return place == rules.places.end() ? std::string(key) : place->second.key;
-}
-
 // What one level says, and the method cannot honour: nothing is ever dropped in silence.
 void refuse_what_method_cannot(const SandboxPolicy &sandbox, const Rules &rules, Problems &problems)
 {
