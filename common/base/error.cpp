@@ -102,4 +102,41 @@ PolicyError::PolicyError(std::vector<Diagnostic> diagnostics, FailureKind kind)
 {
 }
 
+// The mistakes of a policy, all of them at once.
+
+void Problems::add(Position where, std::string key, std::string problem, std::string remedy)
+{
+    if (full_) return;
+    if (diagnostics_.size() == most_diagnostics) {
+        full_ = true;
+        diagnostics_.push_back({{where.file}, "", "more problems follow", "correct these first"});
+        return;
+    }
+    diagnostics_.push_back({std::move(where), std::move(key), std::move(problem), std::move(remedy)});
+}
+
+bool Problems::has(std::string_view key) const
+{
+    return std::any_of(diagnostics_.begin(), diagnostics_.end(), [key](const Diagnostic &diagnostic) { return diagnostic.key == key; });
+}
+
+bool Problems::has_within(std::string_view key) const
+{
+    return std::any_of(diagnostics_.begin(), diagnostics_.end(), [key](const Diagnostic &diagnostic) {
+        const std::string_view other = diagnostic.key;
+        return other.substr(0, key.size()) == key && (other.size() == key.size() || other[key.size()] == '.' || other[key.size()] == '[');
+    });
+}
+
+void Problems::add_all(const std::vector<Diagnostic> &diagnostics)
+{
+    for (const auto &diagnostic : diagnostics)
+        add(diagnostic.where, diagnostic.key, diagnostic.problem, diagnostic.remedy);
+}
+
+void Problems::throw_if_any() const
+{
+    if (!diagnostics_.empty()) throw PolicyError(diagnostics_);
+}
+
 } // namespace pi_agent

@@ -128,4 +128,12 @@ bool nests_deeper(std::string_view json, int levels) noexcept;
 // "HOST:PORT", with brackets around an address of IPv6.
 std::string host_and_port(const std::string &host, std::uint16_t port);
 
+// --- Phrases of diagnostics.
+
+// "; did you mean 'x'?" for the candidate that `word` misspells, or "". For the end of a diagnostic's problem.
+std::string did_you_mean(std::string_view word, const std::vector<std::string_view> &candidates);
+
+// "'text'" escaped wherever it could deceive a reader, and cut if it is long.
+std::string quote(std::string_view text);
+
 } // namespace pi_agent

@@ -1,7 +1,8 @@
 // The rules for names of system calls in a policy, and what its lists come to.
 #include "common/policy/session_calls.hpp"
 
-#include "common/base/problems.hpp"
+#include "common/base/error.hpp"
+#include "common/base/text.hpp"
 #include "common/policy/policy.hpp"
 
 namespace pi_agent {

@@ -1,7 +1,7 @@
 // The user's half of `protect` and `mask`.
 #include "runner/as_user/protected_paths.hpp"
 
-#include "common/base/problems.hpp"
+#include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/wire/answer.hpp"

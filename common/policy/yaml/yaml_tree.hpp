@@ -1,7 +1,7 @@
 // A bounded, plain tree of one YAML document; yaml-cpp's only home is yaml_tree.cpp.
 #pragma once
 
-#include "common/base/problems.hpp"
+#include "common/base/error.hpp"
 
 #include <optional>
 

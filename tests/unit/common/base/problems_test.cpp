@@ -1,5 +1,6 @@
-// Diagnostics: their number, suggestions and quotes: common/base/problems.hpp
-#include "common/base/problems.hpp"
+// Diagnostics: their number, suggestions and quotes: common/base/error.hpp
+#include "common/base/error.hpp"
+#include "common/base/text.hpp"
 
 #include <doctest/doctest.h>
 
