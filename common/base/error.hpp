@@ -95,6 +95,8 @@ struct Position {
     std::string file;
     int line = 0;
     int column = 0;
+    // So that two values of a policy are the same wherever it says them.
+    friend constexpr bool operator==(const Position & /*one*/, const Position & /*other*/) noexcept { return true; }
 };
 
 // "file:line:column", or only "file" if there is no line.

@@ -15,6 +15,7 @@ struct IpRange {
     std::vector<std::uint8_t> address; // 4 or 16 bytes, the first one first; no bit beyond the prefix
     unsigned prefix;
     [[nodiscard]] bool is_v6() const noexcept { return address.size() == 16; }
+    friend bool operator==(const IpRange &, const IpRange &) = default;
 };
 
 // Strict: a single address also needs its prefix length, no bit is set beyond the prefix, and a range of every address is refused.
@@ -37,6 +38,7 @@ struct HostRule {
     std::string host; // in lower case: a name, "*." and a name for all below it, or an address or range as inet_ntop(3) writes it
     std::uint16_t port = https_port;
     Position where = {};
+    friend bool operator==(const HostRule &, const HostRule &) = default;
 };
 
 // Where clouds give a host's own credentials to whoever asks, as inet_ntop(3) writes it. A range does not mean these: each needs a rule of

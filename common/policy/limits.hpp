@@ -12,6 +12,7 @@ struct SaidLimit {
     std::uint64_t amount = 0;
     std::string text;
     Position where;
+    friend bool operator==(const SaidLimit &one, const SaidLimit &other) noexcept { return one.amount == other.amount; }
 };
 
 // What a start does where no quota of the file system holds limits.disk: it tells its user, or ends.

@@ -11,68 +11,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-// --- Whether two values of a policy are the same, wherever it says them.
-
-bool same(const PolicyPath &one, const PolicyPath &other)
-{
-    return one.path == other.path && one.is_directory == other.is_directory;
-}
-
-bool same(const HostRule &one, const HostRule &other)
-{
-    return to_string(one) == to_string(other);
-}
-
-bool same(const IpRange &one, const IpRange &other)
-{
-    return to_string(one) == to_string(other);
-}
-
-bool same(const ProviderRule &one, const ProviderRule &other)
-{
-    return one.name == other.name && one.key_file.path == other.key_file.path && one.host == other.host;
-}
-
-bool same(const SaidLimit &one, const SaidLimit &other)
-{
-    return one.amount == other.amount;
-}
-
-bool same(const PolicyWord &one, const PolicyWord &other)
-{
-    return one.text == other.text;
-}
-
-template <typename Scalar>
-requires(std::is_enum_v<Scalar> || std::is_same_v<Scalar, bool>) bool same(Scalar one, Scalar other)
-{
-    return one == other;
-}
-
-template <typename Item>
-bool same(const std::vector<Item> &some, const std::vector<Item> &others)
-{
-    return std::equal(some.begin(), some.end(), others.begin(), others.end(),
-                      [](const Item &one, const Item &other) { return same(one, other); });
-}
-
-bool same(const HomeDirectories &one, const HomeDirectories &other)
-{
-    return same(one.paths, other.paths) && one.best_effort == other.best_effort;
-}
-
-bool same(const NetworkPolicy &one, const NetworkPolicy &other)
-{
-    return one.mode == other.mode && same(one.allowed, other.allowed) && same(one.hosts, other.hosts) &&
-           same(one.may_grant, other.may_grant);
-}
-
-template <typename Value>
-bool same(const std::optional<Value> &one, const std::optional<Value> &other)
-{
-    return one && other ? same(*one, *other) : one.has_value() == other.has_value();
-}
-
 void take_place(Rules &rules, const Rules &from, const std::string &key)
 {
     if (const auto place = from.places.find(key); place != from.places.end()) rules.places[key] = place->second;
@@ -126,7 +64,7 @@ template <typename Item>
 void add_missing(std::vector<Item> &items, const std::vector<Item> &others)
 {
     for (const auto &other : others)
-        if (std::none_of(items.begin(), items.end(), [&](const Item &item) { return same(item, other); })) items.push_back(other);
+        if (std::find(items.begin(), items.end(), other) == items.end()) items.push_back(other);
 }
 
 bool add(std::vector<PolicyPath> &paths, const std::vector<PolicyPath> &others)
@@ -169,7 +107,7 @@ bool add(std::vector<ProviderRule> &providers, const std::vector<ProviderRule> &
         if (known == providers.end())
             providers.push_back(other);
         else
-            agree = agree && same(*known, other);
+            agree = agree && *known == other;
     }
     return agree;
 }
@@ -177,7 +115,7 @@ bool add(std::vector<ProviderRule> &providers, const std::vector<ProviderRule> &
 template <typename Value>
 bool add(Value &value, const Value &other)
 {
-    return same(value, other);
+    return value == other;
 }
 
 void take_values(Policy &policy, const Rules &rules)
@@ -304,7 +242,7 @@ bool say_the_same(const RulesPtr &one, const RulesPtr &other)
     const Rules &others = rules_of(other);
     bool are_same = some.documents.size() == others.documents.size();
     each_level_key(
-        [&](const char * /*key*/, const auto & /*read*/, const auto &value, const auto &more) { are_same = are_same && same(value, more); },
+        [&](const char * /*key*/, const auto & /*read*/, const auto &value, const auto &more) { are_same = are_same && value == more; },
         some, others);
     return are_same && std::all_of(some.documents.begin(), some.documents.end(), [&](const auto &document) {
                const auto found = others.documents.find(document.first);

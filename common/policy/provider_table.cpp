@@ -90,6 +90,26 @@ KeyForm form_of_key(const Provider &provider, std::string_view key)
 
 namespace {
 
+// The items of a list that can be understood, with their places where they have one.
+template <typename Item>
+std::vector<Item> read_parsed(const PolicyValue &list, std::variant<Item, TextProblem> (*parse)(const std::string &))
+{
+    std::vector<Item> parsed;
+    const auto items = read_items(list);
+    for (const auto &item : items.value_or(std::vector<PolicyValue>())) {
+        const auto text = read_line(item);
+        if (!text) continue;
+        auto one = parse(*text);
+        if (const auto *problem = std::get_if<TextProblem>(&one)) {
+            item.refuse(*text, *problem);
+            continue;
+        }
+        parsed.push_back(std::get<Item>(std::move(one)));
+        if constexpr (requires { parsed.back().where; }) parsed.back().where = item.where;
+    }
+    return parsed;
+}
+
 std::optional<NetworkPolicy> read_mode(const PolicyValue &value)
 {
     const std::string &text = value.node.text;
@@ -109,18 +129,8 @@ std::optional<NetworkPolicy> read_network(const PolicyValue &value)
 {
     if (value.is(YamlNode::Kind::mapping)) return read_hosts(value);
     if (!value.is(YamlNode::Kind::sequence)) return read_mode(value);
-    const auto items = read_items(value);
-    NetworkPolicy network{NetworkMode::listed, {}, value.where};
-    if (items->empty()) value.report("is an empty list", "say 'network: none', or name ranges of addresses");
-    for (const auto &item : *items) {
-        const auto text = read_line(item);
-        if (!text) continue;
-        auto parsed = parse_ip_range(*text);
-        if (const auto *problem = std::get_if<TextProblem>(&parsed))
-            item.refuse(*text, *problem);
-        else
-            network.allowed.push_back(std::get<IpRange>(std::move(parsed)));
-    }
+    NetworkPolicy network{NetworkMode::listed, read_parsed(value, parse_ip_range), value.where};
+    if (value.node.items.empty()) value.report("is an empty list", "say 'network: none', or name ranges of addresses");
     return network;
 }
 
@@ -231,24 +241,10 @@ namespace {
 
 std::vector<HostRule> read_host_rules(const PolicyValue &list)
 {
-    std::vector<HostRule> rules;
-    const auto items = read_items(list);
-    if (!items) return rules;
-    if (items->size() > most_host_rules)
-        list.report(fmt::format("has {} rules, and a session has {} at most", items->size(), most_host_rules),
+    if (const auto size = list.node.items.size(); size > most_host_rules)
+        list.report(fmt::format("has {} rules, and a session has {} at most", size, most_host_rules),
                     "name all hosts below a name at once, as in \"*.example.org\"");
-    for (const auto &item : *items) {
-        const auto text = read_line(item);
-        if (!text) continue;
-        auto parsed = parse_host_rule(*text);
-        if (const auto *problem = std::get_if<TextProblem>(&parsed)) {
-            item.refuse(*text, *problem);
-            continue;
-        }
-        rules.push_back(std::get<HostRule>(std::move(parsed)));
-        rules.back().where = item.where;
-    }
-    return rules;
+    return read_parsed(list, parse_host_rule);
 }
 
 void report_unknown_provider(const PolicyValue &section)

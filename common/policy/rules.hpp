@@ -14,6 +14,7 @@ struct PolicyPath {
     std::string path;
     Position where;
     bool is_directory = false; // written with a '/' at its end, if that has a meaning
+    friend bool operator==(const PolicyPath &, const PolicyPath &) = default;
 };
 
 // What sessions see of the host's /etc: a short list (runner/plan/host_view.cpp, runner/as_agent/places.cpp), or all that is readable.
@@ -40,6 +41,7 @@ struct NetworkPolicy {
     std::vector<HostRule> hosts = {};     // hosts: these
     std::vector<HostRule> may_grant = {}; // hosts: what a start may add for itself (--pi-agent-allow)
     bool reaches_providers = true;        // hosts: the gate has a route to providers, too; a start can give it up
+    friend bool operator==(const NetworkPolicy &, const NetworkPolicy &) = default;
 };
 
 // Whether an option of the start said it (--pi-agent-network), which has no line in a file.
@@ -66,6 +68,7 @@ struct ProviderRule {
     PolicyPath key_file; // absolute; only root can read it
     std::string host;    // to which the key goes (common/policy/provider_table.hpp)
     Position where;      // of its name
+    friend bool operator==(const ProviderRule &, const ProviderRule &) = default;
 };
 
 // Where a session's temporary directories are: on the state directory's file system, or in memory.
@@ -111,6 +114,7 @@ struct ProjectsPolicy {
 struct HomeDirectories {
     std::vector<PolicyPath> paths; // no position in the policy if they come from the default list
     bool best_effort = false;      // leave out, by name, what kernel or file system cannot show, instead of failing
+    friend bool operator==(const HomeDirectories &, const HomeDirectories &) = default;
 };
 
 struct ToolchainsPolicy {
@@ -125,6 +129,7 @@ enum class PlacementEngine : std::uint8_t { none, slurm };
 struct PolicyWord {
     std::string text;
     Position where;
+    friend bool operator==(const PolicyWord &, const PolicyWord &) = default;
 };
 
 // If unset: the cluster's own default, or what common/decide/decision.hpp takes.

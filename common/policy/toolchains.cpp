@@ -180,6 +180,32 @@ bool read_word(const std::string &word, HomeDirectories &directories, Defaults d
     return true;
 }
 
+// The paths of a list that are no words of it. `remedy` is for a list that is too long, `remedy_of_path` for what lies in homes, if it is
+// not the one of problem_of_home_directory.
+std::vector<PolicyPath> read_home_paths(const PolicyValue &value, const std::function<bool(const std::string &)> &is_word,
+                                        const char *remedy, const char *remedy_of_path)
+{
+    std::vector<PolicyPath> paths;
+    const auto items = read_items(value);
+    if (!items) return paths;
+    if (items->size() > list_limit) {
+        value.report("more than " + std::to_string(list_limit) + " directories", remedy);
+        return paths;
+    }
+    for (const auto &item : *items) {
+        const auto text = read_line(item);
+        if (!text || is_word(*text)) continue;
+        const std::string path = without_trailing_slashes(*text);
+        if (auto problem = problem_of_home_directory(path)) {
+            if (remedy_of_path != nullptr && path.starts_with("~/")) problem->remedy = remedy_of_path;
+            item.refuse(path, *problem);
+        } else {
+            paths.push_back({path.substr(2), item.where});
+        }
+    }
+    return paths;
+}
+
 HomeDirectories read_directories(const PolicyValue &value, Defaults defaults)
 {
     HomeDirectories directories;
@@ -188,21 +214,9 @@ HomeDirectories read_directories(const PolicyValue &value, Defaults defaults)
         add_defaults(directories, defaults);
         return directories;
     }
-    const auto items = read_items(value);
-    if (!items) return directories;
-    if (items->size() > list_limit) {
-        value.report("more than " + std::to_string(list_limit) + " directories", "name those that are used");
-        return directories;
-    }
-    for (const auto &item : *items) {
-        const auto text = read_line(item);
-        if (!text || read_word(*text, directories, defaults)) continue;
-        const std::string path = without_trailing_slashes(*text);
-        if (const auto problem = problem_of_home_directory(path))
-            item.refuse(path, *problem);
-        else
-            directories.paths.push_back({path.substr(2), item.where});
-    }
+    const auto is_word = [&](const std::string &text) { return read_word(text, directories, defaults); };
+    const auto paths = read_home_paths(value, is_word, "name those that are used", nullptr);
+    directories.paths.insert(directories.paths.end(), paths.begin(), paths.end());
     return directories;
 }
 
@@ -280,25 +294,8 @@ std::optional<HomeDirectories> read_caches(const PolicyValue &value)
 
 std::optional<std::vector<PolicyPath>> read_readable(const PolicyValue &value)
 {
-    std::vector<PolicyPath> paths;
-    const auto items = read_items(value);
-    if (!items) return paths;
-    if (items->size() > list_limit) {
-        value.report("more than " + std::to_string(list_limit) + " directories", "name one that holds them");
-        return paths;
-    }
-    for (const auto &item : *items) {
-        const auto text = read_line(item);
-        if (!text) continue;
-        const std::string path = without_trailing_slashes(*text);
-        if (auto problem = problem_of_home_directory(path)) {
-            if (path.starts_with("~/")) problem->remedy = "name a directory that holds nothing but data";
-            item.refuse(path, *problem);
-        } else {
-            paths.push_back({path.substr(2), item.where});
-        }
-    }
-    return paths;
+    return read_home_paths(
+        value, [](const std::string &) { return false; }, "name one that holds them", "name a directory that holds nothing but data");
 }
 
 ToolchainsPolicy settle_toolchains(const Rules &rules, Problems &problems)
