@@ -1,14 +1,11 @@
 // pi-agent-fetch: fetches an agent as an account that has nothing else. Started by pi-agentctl, in a unit of its own; its order is its
 // input.
 #include "common/agents/fetch_order.hpp"
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
-#include <array>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -168,13 +165,6 @@ std::string setting_of(const FetchOrder &order, const char *name)
     return found == order.settings.end() ? "" : found->second;
 }
 
-std::string proxy_for(const FetchOrder &order, const std::string &url)
-{
-    const auto secure = setting_of(order, "https-proxy");
-    const auto plain = setting_of(order, "proxy");
-    return url.starts_with("https://") && !secure.empty() ? secure : plain;
-}
-
 std::string why(CURLcode code, long status)
 {
     if (status == 401 || status == 403)
@@ -209,7 +199,9 @@ void prepare_transfer(CURL *handle, const FetchOrder &order, const std::string &
     set(handle, CURLOPT_LOW_SPEED_TIME, stalled_seconds);
     set(handle, CURLOPT_USERAGENT, "pi-agent-fetch");
     if (!certificate_file.empty()) set(handle, CURLOPT_CAINFO, certificate_file.c_str());
-    if (const auto proxy = proxy_for(order, url); !proxy.empty()) set(handle, CURLOPT_PROXY, proxy.c_str());
+    const auto secure = setting_of(order, "https-proxy");
+    const auto proxy = url.starts_with("https://") && !secure.empty() ? secure : setting_of(order, "proxy");
+    if (!proxy.empty()) set(handle, CURLOPT_PROXY, proxy.c_str());
     if (const auto without = setting_of(order, "noproxy"); !without.empty()) set(handle, CURLOPT_NOPROXY, without.c_str());
     const auto token = token_of_registry(order.settings, order.registry);
     if (!token.empty() && url.starts_with(order.registry)) { // libcurl sends it to no other host that it is led to
@@ -244,14 +236,6 @@ void transfer(const FetchOrder &order, const std::string &certificate_file, cons
     long status = 0;
     curl_easy_getinfo(handle.get(), CURLINFO_RESPONSE_CODE, &status);
     throw Failure(ExitStatus::unavailable, about + why(code, status));
-}
-
-std::string finished(EVP_MD_CTX *digest)
-{
-    std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
-    unsigned length = 0;
-    if (EVP_DigestFinal_ex(digest, bytes.data(), &length) != 1) throw Failure(ExitStatus::internal, "libcrypto does not end a sha512");
-    return {bytes.begin(), bytes.begin() + length};
 }
 
 class Downloader {
@@ -294,7 +278,11 @@ public:
         };
         try {
             transfer(order_, certificate_file_, url, arrival);
-            if (finished(sum.get()) != digest && defence_is_on("agent-integrity"))
+            std::array<unsigned char, EVP_MAX_MD_SIZE> got{};
+            unsigned length = 0;
+            if (EVP_DigestFinal_ex(sum.get(), got.data(), &length) != 1)
+                throw Failure(ExitStatus::internal, "libcrypto does not end a sha512");
+            if (std::string(got.begin(), got.begin() + length) != digest && defence_is_on("agent-integrity"))
                 throw Failure(ExitStatus::unavailable,
                               "what came from " + escape_for_display(without_secrets(url)) +
                                   " is not what it should be: its sha512 is another one, so it is not used; try again, "

@@ -4,7 +4,6 @@
 #include "common/seams/seams.hpp"
 #include "gate/relay.hpp"
 
-#include <algorithm>
 #include <sys/socket.h>
 
 namespace pi_agent {

@@ -3,7 +3,6 @@
 
 #include "gate/gate.hpp"
 
-#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>

@@ -1,7 +1,6 @@
 // Copies bytes between two sockets, and counts what all relays hold.
 #include "gate/relay.hpp"
 
-#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
 

@@ -1,7 +1,6 @@
 // Reads hosts and heads of requests strictly (RFC 9112), and writes them anew.
 #include "gate/request_head.hpp"
 
-#include "common/base/text.hpp"
 #include "common/policy/host_rule.hpp"
 
 namespace pi_agent {

@@ -1,8 +1,6 @@
 // The steps of a request at the reverse route, from its first byte to its end.
 #include "gate/route.hpp"
 
-#include <algorithm>
-
 namespace pi_agent {
 
 // The steps of a request at the reverse route.

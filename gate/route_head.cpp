@@ -3,7 +3,6 @@
 
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>

@@ -3,8 +3,6 @@
 
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
-
 namespace pi_agent {
 
 namespace {

@@ -1,7 +1,6 @@
 // Compares what a session asks for with the rules, and addresses with where the kernel sends them.
 #include "gate/rules.hpp"
 
-#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
 #include <cstring>

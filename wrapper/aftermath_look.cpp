@@ -1,7 +1,6 @@
 // Walks the shown tree, the nearest repository first, and words the notice.
 #include "wrapper/aftermath.hpp"
 
-#include "common/base/text.hpp"
 #include "common/record/journal.hpp"
 #include "wrapper/doors.hpp"
 

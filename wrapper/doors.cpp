@@ -4,7 +4,6 @@
 #include "common/base/git_settings.hpp"
 #include "common/base/text.hpp"
 
-#include <array>
 #include <dirent.h>
 #include <nlohmann/json.hpp>
 #include <unordered_map>

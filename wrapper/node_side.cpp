@@ -1,6 +1,5 @@
 // Between the runner of a node and the carrier.
 #include "common/base/build_settings.hpp"
-#include "common/base/text.hpp"
 #include "wrapper/aftermath.hpp"
 #include "wrapper/tunnel.hpp"
 

@@ -1,7 +1,6 @@
 // The wrapper's own options.
 #include "wrapper/options.hpp"
 
-#include "common/base/text.hpp"
 #include "wrapper/refusal.hpp"
 
 namespace pi_agent {

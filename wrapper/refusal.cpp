@@ -4,7 +4,6 @@
 #include "common/decide/callers_view.hpp"
 #include "common/decide/effective.hpp"
 #include "common/decide/explained.hpp"
-#include "common/decide/start.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/policy/policy_load.hpp"

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <ctime>
 #include <functional>
-#include <map>
 #include <set>
 
 namespace pi_agent {

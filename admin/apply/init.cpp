@@ -2,7 +2,6 @@
 #include "admin/apply/first_policy.hpp"
 
 #include "admin/host/accounts.hpp"
-#include "common/base/text.hpp"
 
 #include <fmt/format.h>
 #include <fstream>

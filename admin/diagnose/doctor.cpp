@@ -5,8 +5,7 @@
 #include "admin/programs/program.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/decide/effective.hpp"
-#include "common/host/remedy.hpp"
+#include "common/host/trusted_file.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 

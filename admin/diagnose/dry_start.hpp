@@ -1,9 +1,10 @@
-// Whether starts would be, without one: the decision of wrapper and runner (common/decide/start.hpp) on what pi-agentctl finds of the host.
+// Whether starts would be, without one: the decision of wrapper and runner (common/decide/effective.hpp) on what pi-agentctl finds of the
+// host.
 #pragma once
 
 #include "admin/diagnose/user_view.hpp"
 #include "admin/host/accounts.hpp"
-#include "common/decide/start.hpp"
+#include "common/decide/effective.hpp"
 
 namespace pi_agent {
 

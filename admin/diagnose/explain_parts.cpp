@@ -67,7 +67,7 @@ void check_disk_limits(const Policy &policy, Problems &problems)
 
 namespace {
 
-// Their names are from the tables of common/policy/session_calls.hpp.
+// Their names are from the tables of common/policy/policy_paths.hpp.
 std::string said_line(const char *label, const char *key, const std::vector<PolicyPath> &list)
 {
     if (list.empty()) return "";

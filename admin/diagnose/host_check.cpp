@@ -5,8 +5,6 @@
 #include "admin/host/agent_binary.hpp"
 #include "admin/host/command_name.hpp"
 #include "admin/state/state.hpp"
-#include "common/decide/effective.hpp"
-#include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "runner/root/errand/user_files.hpp"

@@ -5,7 +5,6 @@
 #include "admin/host/unfinished_apply.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/kernel/host_facts.hpp"

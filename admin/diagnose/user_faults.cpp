@@ -4,7 +4,6 @@
 
 #include "admin/programs/program.hpp"
 #include "common/decide/explained.hpp"
-#include "common/decide/root_path.hpp"
 #include "common/host/trusted_file.hpp"
 #include "runner/plan/environment.hpp"
 

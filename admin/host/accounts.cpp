@@ -3,7 +3,7 @@
 
 #include "admin/programs/program.hpp"
 #include "common/decide/decision.hpp"
-#include "common/host/remedy.hpp"
+#include "common/host/trusted_file.hpp"
 
 #include <fmt/format.h>
 #include <grp.h>

@@ -1,7 +1,6 @@
 // Looks at the agent's program and at what npm installed for everybody, and closes the way to it.
 #include "admin/host/agent_binary.hpp"
 
-#include "common/base/text.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 

@@ -4,7 +4,6 @@
 #include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/files.hpp"
-#include "common/base/version.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 

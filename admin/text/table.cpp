@@ -3,7 +3,6 @@
 
 #include "common/base/text.hpp"
 
-#include <array>
 #include <chrono>
 #include <ctime>
 #include <fmt/format.h>

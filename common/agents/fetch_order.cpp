@@ -1,13 +1,243 @@
-// AGENT@VERSION, the order as JSON, and the answers as lines.
+// What of agents can be fetched: npm's configuration, a registry's answers, and the order and the answers of the fetching program.
 #include "common/agents/fetch_order.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/base/version.hpp"
 
 #include <nlohmann/json.hpp>
 
 namespace pi_agent {
+
+// --- Reads npmrc, which is an ini file, and the JSON of a registry.
+
+// Reading and writing npmrc, which is an ini file.
+
+namespace {
+
+constexpr std::array<std::string_view, 4> plain_fetch_keys = {"registry", "proxy", "https-proxy", "noproxy"};
+constexpr std::string_view token_suffix = ":_authToken";
+
+std::string_view without_spaces(std::string_view text)
+{
+    constexpr std::string_view spaces = " \t\r";
+    const auto begin = text.find_first_not_of(spaces);
+    if (begin == std::string_view::npos) return {};
+    return text.substr(begin, text.find_last_not_of(spaces) - begin + 1);
+}
+
+std::string_view without_quotes(std::string_view text)
+{
+    const bool quoted = text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.front() == text.back();
+    return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
+std::string expanded(std::string_view text, const NpmVariable &variable)
+{
+    std::string value;
+    while (!text.empty()) {
+        const auto begin = text.find("${");
+        const auto end = begin == std::string_view::npos ? begin : text.find('}', begin);
+        value += text.substr(0, begin);
+        if (end == std::string_view::npos) return value + std::string(begin == std::string_view::npos ? "" : text.substr(begin));
+        const auto known = variable(std::string(text.substr(begin + 2, end - begin - 2)));
+        value += known ? *known : std::string(text.substr(begin, end - begin + 1));
+        text.remove_prefix(end + 1);
+    }
+    return value;
+}
+
+// Without "https:", as npm writes what belongs to it.
+std::string_view place_of_url(std::string_view url)
+{
+    const auto slashes = url.find("//");
+    return slashes == std::string_view::npos ? url : url.substr(slashes);
+}
+
+} // namespace
+
+NpmSettings read_npmrc(std::string_view text, const NpmVariable &variable)
+{
+    NpmSettings settings;
+    for (const auto whole : split(text, '\n')) {
+        const auto line = without_spaces(whole);
+        if (line.empty() || line[0] == ';' || line[0] == '#' || line[0] == '[') continue;
+        const auto equals = line.find('=');
+        const auto key = without_spaces(line.substr(0, equals));
+        if (key.empty() || key.ends_with("[]")) continue;
+        const auto value =
+            equals == std::string_view::npos ? std::string_view("true") : without_quotes(without_spaces(line.substr(equals + 1)));
+        settings[std::string(key)] = expanded(value, variable);
+    }
+    return settings;
+}
+
+bool is_npm_setting_of_fetch(std::string_view key) noexcept
+{
+    if (std::find(plain_fetch_keys.begin(), plain_fetch_keys.end(), key) != plain_fetch_keys.end()) return true;
+    if (key.starts_with("@")) return key.ends_with(":registry");
+    return key.starts_with("//");
+}
+
+std::string write_npmrc(const NpmSettings &settings)
+{
+    std::string text;
+    for (const auto &[key, value] : settings) {
+        const bool is_line = (key + value).find_first_of("\"\r\n") == std::string::npos && key.find('=') == std::string::npos;
+        if (is_line && is_npm_setting_of_fetch(key)) text.append(key).append("=\"").append(value).append("\"\n");
+    }
+    return text;
+}
+
+bool is_registry_url(std::string_view url) noexcept
+{
+    for (const std::string_view scheme : {"https://", "http://"}) {
+        if (!url.starts_with(scheme)) continue;
+        const auto rest = url.substr(scheme.size());
+        const auto host = rest.substr(0, rest.find('/'));
+        return url.size() <= 1024 && !host.empty() && host[0] != '-' && is_made_of(host, ".:-[]_") && is_made_of(rest, "/._~:-[]%@+");
+    }
+    return false;
+}
+
+bool is_safe_on_the_way(std::string_view url) noexcept
+{
+    if (url.starts_with("https://")) return true;
+    const auto rest = url.substr(std::min(url.size(), url.find("//") + 2));
+    const auto place = rest.substr(0, rest.find('/'));
+    const auto host = place.starts_with('[') ? place.substr(0, place.find(']') + 1) : place.substr(0, place.find(':'));
+    const bool is_number = is_made_of(host, ".") && host.find_first_not_of("0123456789.") == std::string_view::npos;
+    return url.starts_with("http://") && (host == "localhost" || host == "[::1]" || (is_number && host.starts_with("127.")));
+}
+
+std::string without_secrets(std::string_view url)
+{
+    std::string shown(url.substr(0, url.find_first_of("?#")));
+    if (shown.size() < url.size()) shown += "?***";
+    const auto slashes = shown.find("//");
+    const std::size_t begin = slashes == std::string::npos ? 0 : slashes + 2;
+    const std::size_t end = shown.rfind('@'); // a password may hold a slash
+    return end == std::string::npos || end < begin ? shown : shown.replace(begin, end - begin, "***");
+}
+
+std::string registry_directory(const std::string &url)
+{
+    return url.ends_with('/') ? url : url + '/';
+}
+
+std::string token_of_registry(const NpmSettings &settings, std::string_view registry)
+{
+    const auto directory = registry_directory(std::string(registry));
+    const auto place = place_of_url(directory);
+    std::size_t best = 0;
+    std::string token;
+    for (const auto &[key, value] : settings) {
+        if (!key.starts_with("//") || !key.ends_with(token_suffix)) continue;
+        const auto of = registry_directory(key.substr(0, key.size() - token_suffix.size()));
+        if (!place.starts_with(of) || of.size() < best) continue;
+        best = of.size();
+        token = value;
+    }
+    return token;
+}
+
+// Reads the JSON of a registry, and believes only where a package is and what its check sum is.
+
+namespace {
+
+using Answer = nlohmann::json;
+constexpr int deepest_answer = 64;
+constexpr std::size_t sha512_bytes = 64;
+
+[[noreturn]] void refuse_answer(const std::string &package, const std::string &problem)
+{
+    throw Failure(ExitStatus::unavailable, "the registry's answer about " + package + " " + problem);
+}
+
+Answer parse_answer(std::string_view json, const std::string &package)
+{
+    if (nests_deeper(json, deepest_answer)) refuse_answer(package, "nests too deep");
+    auto answer = Answer::parse(json, nullptr, false);
+    if (!answer.is_object()) refuse_answer(package, "is not a JSON object; is this an npm registry?");
+    return answer;
+}
+
+// Empty where there is no such text.
+std::string text_at(const Answer &object, const char *name)
+{
+    if (!object.is_object()) return "";
+    const auto found = object.find(name);
+    return found == object.end() || !found->is_string() ? "" : found->get<std::string>();
+}
+
+const Answer &object_at(const Answer &object, const char *name)
+{
+    static const Answer nothing = Answer::object();
+    if (!object.is_object()) return nothing;
+    const auto found = object.find(name);
+    return found == object.end() || !found->is_object() ? nothing : *found;
+}
+
+std::optional<std::uint32_t> base64_value(char byte)
+{
+    constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const auto found = alphabet.find(byte);
+    return found == std::string_view::npos ? std::nullopt : std::optional(static_cast<std::uint32_t>(found));
+}
+
+} // namespace
+
+std::optional<std::string> read_integrity(std::string_view text) noexcept
+{
+    constexpr std::string_view kind = "sha512-";
+    for (auto word : split(text, ' ')) {
+        if (!word.starts_with(kind)) continue;
+        word = word.substr(kind.size(), word.find('?') - kind.size()); // options follow, which npm has none of
+        if (!word.ends_with("==")) return std::nullopt;
+        word.remove_suffix(2);
+        std::string bytes;
+        std::uint32_t bits = 0;
+        int count = 0;
+        for (const char byte : word) {
+            const auto value = base64_value(byte);
+            if (!value) return std::nullopt;
+            bits = (bits << 6U) | *value;
+            count += 6;
+            if (count < 8) continue;
+            count -= 8;
+            bytes += static_cast<char>((bits >> static_cast<unsigned>(count)) & 0xffU);
+        }
+        return bytes.size() == sha512_bytes ? std::optional(bytes) : std::nullopt;
+    }
+    return std::nullopt;
+}
+
+PackageAnswer read_registry_answer(std::string_view json, const std::string &package, const std::string &version)
+{
+    const auto answer = parse_answer(json, package);
+    const auto exact = is_package_version(version) ? version : text_at(object_at(answer, "dist-tags"), version.c_str());
+    if (!is_package_version(exact)) refuse_answer(package, "has no version that is called " + escape_for_display(version));
+    const auto &found = object_at(object_at(answer, "versions"), exact.c_str());
+    if (found.empty()) refuse_answer(package, "does not have the version " + exact);
+    const auto &dist = object_at(found, "dist");
+    PackageAnswer of_package{exact, text_at(dist, "tarball"), text_at(dist, "integrity")};
+    if (!is_registry_url(of_package.tarball)) refuse_answer(package, "names no http or https URL of its archive");
+    if (!read_integrity(of_package.integrity)) refuse_answer(package, "has no sha512 for its archive");
+    return of_package;
+}
+
+PackageProgram read_package_program(std::string_view json, const std::string &package, const std::string &command)
+{
+    const auto answer = parse_answer(json, package);
+    const auto bin = answer.find("bin"); // a text where there is one program, called as the package
+    const bool is_one = bin != answer.end() && bin->is_string();
+    PackageProgram found{text_at(answer, "version"), is_one ? bin->get<std::string>() : text_at(object_at(answer, "bin"), command.c_str())};
+    if (found.program.starts_with("./")) found.program.erase(0, 2);
+    if (!is_package_version(found.version)) refuse_answer(package, "has no version in its package.json");
+    if (!is_path_in_package(found.program)) refuse_answer(package, "has no program that is called " + command);
+    return found;
+}
+
+// --- AGENT@VERSION, the order as JSON, and the answers as lines.
 
 // Reading AGENT@VERSION, and comparing versions as npm does.
 

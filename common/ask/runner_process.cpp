@@ -6,7 +6,6 @@
 #include "common/base/text.hpp"
 #include "common/host/namespaces.hpp"
 
-#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>

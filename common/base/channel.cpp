@@ -3,11 +3,12 @@
 
 #include "common/seams/seams.hpp"
 
+#include <poll.h>
+#include <sys/socket.h>
+
 #include <array>
 #include <climits>
 #include <cstring>
-#include <poll.h>
-#include <sys/socket.h>
 
 namespace pi_agent {
 

@@ -5,7 +5,10 @@
 #include "common/base/fd.hpp"
 
 #include <chrono>
+#include <map>
 #include <optional>
+#include <type_traits>
+#include <variant>
 
 namespace pi_agent {
 
@@ -121,5 +124,180 @@ void write_packet(FdRef pipe, std::string_view bytes);
 // The next packet, or nothing where every writer has closed. Throws ProtocolError for one that is too long, DeadlineExceeded if none came
 // in time. A hostile writer can make one out of several, or several out of one.
 std::optional<std::string> read_packet(FdRef pipe, Deadline deadline);
+
+// --- One description of a message's fields, for writing and for reading it.
+
+// A message has a function `static void fields(auto &archive, auto &self)`, which hands its fields to `archive` in the order of the bytes:
+// numbers, flags, enumerations, texts, other messages, and lists of these. A reader throws ProtocolError for anything else.
+
+class FieldWriter {
+public:
+    explicit FieldWriter(Encoder &to) noexcept : to_(to) {}
+    void operator()(const auto &...fields) { (put(fields), ...); }
+    // A reader accepts no larger number, and no longer list or text.
+    void bounded(const auto &field, auto /*limit*/, const char * /*problem*/ = nullptr) { put(field); }
+    // Cut to `limit` bytes. A reader refuses a longer text with `problem`, if there is one.
+    void cut(const std::string &text, std::size_t limit, const char * /*problem*/ = nullptr)
+    {
+        to_.text(std::string_view(text).substr(0, limit));
+    }
+    // In another form: `written` makes it, and `read` reverses it.
+    void as(const auto &field, const auto &written, const auto & /*read*/) { put(written(field)); }
+    // A check by the reader.
+    void require(const auto & /*holds*/, const char * /*problem*/) {}
+
+private:
+    void put(const std::string &text) { to_.text(text); }
+    void put(const std::optional<std::string> &text) { to_.number(text ? 1 : 0).text(text.value_or("")); }
+    void put(const std::map<std::string, std::string> &pairs)
+    {
+        to_.number(2 * pairs.size());
+        for (const auto &[key, value] : pairs)
+            to_.text(key).text(value);
+    }
+    template <typename Field>
+    void put(const std::vector<Field> &list)
+    {
+        to_.number(list.size());
+        for (const auto &one : list)
+            put(one);
+    }
+    template <typename Field>
+    void put(const Field &field)
+    {
+        if constexpr (std::is_class_v<Field>)
+            Field::fields(*this, field);
+        else
+            to_.number(static_cast<std::uint64_t>(field));
+    }
+
+    Encoder &to_;
+};
+
+class FieldReader {
+public:
+    explicit FieldReader(Decoder &from) noexcept : from_(from) {}
+    void operator()(auto &...fields) { (take(fields), ...); }
+    template <typename Number>
+    void bounded(Number &number, std::type_identity_t<Number> limit, const char *problem)
+    {
+        const std::uint64_t value = from_.number();
+        require([&] { return value <= static_cast<std::uint64_t>(limit); }, problem);
+        number = static_cast<Number>(value);
+    }
+    void bounded(std::string &text, std::size_t limit, const char *problem)
+    {
+        text = from_.text();
+        require([&] { return text.size() <= limit; }, problem);
+    }
+    void bounded(std::vector<std::string> &texts, std::size_t limit) { texts = from_.texts(limit); }
+    template <typename Field>
+    void bounded(std::vector<Field> &list, std::uint64_t limit, const char *problem)
+    {
+        std::uint64_t left = from_.number();
+        for (require([&] { return left <= limit; }, problem); left > 0; --left)
+            take(list.emplace_back());
+    }
+    void bounded(std::map<std::string, std::string> &pairs, std::uint64_t limit, const char *problem)
+    {
+        std::uint64_t left = from_.number();
+        for (require([&] { return left % 2 == 0 && left / 2 <= limit; }, problem); left > 0; left -= 2) {
+            std::string key = from_.text();
+            pairs[key] = from_.text();
+        }
+    }
+    void cut(std::string &text, std::size_t limit, const char *problem = nullptr)
+    {
+        text = from_.text();
+        require([&] { return problem == nullptr || text.size() <= limit; }, problem);
+    }
+    void as(auto &field, const auto &written, const auto &read)
+    {
+        decltype(written(field)) form{};
+        take(form);
+        field = read(form);
+    }
+    void require(const auto &holds, const char *problem)
+    {
+        if (!holds()) throw ProtocolError(problem);
+    }
+
+private:
+    void take(bool &flag) { flag = from_.flag(); }
+    void take(std::string &text) { text = from_.text(); }
+    void take(std::optional<std::string> &text)
+    {
+        const bool is_set = from_.flag();
+        text = from_.text();
+        if (!is_set) text.reset();
+    }
+    void take(std::vector<std::string> &texts) { texts = from_.texts(); }
+    void take(auto &field)
+    {
+        using Field = std::remove_reference_t<decltype(field)>;
+        if constexpr (requires { field.emplace_back(); })
+            bounded(field, UINT64_MAX, "");
+        else if constexpr (std::is_class_v<Field>)
+            Field::fields(*this, field);
+        else
+            field = static_cast<Field>(from_.number());
+    }
+
+    Decoder &from_;
+};
+
+// Each of several messages has its own number, `static constexpr std::uint64_t type`, before its fields.
+template <typename Message>
+std::string encode(const Message &message)
+{
+    Encoder encoder;
+    FieldWriter write(encoder);
+    if constexpr (requires { Message::type; }) write(Message::type);
+    write(message);
+    return encoder.bytes();
+}
+
+template <typename First, typename... Others>
+std::string encode(const std::variant<First, Others...> &message)
+{
+    return std::visit([](const auto &one) { return encode(one); }, message);
+}
+
+template <typename Message>
+Message decode_fields(std::string_view bytes)
+{
+    Decoder decoder(bytes);
+    Message message{};
+    FieldReader{decoder}(message);
+    decoder.end();
+    return message;
+}
+
+// A list of texts only, of at most `limit`.
+inline std::vector<std::string> decode_texts(std::string_view bytes, std::size_t limit)
+{
+    Decoder decoder(bytes);
+    std::vector<std::string> texts = decoder.texts(limit);
+    decoder.end();
+    return texts;
+}
+
+// Reads the message with that number; false if there is no such message.
+template <typename... Messages>
+bool read_one_of(Decoder &decoder, std::uint64_t type, std::variant<Messages...> &message)
+{
+    return ((type == Messages::type && (FieldReader{decoder}(message.template emplace<Messages>()), true)) || ...);
+}
+
+template <typename Variant>
+Variant decode_one_of(std::string_view bytes, const char *unknown)
+{
+    Decoder decoder(bytes);
+    const std::uint64_t type = decoder.number();
+    Variant message;
+    if (!read_one_of(decoder, type, message)) throw ProtocolError(unknown);
+    decoder.end();
+    return message;
+}
 
 } // namespace pi_agent

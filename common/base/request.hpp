@@ -1,7 +1,7 @@
 // The wrapper's request to the runner, and their messages afterwards. The runner treats every byte as hostile.
 #pragma once
 
-#include "common/base/fields.hpp"
+#include "common/base/channel.hpp"
 
 #include <array>
 

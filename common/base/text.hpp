@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -135,5 +136,18 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string_vi
 
 // "'text'" escaped wherever it could deceive a reader, and cut if it is long.
 std::string quote(std::string_view text);
+
+// --- Versions of pi-agent, MAJOR.MINOR.PATCH: read, compared and written.
+
+// Later numbers count less; compares as numbers do.
+using Version = std::array<std::uint32_t, 3>;
+
+// Empty unless it is three decimal numbers without leading zeros, at most nine digits each, and nothing else.
+std::optional<Version> parse_version(std::string_view text) noexcept;
+
+std::string to_string(const Version &version);
+
+// The version of this build.
+Version running_version();
 
 } // namespace pi_agent

@@ -1,7 +1,7 @@
 // What `pi` and pi-agentctl look at as the caller; a start needs none of it.
 #pragma once
 
-#include "common/decide/root_path.hpp"
+#include "common/decide/user_paths.hpp"
 
 namespace pi_agent {
 

@@ -1,7 +1,6 @@
 // Whether the policy alone lets a user work here, and why: the entries that apply, and where the session runs.
 #pragma once
 
-#include "common/base/error.hpp"
 #include "common/host/account.hpp"
 #include "common/policy/policy.hpp"
 

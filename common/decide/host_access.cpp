@@ -1,8 +1,6 @@
 // Finds the rule that decides about a host.
 #include "common/decide/host_access.hpp"
 
-#include "common/base/text.hpp"
-
 namespace pi_agent {
 
 namespace {

@@ -2,7 +2,7 @@
 // (common/policy/host_rule.hpp).
 #pragma once
 
-#include "common/policy/rules.hpp"
+#include "common/policy/policy.hpp"
 
 namespace pi_agent {
 

@@ -5,7 +5,6 @@
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
-#include <array>
 #include <fstream>
 #include <iterator>
 

@@ -1,4 +1,4 @@
-// Opens and reads files that only root can have written: every directory and link on the way belongs to root and is not writable by others.
+// Files that only root can have written, and the commands that messages name for such files.
 #pragma once
 
 #include "common/base/fd.hpp"
@@ -8,6 +8,22 @@
 #include <vector>
 
 namespace pi_agent {
+
+// --- Commands in messages. Administrators paste them as root, so a message has one only if it can do no harm: for the product's own files
+// and accounts. The host, a user or an attacker may have chosen everything else, which gets words.
+
+// "run: COMMAND PATH" if the path is in the product's own directories, has no link on the way, and is a directory or a file with a single
+// name; otherwise `otherwise`.
+std::string command_on(const std::string &command, const std::string &path, const std::string &otherwise);
+
+// "run: WORDS" if pi-agent makes `account`, which they change, and no word needs a quote; otherwise `otherwise`.
+std::string command_about(const std::string &account, const std::vector<std::string> &words, const std::string &otherwise);
+
+// A user's name as a word of a command: in quotes if a shell would read something else (CORP\alice).
+std::string name_as_word(const std::string &name);
+
+// --- Opens and reads files that only root can have written: every directory and link on the way belongs to root and is not writable by
+// others.
 
 // Opens an absolute path component by component; it follows a symlink only if root owns the link and its directory.
 // `flags` are open(2) flags for the last component (O_CLOEXEC is added). `what` names it in errors, e.g. "policy".

@@ -4,8 +4,6 @@
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 
-#include <array>
-#include <optional>
 #include <variant>
 
 namespace pi_agent {

@@ -2,7 +2,6 @@
 #include "common/policy/policy_keys.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/text.hpp"
 #include "common/policy/policy.hpp"
 
 #include <deque>

@@ -1,7 +1,6 @@
 // How the levels of a policy become one: what an inner level says replaces what the level around it says.
 #pragma once
 
-#include "common/base/error.hpp"
 #include "common/policy/policy.hpp"
 
 namespace pi_agent {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
 #include "common/policy/policy.hpp"
 
 namespace pi_agent {

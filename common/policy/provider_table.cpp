@@ -1,7 +1,6 @@
 // The providers of models, and the policy's network and providers: reads and checks them.
 #include "common/policy/provider_table.hpp"
 
-#include "common/base/text.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_sections.hpp"
 

@@ -3,8 +3,6 @@
 
 #include "common/policy/policy_sections.hpp"
 
-#include <iterator>
-
 namespace pi_agent {
 
 namespace {
@@ -180,8 +178,8 @@ bool read_word(const std::string &word, HomeDirectories &directories, Defaults d
     return true;
 }
 
-// The paths of a list that are no words of it. `remedy` is for a list that is too long, `remedy_of_path` for what lies in homes, if it is
-// not the one of problem_of_home_directory.
+// The paths of a list, without its words. `remedy` is for a list that is too long, `remedy_of_path` for a path below a home, where
+// problem_of_home_directory has another one.
 std::vector<PolicyPath> read_home_paths(const PolicyValue &value, const std::function<bool(const std::string &)> &is_word,
                                         const char *remedy, const char *remedy_of_path)
 {

@@ -3,7 +3,7 @@
 
 #include "common/base/files.hpp"
 #include "common/base/process.hpp"
-#include "common/decide/root_path.hpp"
+#include "common/decide/user_paths.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/toolchains.hpp"
 #include "common/seams/seams.hpp"

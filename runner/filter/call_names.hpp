@@ -73,7 +73,7 @@ constexpr const char *gate_calls[] = {
     "setsockopt", "shutdown", "stat", "statx", "statfs", "sysinfo", "tgkill", "timerfd_create", "timerfd_settime", "uname", "write", "writev",
 };
 
-// What no session calls, whatever the policy says; name_to_handle_at(2) is in common/policy/session_calls.hpp. These go around other
+// What no session calls, whatever the policy says; name_to_handle_at(2) is in common/policy/policy_paths.hpp. These go around other
 // restrictions (io_uring, io_uring-made sockets and files), into other processes, keyrings and file handles, or out of the view.
 constexpr const char *denied_calls[] = {
     "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "pidfd_getfd", "add_key", "request_key", "keyctl",

@@ -2,7 +2,7 @@
 // runner/filter/seccomp_filter.cpp. libseccomp takes milliseconds for each, and no start has to wait for that. With the argument "numbers",
 // it writes the numbers of the calls that a policy may name, for runner/filter/session_calls.cpp.
 #include "common/base/fd.hpp"
-#include "common/policy/session_calls.hpp"
+#include "common/policy/policy_paths.hpp"
 #include "runner/filter/call_names.hpp"
 #include "runner/filter/call_rules.hpp"
 

@@ -2,7 +2,7 @@
 // one argument of two calls are compared.
 #include "runner/filter/session_calls.hpp"
 
-#include "common/policy/session_calls.hpp"
+#include "common/policy/policy_paths.hpp"
 
 #include <cerrno>
 #include <linux/audit.h>

@@ -1,7 +1,6 @@
 // The notes to the agent as text, and their file.
 #include "runner/plan/box_notes.hpp"
 
-#include "common/base/text.hpp"
 #include "runner/plan/limits.hpp"
 
 namespace pi_agent {

@@ -1,8 +1,6 @@
 // The documents that a sync writes, what it does about each, and the packages that they name.
 #include "runner/plan/documents.hpp"
 
-#include "common/base/text.hpp"
-
 namespace pi_agent {
 
 // Where the agent keeps a package, by its source: as its own package manager names it.

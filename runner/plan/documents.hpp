@@ -3,7 +3,6 @@
 
 #include "common/policy/policy.hpp"
 
-#include <cstddef>
 #include <nlohmann/json.hpp>
 
 namespace pi_agent {

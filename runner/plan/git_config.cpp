@@ -1,7 +1,6 @@
 // The list of settings that pass, and reading and writing git's lists of settings.
 #include "runner/plan/git_config.hpp"
 
-#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
 #include <cctype>

@@ -1,8 +1,6 @@
 // Merges JSON documents, keeping numbers as they were written.
 #include "runner/plan/documents.hpp"
 
-#include "common/base/text.hpp"
-
 #include <cstdlib>
 
 namespace pi_agent {

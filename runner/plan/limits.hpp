@@ -4,8 +4,6 @@
 #include "common/base/request.hpp"
 #include "common/policy/policy.hpp"
 
-#include <cstddef>
-
 namespace pi_agent {
 
 // --- Limits that no policy changes: one user's sessions must leave room for everybody else's.

@@ -1,7 +1,7 @@
 // What the runner tells the gate of a session (gate/) at its start, with its listeners, and what the gate says back.
 #pragma once
 
-#include "common/base/fields.hpp"
+#include "common/base/channel.hpp"
 
 #include <iterator>
 

@@ -4,7 +4,7 @@
 
 #include "common/base/request.hpp"
 #include "common/policy/policy.hpp"
-#include "common/policy/session_calls.hpp"
+#include "common/policy/policy_paths.hpp"
 
 namespace pi_agent {
 
@@ -33,7 +33,7 @@ struct LaunchRecord {
     bool has_mode_changer = false;     // somebody outside gives directories the set-gid bit (wire/directory_mode.hpp)
     bool keeps_project = false;        // the agent's files stay in their project of disk quotas (limits.disk)
     std::vector<std::string> denied_calls = {};  // by the policy, besides what every session is denied
-    std::vector<std::string> allowed_calls = {}; // by the policy, of allowable_calls (common/policy/session_calls.hpp)
+    std::vector<std::string> allowed_calls = {}; // by the policy, of allowable_calls (common/policy/policy_paths.hpp)
     unsigned address_families = all_address_families;
 
     static void fields(auto &archive, auto &self)

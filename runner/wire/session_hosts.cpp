@@ -1,8 +1,6 @@
 // Writing and reading what a session's network lets it reach.
 #include "runner/wire/session_hosts.hpp"
 
-#include "common/base/text.hpp"
-
 namespace pi_agent {
 
 namespace {

@@ -1,7 +1,7 @@
 // What a session's network lets it reach, as root writes it into the session's view, and pi-agent-why reads it there.
 #pragma once
 
-#include "common/policy/rules.hpp"
+#include "common/policy/policy.hpp"
 
 namespace pi_agent {
 

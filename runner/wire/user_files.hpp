@@ -1,7 +1,7 @@
 // Answers of children that are the caller: what they opened and found, and what the two halves of the config sync say.
 #pragma once
 
-#include "common/base/fields.hpp"
+#include "common/base/channel.hpp"
 #include "common/base/git_settings.hpp"
 #include "common/policy/env_file.hpp"
 

@@ -1,6 +1,5 @@
 // What a registry answers, what its packages say, npm's configuration, and the lines of the program that fetches.
 #include "common/agents/fetch_order.hpp"
-#include "common/agents/registry.hpp"
 #include "support/property.hpp"
 
 using namespace pi_agent;

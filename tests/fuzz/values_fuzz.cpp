@@ -1,6 +1,6 @@
 // Single values from arguments, the environment and files: each has one spelling, or is refused.
 #include "admin/text/terminal.hpp"
-#include "common/base/version.hpp"
+#include "common/base/text.hpp"
 #include "common/host/account.hpp"
 #include "common/policy/host_rule.hpp"
 #include "common/policy/policy.hpp"

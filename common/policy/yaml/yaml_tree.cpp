@@ -10,7 +10,6 @@
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
 
-#include <algorithm>
 #include <map>
 #include <sstream>
 
@@ -89,29 +88,13 @@ ScalarMeaning meaning_of_scalar(const YamlNode &scalar)
 
 std::string describe(const YamlNode &node)
 {
-    switch (node.kind) {
-    case YamlNode::Kind::null:
-        return "nothing";
-    case YamlNode::Kind::sequence:
-        return "a list";
-    case YamlNode::Kind::mapping:
-        return "a mapping";
-    case YamlNode::Kind::scalar:
-        break;
-    }
-    switch (meaning_of_scalar(node)) {
-    case ScalarMeaning::boolean:
-        return "the boolean " + node.text;
-    case ScalarMeaning::integer:
-    case ScalarMeaning::real:
-        return "the number " + node.text;
-    case ScalarMeaning::odd:
-        return quote(node.text) + ", which YAML readers understand differently";
-    case ScalarMeaning::null:
-        return "nothing";
-    case ScalarMeaning::text:
-        break;
-    }
+    if (node.kind == YamlNode::Kind::sequence) return "a list";
+    if (node.kind == YamlNode::Kind::mapping) return "a mapping";
+    const auto meaning = meaning_of_scalar(node);
+    if (node.kind == YamlNode::Kind::null || meaning == ScalarMeaning::null) return "nothing";
+    if (meaning == ScalarMeaning::boolean) return "the boolean " + node.text;
+    if (meaning == ScalarMeaning::integer || meaning == ScalarMeaning::real) return "the number " + node.text;
+    if (meaning == ScalarMeaning::odd) return quote(node.text) + ", which YAML readers understand differently";
     return "the text " + quote(node.text);
 }
 
@@ -320,10 +303,9 @@ private:
     [[nodiscard]] YamlNode make_node(YamlNode::Kind kind, const YAML::Mark &mark, const std::string &tag, YAML::anchor_t anchor)
     {
         if (anchor != YAML::NullAnchor) refuse_anchor(mark);
-        if (!tag.empty() && tag != "?" && tag != "!") {
+        if (!tag.empty() && tag != "?" && tag != "!")
             throw Unreadable{places_.position_of(mark), "the tag " + quote(tag) + " is not accepted",
                              "remove it; quotes make a value text"};
-        }
         YamlNode node;
         node.kind = kind;
         node.where = places_.position_of(mark);
@@ -334,9 +316,8 @@ private:
     // Just after the node was made.
     void open(YamlNode node, char bracket)
     {
-        if (open_.size() >= yaml_depth_limit) {
+        if (open_.size() >= yaml_depth_limit)
             throw Unreadable{node.where, fmt::format("nested more than {} deep", yaml_depth_limit), "no policy needs this; remove it"};
-        }
         const bool has_bracket = places_.rest(last_).substr(0, 1) == std::string_view(&bracket, 1);
         open_.push_back({std::move(node), has_bracket ? std::optional<std::size_t>(last_) : std::nullopt, std::nullopt, {}});
     }
@@ -387,9 +368,8 @@ private:
     [[nodiscard]] std::string dotted(const std::string &last) const
     {
         std::string path;
-        for (const auto &level : open_) {
+        for (const auto &level : open_)
             if (level.key) path += escape_for_display(level.key->text) + ".";
-        }
         return path + escape_for_display(last);
     }
 
@@ -413,10 +393,9 @@ void require_clean_text(const std::string &file, std::string_view text)
         const Position where{file, line, column};
         if (character.length == 0) throw Unreadable{where, "not UTF-8", "save the file as UTF-8"};
         const bool line_break = character.value == '\n';
-        if (character.value == '%' && column == 1) {
+        if (character.value == '%' && column == 1)
             throw Unreadable{where, "a line that begins with '%' (a YAML directive)",
                              "remove it; put the name of a group in quotes: \"%group\""};
-        }
         if (character.value == '\t' && indentation) throw Unreadable{where, "a tab in the indentation", "indent with spaces"};
         const bool windows_break = text.substr(0, 2) == "\r\n";
         if ((character.value < 0x20 && character.value != '\t' && !line_break && !windows_break) || character.value == 0x7F) {
@@ -442,10 +421,9 @@ YamlNode parse_or_throw(const std::string &name, const std::string &text, Proble
         if (!parser.HandleNextDocument(builder)) return builder.take_root();
         auto root = builder.take_root();
         TreeBuilder rest(places, problems);
-        if (parser.HandleNextDocument(rest)) {
+        if (parser.HandleNextDocument(rest))
             throw Unreadable{rest.take_root().where, "more text after the end of the document",
                              "keep one document, without a second '---'"};
-        }
         return root;
     } catch (const YAML::Exception &error) {
         throw explain_yaml_error(error.msg, places.index_of(error.mark), builder.progress(), places);

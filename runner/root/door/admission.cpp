@@ -1,8 +1,7 @@
 // Who called and whether the accounts are fit; then letting in, or refusing.
 #include "runner/root/door/admission.hpp"
 
-#include "common/decide/effective.hpp"
-#include "common/host/remedy.hpp"
+#include "common/host/trusted_file.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/kernel/host_facts.hpp"

@@ -1,7 +1,6 @@
 // Starts a child that becomes another account, and uses its answer.
 #pragma once
 
-#include "common/base/fields.hpp"
 #include "common/host/identity.hpp"
 #include "runner/wire/answer.hpp"
 
@@ -76,7 +75,7 @@ struct Texts {
     static void fields(auto &archive, auto &self) { archive(self.texts); }
 };
 
-// `task` gets the child's proof that it is `errand.as`, and returns an answer (common/base/fields.hpp). The parent decodes what arrives,
+// `task` gets the child's proof that it is `errand.as`, and returns an answer (common/base/channel.hpp). The parent decodes what arrives,
 // and `decode` refuses what it did not ask for: its user may control the child. Throws the child's own Failure, and Failure(system_failure)
 // when it died or did not answer within child_patience_seconds.
 template <typename Task, typename Decode>

@@ -7,7 +7,6 @@
 #include "common/seams/seams.hpp"
 #include "runner/root/session/session_directory.hpp"
 
-#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>

@@ -4,7 +4,6 @@
 #include "common/base/channel.hpp"
 
 #include <istream>
-#include <map>
 #include <sys/types.h>
 
 namespace pi_agent {

@@ -6,7 +6,6 @@
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 
-#include <array>
 #include <future>
 #include <linux/mount.h>
 #include <sched.h>

@@ -2,7 +2,6 @@
 #include "runner/root/session/disk_quota.hpp"
 
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/trusted_file.hpp"
 
 #include <linux/dqblk_xfs.h>

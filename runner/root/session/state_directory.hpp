@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/base/channel.hpp"
-#include "common/base/version.hpp"
+#include "common/base/text.hpp"
 #include "common/host/identity.hpp"
 
 #include <functional>

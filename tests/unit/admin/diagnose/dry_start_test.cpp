@@ -3,7 +3,7 @@
 
 #include "common/decide/decision.hpp"
 #include "common/decide/effective.hpp"
-#include "common/decide/root_path.hpp"
+#include "common/decide/user_paths.hpp"
 #include "common/host/namespaces.hpp"
 #include "support/access.hpp"
 #include "support/drawn.hpp"

@@ -1,6 +1,5 @@
 // Which agent is asked for, npm's configuration, a registry's answers, and the lines between the two programs.
 #include "common/agents/fetch_order.hpp"
-#include "common/agents/registry.hpp"
 #include "common/base/error.hpp"
 
 #include <doctest/doctest.h>

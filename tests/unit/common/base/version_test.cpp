@@ -1,5 +1,5 @@
-// What is a version, and which one is later: common/base/version.hpp
-#include "common/base/version.hpp"
+// What is a version, and which one is later: common/base/text.hpp
+#include "common/base/text.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
-// common/decide/root_path.hpp
-#include "common/decide/root_path.hpp"
+// common/decide/user_paths.hpp
+#include "common/decide/user_paths.hpp"
 
 #include "common/policy/policy_paths.hpp"
 #include "support/failure.hpp"

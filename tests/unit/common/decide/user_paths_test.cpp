@@ -2,7 +2,6 @@
 #include "common/decide/callers_view.hpp"
 #include "common/decide/user_paths.hpp"
 
-#include "common/decide/root_path.hpp"
 #include "support/failure.hpp"
 #include "support/private_run.hpp"
 #include "support/skipped.hpp"

@@ -1,5 +1,5 @@
-// common/host/remedy.hpp: no command that harms
-#include "common/host/remedy.hpp"
+// common/host/trusted_file.hpp: no command that harms
+#include "common/host/trusted_file.hpp"
 
 #include "support/private_run.hpp"
 #include "support/skipped.hpp"

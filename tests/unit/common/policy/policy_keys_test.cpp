@@ -4,8 +4,8 @@
 
 #include "common/decide/decision.hpp"
 #include "common/policy/policy_levels.hpp"
+#include "common/policy/policy_paths.hpp"
 #include "common/policy/policy_values.hpp"
-#include "common/policy/session_calls.hpp"
 #include "support/policy_text.hpp"
 #include "support/policy_with.hpp"
 

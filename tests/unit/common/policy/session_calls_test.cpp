@@ -1,5 +1,5 @@
-// What a policy says of system calls and sockets: common/policy/session_calls.hpp
-#include "common/policy/session_calls.hpp"
+// What a policy says of system calls and sockets: common/policy/policy_paths.hpp
+#include "common/policy/policy_paths.hpp"
 
 #include "support/policy_text.hpp"
 
