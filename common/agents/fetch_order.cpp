@@ -293,6 +293,12 @@ bool is_lower_part(std::string_view one, std::string_view other)
     return one < other;
 }
 
+// A name that registries give to versions: a letter, then letters, digits, dots, dashes and underscores.
+bool is_version_tag(std::string_view text) noexcept
+{
+    return text.size() <= longest_version && starts_with_letter(text) && is_made_of(text, "._-");
+}
+
 } // namespace
 
 AgentRequest read_agent_request(std::string_view text)
@@ -313,11 +319,6 @@ AgentRequest read_agent_request(std::string_view text)
 bool is_package_version(std::string_view text) noexcept
 {
     return parts_of_version(text).has_value();
-}
-
-bool is_version_tag(std::string_view text) noexcept
-{
-    return text.size() <= longest_version && starts_with_letter(text) && is_made_of(text, "._-");
 }
 
 bool is_older_version(std::string_view one, std::string_view other) noexcept

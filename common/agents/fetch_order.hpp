@@ -82,8 +82,6 @@ AgentRequest read_agent_request(std::string_view text);
 
 // MAJOR.MINOR.PATCH, with -PRERELEASE and +BUILD where it has these; at most 64 characters, safe in a path.
 bool is_package_version(std::string_view text) noexcept;
-// A name that registries give to versions: a letter, then letters, digits, dots, dashes and underscores.
-bool is_version_tag(std::string_view text) noexcept;
 
 // By the rules of Semantic Versioning; a prerelease comes before its release. Both are package versions.
 bool is_older_version(std::string_view one, std::string_view other) noexcept;

@@ -14,6 +14,63 @@ namespace pi_agent {
 
 namespace {
 
+// Which keys of the whole policy users and roots may say for their own sessions: the one list behind parser, schema and pages.
+
+// At the level of a user or group, by the same name; each with all keys below it, except those of `never_below`.
+constexpr std::string_view of_users = "network providers limits projects settings models keybindings mcp settings_lock env_files "
+                                      "toolchains view_paths path devices scratch placement";
+constexpr std::string_view never_below = "projects.ownership placement.srun";
+
+// At the level of a root, where `projects` is what it is about; each with all keys below it.
+struct OfRoot {
+    std::string_view name;
+    std::string_view repeats;
+};
+constexpr OfRoot of_roots[] = {{"network", "network"},
+                               {"scope", "projects.scope"},
+                               {"protect", "projects.protect"},
+                               {"mask", "projects.mask"},
+                               {"read_only", "projects.read_only"}};
+
+bool is_of_users(std::string_view path)
+{
+    return has_word(of_users, path.substr(0, path.find('.'))) && !has_word(never_below, path);
+}
+
+// The table refers to texts, and these are nobody else's.
+std::string_view keep(std::string text)
+{
+    static std::deque<std::string> texts;
+    return texts.emplace_back(std::move(text));
+}
+
+// Without a default: what is not said is for the level around it.
+PolicyKey at_level(const PolicyKey &key, std::string path, const char *whose)
+{
+    PolicyKey repeated = key;
+    repeated.path = keep(std::move(path));
+    repeated.standard = {};
+    repeated.repeats = key.path;
+    const char *relation = key.form == ValueForm::document ? "merged over" : "instead of"; // common/policy/policy_levels.hpp
+    repeated.meaning = keep(fmt::format("`{}` for {}, {} what holds for others.", key.path, whose, relation));
+    repeated.page = "concepts/levels.md";
+    return repeated;
+}
+
+// The table of keys of the whole policy, of users and of their roots, and what users and roots repeat of the first.
+std::vector<PolicyKey> with_levels(std::span<const PolicyKey> keys)
+{
+    std::vector<PolicyKey> all(keys.begin(), keys.end());
+    for (const auto &key : keys)
+        if (is_of_users(key.path)) all.push_back(at_level(key, fmt::format("users.*.{}", key.path), "the sessions of this user or group"));
+    for (const auto &[name, repeats] : of_roots)
+        for (const auto &key : keys)
+            if (key.path == repeats || key.path.starts_with(fmt::format("{}.", repeats)))
+                all.push_back(at_level(key, fmt::format("users.*.roots.*.{}{}", name, key.path.substr(repeats.size())),
+                                       "sessions in this directory"));
+    return all;
+}
+
 // The table of common/policy/policy_keys.toml. read_section compares the reader of a section with its entries here. It is made when
 // something first asks for it, because other static objects may ask before.
 const auto &table()
@@ -64,6 +121,16 @@ const PolicyKey *find_policy_key(std::string_view path, std::string_view name)
     return found == below->second.end() ? nullptr : *found;
 }
 
+std::string_view last_part(const PolicyKey &key) noexcept
+{
+    return key.path.substr(key.path.rfind('.') + 1); // npos + 1 is 0
+}
+
+// What the pages and the schema say of a policy's key: its path, its form, and the levels that repeat it.
+
+namespace {
+
+// The keys that repeat this one, or none.
 std::vector<const PolicyKey *> policy_keys_repeating(const PolicyKey &key)
 {
     std::vector<const PolicyKey *> keys;
@@ -71,75 +138,6 @@ std::vector<const PolicyKey *> policy_keys_repeating(const PolicyKey &key)
         if (other.repeats == key.path) keys.push_back(&other);
     return keys;
 }
-
-std::string_view last_part(const PolicyKey &key) noexcept
-{
-    return key.path.substr(key.path.rfind('.') + 1); // npos + 1 is 0
-}
-
-// Which keys of the whole policy users and roots may say for their own sessions: the one list behind parser, schema and pages.
-
-namespace {
-
-// At the level of a user or group, by the same name; each with all keys below it, except those of `never_below`.
-constexpr std::string_view of_users = "network providers limits projects settings models keybindings mcp settings_lock env_files "
-                                      "toolchains view_paths path devices scratch placement";
-constexpr std::string_view never_below = "projects.ownership placement.srun";
-
-// At the level of a root, where `projects` is what it is about; each with all keys below it.
-struct OfRoot {
-    std::string_view name;
-    std::string_view repeats;
-};
-constexpr OfRoot of_roots[] = {{"network", "network"},
-                               {"scope", "projects.scope"},
-                               {"protect", "projects.protect"},
-                               {"mask", "projects.mask"},
-                               {"read_only", "projects.read_only"}};
-
-bool is_of_users(std::string_view path)
-{
-    return has_word(of_users, path.substr(0, path.find('.'))) && !has_word(never_below, path);
-}
-
-// The table refers to texts, and these are nobody else's.
-std::string_view keep(std::string text)
-{
-    static std::deque<std::string> texts;
-    return texts.emplace_back(std::move(text));
-}
-
-// Without a default: what is not said is for the level around it.
-PolicyKey at_level(const PolicyKey &key, std::string path, const char *whose)
-{
-    PolicyKey repeated = key;
-    repeated.path = keep(std::move(path));
-    repeated.standard = {};
-    repeated.repeats = key.path;
-    const char *relation = key.form == ValueForm::document ? "merged over" : "instead of"; // common/policy/policy_levels.hpp
-    repeated.meaning = keep(fmt::format("`{}` for {}, {} what holds for others.", key.path, whose, relation));
-    repeated.page = "concepts/levels.md";
-    return repeated;
-}
-
-} // namespace
-
-std::vector<PolicyKey> with_levels(std::span<const PolicyKey> keys)
-{
-    std::vector<PolicyKey> all(keys.begin(), keys.end());
-    for (const auto &key : keys)
-        if (is_of_users(key.path)) all.push_back(at_level(key, fmt::format("users.*.{}", key.path), "the sessions of this user or group"));
-    for (const auto &[name, repeats] : of_roots)
-        for (const auto &key : keys)
-            if (key.path == repeats || key.path.starts_with(fmt::format("{}.", repeats)))
-                all.push_back(at_level(key, fmt::format("users.*.roots.*.{}{}", name, key.path.substr(repeats.size())),
-                                       "sessions in this directory"));
-    return all;
-}
-
-// What the pages and the schema say of a policy's key: its path, its form, and the levels that repeat it.
-
-namespace {
 
 std::string words(std::string_view list)
 {

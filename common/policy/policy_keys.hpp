@@ -55,19 +55,11 @@ std::vector<const PolicyKey *> policy_keys_below(std::string_view path);
 // The entry of the key `name` below `path`, or of a free name there; nullptr if there is neither.
 const PolicyKey *find_policy_key(std::string_view path, std::string_view name);
 
-// The keys that repeat this one, or none.
-std::vector<const PolicyKey *> policy_keys_repeating(const PolicyKey &key);
-
 // The last part of the path: "binary" of "agent.binary".
 std::string_view last_part(const PolicyKey &key) noexcept;
 
 // "users.NAME.roots", "users.NAME.roots[N].mask": for people.
 std::string display_path(const PolicyKey &key);
-
-// --- Which keys stand at which level.
-
-// The table of keys of the whole policy, of users and of their roots, and what users and roots repeat of the first.
-std::vector<PolicyKey> with_levels(std::span<const PolicyKey> keys);
 
 // --- The values that a key accepts, in words, for docs/reference/policy.md and the manual.
 

@@ -77,6 +77,18 @@ bool is_there(const std::string &path)
     }
 }
 
+// False if the name is not plain.
+bool has_user_file(const std::string &main_file, const std::string &user)
+{
+    return is_account_name(user) && is_there(file_of(main_file, user));
+}
+
+// One that cannot be examined is not missing.
+bool is_missing_policy(const std::string &main_file)
+{
+    return !is_there(main_file);
+}
+
 } // namespace
 
 std::string directory_of_parts(const std::string &main_file)
@@ -102,16 +114,6 @@ std::optional<std::string> user_of_file(const std::string &path, const std::stri
 bool has_user_files(const std::string &main_file)
 {
     return is_there(directory_of_users(main_file));
-}
-
-bool has_user_file(const std::string &main_file, const std::string &user)
-{
-    return is_account_name(user) && is_there(file_of(main_file, user));
-}
-
-bool is_missing_policy(const std::string &main_file)
-{
-    return !is_there(main_file);
 }
 
 std::vector<PolicySource> read_policy_sources(const std::string &main_file, const std::optional<std::string> &user)

@@ -27,12 +27,6 @@ std::optional<std::string> user_of_file(const std::string &path, const std::stri
 // True if users.d exists: then there may be more users than a start can see.
 bool has_user_files(const std::string &main_file);
 
-// Whether that file exists for `user`. False if the name is not plain.
-bool has_user_file(const std::string &main_file, const std::string &user);
-
-// Whether there is no such file; one that cannot be examined is not missing.
-bool is_missing_policy(const std::string &main_file);
-
 // The texts of `main_file`, policy.d/*.yaml and users.d/*.yaml beside it, in this order, read through trusted paths
 // (common/host/trusted_file.hpp). With `user`, only that user's file of users.d, if it exists; it does not look for others. Throws
 // PolicyError, of the kind no_policy if `main_file` is missing.

@@ -138,67 +138,7 @@ Reader into_level(Rules &rules)
     };
 }
 
-// What of a root other keys say.
-void settle_root(RootSpec &root, const UserEntry &entry, const Policy &policy)
-{
-    root.at_own_path = rules_of(entry.rules).paths.value_or(policy.projects.paths) == ProjectPaths::host;
-    if (policy.agent.state_dir != default_state_dir) root.state_dir = policy.agent.state_dir;
-}
-
-} // namespace
-
-Policy read_policy(const YamlNode &root, Problems &problems)
-{
-    Policy policy;
-    policy.wrapper.command_name = build::command_name;
-    policy.agent.where = policy.agent.binary_where = policy.agent.user_where = policy.agent.state_dir_where = {root.where.file};
-    policy.wrapper.where = policy.wrapper.command_name_where = policy.sandbox.where = policy.users_where = {root.where.file};
-    const auto section = [&](auto read) -> Reader { return [&policy, read](const PolicyValue &value) { read(value, policy); }; };
-    const Reader read_config = [&](const PolicyValue &value) { read_section(value, {{"classes", section(read_classes)}}); };
-    Rules said;
-    read_section({root, problems, "", root.where},
-                 {{"version", [](const PolicyValue & /*checked before*/) {}},
-                  {"agent", section(read_agent)},
-                  {"wrapper", section(read_wrapper)},
-                  {"sandbox", section(read_sandbox)},
-                  {"users", section(read_users)},
-                  {"config", read_config},
-                  {"git_identity", into(policy.git_identity, read_bool)},
-                  {"box_notes", into(policy.box_notes, read_bool)},
-                  {"env", [&](const PolicyValue &value) { read_env(value, policy.env, policy.env_where); }},
-                  {"host_env_files", section(read_host_env_files)},
-                  {"view", into(policy.view, read_choice_of<View>)},
-                  {"hardening", section(read_hardening)}},
-                 into_level(said));
-    lay_over(policy, said, problems);
-    for (auto &entry : policy.users)
-        for (auto &project_root : entry.roots)
-            settle_root(project_root, entry, policy);
-    return policy;
-}
-
-void read_version(const YamlNode &root, bool required, Problems &problems)
-{
-    const auto say = fmt::format("begin the policy with 'version: {}'", policy_version);
-    for (const auto &entry : root.entries) {
-        if (entry.key != "version") continue;
-        const auto value = value_of(entry, {root, problems, "", root.where});
-        const auto &text = value.node.text;
-        const bool number = value.means(ScalarMeaning::integer);
-        if (number && text == std::to_string(policy_version)) return;
-        if (number && text.front() != '-' && text != "0")
-            value.report("is " + text.substr(0, 20) + ", which is newer than this pi-agent (" + build::version + ")",
-                         fmt::format("update pi-agent, or write the policy in version {}", policy_version));
-        else
-            value.report(fmt::format("must be the number {}, found {}", policy_version, describe(value.node)), say);
-        return;
-    }
-    if (required) problems.add({root.where.file}, "version", "missing", say);
-}
-
 // Reads `users:`, with the roots of each.
-
-namespace {
 
 void add_root(const PolicyValue &value, RootSpec root, UserEntry &entry)
 {
@@ -289,14 +229,70 @@ UserEntry read_user(const PolicyValue &section)
     return entry;
 }
 
-} // namespace
-
 void read_users(const PolicyValue &section, Policy &policy)
 {
     policy.users_where = section.where;
     if (const auto entries = read_entries(section))
         for (const auto &entry : *entries)
             policy.users.push_back(read_user(entry));
+}
+
+// What of a root other keys say.
+void settle_root(RootSpec &root, const UserEntry &entry, const Policy &policy)
+{
+    root.at_own_path = rules_of(entry.rules).paths.value_or(policy.projects.paths) == ProjectPaths::host;
+    if (policy.agent.state_dir != default_state_dir) root.state_dir = policy.agent.state_dir;
+}
+
+} // namespace
+
+Policy read_policy(const YamlNode &root, Problems &problems)
+{
+    Policy policy;
+    policy.wrapper.command_name = build::command_name;
+    policy.agent.where = policy.agent.binary_where = policy.agent.user_where = policy.agent.state_dir_where = {root.where.file};
+    policy.wrapper.where = policy.wrapper.command_name_where = policy.sandbox.where = policy.users_where = {root.where.file};
+    const auto section = [&](auto read) -> Reader { return [&policy, read](const PolicyValue &value) { read(value, policy); }; };
+    const Reader read_config = [&](const PolicyValue &value) { read_section(value, {{"classes", section(read_classes)}}); };
+    Rules said;
+    read_section({root, problems, "", root.where},
+                 {{"version", [](const PolicyValue & /*checked before*/) {}},
+                  {"agent", section(read_agent)},
+                  {"wrapper", section(read_wrapper)},
+                  {"sandbox", section(read_sandbox)},
+                  {"users", section(read_users)},
+                  {"config", read_config},
+                  {"git_identity", into(policy.git_identity, read_bool)},
+                  {"box_notes", into(policy.box_notes, read_bool)},
+                  {"env", [&](const PolicyValue &value) { read_env(value, policy.env, policy.env_where); }},
+                  {"host_env_files", section(read_host_env_files)},
+                  {"view", into(policy.view, read_choice_of<View>)},
+                  {"hardening", section(read_hardening)}},
+                 into_level(said));
+    lay_over(policy, said, problems);
+    for (auto &entry : policy.users)
+        for (auto &project_root : entry.roots)
+            settle_root(project_root, entry, policy);
+    return policy;
+}
+
+void read_version(const YamlNode &root, bool required, Problems &problems)
+{
+    const auto say = fmt::format("begin the policy with 'version: {}'", policy_version);
+    for (const auto &entry : root.entries) {
+        if (entry.key != "version") continue;
+        const auto value = value_of(entry, {root, problems, "", root.where});
+        const auto &text = value.node.text;
+        const bool number = value.means(ScalarMeaning::integer);
+        if (number && text == std::to_string(policy_version)) return;
+        if (number && text.front() != '-' && text != "0")
+            value.report("is " + text.substr(0, 20) + ", which is newer than this pi-agent (" + build::version + ")",
+                         fmt::format("update pi-agent, or write the policy in version {}", policy_version));
+        else
+            value.report(fmt::format("must be the number {}, found {}", policy_version, describe(value.node)), say);
+        return;
+    }
+    if (required) problems.add({root.where.file}, "version", "missing", say);
 }
 
 std::optional<Protection> read_protection(const PolicyValue &value)

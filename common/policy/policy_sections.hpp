@@ -13,11 +13,6 @@ Policy read_policy(const YamlNode &root, Problems &problems);
 // The value of a `version` key; reports anything but policy_version.
 void read_version(const YamlNode &root, bool required, Problems &problems);
 
-// --- Reads the policy's `users`: who may run the agent, where, and with which files of theirs.
-
-// Appends to policy.users; reports what it cannot use.
-void read_users(const PolicyValue &section, Policy &policy);
-
 // --- Reads the policy's `network`.
 
 // `network: full`, `loopback`, `none`, a list of ranges, or a mapping with hosts.
@@ -25,9 +20,6 @@ std::optional<NetworkPolicy> read_network(const PolicyValue &value);
 
 // The gate has to look at each for every connection.
 constexpr std::size_t most_host_rules = 1000;
-
-// `network: {hosts: […], may_grant: […]}`
-std::optional<NetworkPolicy> read_hosts(const PolicyValue &section);
 
 // --- Reads the section `providers` of a level.
 

@@ -109,6 +109,25 @@ std::vector<Item> read_parsed(const PolicyValue &list, std::variant<Item, TextPr
     return parsed;
 }
 
+std::vector<HostRule> read_host_rules(const PolicyValue &list)
+{
+    if (const auto size = list.node.items.size(); size > most_host_rules)
+        list.report(fmt::format("has {} rules, and a session has {} at most", size, most_host_rules),
+                    "name all hosts below a name at once, as in \"*.example.org\"");
+    return read_parsed(list, parse_host_rule);
+}
+
+// `network: {hosts: […], may_grant: […]}`
+std::optional<NetworkPolicy> read_hosts(const PolicyValue &section)
+{
+    NetworkPolicy network{NetworkMode::hosts, {}, section.where};
+    read_section(section, {{"hosts", [&](const PolicyValue &value) { network.hosts = read_host_rules(value); }},
+                           {"may_grant", [&](const PolicyValue &value) { network.may_grant = read_host_rules(value); }}});
+    if (section.node.entries.empty())
+        section.report("is an empty mapping", "say 'network: none', or name hosts: {hosts: [github.com, \"*.example.org\"]}");
+    return network;
+}
+
 std::optional<NetworkPolicy> read_mode(const PolicyValue &value)
 {
     const std::string &text = value.node.text;
@@ -238,14 +257,6 @@ void check_network_rules(const Policy &policy, Problems &problems)
 
 namespace {
 
-std::vector<HostRule> read_host_rules(const PolicyValue &list)
-{
-    if (const auto size = list.node.items.size(); size > most_host_rules)
-        list.report(fmt::format("has {} rules, and a session has {} at most", size, most_host_rules),
-                    "name all hosts below a name at once, as in \"*.example.org\"");
-    return read_parsed(list, parse_host_rule);
-}
-
 void report_unknown_provider(const PolicyValue &section)
 {
     std::vector<std::string_view> names;
@@ -295,16 +306,6 @@ std::optional<ProviderRule> read_provider(const PolicyValue &section)
 }
 
 } // namespace
-
-std::optional<NetworkPolicy> read_hosts(const PolicyValue &section)
-{
-    NetworkPolicy network{NetworkMode::hosts, {}, section.where};
-    read_section(section, {{"hosts", [&](const PolicyValue &value) { network.hosts = read_host_rules(value); }},
-                           {"may_grant", [&](const PolicyValue &value) { network.may_grant = read_host_rules(value); }}});
-    if (section.node.entries.empty())
-        section.report("is an empty mapping", "say 'network: none', or name hosts: {hosts: [github.com, \"*.example.org\"]}");
-    return network;
-}
 
 std::optional<std::vector<ProviderRule>> read_providers(const PolicyValue &section)
 {

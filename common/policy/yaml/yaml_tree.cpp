@@ -188,8 +188,6 @@ struct Unreadable {
     std::string remedy;
 };
 
-using namespace YAML::ErrorMsg;
-
 std::string expected_in(const YamlPlaces &places, std::size_t open)
 {
     const bool list = places.rest(open).front() == '[';
@@ -208,6 +206,7 @@ Unreadable explain_quote(const Progress &progress, const YamlPlaces &places, std
 // `message` is yaml-cpp's, `index` the byte it complains about.
 Unreadable explain_yaml_error(const std::string &message, std::size_t index, const Progress &progress, const YamlPlaces &places)
 {
+    using namespace YAML::ErrorMsg;
     const auto where = places.position_of(index);
     const auto rest = places.rest(index);
     const auto length = rest.empty() ? 0 : decode_utf8(rest).length;
