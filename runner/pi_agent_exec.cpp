@@ -1,6 +1,6 @@
 // pi-agent-exec: the first process of the agent's unit. Receives the launch record, restricts itself for good, runs the agent, reports its
 // end.
-#include "common/host/namespaces.hpp"
+#include "common/host/identity.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/filter/seccomp_filter.hpp"
 #include "runner/inside/agent_process.hpp"

@@ -1,6 +1,6 @@
 // pi: the wrapper that a user types. Unprivileged; refuses early, hands the request to the root-only runner, ends as the agent ends.
 #include "common/base/build_settings.hpp"
-#include "common/host/namespaces.hpp"
+#include "common/host/identity.hpp"
 #include "common/policy/provider_table.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/aftermath.hpp"

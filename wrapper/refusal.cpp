@@ -5,7 +5,7 @@
 #include "common/decide/effective.hpp"
 #include "common/decide/explained.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/namespaces.hpp"
+#include "common/host/identity.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/record/record_event.hpp"
 

@@ -1,7 +1,7 @@
 // Each form of a value as a schema.
 #include "admin/apply/apply.hpp"
 
-#include "common/policy/policy_values.hpp"
+#include "common/policy/policy_sections.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -3,8 +3,6 @@
 
 #include "admin/host/root_files.hpp"
 
-#include <functional>
-
 namespace pi_agent {
 
 // --- The accounts that agents run as: which ones the policy needs, what is wrong with existing ones, and making the missing ones.

@@ -2,7 +2,6 @@
 // back.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy_load.hpp"
 

@@ -6,9 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <functional>
 #include <ostream>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -4,7 +4,7 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
-#include "common/host/namespaces.hpp"
+#include "common/host/identity.hpp"
 
 #include <csignal>
 #include <cstdio>

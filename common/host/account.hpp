@@ -1,13 +1,27 @@
 // An account from the user database: the caller of pi, or an agent's account.
 #pragma once
 
-#include "common/base/ids.hpp"
-
 #include <optional>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace pi_agent {
+
+// User and group ids as types that cannot be mixed up, have no arithmetic, and are never "unset".
+template <typename Number, typename Kind>
+class Id {
+public:
+    explicit constexpr Id(Number value) noexcept : value_(value) {}
+    [[nodiscard]] constexpr Number value() const noexcept { return value_; }
+    friend constexpr bool operator==(Id left, Id right) noexcept = default;
+
+private:
+    Number value_;
+};
+
+using Uid = Id<uid_t, struct OfUser>;
+using Gid = Id<gid_t, struct OfGroup>;
 
 struct Account {
     std::string name;

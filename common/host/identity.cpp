@@ -1,20 +1,23 @@
-// The one home of the set*id calls: claiming root, and giving it up for good.
+// What this process is: its ids, its namespaces, what is mounted there, and its parents.
 #include "common/host/identity.hpp"
 
 #include "common/base/error.hpp"
-#include "common/host/namespaces.hpp"
+#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <grp.h>
 #include <linux/capability.h>
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
 namespace pi_agent {
+
+// --- The one home of the set*id calls: claiming root, and giving it up for good.
 
 AsRoot AsRoot::claim()
 {
@@ -93,6 +96,199 @@ void act_on_files_as(const AsRoot & /*root*/, const Account &account)
     const uid_t no_id = ~uid_t{0};
     if (static_cast<uid_t>(setfsuid(no_id)) != account.uid.value() || static_cast<gid_t>(setfsgid(no_id)) != account.gid.value())
         throw Failure(ExitStatus::internal, "file systems do not take this thread for " + account.name);
+}
+
+// --- Reads /proc: namespaces, mounts, and parents.
+
+// Which namespaces this process is in, and what is mounted there.
+
+std::map<std::string, std::string> host_namespaces(const std::vector<std::string> &kinds)
+{
+    std::map<std::string, std::string> found;
+    for (const auto &kind : kinds) {
+        const auto host = namespace_of("1", kind);
+        if (!host) throw_errno("reading the host's " + kind + " namespace");
+        found[kind] = std::to_string(host->inode);
+    }
+    return found;
+}
+
+namespace {
+
+bool is_of_the_host()
+{
+    std::uint64_t inside = 1, outside = 1, count = 0;
+    std::ifstream map("/proc/self/uid_map"); // empty in one that nobody has given numbers
+    if (!map.is_open()) return true;
+    return map >> inside >> outside >> count && inside == 0 && outside == 0 && count == UINT32_MAX;
+}
+
+uid_t nobody()
+{
+    uid_t uid = 65534;
+    std::ifstream("/proc/sys/kernel/overflowuid") >> uid;
+    return uid;
+}
+
+std::string unescape(std::string_view text)
+{
+    if (text.find('\\') == std::string_view::npos) return std::string(text);
+    std::string plain;
+    for (std::size_t index = 0; index < text.size(); ++index) {
+        const bool escape = text[index] == '\\' && index + 3 < text.size();
+        if (!escape) {
+            plain += text[index];
+            continue;
+        }
+        plain += static_cast<char>((text[index + 1] - '0') * 64 + (text[index + 2] - '0') * 8 + (text[index + 3] - '0'));
+        index += 3;
+    }
+    return plain;
+}
+
+std::uint64_t read_number(std::string_view digits)
+{
+    const auto number = to_number<std::uint64_t>(digits);
+    if (!number) throw Failure(ExitStatus::internal, "/proc/self/mountinfo has an unknown form");
+    return *number;
+}
+
+} // namespace
+
+std::optional<std::string> problem_of_user_namespace()
+{
+    struct stat program {};
+    if (::stat("/proc/self/exe", &program) != 0 || program.st_uid != nobody() || is_of_the_host()) return std::nullopt;
+    return "this process is in a user namespace without the host's root (as unshare, podman unshare and bwrap make them), where sudo "
+           "cannot work and nobody can tell which files root owns; run pi from an ordinary shell of this host";
+}
+
+std::uint64_t mount_id(FdRef fd)
+{
+    struct statx facts {};
+    if (statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &facts) != 0) throw_errno("examining a mount");
+    return facts.stx_mnt_id;
+}
+
+const MountEntry *mount_that_holds(const std::vector<MountEntry> &mounts, FdRef directory)
+{
+    const auto found =
+        std::find_if(mounts.begin(), mounts.end(), [id = mount_id(directory)](const MountEntry &entry) { return entry.id == id; });
+    return found == mounts.end() ? nullptr : &*found;
+}
+
+std::string name_mount(const std::vector<MountEntry> &mounts, FdRef directory)
+{
+    const MountEntry *mount = mount_that_holds(mounts, directory);
+    return mount == nullptr ? "" : " (" + escape_for_display(mount->type) + " mounted at " + escape_for_display(mount->point) + ")";
+}
+
+MountEntry parse_mount(const std::string &line)
+{
+    std::string split_elsewhere;
+    if (!defence_is_on("strict-mountinfo")) {
+        split_elsewhere = line;
+        std::replace(split_elsewhere.begin(), split_elsewhere.end(), '\f', ' ');
+    }
+    // Only the space separates. The kernel escapes space, tab, newline and backslash in names, but not the other white space that a user
+    // can put into a name. A name split there would pass for a mount point (proc(5), mountinfo).
+    const auto fields = split(split_elsewhere.empty() ? line : split_elsewhere, ' ');
+    const auto dash = std::find(fields.begin(), fields.end(), "-");
+    constexpr std::size_t before_dash = 6;
+    if (static_cast<std::size_t>(dash - fields.begin()) < before_dash || fields.end() - dash < 4)
+        throw Failure(ExitStatus::internal, "/proc/self/mountinfo has an unknown form");
+    MountEntry entry{};
+    entry.id = read_number(fields[0]);
+    entry.parent = read_number(fields[1]);
+    entry.point = unescape(fields[4]);
+    entry.type = *(dash + 1);
+    entry.source = unescape(*(dash + 2));
+    return entry;
+}
+
+std::vector<MountEntry> list_mounts()
+{
+    std::ifstream file("/proc/self/mountinfo");
+    std::vector<MountEntry> mounts;
+    std::string line;
+    while (std::getline(file, line))
+        mounts.push_back(parse_mount(line));
+    if (mounts.empty() || file.bad()) throw Failure(ExitStatus::system_failure, "/proc/self/mountinfo cannot be read");
+    return mounts;
+}
+
+std::vector<std::string> topmost_mounts_below(const std::vector<MountEntry> &mounts, const std::string &path)
+{
+    std::vector<std::string> points;
+    for (const auto &mount : mounts)
+        if (mount.point.compare(0, path.size() + 1, path + "/") == 0) points.push_back(mount.point.substr(path.size() + 1));
+    std::sort(points.begin(), points.end());
+    points.erase(std::unique(points.begin(), points.end()), points.end());
+    std::vector<std::string> topmost;
+    std::copy_if(points.begin(), points.end(), std::back_inserter(topmost), [&](const std::string &point) {
+        return std::none_of(points.begin(), points.end(),
+                            [&](const std::string &other) { return point.compare(0, other.size() + 1, other + "/") == 0; });
+    });
+    return topmost;
+}
+
+// Climbing in /proc from each process to its parent.
+
+namespace {
+
+constexpr int most_ancestors = 1000;
+
+struct Status {
+    std::string name;
+    pid_t parent = 0;
+    bool is_roots = false;
+};
+
+// proc_pid_status(5). Empty for a process that has ended.
+std::optional<Status> read_status(FdRef process)
+{
+    const UniqueFd file = UniqueFd::adopt(openat(process.get(), "status", O_RDONLY | O_CLOEXEC));
+    std::array<char, 4096> buffer{};
+    const ssize_t length = file ? read(file.get(), buffer.data(), buffer.size()) : -1;
+    if (length <= 0) return std::nullopt;
+    Status status;
+    for (const auto line : split(std::string_view(buffer.data(), static_cast<std::size_t>(length)), '\n')) {
+        const auto value_of = [&](std::string_view key) { return line.starts_with(key) ? line.substr(key.size()) : std::string_view(); };
+        if (const auto name = value_of("Name:\t"); !name.empty()) status.name = name;
+        if (const auto parent = value_of("PPid:\t"); !parent.empty()) status.parent = to_number<pid_t>(parent).value_or(0);
+        if (const auto ids = value_of("Uid:\t"); !ids.empty()) status.is_roots = ids == "0\t0\t0\t0"; // real, effective, saved, files
+    }
+    return status;
+}
+
+UniqueFd open_directory_of(const std::string &process)
+{
+    return UniqueFd::adopt(open(("/proc/" + process).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+} // namespace
+
+bool has_ancestor(const std::function<bool(const Ancestor &)> &is_it)
+{
+    UniqueFd child = open_directory_of("self");
+    for (int count = 0; child && count < most_ancestors; ++count) {
+        const auto before = read_status(child);
+        if (!before || before->parent <= 1) return false;
+        UniqueFd parent = open_directory_of(std::to_string(before->parent));
+        // Still its parent now that the directory is open: so the number meant that one all the time.
+        const auto after = read_status(child);
+        if (!parent || !after || after->parent != before->parent) return false;
+        const auto status = read_status(parent);
+        if (!status) return false;
+        if (is_it({parent, status->name, status->is_roots, before->parent})) return true;
+        child = std::move(parent);
+    }
+    return false;
+}
+
+bool looks_like_job(const Ancestor &ancestor)
+{
+    return ancestor.is_roots && ancestor.name.starts_with(job_process);
 }
 
 } // namespace pi_agent

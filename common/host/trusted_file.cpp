@@ -4,7 +4,7 @@
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/namespaces.hpp"
+#include "common/host/identity.hpp"
 #include "common/seams/seams.hpp"
 
 #include <fmt/format.h>

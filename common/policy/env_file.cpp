@@ -1,7 +1,7 @@
 // A reader for environment files, as a state machine like systemd's (src/basic/env-file.c).
 #include "common/policy/env_file.hpp"
 
-#include "common/policy/policy_values.hpp"
+#include "common/policy/policy_sections.hpp"
 
 namespace pi_agent {
 

@@ -2,7 +2,7 @@
 #include "common/policy/policy.hpp"
 
 #include "common/host/account.hpp"
-#include "common/policy/policy_values.hpp"
+#include "common/policy/policy_sections.hpp"
 
 namespace pi_agent {
 

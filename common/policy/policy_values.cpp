@@ -1,5 +1,5 @@
 // Strict readers of policy values and of environment variables.
-#include "common/policy/policy_values.hpp"
+#include "common/policy/policy_sections.hpp"
 
 #include "common/host/account.hpp"
 

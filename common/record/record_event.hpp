@@ -1,8 +1,8 @@
 // The events that pi-agent records: their ids and fields, in one place. docs/reference/record.md describes them to those who read them.
 #pragma once
 
-#include "common/base/ids.hpp"
 #include "common/base/request.hpp"
+#include "common/host/account.hpp"
 #include "common/record/journal.hpp"
 
 namespace pi_agent {

@@ -1,7 +1,6 @@
 // Gives directories the set-gid bit for a session: by descriptor, and directories alone.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
 
 namespace pi_agent {

@@ -4,8 +4,6 @@
 #include "common/base/channel.hpp"
 #include "common/host/identity.hpp"
 
-#include <functional>
-
 namespace pi_agent {
 
 struct HookCall {

@@ -1,7 +1,6 @@
 // How much disk a directory takes with all that is in it, measured with the rights of its owner.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
 
 namespace pi_agent {

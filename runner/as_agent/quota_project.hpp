@@ -1,10 +1,7 @@
 // Puts files into a project of disk quotas (FS_IOC_FSSETXATTR): one of them, or all of an agent's with the agent's rights.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
-
-#include <functional>
 
 namespace pi_agent {
 

@@ -1,7 +1,6 @@
 // The writing half of the config sync: runs as the agent, creates everything beneath the agent's home, follows no link.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
 

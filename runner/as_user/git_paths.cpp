@@ -5,7 +5,7 @@
 #include "common/base/files.hpp"
 #include "common/base/git_settings.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/namespaces.hpp"
+#include "common/host/identity.hpp"
 #include "common/seams/seams.hpp"
 
 #include <deque>

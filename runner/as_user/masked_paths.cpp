@@ -3,7 +3,6 @@
 
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/namespaces.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 

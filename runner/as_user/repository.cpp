@@ -1,7 +1,7 @@
 // Reads git's links between a repository and its data, and its configuration and attributes as text.
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/namespaces.hpp"
+#include "common/host/identity.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_user/git_paths.hpp"
 #include "runner/as_user/project.hpp"

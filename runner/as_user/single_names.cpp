@@ -4,7 +4,6 @@
 #include "common/base/files.hpp"
 #include "common/base/process.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
 
 #include <cstdio>

@@ -1,7 +1,7 @@
 // The canary's questions. The kernel, or the gate, answers each one differently when a defence is missing.
 #include "runner/inside/canary.hpp"
 
-#include "common/host/namespaces.hpp"
+#include "common/host/identity.hpp"
 #include "runner/inside/landlock.hpp"
 #include "runner/plan/gate_plan.hpp"
 

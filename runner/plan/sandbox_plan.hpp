@@ -1,7 +1,7 @@
 // What a method must build for a session, and how the session ended, whatever the method.
 #pragma once
 
-#include "common/base/ids.hpp"
+#include "common/host/account.hpp"
 #include "runner/wire/launch_record.hpp"
 
 namespace pi_agent {

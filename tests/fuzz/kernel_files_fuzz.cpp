@@ -1,5 +1,5 @@
 // Lines of the kernel's in which users have a say by names: mounts and control groups are found as they are, or refused.
-#include "common/host/namespaces.hpp"
+#include "common/host/identity.hpp"
 #include "runner/root/kernel/control_group.hpp"
 #include "support/property.hpp"
 

@@ -9,7 +9,6 @@
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/policy/policy_sections.hpp"
-#include "common/policy/policy_values.hpp"
 #include "runner/plan/documents.hpp"
 #include "support/property.hpp"
 

@@ -2,7 +2,6 @@
 #include "runner/root/door/process_state.hpp"
 
 #include "common/base/process.hpp"
-#include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/kernel/host_facts.hpp"

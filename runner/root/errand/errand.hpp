@@ -4,8 +4,6 @@
 #include "common/host/identity.hpp"
 #include "runner/wire/answer.hpp"
 
-#include <functional>
-
 namespace pi_agent {
 
 // --- A forked child that becomes somebody else, does one task, and answers over a channel. Root never waits for it without a deadline

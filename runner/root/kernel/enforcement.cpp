@@ -1,7 +1,6 @@
 // What the kernel holds a session to and counts for it: network, controllers, limits, usage.
 #include "runner/root/kernel/enforcement.hpp"
 
-#include "common/host/namespaces.hpp"
 #include "common/policy/policy_sections.hpp"
 #include "common/seams/seams.hpp"
 

@@ -3,7 +3,6 @@
 
 #include "common/base/files.hpp"
 #include "common/base/process.hpp"
-#include "common/host/namespaces.hpp"
 #include "common/host/trusted_file.hpp"
 
 #include <filesystem>

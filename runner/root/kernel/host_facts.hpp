@@ -5,7 +5,6 @@
 #include "runner/plan/environment.hpp"
 #include "runner/plan/sandbox_plan.hpp"
 
-#include <functional>
 #include <sched.h>
 
 namespace pi_agent {

@@ -1,7 +1,6 @@
 // Picks the sandbox that the policy names, tries whether it can hold a session here, and checks what the kernel reports about it.
 #include "runner/root/method/sandbox.hpp"
 
-#include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/method/docker_daemon.hpp"

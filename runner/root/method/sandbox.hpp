@@ -7,7 +7,6 @@
 #include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/kernel/control_group.hpp"
 
-#include <functional>
 #include <initializer_list>
 
 namespace pi_agent {

@@ -2,7 +2,6 @@
 #include "runner/root/method/sandbox_methods.hpp"
 
 #include "common/base/process.hpp"
-#include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/method/docker_daemon.hpp"
 #include "runner/root/method/engine_arguments.hpp"

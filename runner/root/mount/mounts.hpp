@@ -1,10 +1,7 @@
 // The one home of the mount calls: each takes root, works on descriptors, and attaches nothing whose attributes were not set before.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
-
-#include <functional>
 
 namespace pi_agent {
 

@@ -1,7 +1,6 @@
 // Enters the session's network namespace for one thread: brings the loopback up, makes every address local, and listens.
 #include "runner/root/network/gate_sockets.hpp"
 
-#include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/gate_plan.hpp"
 #include "runner/root/mount/mounts.hpp"

@@ -5,7 +5,6 @@
 #include "runner/wire/own_messages.hpp"
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <span>
 

@@ -1,7 +1,6 @@
 // Project quotas of a file system (quotactl(2)): whether the kernel enforces them, and the limit of one project, by descriptor.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
 

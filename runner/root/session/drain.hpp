@@ -1,7 +1,6 @@
 // A drained host: no session starts until the administrator ends that, or the host is booted (decision 80). Sessions that live go on.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
 
 namespace pi_agent {

@@ -4,7 +4,6 @@
 #include "common/host/identity.hpp"
 #include "runner/wire/answer.hpp"
 
-#include <functional>
 #include <set>
 
 namespace pi_agent {

@@ -5,8 +5,6 @@
 #include "common/base/text.hpp"
 #include "common/host/identity.hpp"
 
-#include <functional>
-
 namespace pi_agent {
 
 // --- Waits for a lock that another process holds, with a deadline.

@@ -1,7 +1,6 @@
 // What a session sees as its file system, built by descriptor before the unit starts: root tree, covers, devices.
 #pragma once
 
-#include "common/host/namespaces.hpp"
 #include "runner/as_user/protected_paths.hpp"
 #include "runner/plan/box_notes.hpp"
 #include "runner/plan/git_config.hpp"

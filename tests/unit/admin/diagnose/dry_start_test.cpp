@@ -4,7 +4,7 @@
 #include "common/decide/decision.hpp"
 #include "common/decide/effective.hpp"
 #include "common/decide/user_paths.hpp"
-#include "common/host/namespaces.hpp"
+#include "common/host/identity.hpp"
 #include "support/access.hpp"
 #include "support/drawn.hpp"
 #include "support/policy_text.hpp"

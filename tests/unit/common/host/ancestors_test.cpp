@@ -1,5 +1,5 @@
-// Climbing to the processes that this one descends from: common/host/namespaces.hpp
-#include "common/host/namespaces.hpp"
+// Climbing to the processes that this one descends from: common/host/identity.hpp
+#include "common/host/identity.hpp"
 
 #include "support/forked.hpp"
 

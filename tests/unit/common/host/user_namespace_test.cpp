@@ -1,5 +1,5 @@
-// A shell in which nothing is root's: common/host/namespaces.hpp
-#include "common/host/namespaces.hpp"
+// A shell in which nothing is root's: common/host/identity.hpp
+#include "common/host/identity.hpp"
 
 #include "common/host/trusted_file.hpp"
 #include "support/failure.hpp"

@@ -1,6 +1,6 @@
-// common/policy/policy_values.hpp
+// common/policy/policy_sections.hpp
 #include "common/decide/explained.hpp"
-#include "common/policy/policy_values.hpp"
+#include "common/policy/policy_sections.hpp"
 
 #include "support/policy_text.hpp"
 

@@ -5,7 +5,7 @@
 #include "common/decide/decision.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "common/policy/policy_values.hpp"
+#include "common/policy/policy_sections.hpp"
 #include "support/policy_text.hpp"
 #include "support/policy_with.hpp"
 

@@ -2,7 +2,7 @@
 #include "runner/plan/environment.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/policy/policy_values.hpp"
+#include "common/policy/policy_sections.hpp"
 
 #include <algorithm>
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
 // Reading the kernel's list of mounts: runner/root/mount/mounts.hpp
-#include "common/host/namespaces.hpp"
+#include "common/host/identity.hpp"
 
 #include "common/base/error.hpp"
 #include "support/failure.hpp"
