@@ -54,11 +54,6 @@ void check_kept_out(const std::string &name)
     if (name.empty() || name.size() > kept_out_length || !plain) throw ProtocolError("the request names a variable with an invalid name");
 }
 
-void check_argument(const std::string &argument)
-{
-    if (argument.find('\0') != std::string::npos && defence_is_on("nul-arguments")) throw ProtocolError("an argument contains a NUL byte");
-}
-
 void check_presentation(const std::string &assignment)
 {
     const std::size_t equals = assignment.find('=');
@@ -130,7 +125,9 @@ Request decode_request(std::string_view bytes)
     decoder.end();
     if (request.tmpdir.size() >= PATH_MAX || request.tmpdir.find('\0') != std::string::npos)
         throw ProtocolError("the request carries an impossible path");
-    std::for_each(request.arguments.begin(), request.arguments.end(), check_argument);
+    for (const auto &argument : request.arguments)
+        if (argument.find('\0') != std::string::npos && defence_is_on("nul-arguments"))
+            throw ProtocolError("an argument contains a NUL byte");
     std::for_each(request.presentation.begin(), request.presentation.end(), check_presentation);
     check_allowed_hosts(request.allow);
     std::for_each(request.kept_out.begin(), request.kept_out.end(), check_kept_out);

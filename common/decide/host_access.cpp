@@ -5,12 +5,6 @@ namespace pi_agent {
 
 namespace {
 
-HostAccess in_loopback(const NetworkPolicy &network, const HostRule &asked)
-{
-    if (is_loopback(asked)) return {Reach::yes, "the host's loopback is reached", "network", network.where};
-    return {Reach::no, "only the host's loopback is reached", "network", network.where};
-}
-
 HostAccess in_list(const NetworkPolicy &network, const HostRule &asked)
 {
     if (!is_address(asked) && !is_loopback(asked))
@@ -61,7 +55,8 @@ HostAccess host_access(const NetworkPolicy &network, const std::vector<ProviderR
     case NetworkMode::none:
         return {Reach::no, "the session has a network of its own, with nothing in it but a loopback", "network", network.where};
     case NetworkMode::loopback:
-        return in_loopback(network, asked);
+        if (is_loopback(asked)) return {Reach::yes, "the host's loopback is reached", "network", network.where};
+        return {Reach::no, "only the host's loopback is reached", "network", network.where};
     case NetworkMode::listed:
         return in_list(network, asked);
     case NetworkMode::hosts:

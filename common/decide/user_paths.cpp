@@ -258,16 +258,11 @@ struct Refusal {
     std::string text;
 };
 
-bool only_root_can_change(const struct stat &status) noexcept
-{
-    return status.st_uid == 0 && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
-
 // Directories may be anybody's: the user works there. A link decides where the root is, so only root may have set it.
 void judge(const PathStep &holder, const PathStep &entry)
 {
     if (!S_ISLNK(entry.status.st_mode) || !defence_is_on("root-links")) return;
-    if (entry.status.st_uid == 0 && only_root_can_change(holder.status)) return;
+    if (entry.status.st_uid == 0 && only_root_can_change(holder)) return;
     throw Refusal{"it is reached through the symlink " + escape_for_display(entry.path) +
                   ", which somebody else than root can change; name the directory that the link leads to"};
 }

@@ -55,6 +55,12 @@ struct PathStep {
     struct stat status {}; // of `fd`
 };
 
+// Whether it belongs to root, and nobody else may write there.
+inline bool only_root_can_change(const PathStep &step) noexcept
+{
+    return step.status.st_uid == 0 && (step.status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
 // The kernel's own text for the place of a descriptor: canonical, without symlinks. Empty if this mount namespace does not have it.
 std::string kernel_path(FdRef fd);
 

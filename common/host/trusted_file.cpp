@@ -32,8 +32,8 @@ bool lies_in_own_directory(const std::string &path)
 // Between the message and the command nobody but root may be able to put something else there: a chmod follows links.
 void require_root_alone_can_exchange(const PathStep &holder, const PathStep &entry)
 {
-    const bool is_roots = holder.status.st_uid == 0 && (holder.status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-    if (!is_roots || S_ISLNK(entry.status.st_mode)) throw Failure(ExitStatus::configuration, entry.path + " can lead elsewhere");
+    if (!only_root_can_change(holder) || S_ISLNK(entry.status.st_mode))
+        throw Failure(ExitStatus::configuration, entry.path + " can lead elsewhere");
 }
 
 bool is_own(const std::string &path)

@@ -32,11 +32,6 @@ constexpr OfRoot of_roots[] = {{"network", "network"},
                                {"mask", "projects.mask"},
                                {"read_only", "projects.read_only"}};
 
-bool is_of_users(std::string_view path)
-{
-    return has_word(of_users, path.substr(0, path.find('.'))) && !has_word(never_below, path);
-}
-
 // The table refers to texts, and these are nobody else's.
 std::string_view keep(std::string text)
 {
@@ -62,7 +57,8 @@ std::vector<PolicyKey> with_levels(std::span<const PolicyKey> keys)
 {
     std::vector<PolicyKey> all(keys.begin(), keys.end());
     for (const auto &key : keys)
-        if (is_of_users(key.path)) all.push_back(at_level(key, fmt::format("users.*.{}", key.path), "the sessions of this user or group"));
+        if (has_word(of_users, key.path.substr(0, key.path.find('.'))) && !has_word(never_below, key.path))
+            all.push_back(at_level(key, fmt::format("users.*.{}", key.path), "the sessions of this user or group"));
     for (const auto &[name, repeats] : of_roots)
         for (const auto &key : keys)
             if (key.path == repeats || key.path.starts_with(fmt::format("{}.", repeats)))
@@ -81,19 +77,13 @@ const auto &table()
     return keys;
 }
 
-std::string_view parent_of_key(std::string_view path) noexcept
-{
-    const auto dot = path.rfind('.');
-    return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
-}
-
 // By their parent: each entry of a policy is looked up, and a policy may have a hundred thousand.
 const auto &keys_by_parent()
 {
     static const auto sorted = [] {
         std::map<std::string_view, std::vector<const PolicyKey *>> keys;
         for (const auto &key : table())
-            keys[parent_of_key(key.path)].push_back(&key);
+            keys[key.path.substr(0, key.path.find('.') == std::string_view::npos ? 0 : key.path.rfind('.'))].push_back(&key);
         return keys;
     }();
     return sorted;

@@ -229,21 +229,6 @@ UserEntry read_user(const PolicyValue &section)
     return entry;
 }
 
-void read_users(const PolicyValue &section, Policy &policy)
-{
-    policy.users_where = section.where;
-    if (const auto entries = read_entries(section))
-        for (const auto &entry : *entries)
-            policy.users.push_back(read_user(entry));
-}
-
-// What of a root other keys say.
-void settle_root(RootSpec &root, const UserEntry &entry, const Policy &policy)
-{
-    root.at_own_path = rules_of(entry.rules).paths.value_or(policy.projects.paths) == ProjectPaths::host;
-    if (policy.agent.state_dir != default_state_dir) root.state_dir = policy.agent.state_dir;
-}
-
 } // namespace
 
 Policy read_policy(const YamlNode &root, Problems &problems)
@@ -253,6 +238,12 @@ Policy read_policy(const YamlNode &root, Problems &problems)
     policy.agent.where = policy.agent.binary_where = policy.agent.user_where = policy.agent.state_dir_where = {root.where.file};
     policy.wrapper.where = policy.wrapper.command_name_where = policy.sandbox.where = policy.users_where = {root.where.file};
     const auto section = [&](auto read) -> Reader { return [&policy, read](const PolicyValue &value) { read(value, policy); }; };
+    const Reader read_users = [&](const PolicyValue &value) {
+        policy.users_where = value.where;
+        if (const auto entries = read_entries(value))
+            for (const auto &entry : *entries)
+                policy.users.push_back(read_user(entry));
+    };
     const Reader read_config = [&](const PolicyValue &value) { read_section(value, {{"classes", section(read_classes)}}); };
     Rules said;
     read_section({root, problems, "", root.where},
@@ -260,7 +251,7 @@ Policy read_policy(const YamlNode &root, Problems &problems)
                   {"agent", section(read_agent)},
                   {"wrapper", section(read_wrapper)},
                   {"sandbox", section(read_sandbox)},
-                  {"users", section(read_users)},
+                  {"users", read_users},
                   {"config", read_config},
                   {"git_identity", into(policy.git_identity, read_bool)},
                   {"box_notes", into(policy.box_notes, read_bool)},
@@ -271,8 +262,10 @@ Policy read_policy(const YamlNode &root, Problems &problems)
                  into_level(said));
     lay_over(policy, said, problems);
     for (auto &entry : policy.users)
-        for (auto &project_root : entry.roots)
-            settle_root(project_root, entry, policy);
+        for (auto &project_root : entry.roots) { // what other keys say of it
+            project_root.at_own_path = rules_of(entry.rules).paths.value_or(policy.projects.paths) == ProjectPaths::host;
+            if (policy.agent.state_dir != default_state_dir) project_root.state_dir = policy.agent.state_dir;
+        }
     return policy;
 }
 

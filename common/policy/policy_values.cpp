@@ -18,11 +18,6 @@ std::nullopt_t report_type(const PolicyValue &value, const std::string &wanted, 
     return std::nullopt;
 }
 
-bool has_control_character(std::string_view text) noexcept
-{
-    return std::any_of(text.begin(), text.end(), [](char byte) { return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F; });
-}
-
 template <typename Number>
 nlohmann::json read_number(const PolicyValue &value)
 {
@@ -180,7 +175,8 @@ std::optional<std::string> read_line(const PolicyValue &value)
 {
     auto text = read_text(value);
     if (!text) return std::nullopt;
-    if (!text->empty() && !has_control_character(*text)) return text;
+    const auto is_control = [](char byte) { return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F; };
+    if (!text->empty() && std::none_of(text->begin(), text->end(), is_control)) return text;
     value.report(text->empty() ? "is empty" : "holds a control character: " + quote(*text), "correct it or remove the key");
     return std::nullopt;
 }
@@ -256,11 +252,6 @@ std::string upper(std::string_view text)
     return result;
 }
 
-bool is_own_name(const std::string &name)
-{
-    return has_word(own_names, name) || name.starts_with("PI_AGENT_") || upper(name) == "NPM_CONFIG_GLOBALCONFIG";
-}
-
 } // namespace
 
 bool is_variable_name(std::string_view name) noexcept
@@ -286,7 +277,8 @@ void read_env(const PolicyValue &section, Environment &env, EnvironmentPlaces &p
 std::optional<std::string> problem_of_env_name(const std::string &name)
 {
     if (!is_variable_name(name)) return "is not a variable name";
-    if (is_own_name(name)) return "is set by pi-agent itself";
+    if (has_word(own_names, name) || name.starts_with("PI_AGENT_") || upper(name) == "NPM_CONFIG_GLOBALCONFIG")
+        return "is set by pi-agent itself";
     if (has_word(start_up_names, name) || name.starts_with("LD_")) return "changes programs before they begin";
     return std::nullopt;
 }

@@ -19,19 +19,15 @@ constexpr std::pair<std::string_view, std::string_view> key_variables[] = {
 
 constexpr std::string_view setup_token = "sk-ant-oat"; // what pi looks for, too
 
-bool is_resource_name(std::string_view text) noexcept
-{
-    constexpr std::string_view label_bytes = "abcdefghijklmnopqrstuvwxyz0123456789-";
-    return !text.empty() && text.size() <= 63 && text.front() != '-' && text.back() != '-' &&
-           text.find_first_not_of(label_bytes) == std::string_view::npos;
-}
-
 bool is_like(std::string_view host, std::string_view pattern) noexcept
 {
     const std::size_t star = pattern.find('*');
     if (host.size() < pattern.size() || !host.starts_with(pattern.substr(0, star)) || !host.ends_with(pattern.substr(star + 1)))
         return false;
-    return is_resource_name(host.substr(star, host.size() - pattern.size() + 1));
+    constexpr std::string_view label_bytes = "abcdefghijklmnopqrstuvwxyz0123456789-";
+    const auto label = host.substr(star, host.size() - pattern.size() + 1);
+    return !label.empty() && label.size() <= 63 && label.front() != '-' && label.back() != '-' &&
+           label.find_first_not_of(label_bytes) == std::string_view::npos;
 }
 
 } // namespace
