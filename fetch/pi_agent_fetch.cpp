@@ -2,7 +2,6 @@
 // input.
 #include "common/agents/fetch_order.hpp"
 #include "common/base/files.hpp"
-#include "common/base/process.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 

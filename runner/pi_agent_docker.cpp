@@ -1,7 +1,7 @@
 // pi-agent-docker: the first program of a session's unit under sandbox.method docker. systemd hands it docker's arguments and a pipe for
 // complaints as standard output and standard error. Becomes docker's client, with an environment that it inherits from nobody.
 #include "common/base/build_settings.hpp"
-#include "common/base/process.hpp"
+#include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/method/engine_arguments.hpp"
 

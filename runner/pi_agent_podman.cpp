@@ -2,7 +2,7 @@
 // podman's arguments and a pipe for complaints as its three standard descriptors; podman wants the socket where it passes descriptors on.
 // Becomes podman, with an environment that it inherits from nobody.
 #include "common/base/build_settings.hpp"
-#include "common/base/process.hpp"
+#include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/engine_commands.hpp"
 #include "runner/root/method/engine_arguments.hpp"

@@ -2,7 +2,7 @@
 #include "wrapper/carrier.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/process.hpp"
+#include "common/base/files.hpp"
 #include "common/decide/callers_view.hpp"
 #include "common/host/beneath.hpp"
 #include "wrapper/start_watch.hpp"

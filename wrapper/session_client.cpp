@@ -1,7 +1,7 @@
 // The wrapper's side of a session.
 #include "wrapper/session_client.hpp"
 
-#include "common/base/process.hpp"
+#include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/start_watch.hpp"
 #include "wrapper/terminal_link.hpp"

@@ -1,7 +1,7 @@
 // Starting srun, and hearing what it says.
 #include "wrapper/carrier.hpp"
 
-#include "common/base/process.hpp"
+#include "common/base/files.hpp"
 #include "common/base/text.hpp"
 
 #include <csignal>

@@ -4,7 +4,6 @@
 #include "admin/diagnose/user_view.hpp"
 #include "admin/host/unfinished_apply.hpp"
 #include "admin/host/yaml_line.hpp"
-#include "common/policy/policy_keys.hpp"
 
 namespace pi_agent {
 

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 #include <fstream>
-#include <iterator>
 #include <pwd.h>
 #include <sstream>
 

@@ -4,7 +4,6 @@
 #include "admin/text/terminal.hpp"
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_sections.hpp"
 #include "common/policy/provider_table.hpp"
 
 #include <fmt/ranges.h>

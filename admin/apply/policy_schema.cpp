@@ -1,8 +1,6 @@
 // Each form of a value as a schema.
 #include "admin/apply/apply.hpp"
 
-#include "common/policy/policy_sections.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>

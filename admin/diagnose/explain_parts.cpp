@@ -1,6 +1,5 @@
 // The parts of an explanation, by the same functions that compose a start: environment, limits, disk, system calls.
 #include "admin/diagnose/explain.hpp"
-#include "common/policy/policy_sections.hpp"
 #include "common/policy/toolchains.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/plan/box_notes.hpp"

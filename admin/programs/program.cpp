@@ -2,7 +2,6 @@
 #include "admin/programs/program.hpp"
 
 #include "common/base/files.hpp"
-#include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/method/own_group.hpp"
 #include "runner/root/method/systemd_bus.hpp"

@@ -5,7 +5,6 @@
 #include "common/decide/explained.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/policy_levels.hpp"
-#include "common/policy/policy_sections.hpp"
 #include "runner/as_user/named_files.hpp"
 
 #include <cctype>

@@ -4,7 +4,7 @@
 #include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/ask/runner_process.hpp"
-#include "common/base/process.hpp"
+#include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/method/own_scope.hpp"
 #include "runner/root/own/session_views.hpp"

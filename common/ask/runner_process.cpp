@@ -2,7 +2,7 @@
 #include "common/ask/runner_process.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/process.hpp"
+#include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/identity.hpp"
 

@@ -2,7 +2,6 @@
 #include "common/host/beneath.hpp"
 
 #include "common/base/files.hpp"
-#include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
 
 #include <climits>

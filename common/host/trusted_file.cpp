@@ -1,7 +1,6 @@
 // Files that only root can have written, and the commands that messages name for such files.
 #include "common/host/trusted_file.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/identity.hpp"

@@ -7,6 +7,7 @@
 #include "common/seams/seams.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace pi_agent {
 
@@ -113,6 +114,60 @@ void read_classes(const PolicyValue &section, Policy &policy)
         else if (is_class)
             policy.config_classes.set(path, *parse_file_class(value.node.text));
     }
+}
+
+template <typename Number>
+nlohmann::json read_number(const PolicyValue &value)
+{
+    if (const auto number = to_number<Number>(value.node.text)) return *number;
+    value.report("the number " + value.node.text.substr(0, 40) + " is too large to be kept exactly", "put it in quotes to make it text");
+    return nullptr;
+}
+
+nlohmann::json read_json_scalar(const PolicyValue &value)
+{
+    switch (meaning_of_scalar(value.node)) {
+    case ScalarMeaning::text:
+        return value.node.text;
+    case ScalarMeaning::null:
+        return nullptr;
+    case ScalarMeaning::boolean:
+        return value.node.text == "true";
+    case ScalarMeaning::integer:
+        if (value.node.text == "-0") return -0.0; // no integer has that sign
+        return read_number<std::int64_t>(value);
+    case ScalarMeaning::real:
+        return read_number<double>(value);
+    case ScalarMeaning::odd:
+        break;
+    }
+    value.report("must be written as in JSON, found " + describe(value.node),
+                 "write true, false, null or a decimal number, or put it in quotes to make it text");
+    return nullptr;
+}
+
+// What YAML readers disagree about is reported, and null instead.
+nlohmann::json read_json(const PolicyValue &value)
+{
+    switch (value.node.kind) {
+    case YamlNode::Kind::null:
+        return nullptr;
+    case YamlNode::Kind::scalar:
+        return read_json_scalar(value);
+    case YamlNode::Kind::sequence: {
+        auto list = nlohmann::json::array();
+        const auto items = read_items(value);
+        for (const auto &item : *items)
+            list.push_back(read_json(item));
+        return list;
+    }
+    case YamlNode::Kind::mapping:
+        break;
+    }
+    auto object = nlohmann::json::object();
+    for (const auto &entry : value.node.entries)
+        object[entry.key] = read_json(value_of(entry, value));
+    return object;
 }
 
 // One key of a level, or all keys of its sections.
@@ -230,6 +285,11 @@ UserEntry read_user(const PolicyValue &section)
 }
 
 } // namespace
+
+std::string read_json_text(const PolicyValue &value)
+{
+    return read_json(value).dump();
+}
 
 Policy read_policy(const YamlNode &root, Problems &problems)
 {

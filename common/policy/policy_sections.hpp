@@ -210,4 +210,19 @@ std::optional<Diagnostic> problem_of_providers(const NetworkPolicy &network, con
 // Reports a policy that allows nobody, does not say whether users share an account, or gives the agent a user's account.
 void check_policy_rules(const Policy &policy, const UserFiles &files, Problems &problems);
 
+// --- Environment files in the syntax of systemd's EnvironmentFile= (systemd.exec(5)): reads what systemd reads in the same way. What
+// systemd drops with a line in the journal is an error here.
+
+struct EnvAssignment {
+    std::string name;
+    std::string value;
+    std::string where; // "file:line"
+};
+
+constexpr std::size_t env_file_limit = std::size_t{1} << 20U; // bytes
+
+// Throws Failure(configuration) with `name`:line and the mistake, never with a value. Mistakes are an unclosed quote, a line without '=',
+// an invalid name, bytes that are not UTF-8, control characters, and more than Linux passes to a program.
+std::vector<EnvAssignment> parse_env_file(std::string_view text, const std::string &name);
+
 } // namespace pi_agent

@@ -5,7 +5,6 @@
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/replacement.hpp"
 
-#include <iterator>
 #include <thread>
 
 namespace pi_agent {

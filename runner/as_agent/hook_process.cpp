@@ -1,7 +1,7 @@
 // One shell script, with a deadline.
 #include "runner/as_agent/hook_process.hpp"
 
-#include "common/base/process.hpp"
+#include "common/base/files.hpp"
 
 #include <array>
 #include <csignal>

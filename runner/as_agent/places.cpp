@@ -2,7 +2,6 @@
 #include "runner/as_agent/places.hpp"
 
 #include "common/base/files.hpp"
-#include "common/base/process.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 

@@ -1,7 +1,7 @@
 // Starting a program of the host as a user and reading what it writes.
 #include "runner/as_user/git_identity.hpp"
 
-#include "common/base/process.hpp"
+#include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 
 #include <csignal>

@@ -2,7 +2,6 @@
 #include "runner/as_user/named_files.hpp"
 
 #include "common/base/files.hpp"
-#include "common/policy/policy_sections.hpp"
 #include "common/policy/provider_table.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/document_writer.hpp"

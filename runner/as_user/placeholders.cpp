@@ -2,7 +2,6 @@
 // host's mounts cannot be removed, and for the others it is recorded who uses them (runner/root/session/scratch.cpp).
 #include "runner/as_user/git_paths.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"

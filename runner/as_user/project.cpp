@@ -2,7 +2,6 @@
 #include "runner/as_user/project.hpp"
 
 #include "common/base/files.hpp"
-#include "common/base/process.hpp"
 #include "common/decide/user_paths.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/toolchains.hpp"

@@ -1,7 +1,7 @@
 // Starting the agent and waiting for it, inside its unit.
 #include "runner/inside/agent_process.hpp"
 
-#include "common/base/process.hpp"
+#include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/filter/seccomp_filter.hpp"
 #include "runner/inside/landlock.hpp"

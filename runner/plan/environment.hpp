@@ -1,8 +1,7 @@
 // The variables that the agent starts with, including those of certificates and providers' keys.
 #pragma once
 
-#include "common/policy/env_file.hpp"
-#include "common/policy/policy.hpp"
+#include "common/policy/policy_sections.hpp"
 
 namespace pi_agent {
 

@@ -2,11 +2,8 @@
 #pragma once
 
 #include "common/host/account.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/plan/limits.hpp"
-
-#include <functional>
 
 namespace pi_agent {
 

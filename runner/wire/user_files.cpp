@@ -1,7 +1,6 @@
 // Answers of children that are the caller, and the messages of the config sync, as bytes.
 #include "runner/wire/user_files.hpp"
 
-#include "common/policy/policy_sections.hpp"
 #include "runner/wire/answer.hpp"
 
 namespace pi_agent {

@@ -3,12 +3,9 @@
 
 #include "common/base/channel.hpp"
 #include "common/base/git_settings.hpp"
-#include "common/policy/env_file.hpp"
+#include "common/policy/policy_sections.hpp"
 
-#include <algorithm>
-#include <cstddef>
 #include <ctime>
-#include <functional>
 
 namespace pi_agent {
 

@@ -1,6 +1,5 @@
 // Files of variables: what is read is a variable that a program can be given, and written out with quotes it is read again as it was.
 #include "common/base/text.hpp"
-#include "common/policy/env_file.hpp"
 #include "common/policy/policy_sections.hpp"
 #include "support/property.hpp"
 

@@ -1,7 +1,7 @@
 // Takes back everything that a caller can choose for a program run by sudo.
 #include "runner/root/door/process_state.hpp"
 
-#include "common/base/process.hpp"
+#include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/kernel/host_facts.hpp"

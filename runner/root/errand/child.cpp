@@ -1,7 +1,7 @@
 // Forked children under another identity, with deadlines.
 #include "runner/root/errand/errand.hpp"
 
-#include "common/base/process.hpp"
+#include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>

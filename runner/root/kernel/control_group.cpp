@@ -2,7 +2,6 @@
 #include "runner/root/kernel/control_group.hpp"
 
 #include "common/base/files.hpp"
-#include "common/base/process.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/session/session_directory.hpp"

@@ -2,7 +2,6 @@
 #include "runner/root/kernel/host_facts.hpp"
 
 #include "common/base/files.hpp"
-#include "common/base/process.hpp"
 #include "common/host/trusted_file.hpp"
 
 #include <filesystem>

@@ -2,7 +2,7 @@
 #include "runner/root/method/method_program.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/process.hpp"
+#include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"

@@ -1,7 +1,7 @@
 // Runs bubblewrap as root, and knows when everything in it has ended.
 #include "runner/root/method/sandbox_methods.hpp"
 
-#include "common/base/process.hpp"
+#include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/method/own_scope.hpp"
 #include "runner/root/session/session_directory.hpp"

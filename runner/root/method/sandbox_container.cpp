@@ -1,7 +1,7 @@
 // Sessions in containers: what engines share, podman's, and docker's with the door at which its launcher knocks.
 #include "runner/root/method/sandbox_methods.hpp"
 
-#include "common/base/process.hpp"
+#include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/method/docker_daemon.hpp"
 #include "runner/root/method/engine_arguments.hpp"

@@ -1,7 +1,6 @@
 // The one home of the mount calls.
 #include "runner/root/mount/mounts.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"

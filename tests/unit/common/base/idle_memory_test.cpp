@@ -1,5 +1,5 @@
-// Giving memory back: common/base/process.hpp
-#include "common/base/process.hpp"
+// Giving memory back: common/base/files.hpp
+#include "common/base/files.hpp"
 
 #include <doctest/doctest.h>
 

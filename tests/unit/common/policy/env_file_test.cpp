@@ -1,5 +1,5 @@
-// Files of environment variables: common/policy/env_file.hpp
-#include "common/policy/env_file.hpp"
+// Files of environment variables: common/policy/policy_sections.hpp
+#include "common/policy/policy_sections.hpp"
 
 #include "support/failure.hpp"
 
