@@ -1,8 +1,8 @@
 // Starting srun, and hearing what it says.
+#include "common/decide/explained.hpp"
 #include "wrapper/carrier.hpp"
 
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 
 #include <csignal>
 #include <cstdlib>

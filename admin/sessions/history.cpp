@@ -2,6 +2,7 @@
 #include "admin/sessions/sessions.hpp"
 
 #include "admin/text/terminal.hpp"
+#include "common/decide/explained.hpp"
 
 #include <fmt/format.h>
 #include <thread>

@@ -2,6 +2,7 @@
 #include "admin/sessions/metrics.hpp"
 
 #include "admin/text/terminal.hpp"
+#include "common/decide/explained.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 

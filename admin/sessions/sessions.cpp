@@ -5,6 +5,7 @@
 #include "admin/text/terminal.hpp"
 #include "common/ask/runner_process.hpp"
 #include "common/base/files.hpp"
+#include "common/decide/explained.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/method/own_scope.hpp"
 #include "runner/root/own/session_views.hpp"

@@ -13,14 +13,6 @@ namespace pi_agent {
 
 namespace {
 
-// Characters that move the cursor, reorder the text around them or end a line: with them a name can forge a message.
-bool is_deceptive(char32_t character) noexcept
-{
-    const auto within = [character](char32_t first, char32_t last) { return character >= first && character <= last; };
-    return character < 0x20 || within(0x7F, 0x9F) || character == 0x061C || within(0x200E, 0x200F) || within(0x2028, 0x202E) ||
-           within(0x2066, 0x2069) || character == 0xFEFF || within(0xE0000, 0xE007F);
-}
-
 struct SequenceShape {
     std::size_t length;
     char32_t first_bits;
@@ -36,29 +28,14 @@ SequenceShape shape_of(unsigned char first) noexcept
     return {0, 0, 0};
 }
 
-// A character above U+007F: escape_for_display() writes others as \xNN.
-std::string encode_utf8(char32_t character)
-{
-    const auto last = [character](unsigned shift) { return static_cast<char>(0x80U | ((character >> shift) & 0x3FU)); };
-    if (character < 0x800) return {static_cast<char>(0xC0U | (character >> 6U)), last(0)};
-    if (character < 0x10000) return {static_cast<char>(0xE0U | (character >> 12U)), last(6), last(0)};
-    return {static_cast<char>(0xF0U | (character >> 18U)), last(12), last(6), last(0)};
-}
-
-// What the first byte of `shown`, or the escape that begins there, stands for, and its length.
-std::pair<std::string, std::size_t> unescape_first(std::string_view shown)
-{
-    if (shown.starts_with("\\x") && shown.size() >= 4)
-        if (const auto byte = to_number<unsigned char>(shown.substr(2, 2), 16)) return {std::string(1, static_cast<char>(*byte)), 4};
-    const std::size_t end = shown.starts_with("\\u{") ? shown.find('}') : std::string_view::npos;
-    if (end != std::string_view::npos) {
-        const auto character = to_number<std::uint32_t>(shown.substr(3, end - 3), 16);
-        if (character && is_deceptive(*character) && *character > 0x7F) return {encode_utf8(*character), end + 1};
-    }
-    return {std::string(1, shown.front()), 1};
-}
-
 } // namespace
+
+bool is_deceptive(char32_t character) noexcept
+{
+    const auto within = [character](char32_t first, char32_t last) { return character >= first && character <= last; };
+    return character < 0x20 || within(0x7F, 0x9F) || character == 0x061C || within(0x200E, 0x200F) || within(0x2028, 0x202E) ||
+           within(0x2066, 0x2069) || character == 0xFEFF || within(0xE0000, 0xE007F);
+}
 
 std::string escape_for_display(std::string_view bytes)
 {
@@ -77,17 +54,6 @@ std::string escape_for_display(std::string_view bytes)
         bytes.remove_prefix(length);
     }
     return text;
-}
-
-std::string without_escapes(std::string_view shown)
-{
-    std::string bytes;
-    while (!shown.empty()) {
-        const auto [text, length] = unescape_first(shown);
-        bytes += text;
-        shown.remove_prefix(length);
-    }
-    return bytes;
 }
 
 std::string one_line(std::string output)

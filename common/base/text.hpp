@@ -15,11 +15,11 @@ namespace pi_agent {
 
 // --- Makes bytes that a user or a file system chose harmless: in messages, logs and unit properties.
 
+// Characters that move the cursor, reorder the text around them or end a line: with them a name can forge a message.
+bool is_deceptive(char32_t character) noexcept;
+
 // For people: control characters, backslashes, invalid UTF-8 and bidirectional overrides become \xNN or \u{...}; the rest stays.
 std::string escape_for_display(std::string_view bytes);
-
-// The bytes that escape_for_display() was given. A sequence that it does not write stays as it is.
-std::string without_escapes(std::string_view shown);
 
 // A program's output in that form: its lines joined into one, for a message.
 std::string one_line(std::string output);

@@ -245,4 +245,43 @@ std::vector<std::string> srun_arguments(const Policy &policy, const std::vector<
     return arguments;
 }
 
+// Reads back what was shown.
+
+namespace {
+
+// A character above U+007F: escape_for_display() writes others as \xNN.
+std::string encode_utf8(char32_t character)
+{
+    const auto last = [character](unsigned shift) { return static_cast<char>(0x80U | ((character >> shift) & 0x3FU)); };
+    if (character < 0x800) return {static_cast<char>(0xC0U | (character >> 6U)), last(0)};
+    if (character < 0x10000) return {static_cast<char>(0xE0U | (character >> 12U)), last(6), last(0)};
+    return {static_cast<char>(0xF0U | (character >> 18U)), last(12), last(6), last(0)};
+}
+
+// What the first byte of `shown`, or the escape that begins there, stands for, and its length.
+std::pair<std::string, std::size_t> unescape_first(std::string_view shown)
+{
+    if (shown.starts_with("\\x") && shown.size() >= 4)
+        if (const auto byte = to_number<unsigned char>(shown.substr(2, 2), 16)) return {std::string(1, static_cast<char>(*byte)), 4};
+    const std::size_t end = shown.starts_with("\\u{") ? shown.find('}') : std::string_view::npos;
+    if (end != std::string_view::npos) {
+        const auto character = to_number<std::uint32_t>(shown.substr(3, end - 3), 16);
+        if (character && is_deceptive(*character) && *character > 0x7F) return {encode_utf8(*character), end + 1};
+    }
+    return {std::string(1, shown.front()), 1};
+}
+
+} // namespace
+
+std::string without_escapes(std::string_view shown)
+{
+    std::string bytes;
+    while (!shown.empty()) {
+        const auto [text, length] = unescape_first(shown);
+        bytes += text;
+        shown.remove_prefix(length);
+    }
+    return bytes;
+}
+
 } // namespace pi_agent

@@ -38,4 +38,7 @@ std::vector<std::string> job_options(const Policy &policy, const std::string &na
 // are srun's.
 std::vector<std::string> srun_arguments(const Policy &policy, const std::vector<std::string> &command);
 
+// --- The bytes that escape_for_display() was given. A sequence that it does not write stays as it is.
+std::string without_escapes(std::string_view shown);
+
 } // namespace pi_agent

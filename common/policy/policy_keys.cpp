@@ -6,7 +6,6 @@
 
 #include <deque>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace pi_agent {
 
@@ -116,29 +115,6 @@ std::string_view last_part(const PolicyKey &key) noexcept
     return key.path.substr(key.path.rfind('.') + 1); // npos + 1 is 0
 }
 
-// What the pages and the schema say of a policy's key: its path, its form, and the levels that repeat it.
-
-namespace {
-
-// The keys that repeat this one, or none.
-std::vector<const PolicyKey *> policy_keys_repeating(const PolicyKey &key)
-{
-    std::vector<const PolicyKey *> keys;
-    for (const auto &other : table())
-        if (other.repeats == key.path) keys.push_back(&other);
-    return keys;
-}
-
-std::string words(std::string_view list)
-{
-    std::vector<std::string> quoted;
-    for (const auto word : split(list, ' '))
-        quoted.push_back(fmt::format("`{}`", word));
-    return fmt::format("{}", fmt::join(quoted, ", "));
-}
-
-} // namespace
-
 std::string display_path(const PolicyKey &key)
 {
     std::string text(key.path);
@@ -146,34 +122,6 @@ std::string display_path(const PolicyKey &key)
     for (auto star = text.find('*'); star != std::string::npos; star = text.find('*'))
         text.replace(star, 1, "NAME");
     return text;
-}
-
-std::string levels_text(const PolicyKey &key)
-{
-    std::vector<std::string> others;
-    for (const auto *other : policy_keys_repeating(key))
-        others.push_back(fmt::format("`{}`", display_path(*other)));
-    return others.empty() ? "" : fmt::format("Also {}.", fmt::join(others, " and "));
-}
-
-std::string form_text(const PolicyKey &key)
-{
-    constexpr const char *forms[] = {"the number {1}",
-                                     "a mapping",
-                                     "a mapping of names",
-                                     "a mapping, as JSON",
-                                     "`true`, `false`",
-                                     "text",
-                                     "text",
-                                     "a name",
-                                     "{0}",
-                                     "a list",
-                                     "a list, also of mappings",
-                                     "{0}, or a list",
-                                     "{0}, a list, or a mapping",
-                                     "a whole number with {0}",
-                                     "a whole number"}; // in the order of ValueForm
-    return fmt::format(fmt::runtime(forms[static_cast<std::size_t>(key.form)]), words(key.choices), policy_version);
 }
 
 } // namespace pi_agent

@@ -1,7 +1,10 @@
-// The table of tasks, and whose each key is.
+// What the reference page and the manual say of keys: the table of tasks, forms, and levels.
 #include "common/policy/policy_keys.hpp"
 
 #include "common/base/text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace pi_agent {
 
@@ -50,6 +53,57 @@ std::vector<const PolicyKey *> policy_keys_of(const PolicyTask &task)
     for (const auto &key : policy_keys())
         if (key.repeats.empty() && task_of(key.path) == &task) keys.push_back(&key);
     return keys;
+}
+
+// The form of a key, and the levels that repeat it.
+
+namespace {
+
+// The keys that repeat this one, or none.
+std::vector<const PolicyKey *> policy_keys_repeating(const PolicyKey &key)
+{
+    std::vector<const PolicyKey *> keys;
+    for (const auto &other : policy_keys())
+        if (other.repeats == key.path) keys.push_back(&other);
+    return keys;
+}
+
+std::string words(std::string_view list)
+{
+    std::vector<std::string> quoted;
+    for (const auto word : split(list, ' '))
+        quoted.push_back(fmt::format("`{}`", word));
+    return fmt::format("{}", fmt::join(quoted, ", "));
+}
+
+} // namespace
+
+std::string levels_text(const PolicyKey &key)
+{
+    std::vector<std::string> others;
+    for (const auto *other : policy_keys_repeating(key))
+        others.push_back(fmt::format("`{}`", display_path(*other)));
+    return others.empty() ? "" : fmt::format("Also {}.", fmt::join(others, " and "));
+}
+
+std::string form_text(const PolicyKey &key)
+{
+    constexpr const char *forms[] = {"the number {1}",
+                                     "a mapping",
+                                     "a mapping of names",
+                                     "a mapping, as JSON",
+                                     "`true`, `false`",
+                                     "text",
+                                     "text",
+                                     "a name",
+                                     "{0}",
+                                     "a list",
+                                     "a list, also of mappings",
+                                     "{0}, or a list",
+                                     "{0}, a list, or a mapping",
+                                     "a whole number with {0}",
+                                     "a whole number"}; // in the order of ValueForm
+    return fmt::format(fmt::runtime(forms[static_cast<std::size_t>(key.form)]), words(key.choices), policy_version);
 }
 
 } // namespace pi_agent

@@ -1,5 +1,6 @@
 // common/base/text.hpp and common/base/text.hpp
 #include "common/base/text.hpp"
+#include "common/decide/explained.hpp"
 
 #include <doctest/doctest.h>
 
