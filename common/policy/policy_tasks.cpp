@@ -59,15 +59,6 @@ std::vector<const PolicyKey *> policy_keys_of(const PolicyTask &task)
 
 namespace {
 
-// The keys that repeat this one, or none.
-std::vector<const PolicyKey *> policy_keys_repeating(const PolicyKey &key)
-{
-    std::vector<const PolicyKey *> keys;
-    for (const auto &other : policy_keys())
-        if (other.repeats == key.path) keys.push_back(&other);
-    return keys;
-}
-
 std::string words(std::string_view list)
 {
     std::vector<std::string> quoted;
@@ -81,8 +72,8 @@ std::string words(std::string_view list)
 std::string levels_text(const PolicyKey &key)
 {
     std::vector<std::string> others;
-    for (const auto *other : policy_keys_repeating(key))
-        others.push_back(fmt::format("`{}`", display_path(*other)));
+    for (const auto &other : policy_keys())
+        if (other.repeats == key.path) others.push_back(fmt::format("`{}`", display_path(other)));
     return others.empty() ? "" : fmt::format("Also {}.", fmt::join(others, " and "));
 }
 
