@@ -37,12 +37,6 @@ void wait_for_peer(FdRef channel, short events, Deadline deadline, const char *t
     if (Clock::now() >= deadline || !wait_for(channel, events, deadline)) throw DeadlineExceeded(too_late);
 }
 
-// A record that comes in many small pieces must be complete by then, however ready each piece is.
-void require_time(Deadline deadline)
-{
-    if (Clock::now() >= deadline) throw DeadlineExceeded("the peer did not send all of it in time");
-}
-
 // One packet into `buffer`; its length, 0 when the peer has closed. `message` is filled for its flags and control data.
 std::size_t receive_message(FdRef channel, msghdr &message, std::string &buffer, char *control, std::size_t control_size, int flags,
                             Deadline deadline)
@@ -195,7 +189,8 @@ std::optional<Packet> receive_record(FdRef channel, Deadline deadline)
     Packet record;
     record.fds = std::move(head->fds);
     while (record.bytes.size() < size) {
-        require_time(deadline);
+        // However ready each of many small pieces is, all of them must come in time.
+        if (Clock::now() >= deadline) throw DeadlineExceeded("the peer did not send all of it in time");
         std::optional<Packet> piece = receive_packet(channel, deadline);
         if (!piece) throw ProtocolError("the record was cut short");
         if (!piece->fds.empty()) throw ProtocolError("unexpected descriptors inside a record");
@@ -280,17 +275,12 @@ void Decoder::end() const
 
 static_assert(pipe_packet_limit <= PIPE_BUF);
 
-namespace {
-
-constexpr int packets_of_room = 64; // each takes a page
-
-} // namespace
-
 Pipe make_packet_pipe()
 {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC | O_DIRECT | O_NONBLOCK) != 0) throw_errno("making a pipe for packets");
     Pipe made{UniqueFd::adopt(ends[0]), UniqueFd::adopt(ends[1])};
+    constexpr int packets_of_room = 64; // each takes a page
     // best_effort: with less room a writer waits more often.
     static_cast<void>(fcntl(made.writing.get(), F_SETPIPE_SZ, packets_of_room * static_cast<int>(sysconf(_SC_PAGESIZE))));
     return made;

@@ -170,19 +170,9 @@ bool asks_for_end(int signal) noexcept
 
 bool is_forwarded_signal(int number) noexcept
 {
-    switch (number) {
-    case SIGINT:
-    case SIGQUIT:
-    case SIGTERM:
-    case SIGHUP:
-    case SIGUSR2:
-    case SIGTSTP:
-        return true;
-    case SIGUSR1: // it makes node open its debugger on loopback, where every local user can run code as the agent
-        return !defence_is_on("no-debugger");
-    default:
-        return false;
-    }
+    constexpr std::array always = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR2, SIGTSTP};
+    // SIGUSR1 makes node open its debugger on loopback, where every local user can run code as the agent.
+    return std::find(always.begin(), always.end(), number) != always.end() || (number == SIGUSR1 && !defence_is_on("no-debugger"));
 }
 
 WrapperMessage decode_wrapper_message(std::string_view bytes)

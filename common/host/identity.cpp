@@ -7,6 +7,7 @@
 
 #include <grp.h>
 #include <linux/capability.h>
+#include <set>
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -45,17 +46,14 @@ void check_ids(const Account &account)
         throw Failure(ExitStatus::internal, "the process did not become uid " + std::to_string(uid));
 }
 
-void check_groups(std::vector<gid_t> expected)
+void check_groups(const std::vector<gid_t> &expected)
 {
     const int count = getgroups(0, nullptr);
     if (count < 0) throw_errno("reading the process's groups");
     std::vector<gid_t> actual(static_cast<std::size_t>(count));
     if (getgroups(count, actual.data()) != count) throw_errno("reading the process's groups");
-    std::sort(expected.begin(), expected.end());
-    expected.erase(std::unique(expected.begin(), expected.end()), expected.end());
-    std::sort(actual.begin(), actual.end());
-    actual.erase(std::unique(actual.begin(), actual.end()), actual.end());
-    if (actual != expected) throw Failure(ExitStatus::internal, "the process did not take the account's groups");
+    if (std::set<gid_t>(actual.begin(), actual.end()) != std::set<gid_t>(expected.begin(), expected.end()))
+        throw Failure(ExitStatus::internal, "the process did not take the account's groups");
 }
 
 } // namespace
