@@ -2,14 +2,10 @@
 // compiles only that file.
 #pragma once
 
-namespace pi_agent {
+namespace pi_agent::build {
 
 // The policy's main file, fixed when the product is built (meson option), never taken from argv or environment.
 extern const char *const policy_path;
-
-} // namespace pi_agent
-
-namespace pi_agent::build {
 
 extern const char *const version;      // MAJOR.MINOR.PATCH
 extern const char *const command_name; // file name of the wrapper
@@ -45,3 +41,9 @@ extern const char *const system_path; // directories, separated by colons
 extern const bool is_system_managed; // the system's configuration has the policy and the sudo rule
 
 } // namespace pi_agent::build
+
+namespace pi_agent {
+
+using build::policy_path;
+
+} // namespace pi_agent
