@@ -254,7 +254,7 @@ const AgentPlace *UserPaths::entered_by(const std::string &path) const
 
 namespace {
 
-struct Refusal {
+struct Unusable {
     std::string text;
 };
 
@@ -263,8 +263,8 @@ void judge(const PathStep &holder, const PathStep &entry)
 {
     if (!S_ISLNK(entry.status.st_mode) || !defence_is_on("root-links")) return;
     if (entry.status.st_uid == 0 && only_root_can_change(holder)) return;
-    throw Refusal{"it is reached through the symlink " + escape_for_display(entry.path) +
-                  ", which somebody else than root can change; name the directory that the link leads to"};
+    throw Unusable{"it is reached through the symlink " + escape_for_display(entry.path) +
+                   ", which somebody else than root can change; name the directory that the link leads to"};
 }
 
 std::string path_behind(FdRef fd)
@@ -304,13 +304,13 @@ std::optional<TextProblem> problem_of_secrets_on_host(const std::string &path, c
 ResolvedRoot resolve(const RootSpec &root, const Account &user)
 {
     auto step = walk_path(expand_home(root.text, user), judge);
-    if (!S_ISDIR(step.status.st_mode)) throw Refusal{"it is not a directory"};
+    if (!S_ISDIR(step.status.st_mode)) throw Unusable{"it is not a directory"};
     auto path = path_behind(step.fd);
     if (path == "/" || path == "/home" || path == "/root" || holds_home(step.status, user)) {
-        throw Refusal{"it is " + quote(path) + ", a home directory or one that holds it; name a directory below it"};
+        throw Unusable{"it is " + quote(path) + ", a home directory or one that holds it; name a directory below it"};
     }
     const auto refuse = [&path](const std::optional<TextProblem> &problem, const char *what, bool defence) {
-        if (problem && defence) throw Refusal{fmt::format("{} {}, which {}; {}", what, quote(path), problem->text, problem->remedy)};
+        if (problem && defence) throw Unusable{fmt::format("{} {}, which {}; {}", what, quote(path), problem->text, problem->remedy)};
     };
     refuse(problem_of_place(path), "it is", defence_is_on("root-place-early"));
     if (!root.state_dir.empty()) refuse(problem_beside_state(path, root.state_dir), "it is", defence_is_on("root-place-early"));
@@ -354,7 +354,7 @@ std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const
     if (const auto wrong = problem_of_root(root.text)) return problem("it " + wrong->text + "; " + wrong->remedy);
     try {
         return resolve(root, user);
-    } catch (const Refusal &refusal) {
+    } catch (const Unusable &refusal) {
         return problem(refusal.text);
     } catch (const SystemFailure &failure) {
         return RootProblem{root.where, unreachable(root, failure, user), failure.error_number() == ENOENT};
