@@ -81,8 +81,6 @@ private:
     AgentPlaces places_;
 };
 
-// --- Opens project roots along the policy's paths, and finds what leads out of them.
-
 // --- Resolves a project root as its user: it opens every step with that user's rights, and follows no symlink that the user could change.
 
 struct ResolvedRoot {
