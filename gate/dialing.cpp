@@ -4,16 +4,14 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <memory>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 namespace pi_agent {
 
 // Asking the host's resolver in threads.
 
 namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
 
 namespace {
 
@@ -23,35 +21,17 @@ constexpr std::size_t known_limit = 256;
 constexpr auto found_is_known = std::chrono::seconds(20);
 constexpr auto nothing_is_known = std::chrono::seconds(2);
 
-std::optional<Address> read_socket_address(const sockaddr &address)
+Lookup::Answer ask(asio::thread_pool &threads, const std::string &name)
 {
-    if (address.sa_family == AF_INET) {
-        const auto &v4 =
-            reinterpret_cast<const sockaddr_in &>(address); // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast): sockaddr(3type)
-        return asio::ip::address_v4(ntohl(v4.sin_addr.s_addr));
+    error_code problem;
+    const auto found = tcp::resolver(threads).resolve(name, "", tcp::resolver::address_configured, problem);
+    Lookup::Answer answer{{}, !problem || problem == asio::error::host_not_found};
+    for (const auto &one : found) {
+        const Address address = *to_host(one.endpoint().address()).address;
+        if (std::find(answer.addresses.begin(), answer.addresses.end(), address) == answer.addresses.end())
+            answer.addresses.push_back(address);
     }
-    if (address.sa_family != AF_INET6) return std::nullopt;
-    const auto &v6 = reinterpret_cast<const sockaddr_in6 &>(address); // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast)
-    asio::ip::address_v6::bytes_type bytes{};
-    std::copy(std::begin(v6.sin6_addr.s6_addr), std::end(v6.sin6_addr.s6_addr), bytes.begin());
-    return to_host(asio::ip::address_v6(bytes, v6.sin6_scope_id)).address;
-}
-
-Lookup::Answer ask(const std::string &name)
-{
-    addrinfo wanted{};
-    wanted.ai_socktype = SOCK_STREAM;
-    wanted.ai_flags = AI_ADDRCONFIG;
-    addrinfo *list = nullptr;
-    const int problem = getaddrinfo(name.c_str(), nullptr, &wanted, &list);
-    if (problem != 0) return {{}, problem == EAI_NONAME || problem == EAI_NODATA || problem == EAI_ADDRFAMILY};
-    const std::unique_ptr<addrinfo, void (*)(addrinfo *)> owner(list, freeaddrinfo);
-    std::vector<Address> addresses;
-    for (const addrinfo *one = list; one != nullptr; one = one->ai_next) {
-        const auto address = read_socket_address(*one->ai_addr);
-        if (address && std::find(addresses.begin(), addresses.end(), *address) == addresses.end()) addresses.push_back(*address);
-    }
-    return {std::move(addresses)};
+    return answer;
 }
 
 } // namespace
@@ -60,20 +40,17 @@ Lookup::Lookup(asio::io_context &loop) : loop_(loop), threads_(thread_count) {}
 
 void Lookup::find(const std::string &name, Found found)
 {
-    const auto now = std::chrono::steady_clock::now();
-    if (const auto known = known_.find(name); known != known_.end() && known->second.until > now) {
-        asio::post(loop_, [found = std::move(found), answer = known->second.answer] { found(answer); });
-        return;
-    }
+    const auto known = known_.find(name);
+    const bool is_known = known != known_.end() && known->second.until > std::chrono::steady_clock::now();
     const bool is_asked = waiting_.contains(name);
-    if (!is_asked && waiting_.size() >= waiting_limit) {
-        asio::post(loop_, [found = std::move(found)] { found({{}, false}); });
+    if (is_known || (!is_asked && waiting_.size() >= waiting_limit)) {
+        asio::post(loop_, [found = std::move(found), answer = is_known ? known->second.answer : Answer{{}, false}] { found(answer); });
         return;
     }
     waiting_[name].push_back(std::move(found));
     if (is_asked) return;
     asio::post(threads_, [this, name] {
-        Answer found_there = ask(name);
+        Answer found_there = ask(threads_, name);
         asio::post(loop_, [this, name, found_there = std::move(found_there)]() mutable { answer(name, std::move(found_there)); });
     });
 }
@@ -93,10 +70,6 @@ void Lookup::answer(const std::string &name, Answer answer)
 
 // Connecting to one of several addresses.
 
-namespace asio = boost::asio;
-using asio::ip::tcp;
-using boost::system::error_code;
-
 namespace {
 
 constexpr std::size_t address_limit = 8;
@@ -106,15 +79,12 @@ constexpr auto for_all = std::chrono::seconds(15);
 // The families in turn, so that one that leads nowhere costs one step.
 std::vector<tcp::endpoint> in_turn(const std::vector<Address> &addresses, std::uint16_t port)
 {
-    std::vector<tcp::endpoint> first;
-    std::vector<tcp::endpoint> second;
+    std::vector<tcp::endpoint> first, second, all;
     for (const auto &address : addresses)
         (address.is_v6() == addresses.front().is_v6() ? first : second).emplace_back(address, port);
-    std::vector<tcp::endpoint> all;
-    for (std::size_t index = 0; index < std::max(first.size(), second.size()); ++index) {
-        if (index < first.size()) all.push_back(first[index]);
-        if (index < second.size()) all.push_back(second[index]);
-    }
+    for (std::size_t index = 0; index < addresses.size(); ++index)
+        for (const auto *family : {&first, &second})
+            if (index < family->size()) all.push_back((*family)[index]);
     all.resize(std::min(all.size(), address_limit));
     return all;
 }

@@ -87,23 +87,13 @@ void read_body(std::string_view body, ClientHello &hello)
 // What is known to be wanting, in the bytes of the connection.
 ClientHello incomplete(std::size_t needed)
 {
-    ClientHello hello;
-    hello.state = needed > hello_limit ? HelloState::malformed : HelloState::incomplete;
-    hello.needed = needed;
-    return hello;
+    return {needed > hello_limit ? HelloState::malformed : HelloState::incomplete, needed};
 }
 
 bool is_other_record(char kind) noexcept
 {
     const auto number = static_cast<unsigned char>(kind);
     return number >= first_record && number <= last_record && number != handshake;
-}
-
-ClientHello in_state(HelloState state)
-{
-    ClientHello hello;
-    hello.state = state;
-    return hello;
 }
 
 } // namespace
@@ -117,31 +107,31 @@ ClientHello read_client_hello(std::string_view bytes)
         // Servers skip some records before a ClientHello, or answer them, and would then take a name that nobody has compared.
         if (at == 0 && !head.empty() && is_other_record(head[0])) {
             if (head.size() == 1) return incomplete(2);
-            if (head[1] == 3 && defence_is_on("gate-records")) return in_state(HelloState::malformed);
+            if (head[1] == 3 && defence_is_on("gate-records")) return {HelloState::malformed};
         }
         if (!head.empty() && static_cast<unsigned char>(head[0]) != handshake)
-            return in_state(at == 0 ? HelloState::not_tls : HelloState::malformed);
-        if (head.size() > 1 && head[1] != 3) return in_state(at == 0 ? HelloState::not_tls : HelloState::malformed);
+            return {at == 0 ? HelloState::not_tls : HelloState::malformed};
+        if (head.size() > 1 && head[1] != 3) return {at == 0 ? HelloState::not_tls : HelloState::malformed};
         if (head.size() < record_head) return incomplete(at + record_head);
         const std::size_t length =
             static_cast<std::size_t>(static_cast<unsigned char>(head[3])) << 8U | static_cast<unsigned char>(head[4]);
-        if (length == 0 || length > record_most) return in_state(HelloState::malformed);
+        if (length == 0 || length > record_most) return {HelloState::malformed};
         if (bytes.size() - at - record_head < length) return incomplete(at + record_head + length);
         message.append(bytes.substr(at + record_head, length));
         at += record_head + length;
         if (message.size() < 4) continue;
-        if (static_cast<unsigned char>(message[0]) != client_hello) return in_state(HelloState::malformed);
+        if (static_cast<unsigned char>(message[0]) != client_hello) return {HelloState::malformed};
         Reader size(std::string_view(message).substr(1, 3));
         whole = 4 + size.number(3);
-        if (whole > hello_limit) return in_state(HelloState::malformed);
+        if (whole > hello_limit) return {HelloState::malformed};
     }
     // Nothing follows a ClientHello in its record: it is the end of a flight.
-    if (message.size() != whole) return in_state(HelloState::malformed);
-    ClientHello hello = in_state(HelloState::whole);
+    if (message.size() != whole) return {HelloState::malformed};
+    ClientHello hello{HelloState::whole};
     try {
         read_body(std::string_view(message).substr(4), hello);
     } catch (const Malformed &) {
-        return in_state(HelloState::malformed);
+        return {HelloState::malformed};
     }
     return hello;
 }
@@ -158,19 +148,12 @@ namespace {
 
 FirstBytes refused(DenialReason reason)
 {
-    FirstBytes first;
-    first.state = FirstBytes::State::refused;
-    first.reason = reason;
-    return first;
+    return {FirstBytes::State::refused, reason};
 }
 
-FirstBytes passing(std::optional<Host> said, std::string forward)
+FirstBytes passing(std::optional<Host> said, std::string forward, std::uint64_t further = without_end)
 {
-    FirstBytes first;
-    first.state = FirstBytes::State::passes;
-    first.said = std::move(said);
-    first.forward = std::move(forward);
-    return first;
+    return {FirstBytes::State::passes, {}, std::move(said), std::move(forward), further};
 }
 
 FirstBytes judge_tls(Speech speech, const std::optional<Host> &named, std::string_view bytes)
@@ -201,17 +184,16 @@ FirstBytes judge_http(const std::optional<Host> &named, std::uint16_t port, std:
     const std::size_t letters = std::min(bytes.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ"), bytes.size());
     if ((letters < bytes.size() && (letters == 0 || bytes[letters] != ' ')) || letters > 32) return refused(DenialReason::not_http);
     try {
-        const std::size_t size = find_request_head(bytes);
+        const std::size_t size = find_head(bytes, request_head_limit);
         if (size == 0) return {};
         const RequestHead head = read_request_head(bytes.substr(0, size));
         const PlainRequest request = read_plain_request(head, false, port);
         const bool is_other = (named && request.target.host.text != named->text) || request.target.port != port;
         if (is_other && defence_is_on("gate-host-field")) return refused(DenialReason::other_name);
         const std::size_t body = static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size() - size, request.body));
-        FirstBytes first = passing(request.target.host, write_plain_request(head, request) + std::string(bytes.substr(size, body)));
-        first.further = request.body - body;
-        return first;
-    } catch (const MalformedHead &) {
+        return passing(request.target.host, write_plain_request(head, request) + std::string(bytes.substr(size, body)),
+                       request.body - body);
+    } catch (const RequestRefusal &) {
         return refused(DenialReason::malformed);
     }
 }
@@ -231,26 +213,19 @@ FirstBytes judge_first_bytes(Speech speech, const std::optional<Host> &named, st
 
 std::string refusal_in(Speech speech, std::optional<DenialReason> reason, const std::string &text)
 {
-    if (speech == Speech::http) return write_http_refusal(reason, text);
     if (speech == Speech::any) return {};
-    if (!reason) return write_alert(Alert::internal_error);
-    if (reason == DenialReason::other_name || reason == DenialReason::no_name) return write_alert(Alert::unrecognized_name);
-    return write_alert(reason == DenialReason::malformed ? Alert::decode_error : Alert::access_denied);
-}
-
-std::string write_http_refusal(std::optional<DenialReason> reason, const std::string &text)
-{
-    const std::string body = "pi-agent: " + text + "\n";
-    const char *status = !reason                                                               ? "504 Gateway Timeout"
-                         : reason == DenialReason::malformed                                   ? "400 Bad Request"
-                         : reason == DenialReason::too_slow                                    ? "408 Request Timeout"
-                         : reason == DenialReason::too_many || reason == DenialReason::no_room ? "503 Service Unavailable"
-                         : reason == DenialReason::no_address                                  ? "502 Bad Gateway"
-                                                                                               : "403 Forbidden";
-    return std::string("HTTP/1.1 ") + status +
-           "\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
-           (reason ? "x-pi-agent-denied: " + std::string(text_of(*reason).word) + "\r\n" : "") +
-           "Cache-Control: no-store\r\nConnection: close\r\n\r\n" + body;
+    if (speech == Speech::tls) {
+        if (!reason) return write_alert(Alert::internal_error);
+        if (reason == DenialReason::other_name || reason == DenialReason::no_name) return write_alert(Alert::unrecognized_name);
+        return write_alert(reason == DenialReason::malformed ? Alert::decode_error : Alert::access_denied);
+    }
+    const unsigned status = !reason                                                               ? 504
+                            : reason == DenialReason::malformed                                   ? 400
+                            : reason == DenialReason::too_slow                                    ? 408
+                            : reason == DenialReason::too_many || reason == DenialReason::no_room ? 503
+                            : reason == DenialReason::no_address                                  ? 502
+                                                                                                  : 403;
+    return write_refusal(status, reason, "text/plain; charset=utf-8", "pi-agent: " + text + "\n");
 }
 
 } // namespace pi_agent

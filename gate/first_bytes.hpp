@@ -2,7 +2,6 @@
 #pragma once
 
 #include "gate/request_head.hpp"
-#include "runner/wire/gate_messages.hpp"
 
 #include <limits>
 
@@ -48,19 +47,17 @@ constexpr std::uint64_t without_end = std::numeric_limits<std::uint64_t>::max();
 struct FirstBytes {
     enum class State { incomplete, passes, refused };
     State state = State::incomplete;
-    std::optional<Host> said = {};       // the name in them
+    DenialReason reason{};               // refused
+    std::optional<Host> said = {};       // passes: the name in them
     std::string forward = {};            // passes: what the server gets for all the bytes
     std::uint64_t further = without_end; // passes: how many bytes after these it may get
-    DenialReason reason{};               // refused
+    std::string farewell = {};           // refused by a relay's judge: what the session is told
 };
 
 // `named`: the host that the connection was opened to, where that is known; without it, the bytes have to say one. All bytes so far.
 FirstBytes judge_first_bytes(Speech speech, const std::optional<Host> &named, std::uint16_t port, std::string_view bytes);
 
-// What the session is told in the language of its connection; empty where nobody could read it.
+// What the session is told in the language of its connection; empty where nobody could read it. Without a reason, nothing was denied.
 std::string refusal_in(Speech speech, std::optional<DenialReason> reason, const std::string &text);
-
-// An answer of HTTP that ends the connection. Without a reason, nothing was denied.
-std::string write_http_refusal(std::optional<DenialReason> reason, const std::string &text);
 
 } // namespace pi_agent

@@ -41,12 +41,8 @@ private:
 
 // Bytes between the session and the outside, in both directions, until both have ended.
 
-// Judges the session's first bytes, all that came so far. What it refuses, it says to the session with `farewell`.
-struct Judgement {
-    FirstBytes first = {};
-    std::string farewell = {};
-};
-using Judge = std::function<Judgement(std::string_view bytes)>;
+// Judges the session's first bytes, all that came so far.
+using Judge = std::function<FirstBytes(std::string_view bytes)>;
 
 struct RelaySetup {
     boost::asio::ip::tcp::socket session, outside;
@@ -62,8 +58,9 @@ struct RelaySetup {
 // off (RST) breaks the other off, so that half an answer never looks whole.
 void start_relay(RelaySetup setup);
 
-// Says something to whoever connected, and closes when they have read it.
-void say_farewell(boost::asio::ip::tcp::socket socket, std::string text, std::shared_ptr<void> counted);
+// Takes the socket over, says something to whoever connected, and closes when they have read it. With bytes of theirs unread, a close would
+// reset the connection, and what was said could be lost with it.
+void say_farewell(boost::asio::ip::tcp::socket &socket, std::string text, std::shared_ptr<void> counted);
 
 // One connection of the session's: to the proxy, or to anything by itself.
 

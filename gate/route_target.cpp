@@ -1,6 +1,7 @@
 // Reading and allowing the targets of requests at the reverse route.
 #include "gate/route.hpp"
 
+#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
@@ -10,32 +11,14 @@ namespace pi_agent {
 namespace {
 
 constexpr std::size_t target_limit = 8192;
-constexpr std::string_view digits_and_letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-
-// RFC 3986. Without ";", which some servers take for the beginning of parameters that others do not see.
-bool is_path_byte(char byte) noexcept
-{
-    return digits_and_letters.find(byte) != std::string_view::npos ||
-           std::string_view("-._~!$&'()*+,=:@%/").find(byte) != std::string_view::npos;
-}
-
-bool is_query_byte(char byte) noexcept
-{
-    return is_path_byte(byte) || byte == '?';
-}
+// RFC 3986, besides letters and digits. Without ";", which some servers take for the beginning of parameters that others do not see.
+constexpr std::string_view query_bytes = "?-._~!$&'()*+,=:@%/", path_bytes = query_bytes.substr(1);
+constexpr std::string_view bytes_without_need = "-._~"; // of an escape
 
 std::optional<char> unescape(std::string_view three) noexcept
 {
-    constexpr std::string_view digits = "0123456789abcdef0123456789ABCDEF";
-    if (three.size() != 3) return std::nullopt;
-    const std::size_t high = digits.find(three[1]), low = digits.find(three[2]);
-    if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
-    return static_cast<char>((high % 16) * 16 + low % 16);
-}
-
-[[noreturn]] void refuse_target(const std::string &said)
-{
-    throw RouteRefusal(400, DenialReason::malformed, said);
+    const auto number = three.size() == 3 ? to_number<unsigned char>(three.substr(1), 16) : std::nullopt;
+    return number ? std::optional(static_cast<char>(*number)) : std::nullopt;
 }
 
 // Of an escape in a path nothing may depend on whether, and how often, a server takes it back.
@@ -43,12 +26,11 @@ void require_plain_escapes(std::string_view path)
 {
     for (std::size_t at = path.find('%'); at != std::string_view::npos; at = path.find('%', at + 1)) {
         const auto byte = unescape(path.substr(at, 3));
-        if (!byte) refuse_target("the path has a % that begins no escape");
+        if (!byte) throw RequestRefusal("the path has a % that begins no escape");
         const bool is_control = static_cast<unsigned char>(*byte) < ' ' || *byte == 0x7f;
         if (is_control || std::string_view("/\\%;?#").find(*byte) != std::string_view::npos)
-            refuse_target("the path has an escape that a server could take for a part of its structure");
-        if (std::string_view("-._~").find(*byte) != std::string_view::npos || digits_and_letters.find(*byte) != std::string_view::npos)
-            refuse_target("the path has an escape of a byte that needs none");
+            throw RequestRefusal("the path has an escape that a server could take for a part of its structure");
+        if (is_made_of({&*byte, 1}, bytes_without_need)) throw RequestRefusal("the path has an escape of a byte that needs none");
     }
 }
 
@@ -57,8 +39,8 @@ void require_plain_segments(std::string_view path)
     for (std::size_t begin = 1; begin <= path.size();) {
         const std::size_t end = std::min(path.find('/', begin), path.size());
         const std::string_view segment = path.substr(begin, end - begin);
-        if (segment == "." || segment == "..") refuse_target("the path has a segment that leads elsewhere: . or ..");
-        if (segment.empty() && end < path.size()) refuse_target("the path has an empty segment: //");
+        if (segment == "." || segment == "..") throw RequestRefusal("the path has a segment that leads elsewhere: . or ..");
+        if (segment.empty() && end < path.size()) throw RequestRefusal("the path has an empty segment: //");
         begin = end + 1;
     }
 }
@@ -70,7 +52,7 @@ std::string unescaped_lower(std::string_view text)
         char byte = text[at];
         if (byte == '%') {
             const auto meant = unescape(text.substr(at, 3));
-            if (!meant) refuse_target("the query has a % that begins no escape");
+            if (!meant) throw RequestRefusal("the query has a % that begins no escape");
             byte = *meant;
             at += 2;
         }
@@ -83,27 +65,11 @@ std::string unescaped_lower(std::string_view text)
 // request is. So do those of Google that begin with "$": "$key" is "key", and others say a method, fields of the head, or a body.
 bool is_left_out(std::string_view parameter)
 {
-    constexpr std::array names = {"key",
-                                  "api_key",
-                                  "api-key",
-                                  "apikey",
-                                  "access_token",
-                                  "oauth_token",
-                                  "bearer_token",
-                                  "token",
-                                  "auth",
-                                  "authorization",
-                                  "subscription-key",
-                                  "x-goog-api-key",
-                                  "sig",
-                                  "signature",
-                                  "x-amz-security-token",
-                                  "x-amz-signature",
-                                  "x-amz-credential",
-                                  "_method",
-                                  "x-http-method-override"};
+    constexpr std::string_view names =
+        "key api_key api-key apikey access_token oauth_token bearer_token token auth authorization subscription-key x-goog-api-key sig "
+        "signature x-amz-security-token x-amz-signature x-amz-credential _method x-http-method-override";
     const std::string name = unescaped_lower(parameter.substr(0, parameter.find('=')));
-    return name.starts_with('$') || std::find(names.begin(), names.end(), name) != names.end();
+    return name.starts_with('$') || has_word(names, name);
 }
 
 std::string without_credentials(std::string_view query)
@@ -132,16 +98,16 @@ bool allows(std::string_view listed, std::string_view path) noexcept
 
 RouteTarget read_route_target(std::string_view target)
 {
-    if (target.size() > target_limit) throw RouteRefusal(414, DenialReason::malformed, "the request's target is too long");
-    if (!target.starts_with('/')) refuse_target("the request's target must be /HOST/PATH");
+    if (target.size() > target_limit) throw RequestRefusal("the request's target is too long", 414);
+    if (!target.starts_with('/')) throw RequestRefusal("the request's target must be /HOST/PATH");
     const std::size_t question = std::min(target.find('?'), target.size());
     const std::string_view route = target.substr(0, question);
     const std::string_view query = question == target.size() ? std::string_view() : target.substr(question + 1);
-    if (!std::all_of(route.begin(), route.end(), is_path_byte)) refuse_target("the path has a byte that no path has");
-    if (!std::all_of(query.begin(), query.end(), is_query_byte)) refuse_target("the query has a byte that no query has");
+    if (!is_made_of(route, path_bytes)) throw RequestRefusal("the path has a byte that no path has");
+    if (!is_made_of(query, query_bytes)) throw RequestRefusal("the query has a byte that no query has");
     const std::size_t slash = std::min(route.find('/', 1), route.size());
     RouteTarget read{std::string(route.substr(1, slash - 1)), std::string(route.substr(slash)), {}};
-    if (read.host.empty()) refuse_target("the path does not begin with a host");
+    if (read.host.empty()) throw RequestRefusal("the path does not begin with a host");
     if (defence_is_on("route-plain-paths")) {
         require_plain_escapes(route);
         require_plain_segments(read.path);
@@ -157,7 +123,7 @@ const GateProvider &choose_provider(const std::vector<GateProvider> &providers, 
 {
     const auto provider = std::find_if(providers.begin(), providers.end(), [&](const auto &one) { return one.host == target.host; });
     if (provider == providers.end())
-        throw RouteRefusal(403, DenialReason::no_provider, "no provider of the policy has the host that the path begins with");
+        throw RequestRefusal(403, DenialReason::no_provider, "no provider of the policy has the host that the path begins with");
     bool is_path = false;
     for (std::size_t index = 0; index < provider->paths.size(); ++index) {
         if (!allows(provider->paths[index], target.path)) continue;
@@ -165,8 +131,8 @@ const GateProvider &choose_provider(const std::vector<GateProvider> &providers, 
         is_path = true;
     }
     if (!defence_is_on("route-lists")) return *provider;
-    if (!is_path) throw RouteRefusal(403, DenialReason::other_path, "the policy's key for this provider is not for this path");
-    throw RouteRefusal(403, DenialReason::other_method, "the policy's key for this provider is not for this method at this path");
+    if (!is_path) throw RequestRefusal(403, DenialReason::other_path, "the policy's key for this provider is not for this path");
+    throw RequestRefusal(403, DenialReason::other_method, "the policy's key for this provider is not for this method at this path");
 }
 
 } // namespace pi_agent

@@ -3,9 +3,7 @@
 
 #include "common/policy/host_rule.hpp"
 #include "gate/request_head.hpp"
-#include "runner/wire/gate_messages.hpp"
 
-#include <boost/asio/ip/network_v4.hpp>
 #include <boost/asio/ip/network_v6.hpp>
 
 namespace pi_agent {
@@ -37,14 +35,6 @@ private:
 };
 
 // Which addresses a name may lead to without a rule that names them: those of the Internet, and no others.
-
-// Whether the range has the address. One of the other family is in none.
-bool is_in(const Address &address, const boost::asio::ip::network_v4 &range);
-bool is_in(const Address &address, const boost::asio::ip::network_v6 &range);
-
-// What the address stands for where it has another one inside that a gateway or the kernel would reach: IPv4 in ::ffff:0:0/96 (mapped) and
-// in 64:ff9b::/96 (NAT64). Otherwise itself.
-Address within(const Address &address);
 
 // Of a network that leads IPv6 to IPv4 by a prefix of its own (NAT64, RFC 6052): the prefixes that `known` has, the addresses of a name
 // that has one of IPv4 alone (RFC 7050); and what an address below one of them has inside. Otherwise itself.

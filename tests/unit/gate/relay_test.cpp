@@ -76,14 +76,14 @@ std::string read_all(tcp::socket &socket)
     return bytes;
 }
 
-Judgement judge_word(std::string_view bytes)
+FirstBytes judge_word(std::string_view bytes)
 {
-    Judgement judgement;
-    if (bytes.size() < 4) return judgement;
-    judgement.first.state = bytes.starts_with("good") ? FirstBytes::State::passes : FirstBytes::State::refused;
-    judgement.first.forward = "Good" + std::string(bytes.substr(4));
-    judgement.farewell = "no";
-    return judgement;
+    FirstBytes first;
+    if (bytes.size() < 4) return first;
+    first.state = bytes.starts_with("good") ? FirstBytes::State::passes : FirstBytes::State::refused;
+    first.forward = "Good" + std::string(bytes.substr(4));
+    first.farewell = "no";
+    return first;
 }
 
 } // namespace
