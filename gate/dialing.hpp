@@ -1,7 +1,7 @@
 // The addresses of names, from the host's own resolver, and connecting to the one that answers first.
 #pragma once
 
-#include "gate/request_head.hpp"
+#include "gate/rules.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>

@@ -3,7 +3,6 @@
 
 #include "gate/dialing.hpp"
 #include "gate/name_server.hpp"
-#include "gate/rules.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 #include <tuple>

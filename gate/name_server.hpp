@@ -1,7 +1,7 @@
 // The name server of a session: it gives each name an address that stands for it, and asks no other server.
 #pragma once
 
-#include "gate/request_head.hpp"
+#include "gate/rules.hpp"
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/udp.hpp>

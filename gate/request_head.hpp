@@ -1,38 +1,9 @@
-// Hosts and heads of HTTP as somebody wrote them, read strictly, into one form.
+// Heads of HTTP as somebody wrote them, read strictly, into one form.
 #pragma once
 
-#include "runner/wire/gate_messages.hpp"
-
-#include <utility> // for Boost.Asio 1.74, which forgets it
-
-#include <boost/asio/ip/address.hpp>
-#include <stdexcept>
+#include "gate/rules.hpp"
 
 namespace pi_agent {
-
-// Hosts as somebody wrote them, in one form: a rule, a request, a ClientHello and a question to the name server mean the same by it.
-
-using Address = boost::asio::ip::address;
-
-struct Host {
-    std::string text;                    // a name in lower case without a dot at its end, or an address as the kernel writes it
-    std::optional<Address> address = {}; // where it is one; IPv4 inside of IPv6 (::ffff:0:0/96) is IPv4, and none has a zone
-};
-
-// By read_one_host() (common/policy/host_rule.hpp). Addresses of IPv6 may have brackets; none has a zone.
-std::optional<Host> read_host(std::string_view text);
-Host to_host(const Address &address);
-
-struct Target {
-    Host host = {};
-    std::uint16_t port = 0;
-};
-
-// "HOST:PORT"; HOST alone where there is a usual port (0: there is none).
-std::optional<Target> read_target(std::string_view text, std::uint16_t usual_port);
-
-// This host, as a session calls the host outside: "localhost", or an address of its loopback.
-bool is_loopback(const Host &host) noexcept;
 
 // What heads of HTTP have in common, whoever reads them: where one ends, what bytes it has, and words in which case does not count.
 

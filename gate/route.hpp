@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gate/gate.hpp"
+#include "gate/request_head.hpp"
 
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
