@@ -4,8 +4,6 @@
 #include "common/ask/runner_process.hpp"
 #include "common/base/request.hpp"
 
-#include <memory>
-
 namespace pi_agent {
 
 // What asks for a node, and starts the wrapper there: a program with its arguments.
@@ -14,60 +12,31 @@ struct JobCommand {
     std::vector<std::string> arguments; // without its own name
 };
 
-// srun as a child of the carrier's: asks for a job, and connects its task's input and output with two pipes.
-class SrunProcess {
-public:
-    // It ends when this process does. Throws Failure(no_node) if it cannot be started.
-    explicit SrunProcess(const JobCommand &command);
+// What parts of the wrapper say to each other, and how they wait.
 
-    [[nodiscard]] UniqueFd take_input() noexcept { return std::move(input_); }   // what is written is the task's input
-    [[nodiscard]] UniqueFd take_output() noexcept { return std::move(output_); } // the task's output
-    [[nodiscard]] FdRef error() const noexcept { return error_; }
-    // Reads what it, or the task, says on standard error, and closes that at its end.
-    void hear_error();
+// best_effort: who is gone is seen by the end of the channel.
+void tell(FdRef channel, std::string_view message) noexcept;
 
-    // Takes the request for a job back.
-    void cancel();
-    // It ends by itself: its words for a message, with a colon before them, or nothing.
-    std::string explain_end();
-    // All that was said, harmless, once it has ended, by the deadline or until `impatience` can be read.
-    std::string wait_for_end(Deadline deadline, FdRef impatience);
+// For another process, which throws it again.
+inline FailureReport report_of(const Failure &failure)
+{
+    return {failure.status(), failure.what(), failure.kind()};
+}
 
-private:
-    UniqueFd input_;
-    UniqueFd output_;
-    UniqueFd error_;
-    pid_t pid_ = -1;
-    std::string said_;
-};
+// For a child: none of the caller's descriptors but this channel, as 3: a pipe that is kept has no end for who reads it. The keyboard's
+// signals are not for it.
+bool keep_only(int channel) noexcept;
 
-// A message of the node's for this host's wrapper: unlike this host's runner, whatever runs there is heard, so texts become harmless.
-std::string harmless_message(RunnerMessage message);
-
-// The carrier: a child of the wrapper's that stands where the runner of this host would, and carries the session to a node of the cluster.
+// Which of them can be read, `impatience` before `input`; neither once the deadline has passed.
+enum class Came { nothing, input, impatience };
+Came wait_for_either(FdRef input, FdRef impatience, Deadline deadline);
 
 constexpr int asking_patience_seconds = 30;   // for a request to be taken, on a node and by its carrier
 constexpr int farewell_patience_seconds = 20; // for the runner's own stop and cleanup
 
-class CarrierProcess : public SessionPeer {
-public:
-    explicit CarrierProcess(const JobCommand &command);
-
-    [[nodiscard]] std::string name() const override { return "the process of pi that asks for a node (" + std::to_string(pid_) + ")"; }
-    [[nodiscard]] FdRef channel() const noexcept override { return channel_; }
-    [[nodiscard]] bool has_ended() const noexcept override { return ended_; }
-    void reap() override;
-    void require_orderly_end() override;
-    [[noreturn]] void explain_silence() override;
-    // Waits until the job has ended, and shows what it still said: what the session left, and the words of srun.
-    void bid_farewell(FdRef signals, const std::function<bool()> &has_had_enough) override;
-
-private:
-    UniqueFd channel_;
-    pid_t pid_ = -1;
-    bool ended_ = false;
-    int status_ = 0;
-};
+// The carrier: a child of the wrapper's that stands where the runner of this host would, and carries the session to a node of the cluster.
+// It waits until the job has ended, and shows what that still said: what the session left, and the words of srun.
+std::unique_ptr<SessionPeer> start_carrier(const JobCommand &command);
 
 // --- What carrier and node say to each other beside the streams (wrapper/tunnel.hpp): a tag, and what it says.
 
@@ -81,17 +50,15 @@ struct Hello {
     std::string directory;
     std::string request; // encode_request
     std::string scancel; // which ends the job when nobody else is left to do it
+    static void fields(auto &archive, auto &self) { archive(self.version, self.directory, self.request, self.scancel); }
 };
-std::string encode(const Hello &hello);
-Hello decode_hello(std::string_view bytes);
 
-// The wrapper's part on a node of the cluster: srun starts it there, and it stands between that node's runner and a carrier.
-
-// The option by which a carrier asks for it.
+// The option by which a carrier asks for the wrapper's part on a node of the cluster.
 constexpr const char *node_option = "--pi-agent-on-node";
 
-// Speaks with the carrier over standard input and output. What it says afterwards goes to standard error, which srun passes on.
-// Refusals, too, are told to the carrier: the exit status is 0 if it heard everything.
+// That part: srun starts it there, and it stands between that node's runner and a carrier. Speaks with the carrier over standard input and
+// output. What it says afterwards goes to standard error, which srun passes on. Refusals, too, are told to the carrier: the exit status is
+// 0 if it heard everything.
 int serve_node();
 
 } // namespace pi_agent

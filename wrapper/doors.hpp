@@ -5,21 +5,9 @@
 
 namespace pi_agent {
 
-// Files from which editors, shells and package managers take commands by their name, and which part of each matters.
-
-class FileDoors {
-public:
-    explicit FileDoors(Marker &marker) : marker_(marker) {}
-
-    // An entry of a visited directory, of any type. Cheap for other names.
-    void entry(const std::string &directory, std::string_view name);
-
-private:
-    void known(const std::string &path, std::string_view what, std::string_view words);
-    void all_in(const std::string &directory, std::string_view what, std::string_view end);
-    void package_scripts(const std::string &path);
-    Marker &marker_;
-};
+// Files from which editors, shells and package managers take commands by their name, and which part of each matters. `name`: an entry of a
+// visited directory, of any type. Cheap for other names.
+void mark_file_doors(Marker &marker, const std::string &directory, std::string_view name);
 
 // What npm would run from a package.json: text for comparison, and whether a plain `npm install` runs some of it. Empty text: nothing.
 struct PackageScripts {
@@ -29,7 +17,6 @@ struct PackageScripts {
 PackageScripts read_package_scripts(std::string_view json);
 
 // Where git takes programs from in one repository: hooks, configuration, attributes, submodules, worktrees, and files that lead elsewhere.
-
 class RepositoryDoors {
 public:
     // `home`: the user's home, for `~/` in git's configuration.

@@ -2,6 +2,7 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"
 #include "wrapper/aftermath.hpp"
+#include "wrapper/session_client.hpp"
 #include "wrapper/tunnel.hpp"
 
 #include <cstdlib>
@@ -85,15 +86,7 @@ private:
         const WrapperMessage said = decode_wrapper_message(std::string_view(message).substr(1));
         const auto *signal = std::get_if<ForwardSignal>(&said);
         if (ended_ && signal != nullptr && asks_for_end(signal->number)) nobody_waits_ = true; // for the rest of the output
-        tell_runner(said);
-    }
-
-    void tell_runner(const WrapperMessage &message)
-    {
-        try {
-            send_packet(runner_.channel(), encode(message), {}, in_seconds(1));
-        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): the runner is gone; the loop learns it next
-        }
+        tell(runner_.channel(), encode(said));
     }
 
     // Our silence ends the session, and the runner's last word is waited for.
@@ -134,7 +127,7 @@ private:
                 runner_.reap();
                 if (runner_.has_ended() && !ended_) leave();
             } else if (is_forwarded_signal(signal.number) && signal.number != SIGTSTP) {
-                tell_runner(ForwardSignal{signal.number, false});
+                tell(runner_.channel(), encode(ForwardSignal{signal.number, false}));
             }
         }
     }
@@ -215,9 +208,8 @@ Tunnel take_tunnel()
     if (!is_pipe(STDIN_FILENO) || !is_pipe(STDOUT_FILENO)) throw Failure(FailureKind::by_hand, by_hand); // as srun gives them
     UniqueFd in = duplicate(FdRef(STDIN_FILENO));
     UniqueFd out = duplicate(FdRef(STDOUT_FILENO));
-    const UniqueFd null = open_or_throw("opening /dev/null", "/dev/null", O_RDWR);
-    if (!in || !out || dup2(null.get(), STDIN_FILENO) < 0 || dup2(null.get(), STDOUT_FILENO) < 0)
-        throw_errno("taking over standard input and output");
+    if (!in || !out) throw_errno("taking over standard input and output");
+    let_go_of_input_and_output();
     return Tunnel(std::move(in), std::move(out));
 }
 
@@ -238,11 +230,11 @@ int serve_node()
     Hello hello;
     bool is_heard = false;
     const auto refuse = [&](const Failure &failure) {
-        tunnel.say(message_of(FailureReport{failure.status(), failure.what(), failure.kind()}));
+        tunnel.say(message_of(report_of(failure)));
         is_heard = send_rest(tunnel);
     };
     try {
-        hello = decode_hello(wait_for_hello(tunnel));
+        hello = decode_fields<Hello>(wait_for_hello(tunnel));
         const Request request = take_over(hello);
         program = request.program;
         tunnel.say(hello_tag + name_of_node());

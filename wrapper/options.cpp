@@ -27,15 +27,50 @@ explains. man pi has more, and the table of exit statuses.
 
 namespace {
 
-const std::string prefix = "--pi-agent-";
-const std::string tmpdir_option = "--pi-agent-tmpdir"; // PATH, or =PATH
-const std::string allow_option = "--pi-agent-allow";   // HOST, or =HOST
-constexpr const char *needs_directory = "--pi-agent-tmpdir needs a directory, as in --pi-agent-tmpdir=build/tmp";
-constexpr const char *needs_host = "--pi-agent-allow needs a host, as in --pi-agent-allow=github.com:22";
+constexpr std::string_view prefix = "--pi-agent-";
+constexpr std::string_view see_help = "; see: pi --pi-agent-help";
 
-[[noreturn]] void refuse(const std::string &option)
+// Without a value. Those that narrow a session take away only, and of two the narrower one counts.
+struct Flag {
+    std::string_view name;
+    void (*take)(WrapperOptions &options);
+};
+constexpr Flag own_flags[] = {
+    {"--pi-agent-help", [](WrapperOptions &options) { options.help = true; }},
+    {"--pi-agent-explain", [](WrapperOptions &options) { options.explain = true; }},
+    {"--pi-agent-debug", [](WrapperOptions &options) { options.debug = true; }},
+    {"--pi-agent-sessions", [](WrapperOptions &options) { options.sessions = true; }},
+    {node_option, [](WrapperOptions &options) { options.on_node = true; }},
+    {"--pi-agent-shell", [](WrapperOptions &options) { options.program = Program::shell; }},
+    {"--pi-agent-canary", [](WrapperOptions &options) { options.program = Program::canary; }},
+    {"--pi-agent-read-only", [](WrapperOptions &options) { options.narrowing.read_only = true; }},
+    {"--pi-agent-scope=project", [](WrapperOptions &options) { options.narrowing.project_only = true; }},
+    {"--pi-agent-network=none", [](WrapperOptions &options) { options.narrowing.network = LeftNetwork::none; }},
+    {"--pi-agent-network=loopback",
+     [](WrapperOptions &options) { options.narrowing.network = std::max(options.narrowing.network, LeftNetwork::loopback); }},
+};
+
+// With a value: the next argument, or behind "=".
+struct Setting {
+    std::string_view name;
+    const char *needed;
+    void (*take)(WrapperOptions &options, std::string value);
+};
+constexpr Setting own_settings[] = {
+    {"--pi-agent-tmpdir", "--pi-agent-tmpdir needs a directory, as in --pi-agent-tmpdir=build/tmp",
+     [](WrapperOptions &options, std::string value) { options.tmpdir = std::move(value); }},
+    {"--pi-agent-allow", "--pi-agent-allow needs a host, as in --pi-agent-allow=github.com:22",
+     [](WrapperOptions &options, std::string value) { options.allow.push_back(std::move(value)); }},
+};
+
+[[noreturn]] void refuse(std::string_view option)
 {
-    throw Failure(FailureKind::command_line, "unknown option " + escape_for_display(option) + "; see: pi --pi-agent-help");
+    if (option.starts_with("--pi-agent-network") || option.starts_with("--pi-agent-scope"))
+        throw EarlyRefusal(
+            Failure(FailureKind::start_asks, "denied: " + escape_for_display(option) +
+                                                 " asks for more than the policy gives, or for nothing that pi knows; say "
+                                                 "--pi-agent-network=loopback, --pi-agent-network=none or --pi-agent-scope=project"));
+    throw Failure(FailureKind::command_line, "unknown option " + escape_for_display(option) + std::string(see_help));
 }
 
 // A value that looks like one of these options was meant as one: a start that was to be read-only must not write.
@@ -44,29 +79,8 @@ std::string require_value(std::string value, const char *needed)
     if (value.empty() || value.starts_with(prefix))
         throw Failure(FailureKind::command_line,
                       std::string(needed) + (value.empty() ? "" : ", and " + escape_for_display(value) + " is an option of pi's own") +
-                          "; see: pi --pi-agent-help");
+                          std::string(see_help));
     return value;
-}
-
-// An option with a value that only takes something away; false for another option.
-bool take_narrowing(const std::string &argument, Narrowing &narrowing)
-{
-    if (argument == "--pi-agent-read-only")
-        narrowing.read_only = true;
-    else if (argument == "--pi-agent-scope=project")
-        narrowing.project_only = true;
-    else if (argument == "--pi-agent-network=none")
-        narrowing.network = LeftNetwork::none;
-    else if (argument == "--pi-agent-network=loopback")
-        narrowing.network = std::max(narrowing.network, LeftNetwork::loopback); // the narrower one of two
-    else if (argument.starts_with("--pi-agent-network") || argument.starts_with("--pi-agent-scope"))
-        throw EarlyRefusal(
-            Failure(FailureKind::start_asks, "denied: " + escape_for_display(argument) +
-                                                 " asks for more than the policy gives, or for nothing that pi knows; say "
-                                                 "--pi-agent-network=loopback, --pi-agent-network=none or --pi-agent-scope=project"));
-    else
-        return false;
-    return true;
 }
 
 } // namespace
@@ -88,39 +102,26 @@ WrapperOptions parse_options(int argc, const char *const *argv)
     WrapperOptions options;
     int index = 1;
     for (; index < argc; ++index) {
-        const std::string argument = argv[index];
-        if (argument.compare(0, prefix.size(), prefix) != 0) break;
-        if (argument == "--pi-agent-help")
-            options.help = true;
-        else if (argument == "--pi-agent-explain")
-            options.explain = true;
-        else if (argument == "--pi-agent-debug")
-            options.debug = true;
-        else if (argument == "--pi-agent-sessions")
-            options.sessions = true;
-        else if (argument == node_option)
-            options.on_node = true;
-        else if (argument == "--pi-agent-shell")
-            options.program = Program::shell;
-        else if (argument == "--pi-agent-canary")
-            options.program = Program::canary;
-        else if (argument == tmpdir_option)
-            options.tmpdir = require_value(++index < argc ? argv[index] : "", needs_directory);
-        else if (argument.rfind(tmpdir_option + "=", 0) == 0)
-            options.tmpdir = require_value(argument.substr(tmpdir_option.size() + 1), needs_directory);
-        else if (argument == allow_option)
-            options.allow.push_back(require_value(++index < argc ? argv[index] : "", needs_host));
-        else if (argument.starts_with(allow_option + "="))
-            options.allow.push_back(require_value(argument.substr(allow_option.size() + 1), needs_host));
-        else if (!take_narrowing(argument, options.narrowing))
+        const std::string_view argument = argv[index];
+        if (!argument.starts_with(prefix)) break;
+        const std::string_view name = argument.substr(0, argument.find('='));
+        const auto flag = std::find_if(std::begin(own_flags), std::end(own_flags), [&](const Flag &one) { return one.name == argument; });
+        const auto setting =
+            std::find_if(std::begin(own_settings), std::end(own_settings), [&](const Setting &one) { return one.name == name; });
+        if (flag != std::end(own_flags))
+            flag->take(options);
+        else if (setting == std::end(own_settings))
             refuse(argument);
+        else if (name != argument)
+            setting->take(options, require_value(std::string(argument.substr(name.size() + 1)), setting->needed));
+        else
+            setting->take(options, require_value(++index < argc ? argv[index] : "", setting->needed));
     }
     for (; index < argc; ++index)
         options.agent_arguments.emplace_back(argv[index]);
     if (!options.allow.empty() && options.narrowing.network != LeftNetwork::policys)
-        throw Failure(
-            FailureKind::command_line,
-            "--pi-agent-allow adds a host, and --pi-agent-network takes all hosts away; say one of them; see: pi --pi-agent-help");
+        throw Failure(FailureKind::command_line,
+                      "--pi-agent-allow adds a host, and --pi-agent-network takes all hosts away; say one of them" + std::string(see_help));
     return options;
 }
 

@@ -18,10 +18,10 @@ struct WrapperOptions {
     std::vector<std::string> agent_arguments; // or for the shell that replaces it
 };
 
-// Throws Failure(usage).
 // `pi update` without a target, or with one that is pi itself: root owns the agent's program, and no session can change it.
 bool asks_for_self_update(const std::vector<std::string> &agent_arguments);
 
+// Throws Failure(usage).
 WrapperOptions parse_options(int argc, const char *const *argv);
 
 extern const char *const wrapper_help;

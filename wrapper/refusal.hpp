@@ -6,15 +6,12 @@
 
 namespace pi_agent {
 
-// The message for a user whose agent failed while the policy closes its network. Agents only say "Connection error", after a long silence.
-
-// A line that names the policy's key, or the user's own option (--pi-agent-network); empty if the network is open, or if the agent
-// succeeded. Nobody here knows why the agent failed. So it says what was out of reach, not that this was the reason.
+// For a user whose agent failed while the policy closes its network. Agents only say "Connection error", after a long silence. A line that
+// names the policy's key, or the user's own option (--pi-agent-network); empty if the network is open, or if the agent succeeded. Nobody
+// here knows why the agent failed. So it says what was out of reach, not that this was the reason.
 std::string closed_network_notice(const NetworkPolicy &network, const AgentEnded &ended);
 
-// The wrapper's own look at the policy: refuses early, with friendly messages. The runner decides again, and only that counts.
-
-// The policy's values for the wrapper itself.
+// What the wrapper itself finds in the policy, to refuse early, with friendly messages. The runner decides again, and only that counts.
 struct EarlyLook {
     std::string decision; // a sentence about what is allowed, for --pi-agent-debug
     std::string cwd;      // canonical

@@ -11,8 +11,7 @@
 
 namespace pi_agent {
 
-// Searches the directory that a session sees, with bounds and without ever leaving it. A hostile tree cannot make the search hang, read
-// something else, or go on for ever.
+// A hostile tree cannot make the search hang, read something else, or go on for ever.
 
 // The budget of one look. Once spent, it stays spent.
 class Budget {
@@ -78,8 +77,6 @@ private:
 // The text of a path without `.`, `..` and double slashes.
 std::string normal_path(const std::string &path);
 
-// What runs code outside, as found by one look at the shown tree, and the differences between two looks.
-
 // If the first look found no such thing.
 enum class Appearing {
     counts,
@@ -140,6 +137,8 @@ public:
     void whole(const std::string &path, const std::string &what, const struct stat &facts);
     // Programs in a directory from which programs are started, and files that a shell reads (`activate`); not what is below.
     void programs(const std::string &directory, Appearing appearing);
+    // What is in a directory; one that cannot be listed is marked.
+    std::vector<DirectoryEntry> entries(const std::string &directory);
     // A directory that cannot be listed hides what is in it.
     void unreadable(const std::string &directory, const struct stat &facts);
 

@@ -6,9 +6,8 @@
 
 namespace pi_agent {
 
-// Says something on standard error, where a reader that does not read, and a terminal that is paused, hold nothing up.
-
-// Waits a second at most, and not again until something was taken. best_effort: what is not taken by then is lost.
+// Says something on standard error, where a reader that does not read, and a terminal that is paused, hold nothing up: waits a second at
+// most, and not again until something was taken. best_effort: what is not taken by then is lost.
 void say(std::string_view text) noexcept;
 
 // A line on the terminal of standard error that shows the current step. It disappears before anything else is written.
@@ -56,30 +55,5 @@ private:
 
 // Ends this process as the agent ended: its exit status, or its signal again, without a core file.
 [[noreturn]] void end_as(const AgentEnded &ended);
-
-// What a start waits for: a line on the terminal where it is known to take long, and a sentence for every user after two seconds.
-class StartWatch {
-public:
-    // `first`: what is waited for until the runner says something.
-    explicit StartWatch(const std::string &first) : doing_("waiting for " + first) {}
-    // `is_seen`: the job has no terminal, or has it in the foreground. In the background a line belongs to the shell.
-    void hear(const Preparing &preparing, bool is_seen);
-    // Something else is about to be written.
-    void clear() { line_.clear(); }
-    void end();
-    // When to look though nothing is heard.
-    [[nodiscard]] Deadline due() const noexcept { return due_; }
-    void look(bool is_seen);
-    [[nodiscard]] bool has_heard() const noexcept { return has_heard_; }
-
-private:
-    static Deadline in_patience();
-
-    std::string doing_;
-    ProgressLine line_;
-    Deadline due_ = in_patience();
-    bool has_heard_ = false;
-    bool takes_long_ = false; // known to, and so nothing is wrong
-};
 
 } // namespace pi_agent

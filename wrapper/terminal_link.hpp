@@ -5,9 +5,60 @@
 #include "wrapper/user_terminal.hpp"
 
 #include <memory>
-#include <poll.h>
 
 namespace pi_agent {
+
+// --- What a terminal on a node says in packets: the first byte says which.
+
+constexpr char bytes_tag = 'B';                                // followed by what was typed, or shown
+constexpr std::size_t terminal_bytes_limit = packet_limit / 2; // of those
+constexpr char settings_tag = 'S';
+constexpr char size_tag = 'W';
+
+struct TerminalState {
+    termios settings{};
+    bool other_foreground = false;
+
+    static void fields(auto &archive, auto &self)
+    {
+        constexpr const char *out_of_bounds = "a number of the session's terminal is out of bounds";
+        auto &settings = self.settings;
+        for (auto *number :
+             {&settings.c_iflag, &settings.c_oflag, &settings.c_cflag, &settings.c_lflag, &settings.c_ispeed, &settings.c_ospeed})
+            archive.bounded(*number, UINT32_MAX, out_of_bounds);
+        for (auto &character : settings.c_cc)
+            archive.bounded(character, UINT8_MAX, out_of_bounds);
+        archive(self.other_foreground);
+    }
+};
+struct TerminalSize {
+    WindowSize size{};
+
+    static void fields(auto &archive, auto &self)
+    {
+        for (auto *number : {&self.size.rows, &self.size.columns, &self.size.x_pixels, &self.size.y_pixels})
+            archive.bounded(*number, UINT16_MAX, "a number of the session's terminal is out of bounds");
+    }
+};
+// Of a packet with that tag. Throws ProtocolError for another.
+std::string_view after_tag(std::string_view packet, char tag);
+
+inline std::string encode_state(const TerminalState &state)
+{
+    return settings_tag + encode(state);
+}
+inline std::string encode_size(const WindowSize &size)
+{
+    return size_tag + encode(TerminalSize{size});
+}
+inline TerminalState decode_state(std::string_view packet)
+{
+    return decode_fields<TerminalState>(after_tag(packet, settings_tag));
+}
+inline WindowSize decode_size(std::string_view packet)
+{
+    return decode_fields<TerminalSize>(after_tag(packet, size_tag)).size;
+}
 
 // The terminal of a session as its wrapper holds it: the pty's master, here or on a node of the cluster.
 class SessionTerminal {
@@ -18,10 +69,10 @@ public:
     virtual ~SessionTerminal() = default;
 
     [[nodiscard]] virtual FdRef fd() const noexcept = 0; // for poll(2)
-    virtual Pump::Outcome fill(Pump &output) = 0;
+    virtual Outcome fill(Pump &output) = 0;
     // Reads on after a carriage return at the end: it and its newline may be cut in two.
     virtual void fill_pair(Pump &output) = 0;
-    virtual Pump::Outcome drain(Pump &input) = 0;
+    virtual Outcome drain(Pump &input) = 0;
     // None once the agent is gone.
     [[nodiscard]] virtual std::optional<termios> settings() const = 0;
     // False if it cannot be changed (errno).
@@ -38,9 +89,9 @@ class PtyMaster : public SessionTerminal {
 public:
     explicit PtyMaster(UniqueFd master);
     [[nodiscard]] FdRef fd() const noexcept override { return master_; }
-    Pump::Outcome fill(Pump &output) override { return output.fill(master_); }
+    Outcome fill(Pump &output) override { return output.fill(master_); }
     void fill_pair(Pump &output) override;
-    Pump::Outcome drain(Pump &input) override;
+    Outcome drain(Pump &input) override;
     [[nodiscard]] std::optional<termios> settings() const override;
     bool change_to(const termios &settings) override;
     void resize(const WindowSize &size) noexcept override;
@@ -56,40 +107,22 @@ class DistantTerminal : public SessionTerminal {
 public:
     explicit DistantTerminal(UniqueFd socket) : socket_(std::move(socket)) {}
     [[nodiscard]] FdRef fd() const noexcept override { return socket_; }
-    Pump::Outcome fill(Pump &output) override;
+    Outcome fill(Pump &output) override;
     void fill_pair(Pump & /*output*/) override {} // the node does not cut them
-    Pump::Outcome drain(Pump &input) override;
-    [[nodiscard]] std::optional<termios> settings() const override { return known_; }
+    Outcome drain(Pump &input) override;
+    [[nodiscard]] std::optional<termios> settings() const override { return known_ ? std::optional(known_->settings) : std::nullopt; }
     bool change_to(const termios &settings) override;
     void resize(const WindowSize &size) noexcept override;
-    [[nodiscard]] bool has_other_foreground() const override { return other_foreground_; }
+    [[nodiscard]] bool has_other_foreground() const override { return known_ && known_->other_foreground; }
     [[nodiscard]] bool tells_its_end() const noexcept override { return true; }
 
 private:
     UniqueFd socket_;
-    std::optional<termios> known_;
-    bool other_foreground_ = false;
+    std::optional<TerminalState> known_;
 };
 
 // Which of them this descriptor is.
 std::unique_ptr<SessionTerminal> open_session_terminal(UniqueFd fd);
-
-// --- The packets: the first byte says which.
-
-constexpr char bytes_tag = 'B';                                // followed by what was typed, or shown
-constexpr std::size_t terminal_bytes_limit = packet_limit / 2; // of those
-constexpr char settings_tag = 'S';
-constexpr char size_tag = 'W';
-
-struct TerminalState {
-    termios settings{};
-    bool other_foreground = false;
-};
-std::string encode_state(const TerminalState &state); // with its tag
-std::string encode_size(const WindowSize &size);
-// Of a packet with that tag. Throw ProtocolError for another.
-TerminalState decode_state(std::string_view packet);
-WindowSize decode_size(std::string_view packet);
 
 // Connects the user's terminal with the session's pty: bytes in both directions, size, modes, suspension.
 class TerminalLink {

@@ -7,12 +7,10 @@
 
 namespace pi_agent {
 
-// Removes from the agent's output what would reach the clipboard of the user's terminal.
-
-// Reads the byte stream of one terminal, split anywhere. A control string for the clipboard (OSC 52; OSC 5522, kitty; OSC 1337 with Copy,
-// iTerm2) is left out to its end. A CAN replaces it, so that the bytes before and after it do not join. A CAN also replaces what makes the
-// terminal leave UTF-8. A passthrough of tmux or screen ends before its content, because two of them make one control string outside. All
-// other bytes stay as they are.
+// Removes from the agent's output what would reach the clipboard of the user's terminal. Reads the byte stream of one terminal, split
+// anywhere. A control string for the clipboard (OSC 52; OSC 5522, kitty; OSC 1337 with Copy, iTerm2) is left out to its end. A CAN replaces
+// it, so that the bytes before and after it do not join. A CAN also replaces what makes the terminal leave UTF-8. A passthrough of tmux or
+// screen ends before its content, because two of them make one control string outside. All other bytes stay as they are.
 class ClipboardFilter {
 public:
     // Without utf8 the terminal reads every byte from 0x80 to 0x9f as a control (ECMA-48).
@@ -20,12 +18,11 @@ public:
     [[nodiscard]] std::string filter(std::string_view output);
 
 private:
-    void take(unsigned char byte, std::string &out);
+    void take(char byte, std::string &out);
     [[nodiscard]] bool is_control() const;
-    void take_in_coding(unsigned char byte, std::string &out);
-    void take_in_device_string(unsigned char byte, std::string &out);
-    void take_in_prefix(unsigned char byte, std::string &out);
-    void hold(unsigned char byte);
+    void take_in_coding(char byte, std::string &out);
+    void take_in_device_string(char byte, std::string &out);
+    void take_in_prefix(char byte, std::string &out);
     void let_go(std::string &out);
     void drop(std::string &out);
 
@@ -46,12 +43,11 @@ private:
     State state_ = State::text;
     std::string held_;   // the beginning of a possible control string; bounded
     std::string prefix_; // shows which control string it is
-    unsigned char last_ = 0;
+    char last_ = 0;
 };
 
-// Watches the agent's output for terminal modes that outlive a program, so that a dead agent leaves a usable terminal behind.
-
-// Reads the byte stream of one terminal (ECMA-48 control sequences, split anywhere) and remembers which modes differ from a shell's.
+// Watches the agent's output for terminal modes that outlive a program, so that a dead agent leaves a usable terminal behind. Reads the
+// byte stream of one terminal (ECMA-48 control sequences, split anywhere) and remembers which modes differ from a shell's.
 class TerminalModes {
 public:
     void watch(std::string_view output);
@@ -62,9 +58,9 @@ public:
     [[nodiscard]] std::string enter_sequence() const;
 
 private:
-    void take(unsigned char byte);
-    void begin(unsigned char byte);
-    void finish(unsigned char final_byte);
+    void take(char byte);
+    void begin(char byte);
+    void finish(char final_byte);
     void set_private_modes(bool on);
 
     enum class State { text, utf8_control, escape, sequence, control_string, utf8_in_string };

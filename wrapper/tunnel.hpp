@@ -8,15 +8,11 @@
 
 namespace pi_agent {
 
-// What is at one end of a tunnel's stream: a pipe, a file, a socket, a terminal.
-
 constexpr std::size_t piece_limit = packet_limit; // bytes that a stream carries at once
 
 // What is at this end of a stream. Nothing here waits.
 class StreamEnd {
 public:
-    enum class State { moved, blocked, ended };
-
     StreamEnd() = default;
     StreamEnd(const StreamEnd &) = delete;
     StreamEnd &operator=(const StreamEnd &) = delete;
@@ -24,9 +20,9 @@ public:
 
     [[nodiscard]] virtual FdRef fd() const noexcept = 0;
     // Reads one piece.
-    virtual State read(std::string &piece) = 0;
+    virtual Outcome read(std::string &piece) = 0;
     // Takes what it can from the beginning of `piece`.
-    virtual State write(std::string &piece) = 0;
+    virtual Outcome write(std::string &piece) = 0;
 };
 
 // A pipe, a file, a socket: a descriptor of this process's, or one that others also have, whose flags stay as they are.
@@ -35,8 +31,8 @@ public:
     enum class For { reading, writing, packets };
     DescriptorEnd(UniqueFd fd, For purpose);
     [[nodiscard]] FdRef fd() const noexcept override { return fd_; }
-    State read(std::string &piece) override;
-    State write(std::string &piece) override;
+    Outcome read(std::string &piece) override;
+    Outcome write(std::string &piece) override;
 
 private:
     UniqueFd fd_;
@@ -44,15 +40,14 @@ private:
     bool may_block_ = false;
 };
 
-// The pty of a session as the end of a tunnel's stream, on the node where the session runs.
-
-// Each piece is a packet (wrapper/terminal_link.hpp). Settings come before the bytes that they hold for.
+// The pty of a session as the end of a tunnel's stream, on the node where the session runs. Each piece is a packet
+// (wrapper/terminal_link.hpp). Settings come before the bytes that they hold for.
 class PtyEnd : public StreamEnd {
 public:
     explicit PtyEnd(UniqueFd master) : master_(std::move(master)) {}
     [[nodiscard]] FdRef fd() const noexcept override { return master_.fd(); }
-    State read(std::string &piece) override;
-    State write(std::string &piece) override;
+    Outcome read(std::string &piece) override;
+    Outcome write(std::string &piece) override;
 
 private:
     // True if the agent changed something.
@@ -64,12 +59,11 @@ private:
     std::optional<TerminalState> known_;
 };
 
-// Streams and messages between two parts of the wrapper on two hosts, over one pair of byte streams that somebody else connects.
-
 // Each flows one way, but the terminal's, which flows both.
 enum class Stream : std::uint8_t { input, output, error, terminal };
 constexpr std::size_t stream_count = 4;
 
+// Streams and messages over one pair of byte streams that somebody else connects.
 class Tunnel {
 public:
     using Hear = std::function<void(const std::string &message)>;

@@ -12,14 +12,38 @@ namespace pi_agent {
 
 // Moving bytes one way.
 
-Pump::Outcome Pump::fill(FdRef source)
+Outcome outcome_of_read(ssize_t count) noexcept
+{
+    return count == 0 ? Outcome::ended : outcome_of_write(count);
+}
+
+Outcome outcome_of_write(ssize_t count) noexcept
+{
+    if (count >= 0) return Outcome::moved;
+    return errno == EAGAIN || errno == EINTR ? Outcome::blocked : Outcome::ended;
+}
+
+bool write_carefully(FdRef sink, std::string_view bytes, std::size_t at_once, Deadline deadline) noexcept
+{
+    while (!bytes.empty()) {
+        pollfd wait{sink.get(), POLLOUT, 0};
+        const int ready = poll(&wait, 1, milliseconds_left(deadline));
+        if (ready == 0) return false;
+        const ssize_t count = ready < 0 ? ready : write(sink.get(), bytes.data(), std::min(bytes.size(), at_once));
+        if (outcome_of_write(count) == Outcome::ended) return true;
+        bytes.remove_prefix(count > 0 ? static_cast<std::size_t>(count) : 0);
+    }
+    return true;
+}
+
+Outcome Pump::fill(FdRef source)
 {
     const ssize_t count = read(source.get(), buffer_.data(), buffer_.size());
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return Outcome::blocked;
-    if (count <= 0) return Outcome::source_ended; // also EIO: the last slave is closed, or the terminal is gone
+    const Outcome outcome = outcome_of_read(count); // of EIO, too: the last slave is closed, or the terminal is gone
+    if (outcome != Outcome::moved) return outcome;
     begin_ = 0;
     end_ = static_cast<std::size_t>(count);
-    return Outcome::moved;
+    return outcome;
 }
 
 bool Pump::fill_further(FdRef source)
@@ -53,14 +77,11 @@ void Pump::replace(std::string_view bytes)
     std::copy(bytes.begin(), bytes.end(), buffer_.begin());
 }
 
-Pump::Outcome Pump::drain(FdRef sink, std::size_t at_once)
+Outcome Pump::drain(FdRef sink, std::size_t at_once)
 {
-    if (begin_ == end_) return Outcome::moved;
-    const ssize_t count = write(sink.get(), buffer_.data() + begin_, std::min(end_ - begin_, at_once));
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return Outcome::blocked;
-    if (count < 0) return Outcome::sink_ended;
-    begin_ += static_cast<std::size_t>(count);
-    return Outcome::moved;
+    const ssize_t count = begin_ == end_ ? 0 : write(sink.get(), buffer_.data() + begin_, std::min(end_ - begin_, at_once));
+    if (count > 0) begin_ += static_cast<std::size_t>(count);
+    return outcome_of_write(count);
 }
 
 // The wrapper's signals.

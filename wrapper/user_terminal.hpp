@@ -5,15 +5,26 @@
 #include "common/base/request.hpp"
 
 #include <csignal>
+#include <poll.h>
 #include <termios.h>
 
 namespace pi_agent {
 
+// What became of a read or a write that does not wait.
+enum class Outcome { moved, blocked, ended };
+
+// Of one that returned `count`. To read nothing is the end.
+Outcome outcome_of_read(ssize_t count) noexcept;
+Outcome outcome_of_write(ssize_t count) noexcept;
+
+// Where it cannot be told to wait for nothing, poll(2) is asked before each write, and no more is written than what is always taken then.
+// False when nothing was taken by the deadline.
+constexpr std::size_t careful_write = 256; // for a terminal
+bool write_carefully(FdRef sink, std::string_view bytes, std::size_t at_once, Deadline deadline) noexcept;
+
 // One direction of the terminal's bytes, with back-pressure: it reads only after it has written everything.
 class Pump {
 public:
-    enum class Outcome { moved, blocked, source_ended, sink_ended };
-
     [[nodiscard]] bool wants_input() const noexcept { return begin_ == end_; }
     // Reads once; fresh() has the bytes.
     Outcome fill(FdRef source);
@@ -61,8 +72,6 @@ private:
     UniqueFd fd_;
     sigset_t watched_{};
 };
-
-// The user's terminal: its standard descriptors, settings, raw mode and size. Nothing here changes it before the agent asks for keys.
 
 [[nodiscard]] bool are_same(const termios &one, const termios &other) noexcept;
 
