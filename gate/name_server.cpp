@@ -1,6 +1,4 @@
 // Answers questions about names, over UDP and TCP.
-#include "gate/name_server.hpp"
-
 #include "gate/gate.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Copies bytes between two sockets, and counts what all relays hold.
-#include "gate/relay.hpp"
+#include "gate/gate.hpp"
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>

@@ -1,8 +1,8 @@
 // The reverse route: requests of a session to the providers of models, to which the gate adds the providers' keys.
 #pragma once
 
+#include "gate/first_bytes.hpp"
 #include "gate/gate.hpp"
-#include "gate/request_head.hpp"
 
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>

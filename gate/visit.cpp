@@ -1,5 +1,5 @@
 // From a connection of the session's to a relay, or to a refusal that says why.
-#include "gate/relay.hpp"
+#include "gate/gate.hpp"
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>

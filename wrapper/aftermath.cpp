@@ -4,7 +4,7 @@
 #include "common/base/process.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/seams/seams.hpp"
-#include "wrapper/start_watch.hpp"
+#include "wrapper/session_client.hpp"
 
 #include <csignal>
 #include <cstdlib>

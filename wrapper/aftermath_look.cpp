@@ -3,7 +3,6 @@
 
 #include "common/base/text.hpp"
 #include "common/record/journal.hpp"
-#include "wrapper/doors.hpp"
 
 #include <climits>
 #include <deque>

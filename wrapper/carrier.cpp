@@ -5,8 +5,7 @@
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
-#include "wrapper/start_watch.hpp"
-#include "wrapper/tunnel.hpp"
+#include "wrapper/session_client.hpp"
 
 #include <cstdlib>
 #include <cstring>

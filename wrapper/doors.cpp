@@ -1,5 +1,5 @@
 // The table of files that name commands, and looking at git directories.
-#include "wrapper/doors.hpp"
+#include "wrapper/aftermath.hpp"
 
 #include "common/base/git_settings.hpp"
 #include "common/base/text.hpp"

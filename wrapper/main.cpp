@@ -4,9 +4,8 @@
 #include "common/policy/policy_values.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/aftermath.hpp"
-#include "wrapper/options.hpp"
+#include "wrapper/refusal.hpp"
 #include "wrapper/session_client.hpp"
-#include "wrapper/start_watch.hpp"
 
 #include <cstdio>
 #include <cstdlib>

@@ -2,8 +2,8 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"
 #include "wrapper/aftermath.hpp"
+#include "wrapper/carrier.hpp"
 #include "wrapper/session_client.hpp"
-#include "wrapper/tunnel.hpp"
 
 #include <cstdlib>
 #include <sys/socket.h>

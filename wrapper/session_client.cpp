@@ -3,7 +3,6 @@
 
 #include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
-#include "wrapper/start_watch.hpp"
 #include "wrapper/terminal_link.hpp"
 
 #include <algorithm>

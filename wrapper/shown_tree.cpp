@@ -1,5 +1,5 @@
 // Looks at a tree by descriptor, marks what is found, and compares two looks.
-#include "wrapper/shown_tree.hpp"
+#include "wrapper/aftermath.hpp"
 
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"

@@ -1,8 +1,8 @@
 // Tells what a start waits for, draws the progress line, and ends a wait by a signal.
-#include "wrapper/start_watch.hpp"
+#include "wrapper/session_client.hpp"
 
 #include "common/seams/seams.hpp"
-#include "wrapper/user_terminal.hpp"
+#include "wrapper/terminal_link.hpp"
 
 #include <algorithm>
 #include <climits>

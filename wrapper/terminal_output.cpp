@@ -1,5 +1,5 @@
 // Finds controls for the clipboard and for modes, as terminals find them (ECMA-48, the VT500 parser).
-#include "wrapper/terminal_output.hpp"
+#include "wrapper/terminal_link.hpp"
 
 #include <algorithm>
 #include <array>

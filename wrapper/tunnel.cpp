@@ -1,5 +1,5 @@
 // Frames, each ended by a newline because srun passes on whole lines at once; reading and writing streams without waiting.
-#include "wrapper/tunnel.hpp"
+#include "wrapper/carrier.hpp"
 
 #include <algorithm>
 #include <climits>

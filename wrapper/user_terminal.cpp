@@ -1,5 +1,5 @@
 // The user's terminal: bytes one way, the wrapper's signals, and settings.
-#include "wrapper/user_terminal.hpp"
+#include "wrapper/terminal_link.hpp"
 
 #include <algorithm>
 #include <ctime>

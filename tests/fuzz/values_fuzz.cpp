@@ -8,7 +8,7 @@
 #include "runner/plan/limits.hpp"
 #include "runner/root/door/admission.hpp"
 #include "support/property.hpp"
-#include "wrapper/options.hpp"
+#include "wrapper/refusal.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,5 @@
-// Bytes through the gate, and what it tells the runner: gate/relay.hpp, gate/relay.hpp, gate/gate.hpp
+// Bytes through the gate, and what it tells the runner: gate/gate.hpp, gate/gate.hpp, gate/gate.hpp
 #include "gate/gate.hpp"
-#include "gate/relay.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/read.hpp>

@@ -1,5 +1,5 @@
-// Bytes with back-pressure, one way: wrapper/user_terminal.hpp
-#include "wrapper/user_terminal.hpp"
+// Bytes with back-pressure, one way: wrapper/terminal_link.hpp
+#include "wrapper/terminal_link.hpp"
 
 #include "support/descriptors.hpp"
 

@@ -1,7 +1,6 @@
-// Streams and messages over one pair of byte streams: wrapper/tunnel.hpp; and a terminal as packets: wrapper/terminal_link.hpp
-#include "wrapper/tunnel.hpp"
-
+// Streams and messages over one pair of byte streams: wrapper/carrier.hpp; and a terminal as packets: wrapper/terminal_link.hpp
 #include "wrapper/carrier.hpp"
+
 #include "wrapper/terminal_link.hpp"
 
 #include <csignal>
