@@ -6,12 +6,9 @@
 
 #include <boost/beast/http/status.hpp>
 
-#include <algorithm>
 #include <set>
 
 namespace pi_agent {
-
-// --- Reads heads of requests strictly (RFC 9112), and writes them anew.
 
 // Finding heads, and reading their fields.
 
@@ -98,17 +95,13 @@ bool is_same(std::string_view one, std::string_view other) noexcept
     });
 }
 
-bool has_listed_word(std::string_view list, std::string_view word) noexcept
+bool has_listed_word(std::string_view list, std::string_view word)
 {
-    for (std::size_t begin = 0; begin <= list.size();) {
-        const std::size_t end = std::min(list.find(',', begin), list.size());
-        if (is_same(without_blanks(list.substr(begin, end - begin)), word)) return true;
-        begin = end + 1;
-    }
-    return false;
+    const auto words = split(list, ',');
+    return std::any_of(words.begin(), words.end(), [&](std::string_view one) { return is_same(without_blanks(one), word); });
 }
 
-bool is_for_next_station(std::string_view name, std::string_view named) noexcept
+bool is_for_next_station(std::string_view name, std::string_view named)
 {
     // RFC 9110, 7.6.1; host, length and coding are written anew.
     constexpr std::string_view names[] = {"connection",
@@ -141,9 +134,9 @@ namespace {
 
 const std::string *find_field(const RequestHead &head, std::string_view name)
 {
-    const auto found =
-        std::find_if(head.fields.begin(), head.fields.end(), [&](const RequestHead::Field &field) { return is_same(field.name, name); });
-    return found == head.fields.end() ? nullptr : &found->value;
+    for (const auto &field : head.fields)
+        if (is_same(field.name, name)) return &field.value;
+    return nullptr;
 }
 
 void read_first_line(std::string_view line, RequestHead &head)
@@ -232,8 +225,6 @@ std::string write_plain_request(const RequestHead &head, const PlainRequest &req
     if (find_field(head, "content-length") != nullptr) text += "Content-Length: " + std::to_string(request.body) + "\r\n";
     return text + "Connection: close\r\n\r\n";
 }
-
-// --- Judges the first bytes of a connection, and refuses in its language.
 
 // Reading a ClientHello strictly (RFC 8446, RFC 6066): each length is exact, and nothing is there twice.
 

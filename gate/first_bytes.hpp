@@ -7,8 +7,6 @@
 
 namespace pi_agent {
 
-// --- Heads of HTTP as somebody wrote them, read strictly, into one form.
-
 // What heads of HTTP have in common, whoever reads them: where one ends, what bytes it has, and words in which case does not count.
 
 constexpr std::string_view head_line_end = "\r\n";
@@ -55,10 +53,10 @@ std::uint64_t read_length(std::string_view value);
 bool is_same(std::string_view one, std::string_view other) noexcept;
 
 // Whether a list with commas has the word.
-bool has_listed_word(std::string_view list, std::string_view word) noexcept;
+bool has_listed_word(std::string_view list, std::string_view word);
 
 // For the next station alone: how the connection is used, or how the body's length is said. `named`: the message's field "connection".
-bool is_for_next_station(std::string_view name, std::string_view named) noexcept;
+bool is_for_next_station(std::string_view name, std::string_view named);
 
 // A whole answer that ends the connection: why somebody is refused something.
 std::string write_refusal(unsigned status, std::optional<DenialReason> reason, const std::string &type, const std::string &text);
@@ -95,8 +93,6 @@ PlainRequest read_plain_request(const RequestHead &head, bool at_proxy, std::uin
 
 // What the server gets: for it alone, once. It asks the server to close, so nothing of another request can follow on this connection.
 std::string write_plain_request(const RequestHead &head, const PlainRequest &request);
-
-// --- What the first bytes of a connection say, compared with the host that it was opened to.
 
 // The first message of TLS, of which the gate reads the name that it asks for. Nothing is changed and nothing decrypted.
 

@@ -4,20 +4,18 @@
 #include "common/seams/seams.hpp"
 
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <sys/socket.h>
 
 #include <algorithm>
 
 namespace pi_agent {
 
-// --- Asks the host's resolver in threads, and connects to one of several addresses.
-
-// Asking the host's resolver in threads.
-
 namespace asio = boost::asio;
 using asio::ip::tcp;
+using asio::ip::udp;
 using boost::system::error_code;
+
+// Asking the host's resolver in threads.
 
 namespace {
 
@@ -159,14 +157,17 @@ void dial(asio::io_context &loop, const std::vector<Address> &addresses, std::ui
     std::make_shared<Dialling>(loop, in_turn(addresses, port), std::move(dialled))->start();
 }
 
-// --- Reaches the outside by the rules, takes connections, and tells the runner of denials.
-
-namespace asio = boost::asio;
-using asio::ip::tcp;
-using asio::ip::udp;
-using boost::system::error_code;
-
 // Counting denials, and telling the runner of them.
+
+bool tell(FdRef runner, const GateMessage &message) noexcept
+{
+    try {
+        write_packet(runner, encode(message));
+        return true;
+    } catch (const std::exception &) {
+        return false;
+    }
+}
 
 void Denials::report(GateDenial denial)
 {
@@ -205,11 +206,7 @@ void Denials::tell_rest()
 
 void Denials::send(GateDenial &denial) const
 {
-    try {
-        write_packet(runner_, encode(denial));
-        denial.count = 0;
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): it stays counted; where the runner is gone, the channel's end ends the gate
-    }
+    if (tell(runner_, denial)) denial.count = 0; // or it stays counted
 }
 
 std::string text_of_denial(const GateDenial &denial)

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "gate/first_bytes.hpp"
-#include "gate/rules.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -10,17 +9,13 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 
-#include <chrono>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <tuple>
 #include <unordered_map>
 
 namespace pi_agent {
-
-// The address that stands for a name inside a session: what the name server of the gate answers, and what a connection is known by.
 
 // One address of IPv4 (198.18.0.0/15) and one of IPv6 (its last four bytes are those of IPv4) for each name, the same as long as the gate
 // remembers it. It remembers the last `name_table_limit` names: an address is given to another name after 131,000 others at the earliest.
@@ -64,10 +59,6 @@ void serve_names(Gate &gate, boost::asio::ip::udp::socket socket);
 // Over TCP: one connection.
 void visit_name_server(Gate &gate, boost::asio::ip::tcp::socket socket, std::shared_ptr<void> counted);
 
-// --- What all connections of a session's gate share, and how each reaches the outside.
-
-// --- The addresses of names, from the host's own resolver, and connecting to the one that answers first.
-
 // The addresses of names, from the host's own resolver: asked once for each name, by threads of their own, for the resolver cannot be
 // interrupted.
 class Lookup {
@@ -94,8 +85,6 @@ private:
     std::map<std::string, Known> known_ = {};
 };
 
-// Connecting to one of several addresses, whichever answers first.
-
 // With the socket, or an error. Once.
 using Dialled = std::function<void(const boost::system::error_code &problem, boost::asio::ip::tcp::socket socket)>;
 
@@ -103,7 +92,8 @@ using Dialled = std::function<void(const boost::system::error_code &problem, boo
 // of a second (RFC 8305). These very addresses: nobody is asked again.
 void dial(boost::asio::io_context &loop, const std::vector<Address> &addresses, std::uint16_t port, Dialled dialled);
 
-// --- What all connections of a session's gate share: the outside, the listeners, and what the runner is told.
+// Nothing waits for a runner that does not read; false where it does not. One that is gone ends the gate by its channel's end.
+bool tell(FdRef runner, const GateMessage &message) noexcept;
 
 // What the gate tells the runner about refused connections: each once a second at most, with its count.
 
@@ -132,8 +122,6 @@ private:
 
 // For people, in a line: what was refused, why, and what would change it.
 std::string text_of_denial(const GateDenial &denial);
-
-// What all connections of a session's gate share, and how each reaches the outside.
 
 // What a session can make its gate hold must fit into the memory of the gate's unit (256 MiB: runner/plan/gate_plan.cpp). In KiB, at most:
 //   a request at the route, 510: its head as it came (80), in fields (80), as a target (8) and as it goes out (88); TLS by Asio's and
@@ -186,12 +174,8 @@ void reach_name(Gate &gate, const Target &target, WhenReached when_reached);
 // By the rules: what they allow is looked up once, each of its addresses is judged, and one of the good ones is dialled.
 void reach(Gate &gate, const Target &target, WhenReached when_reached);
 
-// The sockets that the runner made in the session's network, and who answers at each.
-
-// Throws SystemFailure for one that is no listener.
+// Answers at the sockets that the runner made in the session's network. Throws SystemFailure for one that is no listener.
 void serve(Gate &gate, std::vector<ReceivedListener> listeners);
-
-// --- Bytes between the session and the outside: held within bounds, in both directions, until both have ended.
 
 // What a relay has read and the other side has not taken yet, and how much a relay may read at once, so that all of it stays bounded.
 
@@ -207,26 +191,44 @@ public:
     Held() = default;
     Held(const Held &) = delete;
     Held &operator=(const Held &) = delete;
-    ~Held();
+    ~Held() { all_beyond -= beyond_; }
 
     // How much may be read now, for one direction that holds nothing: `most_at_once` or `one_piece`.
-    static std::size_t room();
+    static std::size_t room() { return all_beyond + (most_at_once - one_piece) <= most_beyond ? most_at_once : one_piece; }
 
     bool is_empty() const { return taken_ == bytes_.size(); }
     std::string_view rest() const { return std::string_view(bytes_).substr(taken_); }
-    void append(std::string_view bytes);
-    void replace(std::string bytes);
+    void append(std::string_view bytes)
+    {
+        bytes_.append(bytes);
+        count();
+    }
+    void replace(std::string bytes)
+    {
+        bytes_.swap(bytes); // an assignment might keep the memory
+        taken_ = 0;
+        count();
+    }
     // The first `count` of the rest are written. Nothing is kept of what is written whole.
-    void take(std::size_t count);
+    void take(std::size_t count)
+    {
+        taken_ += count;
+        if (is_empty()) replace({});
+    }
 
 private:
-    void count();
+    // By the memory that it takes.
+    void count()
+    {
+        all_beyond -= beyond_;
+        beyond_ = std::max(bytes_.capacity(), one_piece) - one_piece;
+        all_beyond += beyond_;
+    }
 
+    static inline std::size_t all_beyond = 0; // what all relays hold beyond a piece each
     std::string bytes_ = {};
     std::size_t taken_ = 0, beyond_ = 0;
 };
-
-// Bytes between the session and the outside, in both directions, until both have ended.
 
 // Judges the session's first bytes, all that came so far.
 using Judge = std::function<FirstBytes(std::string_view bytes)>;
@@ -248,8 +250,6 @@ void start_relay(RelaySetup setup);
 // Takes the socket over, says something to whoever connected, and closes when they have read it. With bytes of theirs unread, a close would
 // reset the connection, and what was said could be lost with it.
 void say_farewell(boost::asio::ip::tcp::socket &socket, std::string text, std::shared_ptr<void> counted);
-
-// One connection of the session's: to the proxy, or to anything by itself.
 
 // HTTP_PROXY: "CONNECT host:port", or a plain request with a whole address.
 void visit_proxy(Gate &gate, boost::asio::ip::tcp::socket socket, std::shared_ptr<void> counted);

@@ -1,7 +1,6 @@
 // The reverse route: requests of a session to the providers of models, to which the gate adds the providers' keys.
 #pragma once
 
-#include "gate/first_bytes.hpp"
 #include "gate/gate.hpp"
 
 #include <boost/asio/ssl/context.hpp>

@@ -5,9 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cstring>
-#include <limits>
 
 namespace pi_agent {
 
@@ -139,8 +137,6 @@ const GateProvider &choose_provider(const std::vector<GateProvider> &providers, 
     if (!is_path) throw RequestRefusal(403, DenialReason::other_path, "the policy's key for this provider is not for this path");
     throw RequestRefusal(403, DenialReason::other_method, "the policy's key for this provider is not for this method at this path");
 }
-
-// --- Reads heads strictly, and writes them anew with the fields that the reverse route passes on.
 
 // The lists of fields that the reverse route passes on, and does not.
 

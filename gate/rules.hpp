@@ -4,8 +4,6 @@
 #include "common/policy/host_rule.hpp"
 #include "runner/wire/gate_messages.hpp"
 
-#include <utility> // for Boost.Asio 1.74, which forgets it
-
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/network_v6.hpp>
 

@@ -6,11 +6,9 @@
 #include "common/seams/seams.hpp"
 #include "wrapper/session_client.hpp"
 
-#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <future>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>

@@ -1,14 +1,9 @@
 // What a session leaves: the search of the tree that it saw, what of it runs code outside, and the notice.
 #pragma once
 
-#include "common/base/channel.hpp"
 #include "wrapper/refusal.hpp"
 
-#include <cstddef>
 #include <ctime>
-#include <functional>
-#include <map>
-#include <set>
 
 namespace pi_agent {
 
@@ -131,19 +126,23 @@ public:
 
     // A file below the root, or a symlink: its content, and its target inside the tree. Directories are not marked.
     void file(const std::string &path, const std::string &what, Appearing appearing = Appearing::counts);
-    // A part of that file, with the file's facts: equal content is not a change.
-    void part(const std::string &path, const std::string &what, const struct stat &facts, std::string content,
+    // A part of that file, with the file's facts: equal content is not a change. Without content, any change counts.
+    void part(const std::string &path, const std::string &what, const struct stat &facts, std::optional<std::string> content,
               Appearing appearing = Appearing::counts);
     // A file with several names (hard links): another name can change it later, whatever protects this one.
     void other_names(const std::string &path, const std::string &what);
-    // A thing that cannot be read, or is too large: any change counts.
-    void whole(const std::string &path, const std::string &what, const struct stat &facts);
+    // A thing that cannot be read, or is too large.
+    void whole(const std::string &path, const std::string &what, const struct stat &facts) { part(path, what, facts, std::nullopt); }
     // Programs in a directory from which programs are started, and files that a shell reads (`activate`); not what is below.
     void programs(const std::string &directory, Appearing appearing);
     // What is in a directory; one that cannot be listed is marked.
     std::vector<DirectoryEntry> entries(const std::string &directory);
     // A directory that cannot be listed hides what is in it.
-    void unreadable(const std::string &directory, const struct stat &facts);
+    void unreadable(const std::string &directory, const struct stat &facts)
+    {
+        // Its times change with every file in it.
+        part(directory, "directory that cannot be looked into", facts, std::to_string(facts.st_mode));
+    }
 
 private:
     void add(const std::string &path, const std::string &what, Mark mark);
@@ -152,8 +151,6 @@ private:
     bool first_ = false;
     std::size_t content_left_ = std::size_t{32} << 20U; // bytes kept, all together
 };
-
-// --- From where git, editors, shells and package managers take commands, and which part of each file matters.
 
 // Files from which editors, shells and package managers take commands by their name, and which part of each matters. `name`: an entry of a
 // visited directory, of any type. Cheap for other names.

@@ -5,7 +5,6 @@
 #include "common/record/journal.hpp"
 
 #include <climits>
-#include <deque>
 #include <dirent.h>
 #include <filesystem>
 #include <nlohmann/json.hpp>

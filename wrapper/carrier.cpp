@@ -3,7 +3,6 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/process.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "wrapper/session_client.hpp"
 
@@ -197,20 +196,17 @@ private:
     {
         std::vector<pollfd> waits = {{wrapper_is_gone_ ? -1 : channel_.get(), POLLIN, 0}, {job_.error().get(), POLLIN, 0}};
         tunnel_.add_waits(waits);
-        if (poll(waits.data(), waits.size(), Tunnel::patience(patience())) < 0 && errno != EINTR) throw_errno("waiting for the node");
+        if (poll(waits.data(), waits.size(),
+                 Tunnel::patience(milliseconds_left(std::min(deadline_, begun_ ? Deadline::max() : shown_at_)))) < 0 &&
+            errno != EINTR)
+            throw_errno("waiting for the node");
         if (waits[1].revents != 0) job_.hear_error();
         tunnel_.serve([this](const std::string &message) { hear_node(message); });
         if (waits[0].revents != 0) hear_wrapper();
-        if (!begun_ && shown_at_ && Clock::now() >= *shown_at_) show_waiting();
+        if (!begun_ && Clock::now() >= shown_at_) show_waiting();
         if (last_ && tunnel_.has_written_all()) return hand_last_over();
         if (tunnel_.has_ended() && !last_) return lose_node();
-        if (deadline_ && Clock::now() >= *deadline_) is_over_ = true; // the job ends with this process
-    }
-
-    [[nodiscard]] int patience() const
-    {
-        if (deadline_) return milliseconds_left(*deadline_);
-        return !begun_ && shown_at_ ? milliseconds_left(*shown_at_) : -1;
+        if (Clock::now() >= deadline_) is_over_ = true; // the job ends with this process
     }
 
     void attach(Stream stream, UniqueFd &fd, Tunnel::Way way, DescriptorEnd::For purpose)
@@ -220,7 +216,7 @@ private:
 
     void show_waiting()
     {
-        shown_at_.reset();
+        shown_at_ = Deadline::max();
         tell(encode(Preparing{waiting_words}));
     }
 
@@ -242,7 +238,7 @@ private:
             // Not before: nobody there would take what is read.
             attach(Stream::input, asked_.stdio[0], Tunnel::Way::here_to_there, DescriptorEnd::For::reading);
             node_ = escape_for_display(rest);
-            if (!shown_at_) tell(encode(Preparing{"starting on " + node_}));
+            if (shown_at_ == Deadline::max()) tell(encode(Preparing{"starting on " + node_}));
             for (const auto &early : std::exchange(early_, {}))
                 tunnel_.say(message_tag + early);
             return;
@@ -339,8 +335,8 @@ private:
     SrunProcess job_;
     Tunnel tunnel_;
     std::vector<std::string> early_;
-    std::optional<Deadline> shown_at_;
-    std::optional<Deadline> deadline_;
+    Deadline shown_at_; // when the terminal says that a node is waited for
+    Deadline deadline_ = Deadline::max();
     std::optional<std::string> last_; // the last message, until the output is written
     std::string node_;
     bool begun_ = false;

@@ -2,11 +2,9 @@
 #pragma once
 
 #include "common/ask/runner_process.hpp"
-#include "common/base/request.hpp"
 #include "wrapper/terminal_link.hpp"
 
 #include <deque>
-#include <functional>
 
 namespace pi_agent {
 

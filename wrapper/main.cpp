@@ -4,7 +4,6 @@
 #include "common/policy/policy_values.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/aftermath.hpp"
-#include "wrapper/refusal.hpp"
 #include "wrapper/session_client.hpp"
 
 #include <cstdio>

@@ -2,7 +2,6 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"
 #include "wrapper/aftermath.hpp"
-#include "wrapper/carrier.hpp"
 #include "wrapper/session_client.hpp"
 
 #include <cstdlib>
@@ -64,13 +63,13 @@ private:
     {
         std::vector<pollfd> waits = {{ended_ ? -1 : runner_.channel().get(), POLLIN, 0}, {signals_.fd().get(), POLLIN, 0}};
         tunnel_.add_waits(waits);
-        const int patience = ended_ ? finish_interval_milliseconds : deadline_ ? milliseconds_left(*deadline_) : -1;
+        const int patience = ended_ ? finish_interval_milliseconds : milliseconds_left(deadline_);
         if (poll(waits.data(), waits.size(), Tunnel::patience(patience)) < 0 && errno != EINTR) throw_errno("waiting for the runner");
         serve();
         if (waits[1].revents != 0) hear_signals();
         if (!ended_ && waits[0].revents != 0) hear_runner();
         if (tunnel_.has_ended()) leave();
-        if (deadline_ && !ended_ && Clock::now() >= *deadline_)
+        if (!ended_ && Clock::now() >= deadline_)
             throw Failure(FailureKind::runner_ended, "the runner does not answer; pgrep -a pi-agent shows whether it still runs");
     }
 
@@ -92,7 +91,7 @@ private:
     // Our silence ends the session, and the runner's last word is waited for.
     void leave()
     {
-        if (deadline_) return;
+        if (deadline_ != Deadline::max()) return;
         deadline_ = in_seconds(farewell_patience_seconds);
         shutdown(runner_.channel().get(), SHUT_WR);
     }
@@ -137,41 +136,31 @@ private:
     JobSignals signals_;
     RunnerProcess runner_;
     std::optional<AgentEnded> ended_;
-    std::optional<Deadline> deadline_;
+    Deadline deadline_ = Deadline::max();
     bool nobody_waits_ = false;
 };
 
-// Until `is_done`, the end of the tunnel, or so many seconds.
-void serve_until(Tunnel &tunnel, int seconds, const Tunnel::Hear &hear, const std::function<bool()> &is_done)
+// What the first message with this tag says; nothing at the end of the tunnel, or after so many seconds.
+std::optional<std::string> wait_for(Tunnel &tunnel, char tag, int seconds)
 {
+    std::optional<std::string> said;
     const Deadline deadline = in_seconds(seconds);
-    while (!is_done() && !tunnel.has_ended() && Clock::now() < deadline) {
+    while (!said && !tunnel.has_ended() && Clock::now() < deadline) {
         std::vector<pollfd> waits;
         tunnel.add_waits(waits);
         poll(waits.data(), waits.size(), milliseconds_left(deadline));
-        tunnel.serve(hear);
+        tunnel.serve([&](const std::string &message) {
+            if (!said && message.starts_with(tag)) said = message.substr(1);
+        });
     }
+    return said;
 }
 
 // Until the last message is heard, whether it was. Who ended before, with something unread, would reset Slurm's connection to srun, and
 // what is on its way there would be lost (RFC 2525, 2.17).
 bool send_rest(Tunnel &tunnel)
 {
-    bool is_heard = false;
-    const auto hear = [&](const std::string &message) { is_heard = is_heard || message.starts_with(heard_tag); };
-    serve_until(tunnel, sending_patience_seconds, hear, [&] { return is_heard; });
-    return is_heard;
-}
-
-std::string wait_for_hello(Tunnel &tunnel)
-{
-    std::optional<std::string> hello;
-    const auto hear = [&](const std::string &message) {
-        if (!hello && message.starts_with(hello_tag)) hello = message.substr(1);
-    };
-    serve_until(tunnel, hello_patience_seconds, hear, [&] { return hello.has_value(); });
-    if (!hello) throw Failure(FailureKind::by_hand, by_hand);
-    return *hello;
+    return wait_for(tunnel, heard_tag, sending_patience_seconds).has_value();
 }
 
 std::string name_of_node()
@@ -234,7 +223,9 @@ int serve_node()
         is_heard = send_rest(tunnel);
     };
     try {
-        hello = decode_fields<Hello>(wait_for_hello(tunnel));
+        const auto said = wait_for(tunnel, hello_tag, hello_patience_seconds);
+        if (!said) throw Failure(FailureKind::by_hand, by_hand);
+        hello = decode_fields<Hello>(*said);
         const Request request = take_over(hello);
         program = request.program;
         tunnel.say(hello_tag + name_of_node());

@@ -1,7 +1,6 @@
 // What pi decides before it asks: its own options, and its look at the policy.
 #include "wrapper/refusal.hpp"
 
-#include "common/base/text.hpp"
 #include "common/decide/effective.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/decide/start.hpp"
@@ -10,7 +9,6 @@
 #include "common/policy/policy_load.hpp"
 #include "common/record/record_event.hpp"
 
-#include <csignal>
 #include <filesystem>
 
 namespace pi_agent {
@@ -135,8 +133,6 @@ WrapperOptions parse_options(int argc, const char *const *argv)
                       "--pi-agent-allow adds a host, and --pi-agent-network takes all hosts away; say one of them" + std::string(see_help));
     return options;
 }
-
-// --- The wrapper's own look at the policy, and at how a session's network is closed.
 
 // The ways in which a network is closed, by the policy or by an option of the start.
 

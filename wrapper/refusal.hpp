@@ -1,7 +1,6 @@
 // What pi decides before it asks: its own options, and its look at the policy.
 #pragma once
 
-#include "common/base/request.hpp"
 #include "common/decide/user_paths.hpp"
 #include "wrapper/carrier.hpp"
 
@@ -29,8 +28,6 @@ bool asks_for_self_update(const std::vector<std::string> &agent_arguments);
 WrapperOptions parse_options(int argc, const char *const *argv);
 
 extern const char *const wrapper_help;
-
-// --- The wrapper's own look at the policy: refuses early, and says why an agent with a closed network failed.
 
 // For a user whose agent failed while the policy closes its network. Agents only say "Connection error", after a long silence. A line that
 // names the policy's key, or the user's own option (--pi-agent-network); empty if the network is open, or if the agent succeeded. Nobody

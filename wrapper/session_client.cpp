@@ -3,7 +3,6 @@
 
 #include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
-#include "wrapper/terminal_link.hpp"
 
 #include <algorithm>
 #include <sys/socket.h>
@@ -333,7 +332,7 @@ private:
         if (ended_) return last_output_interval_milliseconds;
         // A shell that puts a running job into the foreground does not say so.
         const int look = link_ && link_->is_waiting_for_foreground() ? foreground_interval_milliseconds : -1;
-        const Deadline until = std::min({start_.due(), asked_end_.due(), deadline_.value_or(Deadline::max())});
+        const Deadline until = std::min({start_.due(), asked_end_.due(), deadline_});
         if (until == Deadline::max()) return look;
         return look < 0 ? milliseconds_left(until) : std::min(look, milliseconds_left(until));
     }
@@ -341,10 +340,10 @@ private:
     void look_at_clock()
     {
         start_.look(is_seen());
-        if (Clock::now() < std::min(asked_end_.due(), deadline_.value_or(Deadline::max()))) return;
+        if (Clock::now() < std::min(asked_end_.due(), deadline_)) return;
         if (!is_silent_ && wait_for_input(peer_->channel(), Clock::now())) return; // this process is the late one
         asked_end_.look();
-        if (asked_end_.is_over() || !deadline_ || Clock::now() < *deadline_) return;
+        if (asked_end_.is_over() || Clock::now() < deadline_) return;
         if (is_silent_) peer_->explain_silence();
         if (!leaving_) return leave();
         throw Failure(FailureKind::runner_ended,
@@ -360,7 +359,7 @@ private:
     bool is_silent_ = false;           // the peer has closed the channel, and is about to end
     std::optional<TerminalLink> link_; // after the terminal it refers to
     std::optional<AgentEnded> ended_;
-    std::optional<Deadline> deadline_;
+    Deadline deadline_ = Deadline::max();
     AskedEnd asked_end_;
     StartUpMemory memory_;
     int asked_by_ = 0; // the signal that stopped an agent which asked for the terminal, until it is answered

@@ -1,14 +1,9 @@
 // The wrapper's side of a session: what it says to its user, how it asks, and how it ends.
 #pragma once
 
-#include "common/ask/runner_process.hpp"
-#include "common/base/request.hpp"
 #include "wrapper/carrier.hpp"
-#include "wrapper/terminal_link.hpp"
 
 namespace pi_agent {
-
-// --- What a start waits for, said on standard error without waiting for its reader, and what ends the wait.
 
 // Says something on standard error, where a reader that does not read, and a terminal that is paused, hold nothing up: waits a second at
 // most, and not again until something was taken. best_effort: what is not taken by then is lost.
@@ -59,8 +54,6 @@ private:
 
 // Ends this process as the agent ended: its exit status, or its signal again, without a core file.
 [[noreturn]] void end_as(const AgentEnded &ended);
-
-// --- The wrapper's side of a session: the request, the terminal, signals, and how the agent ended.
 
 // The agent has them now; a copy kept here would keep a pipe open after it.
 void let_go_of_input_and_output();

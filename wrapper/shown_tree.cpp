@@ -179,11 +179,6 @@ std::string identity_of(const struct stat &facts)
                   facts.st_ctim.tv_sec, facts.st_ctim.tv_nsec);
 }
 
-Mark mark_of(const struct stat &facts)
-{
-    return Mark{identity_of(facts), std::nullopt, facts.st_ctim};
-}
-
 // npm's links to the programs of installed packages: as ordinary as the packages.
 bool leads_to_a_package(const std::string &directory, const std::string &target)
 {
@@ -204,8 +199,7 @@ void Marker::file(const std::string &path, const std::string &what, Appearing ap
 {
     auto facts = tree_.look(path, Links::refuse);
     if (!facts || S_ISDIR(facts->st_mode)) return;
-    Mark mark = mark_of(*facts);
-    mark.appearing = appearing;
+    Mark mark{identity_of(*facts), std::nullopt, facts->st_ctim, appearing};
     std::string link;
     if (S_ISLNK(facts->st_mode)) {
         link = "link to " + tree_.link_target(path).value_or("") + '\0';
@@ -220,12 +214,10 @@ void Marker::file(const std::string &path, const std::string &what, Appearing ap
     add(path, what, std::move(mark));
 }
 
-void Marker::part(const std::string &path, const std::string &what, const struct stat &facts, std::string content, Appearing appearing)
+void Marker::part(const std::string &path, const std::string &what, const struct stat &facts, std::optional<std::string> content,
+                  Appearing appearing)
 {
-    Mark mark = mark_of(facts);
-    mark.content = std::move(content);
-    mark.appearing = appearing;
-    add(path, what, std::move(mark));
+    add(path, what, Mark{identity_of(facts), std::move(content), facts.st_ctim, appearing});
 }
 
 void Marker::other_names(const std::string &path, const std::string &what)
@@ -233,11 +225,6 @@ void Marker::other_names(const std::string &path, const std::string &what)
     const auto facts = tree_.look(path, Links::follow);
     if (facts && S_ISREG(facts->st_mode) && facts->st_nlink > 1)
         part(path, what + " with another name (a hard link)", *facts, std::to_string(facts->st_nlink));
-}
-
-void Marker::whole(const std::string &path, const std::string &what, const struct stat &facts)
-{
-    add(path, what, mark_of(facts));
 }
 
 std::vector<DirectoryEntry> Marker::entries(const std::string &directory)
@@ -263,12 +250,6 @@ void Marker::programs(const std::string &directory, Appearing appearing)
         if (may_be_ordinary && leads_to_a_package(directory, tree_.link_target(path).value_or(""))) continue;
         file(path, "program", appearing);
     }
-}
-
-void Marker::unreadable(const std::string &directory, const struct stat &facts)
-{
-    // Its times change with every file in it.
-    part(directory, "directory that cannot be looked into", facts, std::to_string(facts.st_mode));
 }
 
 } // namespace pi_agent

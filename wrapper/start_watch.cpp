@@ -2,11 +2,9 @@
 #include "wrapper/session_client.hpp"
 
 #include "common/seams/seams.hpp"
-#include "wrapper/terminal_link.hpp"
 
 #include <algorithm>
 #include <climits>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <sys/resource.h>

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -30,20 +29,10 @@ void PtyMaster::fill_pair(Pump &output)
     }
 }
 
-Outcome PtyMaster::drain(Pump &input)
-{
-    return input.drain(master_, std::numeric_limits<std::size_t>::max());
-}
-
 std::optional<termios> PtyMaster::settings() const
 {
     termios now{};
     return tcgetattr(master_.get(), &now) == 0 ? std::optional(now) : std::nullopt;
-}
-
-bool PtyMaster::change_to(const termios &settings)
-{
-    return tcsetattr(master_.get(), TCSANOW, &settings) == 0;
 }
 
 void PtyMaster::resize(const WindowSize &size) noexcept
@@ -125,7 +114,6 @@ namespace {
 
 constexpr auto quiet_at_the_end = std::chrono::milliseconds(100); // the kernel hands over what was written in the background
 constexpr std::size_t kernels_buffer = 1024UL * 1024;             // more than a pty holds
-constexpr int flush_patience_seconds = 1;                         // for a terminal that is paused (Ctrl-S) or read by nobody
 
 } // namespace
 
@@ -227,7 +215,7 @@ void TerminalLink::write_out()
 {
     if (terminal_ended_) return output_.discard();
     if (!terminal_.is_own()) return; // may block: only after poll(2)
-    if (output_.drain(terminal_.fd(), std::numeric_limits<std::size_t>::max()) != Outcome::ended) return;
+    if (output_.drain(terminal_.fd(), SIZE_MAX) != Outcome::ended) return;
     terminal_ended_ = true;
     output_.discard();
 }
@@ -235,18 +223,13 @@ void TerminalLink::write_out()
 void TerminalLink::serve_terminal(short events)
 {
     if ((events & POLLOUT) != 0) {
-        const std::size_t at_once = terminal_.is_own() ? std::numeric_limits<std::size_t>::max() : careful_write;
+        const std::size_t at_once = terminal_.is_own() ? SIZE_MAX : careful_write;
         if (output_.drain(terminal_.fd(), at_once) == Outcome::ended) terminal_ended_ = true;
     }
     if ((events & (POLLHUP | POLLERR)) != 0) terminal_ended_ = true;
     if ((events & POLLIN) != 0 && input_.wants_input() && input_.fill(terminal_.fd()) == Outcome::ended) terminal_ended_ = true;
     if (!input_.wants_input() && !master_ended_ && master_->drain(input_) == Outcome::ended) input_.discard();
     if (terminal_ended_) output_.discard();
-}
-
-void TerminalLink::resize()
-{
-    master_->resize(terminal_.size());
 }
 
 void TerminalLink::give_keyboard()
@@ -291,11 +274,6 @@ void TerminalLink::resume()
     if (suspended_) write_now(modes_.enter_sequence());
     suspended_ = false;
     resize();
-}
-
-void TerminalLink::write_now(std::string_view bytes) noexcept
-{
-    if (!terminal_ended_) write_carefully(terminal_.fd(), bytes, careful_write, in_seconds(flush_patience_seconds));
 }
 
 } // namespace pi_agent

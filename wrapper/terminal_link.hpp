@@ -9,12 +9,8 @@
 #include <csignal>
 #include <memory>
 #include <set>
-#include <string>
-#include <string_view>
 
 namespace pi_agent {
-
-// --- What the agent writes to the user's terminal: without the clipboard's controls, and with the modes that must end with it.
 
 // Removes from the agent's output what would reach the clipboard of the user's terminal. Reads the byte stream of one terminal, split
 // anywhere. A control string for the clipboard (OSC 52; OSC 5522, kitty; OSC 1337 with Copy, iTerm2) is left out to its end. A CAN replaces
@@ -286,9 +282,9 @@ public:
     [[nodiscard]] FdRef fd() const noexcept override { return master_; }
     Outcome fill(Pump &output) override { return output.fill(master_); }
     void fill_pair(Pump &output) override;
-    Outcome drain(Pump &input) override;
+    Outcome drain(Pump &input) override { return input.drain(master_, SIZE_MAX); }
     [[nodiscard]] std::optional<termios> settings() const override;
-    bool change_to(const termios &settings) override;
+    bool change_to(const termios &settings) override { return tcsetattr(master_.get(), TCSANOW, &settings) == 0; }
     void resize(const WindowSize &size) noexcept override;
     [[nodiscard]] bool has_other_foreground() const override;
     [[nodiscard]] bool tells_its_end() const noexcept override { return false; }
@@ -332,7 +328,7 @@ public:
     [[nodiscard]] std::vector<pollfd> waits() const;
     void serve(const std::vector<pollfd> &waits);
 
-    void resize();
+    void resize() { master_->resize(terminal_.size()); }
     // The agent has ended. No key goes to others that may hold its end of the pty, and only what the kernel still has is shown.
     void finish() noexcept;
     // The agent's last byte has been written, or can no longer be.
@@ -362,8 +358,13 @@ private:
     void read_master();
     void leave_output_processing_to_terminal();
     void write_out();
-    void write_now(std::string_view bytes) noexcept;
+    void write_now(std::string_view bytes) noexcept
+    {
+        if (!terminal_ended_) write_carefully(terminal_.fd(), bytes, careful_write, in_seconds(flush_patience_seconds));
+    }
     void copy_settings();
+
+    static constexpr int flush_patience_seconds = 1; // for a terminal that is paused (Ctrl-S) or read by nobody
 
     UserTerminal &terminal_;
     std::unique_ptr<SessionTerminal> master_;

@@ -2,9 +2,7 @@
 #include "wrapper/terminal_link.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <utility>
 
 namespace pi_agent {
 

@@ -202,6 +202,16 @@ UniqueFd open_for_lock(dev_t device)
     return UniqueFd();
 }
 
+struct flock lock_of(short type, off_t start, off_t length) noexcept
+{
+    struct flock lock {};
+    lock.l_type = type;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = start;
+    lock.l_len = length; // 0: to the end of all bytes
+    return lock;
+}
+
 // EIO: it has hung up, which the loop learns from poll(2).
 void throw_unless_hung_up(const char *action)
 {
@@ -267,25 +277,18 @@ bool UserTerminal::in_foreground() const noexcept
 // foreground, find each other. One that is stopped in another job does not count.
 bool UserTerminal::is_raw_for_another() const noexcept
 {
-    struct flock other {};
-    for (off_t start = 0;; start = other.l_start + other.l_len) {
-        other = {};
-        other.l_type = F_WRLCK;
-        other.l_whence = SEEK_SET;
-        other.l_start = start;
+    for (off_t start = 0;;) {
+        struct flock other = lock_of(F_WRLCK, start, 0);
         if (!lock_ || fcntl(lock_.get(), F_GETLK, &other) != 0 || other.l_type == F_UNLCK) return false;
         if (getpgid(other.l_pid) == getpgrp()) return true;
-        if (other.l_len == 0) return false; // to the end of all bytes: no wrapper's, and there is nothing behind it
+        if (other.l_len == 0) return false; // no wrapper's, and there is nothing behind it
+        start = other.l_start + other.l_len;
     }
 }
 
 void UserTerminal::tell_others(bool wants_it_raw) const noexcept
 {
-    struct flock own {};
-    own.l_type = wants_it_raw ? F_RDLCK : F_UNLCK;
-    own.l_whence = SEEK_SET;
-    own.l_start = getpid();
-    own.l_len = 1;
+    struct flock own = lock_of(wants_it_raw ? F_RDLCK : F_UNLCK, getpid(), 1);
     if (lock_)
         fcntl(lock_.get(), F_SETLK, &own); // best_effort: without it, two of one job are like two programs that do not know each other
 }
