@@ -1,14 +1,171 @@
-// Reaches the outside by the rules, takes connections, and tells the runner of denials.
+// What all connections of a session's gate share, and how each reaches the outside.
 #include "gate/gate.hpp"
 
 #include "common/seams/seams.hpp"
-#include "gate/relay.hpp"
 
+#include <boost/asio/post.hpp>
 #include <sys/socket.h>
 
 namespace pi_agent {
 
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using asio::ip::udp;
+using boost::system::error_code;
+
+// Asking the host's resolver in threads.
+
+namespace {
+
+constexpr std::size_t thread_count = 4;
+constexpr std::size_t waiting_limit = 64; // names; a session that asks for more at once waits for none of them
+constexpr std::size_t known_limit = 256;
+constexpr auto found_is_known = std::chrono::seconds(20);
+constexpr auto nothing_is_known = std::chrono::seconds(2);
+
+Lookup::Answer ask(asio::thread_pool &threads, const std::string &name)
+{
+    error_code problem;
+    const auto found = tcp::resolver(threads).resolve(name, "", tcp::resolver::address_configured, problem);
+    Lookup::Answer answer{{}, !problem || problem == asio::error::host_not_found};
+    for (const auto &one : found) {
+        const Address address = *to_host(one.endpoint().address()).address;
+        if (std::find(answer.addresses.begin(), answer.addresses.end(), address) == answer.addresses.end())
+            answer.addresses.push_back(address);
+    }
+    return answer;
+}
+
+} // namespace
+
+Lookup::Lookup(asio::io_context &loop) : loop_(loop), threads_(thread_count) {}
+
+void Lookup::find(const std::string &name, Found found)
+{
+    const auto known = known_.find(name);
+    const bool is_known = known != known_.end() && known->second.until > std::chrono::steady_clock::now();
+    const bool is_asked = waiting_.contains(name);
+    if (is_known || (!is_asked && waiting_.size() >= waiting_limit)) {
+        asio::post(loop_, [found = std::move(found), answer = is_known ? known->second.answer : Answer{{}, false}] { found(answer); });
+        return;
+    }
+    waiting_[name].push_back(std::move(found));
+    if (is_asked) return;
+    asio::post(threads_, [this, name] {
+        Answer found_there = ask(threads_, name);
+        asio::post(loop_, [this, name, found_there = std::move(found_there)]() mutable { answer(name, std::move(found_there)); });
+    });
+}
+
+void Lookup::answer(const std::string &name, Answer answer)
+{
+    const auto now = std::chrono::steady_clock::now();
+    if (known_.size() >= known_limit) std::erase_if(known_, [&](const auto &one) { return one.second.until <= now; });
+    if (known_.size() >= known_limit) known_.clear();
+    const auto answers = std::move(waiting_[name]);
+    waiting_.erase(name);
+    for (const auto &found : answers)
+        found(answer);
+    const auto until = now + (answer.addresses.empty() ? nothing_is_known : found_is_known);
+    known_[name] = {std::move(answer), until};
+}
+
+// Connecting to one of several addresses.
+
+namespace {
+
+constexpr std::size_t address_limit = 8;
+constexpr auto before_next = std::chrono::milliseconds(250);
+constexpr auto for_all = std::chrono::seconds(15);
+
+// The families in turn, so that one that leads nowhere costs one step.
+std::vector<tcp::endpoint> in_turn(const std::vector<Address> &addresses, std::uint16_t port)
+{
+    std::vector<tcp::endpoint> first, second, all;
+    for (const auto &address : addresses)
+        (address.is_v6() == addresses.front().is_v6() ? first : second).emplace_back(address, port);
+    for (std::size_t index = 0; index < addresses.size(); ++index)
+        for (const auto *family : {&first, &second})
+            if (index < family->size()) all.push_back((*family)[index]);
+    all.resize(std::min(all.size(), address_limit));
+    return all;
+}
+
+class Dialling : public std::enable_shared_from_this<Dialling> {
+public:
+    Dialling(asio::io_context &loop, std::vector<tcp::endpoint> endpoints, Dialled dialled)
+        : loop_(loop), endpoints_(std::move(endpoints)), dialled_(std::move(dialled)), next_timer_(loop), last_timer_(loop)
+    {
+    }
+
+    void start()
+    {
+        last_timer_.expires_after(for_all);
+        last_timer_.async_wait([self = shared_from_this()](const error_code &problem) {
+            if (!problem) self->finish(asio::error::timed_out, tcp::socket(self->loop_));
+        });
+        try_next();
+    }
+
+private:
+    void try_next()
+    {
+        if (!dialled_ || next_ == endpoints_.size()) return;
+        const auto attempt = std::make_shared<tcp::socket>(loop_);
+        attempts_.push_back(attempt);
+        ++open_;
+        attempt->async_connect(endpoints_[next_++], [self = shared_from_this(), attempt](const error_code &problem) {
+            --self->open_;
+            if (!self->dialled_) return;
+            if (!problem) return self->finish(problem, std::move(*attempt));
+            if (self->next_ < self->endpoints_.size()) return self->try_next();
+            if (self->open_ == 0) self->finish(problem, tcp::socket(self->loop_));
+        });
+        next_timer_.expires_after(before_next);
+        next_timer_.async_wait([self = shared_from_this()](const error_code &problem) {
+            if (!problem) self->try_next();
+        });
+    }
+
+    void finish(const error_code &problem, tcp::socket socket)
+    {
+        if (!dialled_) return;
+        const Dialled dialled = std::exchange(dialled_, nullptr);
+        next_timer_.cancel();
+        last_timer_.cancel();
+        error_code ignored;
+        for (const auto &attempt : attempts_)
+            attempt->close(ignored);
+        dialled(problem, std::move(socket));
+    }
+
+    asio::io_context &loop_;
+    std::vector<tcp::endpoint> endpoints_;
+    Dialled dialled_;
+    asio::steady_timer next_timer_, last_timer_;
+    std::vector<std::shared_ptr<tcp::socket>> attempts_ = {};
+    std::size_t next_ = 0, open_ = 0;
+};
+
+} // namespace
+
+void dial(asio::io_context &loop, const std::vector<Address> &addresses, std::uint16_t port, Dialled dialled)
+{
+    if (addresses.empty()) return dialled(asio::error::host_not_found, tcp::socket(loop));
+    std::make_shared<Dialling>(loop, in_turn(addresses, port), std::move(dialled))->start();
+}
+
 // Counting denials, and telling the runner of them.
+
+bool tell(FdRef runner, const GateMessage &message) noexcept
+{
+    try {
+        write_packet(runner, encode(message));
+        return true;
+    } catch (const std::exception &) {
+        return false;
+    }
+}
 
 void Denials::report(GateDenial denial)
 {
@@ -47,11 +204,7 @@ void Denials::tell_rest()
 
 void Denials::send(GateDenial &denial) const
 {
-    try {
-        write_packet(runner_, encode(denial));
-        denial.count = 0;
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): it stays counted; where the runner is gone, the channel's end ends the gate
-    }
+    if (tell(runner_, denial)) denial.count = 0; // or it stays counted
 }
 
 std::string text_of_denial(const GateDenial &denial)
@@ -66,72 +219,69 @@ std::string text_of_denial(const GateDenial &denial)
 
 // Reaching the outside by the rules.
 
-namespace asio = boost::asio;
-using asio::ip::tcp;
-
 namespace {
 
-Reached not_reached(std::optional<DenialReason> reason, const std::string &where)
-{
-    return {std::nullopt, reason, where};
-}
-
-Reached refused_by(const RuleAnswer &answer)
-{
-    return answer.almost == nullptr ? not_reached(DenialReason::no_rule, "") : not_reached(DenialReason::other_port, answer.almost->where);
-}
-
 // The gate's descriptors and memory are the session's to use up; then nothing was denied.
-bool is_full(const boost::system::error_code &problem)
+bool is_full(const error_code &problem)
 {
     return problem == asio::error::no_descriptors || problem == asio::error::no_memory || problem == asio::error::no_buffer_space ||
            problem == boost::system::errc::too_many_files_open_in_system;
 }
 
-void dial_good(Gate &gate, const Target &target, const std::string &where, const std::vector<Address> &good, WhenReached when_reached)
-{
-    dial(gate.loop, good, target.port,
-         [where, when = std::move(when_reached)](const boost::system::error_code &problem, tcp::socket socket) {
-             if (problem) return when(not_reached(is_full(problem) ? std::optional(DenialReason::no_room) : std::nullopt, where));
-             when({std::move(socket), {}, where});
-         });
-}
+// Of a rule that allows it, or of none.
+struct Attempt {
+    Gate &gate;
+    Target target;
+    std::string where;
+    WhenReached when_reached;
 
-// Whether a name may lead there. What listens on this host, or beside it, trusts who comes from there: a rule has to name it.
-bool may_dial(Gate &gate, const Address &address, std::uint16_t port, const std::vector<asio::ip::network_v6> &translating)
-{
-    if (!gate.rules.may_lead_to(translated(address, translating), port)) return false;
-    if (gate.rules.find(to_host(address), port).rule != nullptr) return true;
-    const Place place = gate.routes.place_of(address);
-    return (place != Place::here || !defence_is_on("gate-own-address")) && (place != Place::near || !defence_is_on("gate-on-link"));
-}
+    void fail(std::optional<DenialReason> reason) const { when_reached({{}, reason, where}); }
 
-void dial_some(Gate &gate, const Target &target, const std::string &where, const std::vector<Address> &found,
-               const std::vector<asio::ip::network_v6> &translating, WhenReached when_reached)
-{
-    std::vector<Address> good;
-    std::copy_if(found.begin(), found.end(), std::back_inserter(good),
-                 [&](const Address &address) { return may_dial(gate, address, target.port, translating); });
-    if (good.empty()) return when_reached(not_reached(DenialReason::private_address, where));
-    dial_good(gate, target, where, good, std::move(when_reached));
-}
+    void dial_all(const std::vector<Address> &good) const
+    {
+        dial(gate.loop, good, target.port, [self = *this](const error_code &problem, tcp::socket socket) {
+            if (problem) return self.fail(is_full(problem) ? std::optional(DenialReason::no_room) : std::nullopt);
+            self.when_reached({std::move(socket), {}, self.where});
+        });
+    }
 
-void reach_by_name(Gate &gate, const Target &target, const std::string &where, WhenReached when_reached)
+    // Whether a name may lead there. What listens on this host, or beside it, trusts who comes from there: a rule has to name it.
+    [[nodiscard]] bool may_dial(const Address &address, const std::vector<asio::ip::network_v6> &translating) const
+    {
+        if (!gate.rules.may_lead_to(translated(address, translating), target.port)) return false;
+        if (gate.rules.find(to_host(address), target.port).rule != nullptr) return true;
+        const Place place = gate.routes.place_of(address);
+        return (place != Place::here || !defence_is_on("gate-own-address")) && (place != Place::near || !defence_is_on("gate-on-link"));
+    }
+
+    void dial_good(std::vector<Address> found, const std::vector<asio::ip::network_v6> &translating) const
+    {
+        std::erase_if(found, [&](const Address &address) { return !may_dial(address, translating); });
+        if (found.empty()) return fail(DenialReason::private_address);
+        dial_all(found);
+    }
+
+    void look_up() const
+    {
+        gate.lookup.find(target.host.text, [self = *this](const Lookup::Answer &found) {
+            // Of a name that nobody answered for, nothing is denied: the host's own programs do not find it either.
+            if (found.addresses.empty()) return self.fail(found.is_known ? std::optional(DenialReason::no_address) : std::nullopt);
+            const auto is_v6 = [](const Address &address) { return address.is_v6(); };
+            if (std::none_of(found.addresses.begin(), found.addresses.end(), is_v6)) return self.dial_good(found.addresses, {});
+            self.gate.lookup.find(translation_name, [self, addresses = found.addresses, is_v6](const Lookup::Answer &known) mutable {
+                if (!known.is_known) std::erase_if(addresses, is_v6); // nobody says which of them have an address of IPv4 inside
+                self.dial_good(addresses, translating_prefixes(known.addresses));
+            });
+        });
+    }
+};
+
+// Nothing where it is allowed.
+std::optional<Reached> refused_by(const RuleAnswer &answer)
 {
-    gate.lookup.find(target.host.text, [&gate, where, target, when = std::move(when_reached)](const Lookup::Answer &found) {
-        // Of a name that nobody answered for, nothing is denied: the host's own programs do not find it either.
-        if (found.addresses.empty())
-            return when(not_reached(found.is_known ? std::optional(DenialReason::no_address) : std::nullopt, where));
-        const auto is_v6 = [](const Address &address) { return address.is_v6(); };
-        if (std::none_of(found.addresses.begin(), found.addresses.end(), is_v6))
-            return dial_some(gate, target, where, found.addresses, {}, when);
-        gate.lookup.find(translation_name,
-                         [&gate, where, target, addresses = found.addresses, is_v6, when](const Lookup::Answer &known) mutable {
-                             if (!known.is_known)
-                                 std::erase_if(addresses, is_v6); // nobody says which of them have an address of IPv4 inside
-                             dial_some(gate, target, where, addresses, translating_prefixes(known.addresses), when);
-                         });
-    });
+    if (answer.rule != nullptr) return std::nullopt;
+    if (answer.almost == nullptr) return Reached{{}, DenialReason::no_rule, {}};
+    return Reached{{}, DenialReason::other_port, answer.almost->where};
 }
 
 } // namespace
@@ -155,55 +305,56 @@ std::shared_ptr<void> Gate::count_connection(bool is_at_route)
 
 std::optional<Reached> why_not(const Gate &gate, const Target &target)
 {
-    const RuleAnswer answer = gate.rules.find(target.host, target.port);
-    return answer.rule == nullptr ? std::optional(refused_by(answer)) : std::nullopt;
+    return refused_by(gate.rules.find(target.host, target.port));
 }
 
 void reach_name(Gate &gate, const Target &target, WhenReached when_reached)
 {
-    reach_by_name(gate, target, {}, std::move(when_reached));
+    Attempt{gate, target, {}, std::move(when_reached)}.look_up();
 }
 
 void reach(Gate &gate, const Target &target, WhenReached when_reached)
 {
     const RuleAnswer answer = gate.rules.find(target.host, target.port);
-    if (answer.rule == nullptr) return when_reached(refused_by(answer));
-    const GateRule &rule = *answer.rule;
+    if (auto refused = refused_by(answer)) return when_reached(std::move(*refused));
+    const Attempt attempt{gate, target, answer.rule->where, std::move(when_reached)};
     // "localhost" is whatever the host has there. A rule for an address, or a range of them, means this one alone.
-    if (is_loopback(target.host) && (!target.host.address || rule.host == "localhost"))
-        return dial_good(gate, target, rule.where, {asio::ip::address_v4::loopback(), asio::ip::address_v6::loopback()},
-                         std::move(when_reached));
-    if (target.host.address) return dial_good(gate, target, rule.where, {*target.host.address}, std::move(when_reached));
-    reach_by_name(gate, target, rule.where, std::move(when_reached));
+    if (is_loopback(target.host) && (!target.host.address || answer.rule->host == "localhost"))
+        return attempt.dial_all({asio::ip::address_v4::loopback(), asio::ip::address_v6::loopback()});
+    if (target.host.address) return attempt.dial_all({*target.host.address});
+    attempt.look_up();
 }
 
 // Taking connections, each for whoever answers at its listener.
-
-namespace asio = boost::asio;
-using asio::ip::tcp;
-using asio::ip::udp;
-using boost::system::error_code;
 
 namespace {
 
 constexpr auto before_again = std::chrono::milliseconds(100); // where there is no descriptor or memory left
 
-bool is_v6(FdRef socket)
+int family_of(FdRef socket)
 {
     int family = 0;
     socklen_t size = sizeof family;
     if (getsockopt(socket.get(), SOL_SOCKET, SO_DOMAIN, &family, &size) != 0) throw_errno("looking at a listener of the gate");
-    return family == AF_INET6;
+    return family;
+}
+
+template <typename Socket>
+Socket take_over(Gate &gate, UniqueFd socket, typename Socket::protocol_type v4, typename Socket::protocol_type v6)
+{
+    Socket taken(gate.loop);
+    error_code problem;
+    taken.assign(family_of(socket) == AF_INET6 ? v6 : v4, socket.get(), problem);
+    if (problem) throw SystemFailure(problem.value(), "taking over a listener of the gate");
+    static_cast<void>(socket.release());
+    return taken;
 }
 
 class Listener : public std::enable_shared_from_this<Listener> {
 public:
-    Listener(Gate &gate, ReceivedListener listener) : gate_(gate), kind_(listener.about.kind), acceptor_(gate.loop), timer_(gate.loop)
+    Listener(Gate &gate, ListenerKind kind, UniqueFd socket)
+        : gate_(gate), kind_(kind), acceptor_(take_over<tcp::acceptor>(gate, std::move(socket), tcp::v4(), tcp::v6())), timer_(gate.loop)
     {
-        error_code problem;
-        acceptor_.assign(is_v6(listener.socket) ? tcp::v6() : tcp::v4(), listener.socket.get(), problem);
-        if (problem) throw SystemFailure(problem.value(), "taking over a listener of the gate");
-        static_cast<void>(listener.socket.release());
     }
 
     void accept()
@@ -252,19 +403,12 @@ private:
 
 void serve(Gate &gate, std::vector<ReceivedListener> listeners)
 {
-    for (auto &listener : listeners) {
-        const bool is_six = is_v6(listener.socket);
-        gate.has_v6 = gate.has_v6 || (is_six && listener.about.kind == ListenerKind::transparent);
-        if (listener.about.kind != ListenerKind::dns_udp) {
-            std::make_shared<Listener>(gate, std::move(listener))->accept();
-            continue;
-        }
-        udp::socket socket(gate.loop);
-        error_code problem;
-        socket.assign(is_six ? udp::v6() : udp::v4(), listener.socket.get(), problem);
-        if (problem) throw SystemFailure(problem.value(), "taking over a listener of the gate");
-        static_cast<void>(listener.socket.release());
-        serve_names(gate, std::move(socket));
+    for (auto &[about, socket] : listeners) {
+        gate.has_v6 = gate.has_v6 || (about.kind == ListenerKind::transparent && family_of(socket) == AF_INET6);
+        if (about.kind == ListenerKind::dns_udp)
+            serve_names(gate, take_over<udp::socket>(gate, std::move(socket), udp::v4(), udp::v6()));
+        else
+            std::make_shared<Listener>(gate, about.kind, std::move(socket))->accept();
     }
 }
 

@@ -1,14 +1,99 @@
-// What all connections of a session's gate share: the outside, the listeners, and what the runner is told.
+// The name server of a session: it gives each name an address that stands for it, and asks no other server.
 #pragma once
 
-#include "gate/dialing.hpp"
-#include "gate/name_server.hpp"
-#include "gate/rules.hpp"
+#include "gate/first_bytes.hpp"
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ip/udp.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <deque>
+#include <functional>
+#include <memory>
 #include <tuple>
+#include <unordered_map>
 
 namespace pi_agent {
+
+// One address of IPv4 (198.18.0.0/15) and one of IPv6 (its last four bytes are those of IPv4) for each name, the same as long as the gate
+// remembers it. It remembers the last `name_table_limit` names: an address is given to another name after 131,000 others at the earliest.
+constexpr std::size_t name_table_limit = 8192;
+
+struct NameAddresses {
+    boost::asio::ip::address_v4 v4;
+    boost::asio::ip::address_v6 v6;
+};
+
+class NameTable {
+public:
+    // `name` as read_host() returns it.
+    NameAddresses addresses_of(const std::string &name);
+    // The name that an address stands for; empty if it is none of these, or forgotten.
+    [[nodiscard]] std::string name_of(const Address &address) const;
+    // Whether it is one that the table hands out, remembered or not.
+    static bool is_synthetic(const Address &address);
+
+private:
+    std::unordered_map<std::string, std::uint32_t> numbers_;
+    std::unordered_map<std::uint32_t, std::string> names_;
+    std::deque<std::uint32_t> order_; // the oldest first
+    std::uint32_t next_ = 1;          // not 198.18.0.0 itself
+};
+
+// Questions to the gate's name server, and its answers (RFC 1035). Nothing is ever forwarded: what is not here, nobody is asked.
+
+constexpr std::size_t dns_message_limit = 1232; // bytes of a question over UDP or TCP; larger ones are dropped
+
+// The answer to a question; empty for what is none, or malformed. Each well-formed name has an address (A; AAAA where the session has
+// IPv6), "localhost" its own, and nothing has anything else: so no HTTPS record turns a client to another name or an encrypted one.
+std::string answer_dns(std::string_view question, NameTable &names, bool has_v6);
+
+// The name server of a session: it gives each name an address that stands for it, and asks nobody.
+struct Gate;
+
+// Over UDP, for as long as the loop runs. Questions beyond a thousand a second are dropped.
+void serve_names(Gate &gate, boost::asio::ip::udp::socket socket);
+
+// Over TCP: one connection.
+void visit_name_server(Gate &gate, boost::asio::ip::tcp::socket socket, std::shared_ptr<void> counted);
+
+// The addresses of names, from the host's own resolver: asked once for each name, by threads of their own, for the resolver cannot be
+// interrupted.
+class Lookup {
+public:
+    struct Answer {
+        std::vector<Address> addresses = {};
+        bool is_known = true; // or nobody has answered
+    };
+    using Found = std::function<void(const Answer &)>;
+    explicit Lookup(boost::asio::io_context &loop);
+    // Calls `found` from the loop. What was found is used for some seconds.
+    void find(const std::string &name, Found found);
+
+private:
+    struct Known {
+        Answer answer;
+        std::chrono::steady_clock::time_point until;
+    };
+    void answer(const std::string &name, Answer answer);
+
+    boost::asio::io_context &loop_;
+    boost::asio::thread_pool threads_;
+    std::map<std::string, std::vector<Found>> waiting_ = {};
+    std::map<std::string, Known> known_ = {};
+};
+
+// With the socket, or an error. Once.
+using Dialled = std::function<void(const boost::system::error_code &problem, boost::asio::ip::tcp::socket socket)>;
+
+// Tries the addresses in their order, the other family second, and begins with the next one where the last has not answered for a quarter
+// of a second (RFC 8305). These very addresses: nobody is asked again.
+void dial(boost::asio::io_context &loop, const std::vector<Address> &addresses, std::uint16_t port, Dialled dialled);
+
+// Nothing waits for a runner that does not read; false where it does not. One that is gone ends the gate by its channel's end.
+bool tell(FdRef runner, const GateMessage &message) noexcept;
 
 // What the gate tells the runner about refused connections: each once a second at most, with its count.
 
@@ -38,13 +123,11 @@ private:
 // For people, in a line: what was refused, why, and what would change it.
 std::string text_of_denial(const GateDenial &denial);
 
-// What all connections of a session's gate share, and how each reaches the outside.
-
 // What a session can make its gate hold must fit into the memory of the gate's unit (256 MiB: runner/plan/gate_plan.cpp). In KiB, at most:
 //   a request at the route, 510: its head as it came (80), in fields (80), as a target (8) and as it goes out (88); TLS by Asio's and
 //       OpenSSL's buffers, with the provider's certificates (150); the answer's head (40); pieces of bodies (64)
 //   any other connection, 130: one piece in each direction (64) that the other side does not take
-//   all of these together, 16,384 beyond such pieces (gate/relay.hpp)
+//   all of these together, 16,384 beyond such pieces (gate/gate.hpp)
 //   the gate itself, 20,500: its program, the host's certificates, 8,192 names and the last denials
 // So 128 of the one and 384 of the other hold 149 MiB together. The kernel's buffers of all these sockets are charged to the unit, too:
 // they have the rest, and who fills that as well ends their own gate.
@@ -91,9 +174,87 @@ void reach_name(Gate &gate, const Target &target, WhenReached when_reached);
 // By the rules: what they allow is looked up once, each of its addresses is judged, and one of the good ones is dialled.
 void reach(Gate &gate, const Target &target, WhenReached when_reached);
 
-// The sockets that the runner made in the session's network, and who answers at each.
-
-// Throws SystemFailure for one that is no listener.
+// Answers at the sockets that the runner made in the session's network. Throws SystemFailure for one that is no listener.
 void serve(Gate &gate, std::vector<ReceivedListener> listeners);
+
+// What a relay has read and the other side has not taken yet, and how much a relay may read at once, so that all of it stays bounded.
+
+// Every relay may read a piece, and hold it, in each direction. A stream passes faster by reads that are larger: fewer of them, and fewer
+// awakenings of both sides (docs/benchmarks-results.md). So a relay reads much at once, as long as there is little that all relays
+// together hold beyond their pieces. All in bytes.
+constexpr std::size_t one_piece = std::size_t{64} << 10U;
+constexpr std::size_t most_at_once = std::size_t{512} << 10U;
+constexpr std::size_t most_beyond = std::size_t{16} << 20U;
+
+class Held {
+public:
+    Held() = default;
+    Held(const Held &) = delete;
+    Held &operator=(const Held &) = delete;
+    ~Held() { all_beyond -= beyond_; }
+
+    // How much may be read now, for one direction that holds nothing: `most_at_once` or `one_piece`.
+    static std::size_t room() { return all_beyond + (most_at_once - one_piece) <= most_beyond ? most_at_once : one_piece; }
+
+    bool is_empty() const { return taken_ == bytes_.size(); }
+    std::string_view rest() const { return std::string_view(bytes_).substr(taken_); }
+    void append(std::string_view bytes)
+    {
+        bytes_.append(bytes);
+        count();
+    }
+    void replace(std::string bytes)
+    {
+        bytes_.swap(bytes); // an assignment might keep the memory
+        taken_ = 0;
+        count();
+    }
+    // The first `count` of the rest are written. Nothing is kept of what is written whole.
+    void take(std::size_t count)
+    {
+        taken_ += count;
+        if (is_empty()) replace({});
+    }
+
+private:
+    // By the memory that it takes.
+    void count()
+    {
+        all_beyond -= beyond_;
+        beyond_ = std::max(bytes_.capacity(), one_piece) - one_piece;
+        all_beyond += beyond_;
+    }
+
+    static inline std::size_t all_beyond = 0; // what all relays hold beyond a piece each
+    std::string bytes_ = {};
+    std::size_t taken_ = 0, beyond_ = 0;
+};
+
+// Judges the session's first bytes, all that came so far.
+using Judge = std::function<FirstBytes(std::string_view bytes)>;
+
+struct RelaySetup {
+    boost::asio::ip::tcp::socket session, outside;
+    std::string first = {}; // of the session, read already: goes through `judge` if there is one, else outside
+    Judge judge = {};
+    std::uint64_t further = without_end; // without a judge: how many bytes after `first` may go outside
+    bool is_patient = false;             // the session need not speak first: until it does, what comes from outside passes
+    std::chrono::seconds idle{};
+    std::shared_ptr<void> counted = {}; // one of the session's connections, as long as the relay lives
+};
+
+// Reads a side only while the other takes what came. One side's end (FIN) is handed on to the other, which may go on; a side that breaks
+// off (RST) breaks the other off, so that half an answer never looks whole.
+void start_relay(RelaySetup setup);
+
+// Takes the socket over, says something to whoever connected, and closes when they have read it. With bytes of theirs unread, a close would
+// reset the connection, and what was said could be lost with it.
+void say_farewell(boost::asio::ip::tcp::socket &socket, std::string text, std::shared_ptr<void> counted);
+
+// HTTP_PROXY: "CONNECT host:port", or a plain request with a whole address.
+void visit_proxy(Gate &gate, boost::asio::ip::tcp::socket socket, std::shared_ptr<void> counted);
+
+// What connects by itself: the address that it means is the socket's own, and stands for a name where the gate's name server gave it.
+void visit_directly(Gate &gate, boost::asio::ip::tcp::socket socket, std::shared_ptr<void> counted);
 
 } // namespace pi_agent

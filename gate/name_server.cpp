@@ -1,6 +1,4 @@
 // Answers questions about names, over UDP and TCP.
-#include "gate/name_server.hpp"
-
 #include "gate/gate.hpp"
 
 #include <boost/asio/buffer.hpp>
@@ -11,7 +9,11 @@ namespace pi_agent {
 
 // Handing out addresses for names, and finding the names again.
 
-namespace ip = boost::asio::ip;
+namespace asio = boost::asio;
+namespace ip = asio::ip;
+using boost::system::error_code;
+using ip::tcp;
+using ip::udp;
 
 namespace {
 
@@ -160,7 +162,6 @@ Answer answer_to(const Question &question, NameTable &names, bool has_v6)
     if (!host || host->address) return {Result::no_such_name};
     const bool is_v4 = question.type == type_a;
     if (!is_v4 && (question.type != type_aaaa || !has_v6)) return {};
-    namespace ip = boost::asio::ip;
     if (is_loopback(*host))
         return {Result::no_error, is_v4 ? text_of(ip::address_v4::loopback().to_bytes()) : text_of(ip::address_v6::loopback().to_bytes())};
     const NameAddresses found = names.addresses_of(host->text);
@@ -215,11 +216,6 @@ std::string answer_dns(std::string_view question, NameTable &names, bool has_v6)
 }
 
 // Answering questions about names, over UDP and TCP.
-
-namespace asio = boost::asio;
-using asio::ip::tcp;
-using asio::ip::udp;
-using boost::system::error_code;
 
 namespace {
 

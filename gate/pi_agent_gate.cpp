@@ -44,23 +44,6 @@ void set_up_resolver()
     mallopt(M_ARENA_MAX, 1); // its threads keep no memory of their own
 }
 
-std::vector<ReceivedListener> receive_listeners(FdRef channel, std::uint64_t count)
-{
-    std::vector<ReceivedListener> listeners;
-    while (listeners.size() < count)
-        listeners.push_back(receive_gate_listener(channel, while_the_runner_lives));
-    return listeners;
-}
-
-// Nothing waits for a runner that does not read.
-void tell(FdRef runner, const GateMessage &message)
-{
-    try {
-        write_packet(runner, encode(message));
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): a runner that is gone ends this elsewhere
-    }
-}
-
 // Nothing more comes by the channel but its end. The runner then listens for a moment: the last denials are told with their counts.
 void end_with_channel(boost::asio::posix::stream_descriptor &channel, FdRef runner, Denials &denials)
 {
@@ -109,7 +92,9 @@ int main()
         const UniqueFd channel = UniqueFd::adopt(0);
         const UniqueFd runner = UniqueFd::adopt(1);
         const GateOrder order = receive_gate_order(channel, while_the_runner_lives);
-        std::vector<ReceivedListener> listeners = receive_listeners(channel, order.listeners);
+        std::vector<ReceivedListener> listeners;
+        while (listeners.size() < order.listeners)
+            listeners.push_back(receive_gate_listener(channel, while_the_runner_lives));
         boost::asio::io_context loop(1);
         Gate gate(loop, runner, order);
         gate.serve_route = open_route(gate, order);

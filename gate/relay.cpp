@@ -1,56 +1,10 @@
 // Copies bytes between two sockets, and counts what all relays hold.
-#include "gate/relay.hpp"
+#include "gate/gate.hpp"
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
 
 namespace pi_agent {
-
-// How much all relays hold beyond a piece each is counted here, by the memory that it takes.
-
-namespace {
-
-std::size_t beyond_pieces = 0; // of all relays, bytes
-
-} // namespace
-
-Held::~Held()
-{
-    beyond_pieces -= beyond_;
-}
-
-std::size_t Held::room()
-{
-    return beyond_pieces + (most_at_once - one_piece) <= most_beyond ? most_at_once : one_piece;
-}
-
-void Held::append(std::string_view bytes)
-{
-    bytes_.append(bytes);
-    count();
-}
-
-void Held::replace(std::string bytes)
-{
-    bytes_.swap(bytes); // an assignment might keep the memory
-    taken_ = 0;
-    count();
-}
-
-void Held::take(std::size_t count)
-{
-    taken_ += count;
-    if (is_empty()) replace({});
-}
-
-void Held::count()
-{
-    beyond_pieces -= beyond_;
-    beyond_ = std::max(bytes_.capacity(), one_piece) - one_piece;
-    beyond_pieces += beyond_;
-}
-
-// Copying bytes between two sockets.
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
@@ -74,10 +28,10 @@ std::array<char, most_at_once> &shared_buffer()
     return buffer;
 }
 
-void break_off(tcp::socket &socket)
+void close_side(tcp::socket &socket, bool breaks_off)
 {
     error_code ignored;
-    socket.set_option(asio::socket_base::linger(true, 0), ignored);
+    if (breaks_off) socket.set_option(asio::socket_base::linger(true, 0), ignored);
     socket.close(ignored);
 }
 
@@ -125,12 +79,12 @@ private:
         if (is_judged(way)) {
             if (way.held.is_empty()) begun_ = std::chrono::steady_clock::now();
             way.held.append(bytes);
-            Judgement judgement = setup_.judge(way.held.rest());
-            if (judgement.first.state == FirstBytes::State::refused) return refuse(std::move(judgement.farewell));
-            if (judgement.first.state == FirstBytes::State::incomplete) return true;
+            FirstBytes first = setup_.judge(way.held.rest());
+            if (first.state == FirstBytes::State::refused) return refuse(std::move(first.farewell));
+            if (first.state == FirstBytes::State::incomplete) return true;
             setup_.judge = nullptr;
-            way.held.replace(std::move(judgement.first.forward));
-            way.further = judgement.first.further;
+            way.held.replace(std::move(first.forward));
+            way.further = first.further;
             return true;
         }
         bytes = bytes.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), way.further)));
@@ -210,36 +164,25 @@ private:
         error_code ignored;
         way.to.shutdown(tcp::socket::shutdown_send, ignored);
         way.is_closed = true;
-        if (outwards_.is_closed && inwards_.is_closed) end_well();
+        if (outwards_.is_closed && inwards_.is_closed) end(false);
     }
 
     bool refuse(std::string farewell)
     {
         is_open_ = false;
         timer_.cancel();
-        break_off(setup_.outside);
-        error_code ignored;
-        setup_.session.cancel(ignored);
-        say_farewell(std::move(setup_.session), std::move(farewell), std::move(setup_.counted));
+        close_side(setup_.outside, true);
+        say_farewell(setup_.session, std::move(farewell), std::move(setup_.counted));
         return false;
     }
 
-    void end_well()
-    {
-        is_open_ = false;
-        timer_.cancel();
-        error_code ignored;
-        setup_.session.close(ignored);
-        setup_.outside.close(ignored);
-    }
-
-    void end()
+    void end(bool breaks_off = true)
     {
         if (!is_open_) return;
         is_open_ = false;
         timer_.cancel();
-        break_off(setup_.session);
-        break_off(setup_.outside);
+        close_side(setup_.session, breaks_off);
+        close_side(setup_.outside, breaks_off);
     }
 
     // Ends what says nothing: at once for as long as the session has to speak first, and after the idle time.
@@ -272,31 +215,25 @@ public:
     void start()
     {
         timer_.expires_after(for_farewell);
-        timer_.async_wait([self = shared_from_this()](const error_code &) { self->close(); });
+        timer_.async_wait([self = shared_from_this()](const error_code &) { close_side(self->socket_, false); });
         asio::async_write(socket_, asio::buffer(text_), [self = shared_from_this()](const error_code &problem, std::size_t) {
             error_code ignored;
             self->socket_.shutdown(tcp::socket::shutdown_send, ignored);
-            if (problem) return self->close();
-            self->read_away();
+            self->read_away(problem, 0);
         });
     }
 
 private:
-    void read_away()
+    void read_away(const error_code &problem, std::size_t count)
     {
+        read_ += count;
+        if (problem || read_ > farewell_reads) {
+            timer_.cancel(); // which closes the socket, too
+            return;
+        }
         // Nobody looks at what comes there.
-        socket_.async_read_some(asio::buffer(shared_buffer()), [self = shared_from_this()](const error_code &problem, std::size_t count) {
-            self->read_ += count;
-            if (problem || self->read_ > farewell_reads) return self->close();
-            self->read_away();
-        });
-    }
-
-    void close()
-    {
-        timer_.cancel();
-        error_code ignored;
-        socket_.close(ignored);
+        socket_.async_read_some(asio::buffer(shared_buffer()),
+                                [self = shared_from_this()](const error_code &end, std::size_t more) { self->read_away(end, more); });
     }
 
     tcp::socket socket_;
@@ -313,8 +250,10 @@ void start_relay(RelaySetup setup)
     std::make_shared<Relay>(std::move(setup))->start();
 }
 
-void say_farewell(tcp::socket socket, std::string text, std::shared_ptr<void> counted)
+void say_farewell(tcp::socket &socket, std::string text, std::shared_ptr<void> counted)
 {
+    error_code ignored;
+    socket.cancel(ignored);
     std::make_shared<Farewell>(std::move(socket), std::move(text), std::move(counted))->start();
 }
 

@@ -1,87 +1,176 @@
-// Reads heads strictly, and writes them anew with the fields that the reverse route passes on.
+// Targets and heads at the reverse route: read strictly, allowed, and written anew.
 #include "gate/route.hpp"
 
+#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
-#include <cstring>
-#include <limits>
 #include <nlohmann/json.hpp>
 
+#include <cstring>
+
 namespace pi_agent {
+
+// --- Reading and allowing the targets of requests at the reverse route.
+
+namespace {
+
+constexpr std::size_t target_limit = 8192;
+// RFC 3986, besides letters and digits. Without ";", which some servers take for the beginning of parameters that others do not see.
+constexpr std::string_view query_bytes = "?-._~!$&'()*+,=:@%/", path_bytes = query_bytes.substr(1);
+constexpr std::string_view bytes_without_need = "-._~"; // of an escape
+
+std::optional<char> unescape(std::string_view three) noexcept
+{
+    const auto number = three.size() == 3 ? to_number<unsigned char>(three.substr(1), 16) : std::nullopt;
+    return number ? std::optional(static_cast<char>(*number)) : std::nullopt;
+}
+
+// Of an escape in a path nothing may depend on whether, and how often, a server takes it back.
+void require_plain_escapes(std::string_view path)
+{
+    for (std::size_t at = path.find('%'); at != std::string_view::npos; at = path.find('%', at + 1)) {
+        const auto byte = unescape(path.substr(at, 3));
+        if (!byte) throw RequestRefusal("the path has a % that begins no escape");
+        const bool is_control = static_cast<unsigned char>(*byte) < ' ' || *byte == 0x7f;
+        if (is_control || std::string_view("/\\%;?#").find(*byte) != std::string_view::npos)
+            throw RequestRefusal("the path has an escape that a server could take for a part of its structure");
+        if (is_made_of({&*byte, 1}, bytes_without_need)) throw RequestRefusal("the path has an escape of a byte that needs none");
+    }
+}
+
+void require_plain_segments(std::string_view path)
+{
+    for (std::size_t begin = 1; begin <= path.size();) {
+        const std::size_t end = std::min(path.find('/', begin), path.size());
+        const std::string_view segment = path.substr(begin, end - begin);
+        if (segment == "." || segment == "..") throw RequestRefusal("the path has a segment that leads elsewhere: . or ..");
+        if (segment.empty() && end < path.size()) throw RequestRefusal("the path has an empty segment: //");
+        begin = end + 1;
+    }
+}
+
+std::string unescaped_lower(std::string_view text)
+{
+    std::string result;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        char byte = text[at];
+        if (byte == '%') {
+            const auto meant = unescape(text.substr(at, 3));
+            if (!meant) throw RequestRefusal("the query has a % that begins no escape");
+            byte = *meant;
+            at += 2;
+        }
+        result += byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
+    }
+    return result;
+}
+
+// With a key of its own, whoever runs in the session would send what it found there to an account of its own. The last ones change what a
+// request is. So do those of Google that begin with "$": "$key" is "key", and others say a method, fields of the head, or a body.
+bool is_left_out(std::string_view parameter)
+{
+    constexpr std::string_view names =
+        "key api_key api-key apikey access_token oauth_token bearer_token token auth authorization subscription-key x-goog-api-key sig "
+        "signature x-amz-security-token x-amz-signature x-amz-credential _method x-http-method-override";
+    const std::string name = unescaped_lower(parameter.substr(0, parameter.find('=')));
+    return name.starts_with('$') || has_word(names, name);
+}
+
+std::string without_credentials(std::string_view query)
+{
+    std::string kept;
+    for (std::size_t begin = 0; begin < query.size();) {
+        const std::size_t end = std::min(query.find('&', begin), query.size());
+        const std::string_view parameter = query.substr(begin, end - begin);
+        if (!parameter.empty() && !is_left_out(parameter)) kept.append(kept.empty() ? "?" : "&").append(parameter);
+        begin = end + 1;
+    }
+    return kept;
+}
+
+bool allows(std::string_view listed, std::string_view path) noexcept
+{
+    if (const std::size_t star = listed.find('*'); star != listed.npos) {
+        const std::string_view last = listed.substr(star + 1);
+        return path.size() > star + last.size() && path.starts_with(listed.substr(0, star)) && path.ends_with(last) &&
+               path.substr(star, path.size() - star - last.size()).find('/') == path.npos;
+    }
+    return listed.ends_with('/') ? path.size() > listed.size() && path.starts_with(listed) : path == listed;
+}
+
+} // namespace
+
+RouteTarget read_route_target(std::string_view target)
+{
+    if (target.size() > target_limit) throw RequestRefusal("the request's target is too long", 414);
+    if (!target.starts_with('/')) throw RequestRefusal("the request's target must be /HOST/PATH");
+    const std::size_t question = std::min(target.find('?'), target.size());
+    const std::string_view route = target.substr(0, question);
+    const std::string_view query = question == target.size() ? std::string_view() : target.substr(question + 1);
+    if (!is_made_of(route, path_bytes)) throw RequestRefusal("the path has a byte that no path has");
+    if (!is_made_of(query, query_bytes)) throw RequestRefusal("the query has a byte that no query has");
+    const std::size_t slash = std::min(route.find('/', 1), route.size());
+    RouteTarget read{std::string(route.substr(1, slash - 1)), std::string(route.substr(slash)), {}};
+    if (read.host.empty()) throw RequestRefusal("the path does not begin with a host");
+    if (defence_is_on("route-plain-paths")) {
+        require_plain_escapes(route);
+        require_plain_segments(read.path);
+    }
+    read.query = without_credentials(query);
+    // pi 0.87.1 asks some models of OpenRouter with "/v1/messages" after an address that ends in "/v1".
+    constexpr std::string_view twice = "/v1/v1/";
+    if (const std::size_t at = read.path.find(twice); at != std::string::npos) read.path.erase(at, twice.size() / 2);
+    return read;
+}
+
+const GateProvider &choose_provider(const std::vector<GateProvider> &providers, std::string_view method, const RouteTarget &target)
+{
+    const auto provider = std::find_if(providers.begin(), providers.end(), [&](const auto &one) { return one.host == target.host; });
+    if (provider == providers.end())
+        throw RequestRefusal(403, DenialReason::no_provider, "no provider of the policy has the host that the path begins with");
+    bool is_path = false;
+    for (std::size_t index = 0; index < provider->paths.size(); ++index) {
+        if (!allows(provider->paths[index], target.path)) continue;
+        if (provider->methods.at(index) == method) return *provider;
+        is_path = true;
+    }
+    if (!defence_is_on("route-lists")) return *provider;
+    if (!is_path) throw RequestRefusal(403, DenialReason::other_path, "the policy's key for this provider is not for this path");
+    throw RequestRefusal(403, DenialReason::other_method, "the policy's key for this provider is not for this method at this path");
+}
 
 // The lists of fields that the reverse route passes on, and does not.
 
 namespace {
 
-char lower(char byte) noexcept
-{
-    return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
-}
-
-bool is_one_of(std::string_view name, const auto &names) noexcept
-{
-    return std::any_of(names.begin(), names.end(), [&](std::string_view one) { return is_same(name, one); });
-}
-
 // As servers see it that hand fields to programs as variables: x_api_key is x-api-key there.
 std::string as_servers_may_see(std::string_view name)
 {
-    std::string seen;
-    for (const char byte : name)
-        seen += byte == '_' ? '-' : lower(byte);
+    std::string seen(name);
+    for (char &byte : seen)
+        byte = byte == '_' ? '-' : byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
     return seen;
+}
+
+// In an answer: what would have no effect, or leads around the route.
+bool is_of_no_use_inside(std::string_view name)
+{
+    return has_word("set-cookie set-cookie2 alt-svc strict-transport-security", as_servers_may_see(name));
 }
 
 } // namespace
 
-bool is_field(std::string_view line, std::string_view name) noexcept
-{
-    return line.size() > name.size() && line[name.size()] == ':' && is_same(line.substr(0, name.size()), name);
-}
-
-bool is_for_next_station(std::string_view name, std::string_view named) noexcept
-{
-    // RFC 9110, 7.6.1; host, length and coding are written anew.
-    constexpr std::array<std::string_view, 12> names = {"connection", "keep-alive", "proxy-connection",  "proxy-authenticate",
-                                                        "te",         "trailer",    "transfer-encoding", "upgrade",
-                                                        "host",       "expect",     "content-length",    "http2-settings"};
-    return is_one_of(name, names) || has_listed_word(named, name);
-}
-
 bool is_credential(std::string_view name, std::string_view value)
 {
-    constexpr std::array<std::string_view, 21> names = {"authorization",
-                                                        "proxy-authorization",
-                                                        "cookie",
-                                                        "cookie2",
-                                                        "x-api-key",
-                                                        "x-goog-api-key",
-                                                        "api-key",
-                                                        "apikey",
-                                                        "x-auth-token",
-                                                        "x-access-token",
-                                                        "x-amz-security-token",
-                                                        "x-amz-date",
-                                                        "ocp-apim-subscription-key",
-                                                        "x-http-method",
-                                                        "x-http-method-override",
-                                                        "x-method-override",
-                                                        "x-original-url",
-                                                        "x-rewrite-url",
-                                                        "forwarded",
-                                                        "via",
-                                                        "x-real-ip"};
+    constexpr std::string_view names =
+        "authorization proxy-authorization cookie cookie2 x-api-key x-goog-api-key api-key apikey x-auth-token x-access-token "
+        "x-amz-security-token x-amz-date ocp-apim-subscription-key x-http-method x-http-method-override x-method-override x-original-url "
+        "x-rewrite-url forwarded via x-real-ip";
     if (!defence_is_on("route-credentials")) return false;
     const std::string seen = as_servers_may_see(name);
     // A WebSocket's client that can set no field puts its key among the protocols.
     if (seen == "sec-websocket-protocol" && as_servers_may_see(value).find("api-key") != std::string::npos) return true;
-    return is_one_of(seen, names) || seen.starts_with("x-forwarded-") || seen.starts_with("x-goog-iam-");
-}
-
-bool is_of_no_use_inside(std::string_view name) noexcept
-{
-    constexpr std::array<std::string_view, 4> names = {"set-cookie", "set-cookie2", "alt-svc", "strict-transport-security"};
-    return is_one_of(name, names);
+    return has_word(names, seen) || seen.starts_with("x-forwarded-") || seen.starts_with("x-goog-iam-");
 }
 
 // Reading heads strictly, and writing them anew.
@@ -90,7 +179,6 @@ namespace http = boost::beast::http;
 
 namespace {
 
-constexpr std::size_t field_limit = 128;
 constexpr std::string_view http_scheme = "http://";
 
 std::string_view view_of(boost::beast::string_view text) noexcept
@@ -98,57 +186,29 @@ std::string_view view_of(boost::beast::string_view text) noexcept
     return {text.data(), text.size()};
 }
 
-[[noreturn]] void refuse_head(const std::string &said, unsigned status = 400)
-{
-    throw RouteRefusal(status, DenialReason::malformed, said);
-}
-
-void require_field(std::string_view line)
-{
-    const std::size_t colon = std::min(line.find(':'), line.size());
-    if (line.front() == ' ' || line.front() == '\t') refuse_head("a field of the head is folded over two lines");
-    if (colon == line.size() || !is_token(line.substr(0, colon))) refuse_head("a line of the head is no field");
-}
-
-// Fields that two readers of one message would understand differently if they came twice.
-void require_once(std::string_view head)
-{
-    for (const std::string_view name : {"host", "content-length", "transfer-encoding", "upgrade", "expect", "content-encoding",
-                                        "sec-websocket-key", "sec-websocket-version", "origin", "sec-fetch-site"}) {
-        std::size_t count = 0;
-        for (std::size_t at = head.find(head_line_end); at + 2 < head.size(); at = head.find(head_line_end, at + 2))
-            count += is_field(head.substr(at + 2), name) ? 1U : 0U;
-        if (count > 1) refuse_head("the head has a field twice that says how the message is to be read");
-    }
-}
-
-// Digits alone: no sign, list, blank or hexadecimal.
-void require_length(std::string_view value)
-{
-    if (value.empty() || value.size() > 15 || value.find_first_not_of("0123456789") != std::string_view::npos)
-        refuse_head("the content-length is no plain number");
-}
-
 void require_framing(const http::fields &fields)
 {
     const auto length = fields.find(http::field::content_length);
     const auto encoding = fields.find(http::field::transfer_encoding);
-    if (length != fields.end()) require_length(view_of(length->value()));
+    if (length != fields.end()) read_length(view_of(length->value()));
     if (encoding != fields.end() && !is_same(view_of(encoding->value()), "chunked"))
-        refuse_head("the transfer-encoding is not chunked", 501);
-    if (length != fields.end() && encoding != fields.end()) refuse_head("the head has both content-length and transfer-encoding");
+        throw RequestRefusal("the transfer-encoding is not chunked", 501);
+    if (length != fields.end() && encoding != fields.end()) throw RequestRefusal("the head has both content-length and transfer-encoding");
 }
 
 template <typename Parser>
 void put_head(std::string_view head, Parser &parser)
 {
-    require_strict_head(head);
+    read_fields(head, rules_at_route());
+    if (head.starts_with(head_line_end) || head.substr(0, head.find(head_line_end)).find('\t') != head.npos)
+        throw RequestRefusal("the first line is none of HTTP");
     parser.header_limit(static_cast<std::uint32_t>(route_head_limit));
     parser.body_limit(std::numeric_limits<std::uint64_t>::max()); // for Beast 1.74 every length is more than none
     boost::beast::error_code problem;
     const std::size_t taken = parser.put(boost::asio::buffer(head.data(), head.size()), problem);
-    if (problem && problem != http::error::need_buffer && problem != http::error::need_more) refuse_head("the head cannot be read");
-    if (!parser.is_header_done() || taken != head.size()) refuse_head("the head cannot be read");
+    if (problem && problem != http::error::need_buffer && problem != http::error::need_more)
+        throw RequestRefusal("the head cannot be read");
+    if (!parser.is_header_done() || taken != head.size()) throw RequestRefusal("the head cannot be read");
     require_framing(parser.get());
 }
 
@@ -167,10 +227,11 @@ bool asks_for_websocket(const http::fields &fields)
     const auto upgrade = fields.find(http::field::upgrade);
     if (upgrade == fields.end() || !is_same(view_of(upgrade->value()), "websocket")) return false;
     if (!has_listed_word(view_of(fields[http::field::connection]), "upgrade"))
-        refuse_head("the request has an upgrade that its connection does not name");
+        throw RequestRefusal("the request has an upgrade that its connection does not name");
     const bool is_whole =
         is_websocket_key(view_of(fields[http::field::sec_websocket_key])) && view_of(fields[http::field::sec_websocket_version]) == "13";
-    if (!is_whole && defence_is_on("route-websocket-key")) refuse_head("a WebSocket begins with version 13, and a key of 16 bytes");
+    if (!is_whole && defence_is_on("route-websocket-key"))
+        throw RequestRefusal("a WebSocket begins with version 13, and a key of 16 bytes");
     return true;
 }
 
@@ -192,46 +253,22 @@ void SecretText::append(std::string_view more)
     text_.append(more);
 }
 
-std::size_t find_head(std::string_view bytes)
-{
-    const HeadSize head = measure_head(bytes, route_head_limit);
-    if (head.problem == HeadProblem::too_large) refuse_head("the head is too large", 431);
-    if (head.problem == HeadProblem::control_character) refuse_head("the head has a control character, or half a line's end");
-    return head.size;
-}
-
-void require_strict_head(std::string_view head)
-{
-    if (head.empty() || find_head(head) != head.size()) refuse_head("the head is not whole");
-    std::size_t begin = head.find(head_line_end) + head_line_end.size();
-    if (head.substr(0, begin).find('\t') != std::string_view::npos || begin == head_line_end.size())
-        refuse_head("the first line is none of HTTP");
-    std::size_t count = 0;
-    for (; begin + head_line_end.size() < head.size(); ++count) {
-        const std::size_t end = head.find(head_line_end, begin);
-        require_field(head.substr(begin, end - begin));
-        begin = end + head_line_end.size();
-    }
-    if (count > field_limit) refuse_head("the head has too many fields", 431);
-    require_once(head);
-}
-
 RouteRequest read_request_head(std::string_view head, RequestParser &parser)
 {
     put_head(head, parser);
     const auto &message = parser.get();
     const std::string method(view_of(message.method_string()));
-    if (message.version() != 11) refuse_head("the request is not of HTTP/1.1", 505);
+    if (message.version() != 11) throw RequestRefusal("the request is not of HTTP/1.1", 505);
     // The word for a GET that becomes a WebSocket is no method: it would have a body, and none of what is required of the GET.
     if (method == "TRACE" || method == "CONNECT" || method == websocket_method)
-        throw RouteRefusal(405, DenialReason::other_method, "the route passes no " + method);
-    if (message.find(http::field::host) == message.end()) refuse_head("the request has no host");
+        throw RequestRefusal(405, DenialReason::other_method, "the route passes no " + method);
+    if (message.find(http::field::host) == message.end()) throw RequestRefusal("the request has no host");
     const auto expected = message.find(http::field::expect);
     if (expected != message.end() && !is_same(view_of(expected->value()), "100-continue"))
-        refuse_head("the request expects something that the route does not know", 417);
+        throw RequestRefusal("the request expects something that the route does not know", 417);
     RouteRequest request{method, read_route_target(view_of(message.target())), parser.chunked(), std::nullopt};
     if (asks_for_websocket(message)) {
-        if (method != "GET" || has_body(message)) refuse_head("a WebSocket begins with a GET that has no body");
+        if (method != "GET" || has_body(message)) throw RequestRefusal("a WebSocket begins with a GET that has no body");
         request.method = websocket_method;
     }
     if (message.find(http::field::content_length) != message.end()) request.length = parser.content_length().value_or(0);
@@ -252,9 +289,9 @@ void require_own_caller(const RequestParser &parser, std::uint16_t port)
     const bool is_own_page = page.starts_with(http_scheme) && is_own(page.substr(http_scheme.size()));
     const std::string_view site = view_of(message["sec-fetch-site"]);
     const bool is_of_page = (origin != message.end() && !is_own_page) || (!site.empty() && site != "same-origin" && site != "none");
-    if (is_of_page && defence_is_on("route-pages")) throw RouteRefusal(403, DenialReason::other_page, "a page of another site asks");
+    if (is_of_page && defence_is_on("route-pages")) throw RequestRefusal(403, DenialReason::other_page, "a page of another site asks");
     if (!is_own(view_of(message[http::field::host])) && defence_is_on("route-own-host"))
-        throw RouteRefusal(403, DenialReason::other_page, "the request is for another host than the route's own address");
+        throw RequestRefusal(403, DenialReason::other_page, "the request is for another host than the route's own address");
 }
 
 SecretText write_request_head(const RouteRequest &request, const RequestParser &parser, const GateProvider &provider)
@@ -273,7 +310,8 @@ SecretText write_request_head(const RouteRequest &request, const RequestParser &
     };
     for (const auto &field : message) {
         const std::string_view name = view_of(field.name_string());
-        if (!is_for_next_station(name, named) && !is_credential(name, view_of(field.value()))) add(name, view_of(field.value()), "");
+        const bool is_left_out = is_for_next_station(name, named) || is_same(name, "expect") || is_credential(name, view_of(field.value()));
+        if (!is_left_out) add(name, view_of(field.value()), "");
     }
     if (request.has_chunks) add("transfer-encoding", "chunked", "");
     if (request.length) add("content-length", std::to_string(*request.length), "");
@@ -289,17 +327,17 @@ std::optional<AnswerBody> read_answer_head(std::string_view head, AnswerParser &
     put_head(head, parser);
     const auto &message = parser.get();
     const unsigned status = message.result_int();
-    if (message.version() != 11 && message.version() != 10) refuse_head("the answer is not of HTTP/1.1");
+    if (message.version() != 11 && message.version() != 10) throw RequestRefusal("the answer is not of HTTP/1.1");
     if (status == 101) {
         if (!asked_for_websocket || !is_same(view_of(message[http::field::upgrade]), "websocket"))
-            refuse_head("the provider changed to a protocol that nobody asked for");
+            throw RequestRefusal("the provider changed to a protocol that nobody asked for");
         return AnswerBody::tunnel;
     }
     if (status < 200) return std::nullopt;
     // Without 101 the request was a plain GET with the key, whose answer is not for the session.
     if (asked_for_websocket && defence_is_on("route-websocket-answer"))
-        throw RouteRefusal(status >= 400 && message.result() != http::status::unknown ? status : 502, {},
-                           "the provider opened no WebSocket; it answered with the status " + std::to_string(status));
+        throw RequestRefusal(status >= 400 && message.result() != http::status::unknown ? status : 502, {},
+                             "the provider opened no WebSocket; it answered with the status " + std::to_string(status));
     if (status == 204 || status == 304) return AnswerBody::none;
     if (message.find(http::field::content_length) != message.end()) return AnswerBody::counted;
     return AnswerBody::chunks;
@@ -324,19 +362,14 @@ std::string write_answer_head(const AnswerParser &parser, AnswerBody body)
     return head.append(head_line_end);
 }
 
-std::string write_refusal(const RouteRefusal &refusal)
+std::string write_refusal(const RequestRefusal &refusal)
 {
-    const std::string word = refusal.reason ? text_of(*refusal.reason).word : "";
-    const nlohmann::json body = {{"type", "error"},
-                                 {"error",
-                                  {{"type", refusal.reason ? "pi_agent_denied" : "pi_agent_gate"},
-                                   {"code", word},
-                                   {"message", std::string("pi-agent: ") + refusal.what()}}}};
-    const std::string text = body.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
-    return "HTTP/1.1 " + std::to_string(refusal.status) + " " +
-           std::string(view_of(http::obsolete_reason(http::int_to_status(refusal.status)))) + "\r\n" +
-           (refusal.reason ? "x-pi-agent-denied: " + word + "\r\n" : "") +
-           "content-type: application/json\r\ncontent-length: " + std::to_string(text.size()) + "\r\nconnection: close\r\n\r\n" + text;
+    const nlohmann::json error = {{"type", refusal.reason ? "pi_agent_denied" : "pi_agent_gate"},
+                                  {"code", refusal.reason ? text_of(*refusal.reason).word : ""},
+                                  {"message", std::string("pi-agent: ") + refusal.what()}};
+    const nlohmann::json body = {{"type", "error"}, {"error", error}};
+    return write_refusal(refusal.status, refusal.reason, "application/json",
+                         body.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 } // namespace pi_agent

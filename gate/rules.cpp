@@ -1,13 +1,54 @@
-// Compares what a session asks for with the rules, and addresses with where the kernel sends them.
+// Reads hosts, compares what a session asks for with the rules, and addresses with where the kernel sends them.
 #include "gate/rules.hpp"
 
 #include "common/seams/seams.hpp"
 
-#include <cstring>
+#include <boost/asio/ip/network_v4.hpp>
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
 
+#include <cstring>
+
 namespace pi_agent {
+
+// Reading hosts strictly, into one form.
+
+Host to_host(const Address &address)
+{
+    namespace ip = boost::asio::ip;
+    if (!address.is_v6()) return {address.to_string(), address};
+    const ip::address_v6 six = address.to_v6();
+    // Without its zone, which a socket of the session has for a link-local address: no rule names one, and no message takes its "%".
+    const Address one = six.is_v4_mapped() ? Address(ip::make_address_v4(ip::v4_mapped, six)) : Address(ip::address_v6(six.to_bytes()));
+    return {one.to_string(), one};
+}
+
+std::optional<Host> read_host(std::string_view text)
+{
+    const bool has_brackets = text.starts_with('[') && text.ends_with(']') && text.find(':') != text.npos;
+    const auto host = read_one_host(has_brackets ? text.substr(1, text.size() - 2) : text);
+    if (!host) return std::nullopt;
+    boost::system::error_code no_address;
+    const Address address = boost::asio::ip::make_address(*host, no_address);
+    return Host{*host, no_address ? std::nullopt : std::optional(address)};
+}
+
+std::optional<Target> read_target(std::string_view text, std::uint16_t usual_port)
+{
+    const std::size_t colon = text.rfind(':');
+    const bool has_port = colon != text.npos && text.find(']', colon) == text.npos;
+    if (has_port && text.front() != '[' && text.find(':') != colon) return std::nullopt; // an address of IPv6 without brackets
+    const auto host = read_host(has_port ? text.substr(0, colon) : text);
+    const auto digits = has_port ? text.substr(colon + 1) : std::string_view();
+    const auto port = has_port ? to_number<std::uint16_t>(digits) : std::optional(usual_port);
+    if (!host || !port || *port == 0 || digits.size() > 5) return std::nullopt;
+    return Target{*host, *port};
+}
+
+bool is_loopback(const Host &host) noexcept
+{
+    return host.address ? host.address->is_loopback() : host.text == "localhost" || host.text.ends_with(".localhost");
+}
 
 // Comparing what a session asks for with the rules, as everybody compares them (common/policy/host_rule.hpp).
 
@@ -42,7 +83,7 @@ namespace ip = boost::asio::ip;
 
 namespace {
 
-constexpr std::array reserved_v4 = {
+constexpr const char *reserved[] = {
     "0.0.0.0/8",        // this network; the kernel takes 0.0.0.0 for loopback
     "10.0.0.0/8",       // private
     "100.64.0.0/10",    // shared: behind a provider's NAT, and the metadata of one cloud
@@ -59,35 +100,31 @@ constexpr std::array reserved_v4 = {
     "224.0.0.0/4",      // multicast
     "240.0.0.0/4",      // reserved, and broadcast
     "168.63.129.16/32", // what a cloud serves its machines at a public address
+    "2001::/23",        // protocols: Teredo, benchmarks and others
+    "2001:db8::/32",    // documentation
+    "2002::/16",        // 6to4: any IPv4 inside
+    "3fff::/20",        // documentation
 };
 
-constexpr std::array reserved_v6 = {
-    "2001::/23",     // protocols: Teredo, benchmarks and others
-    "2001:db8::/32", // documentation
-    "2002::/16",     // 6to4: any IPv4 inside
-    "3fff::/20",     // documentation
-};
-
-const std::vector<ip::network_v4> &ranges_v4()
+// One of the other family is in none.
+bool is_in(const Address &address, const char *range)
 {
-    static const std::vector<ip::network_v4> ranges = [] {
-        std::vector<ip::network_v4> made;
-        for (const char *text : reserved_v4)
-            made.push_back(ip::make_network_v4(text));
-        return made;
-    }();
-    return ranges;
+    boost::system::error_code other_family;
+    if (address.is_v4()) {
+        const ip::network_v4 network = ip::make_network_v4(range, other_family);
+        return !other_family && ip::network_v4(address.to_v4(), network.prefix_length()).canonical() == network;
+    }
+    const ip::network_v6 network = ip::make_network_v6(range, other_family);
+    return !other_family && ip::network_v6(address.to_v6(), network.prefix_length()).canonical() == network;
 }
 
-const std::vector<ip::network_v6> &ranges_v6()
+// What the address stands for where it has another one inside that a gateway or the kernel would reach: IPv4 in ::ffff:0:0/96 (mapped) and
+// in 64:ff9b::/96 (NAT64). Otherwise itself.
+Address within(const Address &address)
 {
-    static const std::vector<ip::network_v6> ranges = [] {
-        std::vector<ip::network_v6> made;
-        for (const char *text : reserved_v6)
-            made.push_back(ip::make_network_v6(text));
-        return made;
-    }();
-    return ranges;
+    if (!is_in(address, "::ffff:0:0/96") && !is_in(address, "64:ff9b::/96")) return address;
+    const auto bytes = address.to_v6().to_bytes();
+    return ip::address_v4({bytes[12], bytes[13], bytes[14], bytes[15]});
 }
 
 // Of an address below a prefix of so many bits. The bits from 64 to 71 are left out.
@@ -106,25 +143,6 @@ ip::address_v4 inside_of(const ip::address_v6 &address, unsigned bits)
 
 } // namespace
 
-bool is_in(const Address &address, const ip::network_v4 &range)
-{
-    return address.is_v4() && ip::network_v4(address.to_v4(), range.prefix_length()).network() == range.network();
-}
-
-bool is_in(const Address &address, const ip::network_v6 &range)
-{
-    return address.is_v6() && ip::network_v6(address.to_v6(), range.prefix_length()).network() == range.network();
-}
-
-Address within(const Address &address)
-{
-    if (!address.is_v6()) return address;
-    const auto bytes = address.to_v6().to_bytes();
-    static const ip::network_v6 translated = ip::make_network_v6("64:ff9b::/96");
-    if (!address.to_v6().is_v4_mapped() && !is_in(address, translated)) return address;
-    return ip::address_v4({bytes[12], bytes[13], bytes[14], bytes[15]});
-}
-
 std::vector<ip::network_v6> translating_prefixes(const std::vector<Address> &known)
 {
     constexpr unsigned lengths[] = {32, 40, 48, 56, 64, 96}; // RFC 6052, 2.2
@@ -142,7 +160,9 @@ std::vector<ip::network_v6> translating_prefixes(const std::vector<Address> &kno
 
 Address translated(const Address &address, const std::vector<ip::network_v6> &prefixes)
 {
-    const auto below = std::find_if(prefixes.begin(), prefixes.end(), [&](const auto &prefix) { return is_in(address, prefix); });
+    const auto below = std::find_if(prefixes.begin(), prefixes.end(), [&](const auto &prefix) {
+        return address.is_v6() && ip::network_v6(address.to_v6(), prefix.prefix_length()).canonical() == prefix;
+    });
     if (below == prefixes.end() || !defence_is_on("gate-translation")) return address;
     return inside_of(address.to_v6(), below->prefix_length());
 }
@@ -150,10 +170,8 @@ Address translated(const Address &address, const std::vector<ip::network_v6> &pr
 bool is_of_internet(const Address &address)
 {
     const Address one = within(address);
-    if (one.is_v4()) return std::none_of(ranges_v4().begin(), ranges_v4().end(), [&](const auto &range) { return is_in(one, range); });
-    static const ip::network_v6 assigned = ip::make_network_v6("2000::/3");
-    return one.to_v6().scope_id() == 0 && is_in(one, assigned) &&
-           std::none_of(ranges_v6().begin(), ranges_v6().end(), [&](const auto &range) { return is_in(one, range); });
+    const bool is_assigned = one.is_v4() || (one.to_v6().scope_id() == 0 && is_in(one, "2000::/3"));
+    return is_assigned && std::none_of(std::begin(reserved), std::end(reserved), [&](const char *range) { return is_in(one, range); });
 }
 
 // Asking the kernel for routes (rtnetlink(7), RTM_GETROUTE).

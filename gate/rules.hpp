@@ -1,16 +1,37 @@
-// What the policy lets a session connect to, and where the addresses lead that names stand for.
+// Hosts in one form, what the policy lets a session connect to, and where the addresses lead that names stand for.
 #pragma once
 
 #include "common/policy/host_rule.hpp"
-#include "gate/request_head.hpp"
 #include "runner/wire/gate_messages.hpp"
 
-#include <boost/asio/ip/network_v4.hpp>
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/network_v6.hpp>
 
 namespace pi_agent {
 
-// What the policy lets a session connect to.
+// Hosts as somebody wrote them, in one form: a rule, a request, a ClientHello and a question to the name server mean the same by it.
+
+using Address = boost::asio::ip::address;
+
+struct Host {
+    std::string text;                    // a name in lower case without a dot at its end, or an address as the kernel writes it
+    std::optional<Address> address = {}; // where it is one; IPv4 inside of IPv6 (::ffff:0:0/96) is IPv4, and none has a zone
+};
+
+// By read_one_host() (common/policy/host_rule.hpp). Addresses of IPv6 may have brackets; none has a zone.
+std::optional<Host> read_host(std::string_view text);
+Host to_host(const Address &address);
+
+struct Target {
+    Host host = {};
+    std::uint16_t port = 0;
+};
+
+// "HOST:PORT"; HOST alone where there is a usual port (0: there is none).
+std::optional<Target> read_target(std::string_view text, std::uint16_t usual_port);
+
+// This host, as a session calls the host outside: "localhost", or an address of its loopback.
+bool is_loopback(const Host &host) noexcept;
 
 // What a session asks for, compared with all rules.
 struct RuleAnswer {
@@ -37,14 +58,6 @@ private:
 };
 
 // Which addresses a name may lead to without a rule that names them: those of the Internet, and no others.
-
-// Whether the range has the address. One of the other family is in none.
-bool is_in(const Address &address, const boost::asio::ip::network_v4 &range);
-bool is_in(const Address &address, const boost::asio::ip::network_v6 &range);
-
-// What the address stands for where it has another one inside that a gateway or the kernel would reach: IPv4 in ::ffff:0:0/96 (mapped) and
-// in 64:ff9b::/96 (NAT64). Otherwise itself.
-Address within(const Address &address);
 
 // Of a network that leads IPv6 to IPv4 by a prefix of its own (NAT64, RFC 6052): the prefixes that `known` has, the addresses of a name
 // that has one of IPv4 alone (RFC 7050); and what an address below one of them has inside. Otherwise itself.

@@ -1,5 +1,5 @@
 // From a connection of the session's to a relay, or to a refusal that says why.
-#include "gate/relay.hpp"
+#include "gate/gate.hpp"
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
@@ -52,7 +52,7 @@ public:
     {
         limit_time();
         speech_ = Speech::http;
-        read_more([](Visit &visit) { visit.read_proxy_head(); });
+        read_more(&Visit::read_proxy_head);
     }
 
     void start_directly()
@@ -65,19 +65,19 @@ public:
         const std::string name = gate_.names.name_of(asked.address());
         const bool is_open_address = !is_synthetic && !why_not(gate_, target_);
         speech_ = speech_of_port(asked.port());
-        if (is_open_address) return reach_target(false); // a rule names the address itself, or the host's loopback
+        if (is_open_address) return reach_target(&Visit::hand_over_open); // a rule names the address itself, or the host's loopback
         if (is_synthetic && name.empty()) return refuse(DenialReason::no_name);
         if (is_synthetic) target_.host = *read_host(name);
         named_ = is_synthetic;
         if (!named_ && (speech_ == Speech::any || is_loopback(target_.host))) return refuse_by_rules();
         if (named_ && why_not(gate_, target_)) return refuse_by_rules();
-        if (speech_ == Speech::any) return reach_target(true);
+        if (speech_ == Speech::any) return reach_target(&Visit::hand_over_judged);
         limit_time();
-        read_more([](Visit &visit) { visit.read_first_bytes(); });
+        read_more(&Visit::read_first_bytes);
     }
 
 private:
-    using Step = void (*)(Visit &);
+    using Step = void (Visit::*)();
 
     void limit_time()
     {
@@ -102,7 +102,7 @@ private:
             if (problem == asio::error::would_block) return self->read_more(step);
             if (problem) return self->finish();
             self->first_.append(bytes.data(), count);
-            step(*self);
+            (*self.*step)();
         });
     }
 
@@ -111,8 +111,8 @@ private:
     void read_proxy_head()
     {
         try {
-            const std::size_t size = find_request_head(first_);
-            if (size == 0) return read_more([](Visit &visit) { visit.read_proxy_head(); });
+            const std::size_t size = find_head(first_, request_head_limit);
+            if (size == 0) return read_more(&Visit::read_proxy_head);
             const RequestHead head = read_request_head(std::string_view(first_).substr(0, size));
             first_.erase(0, size);
             timer_.cancel();
@@ -120,7 +120,7 @@ private:
                 open_tunnel(head);
             else
                 pass_request(head);
-        } catch (const MalformedHead &problem) {
+        } catch (const RequestRefusal &problem) {
             refuse(DenialReason::malformed, problem.what());
         }
     }
@@ -130,24 +130,19 @@ private:
         const auto target = connect_target(head);
         if (!target) return refuse(DenialReason::malformed, "CONNECT needs HOST:PORT");
         target_ = {meant_by(gate_, target->host), target->port};
-        reach(gate_, target_, [self = shared_from_this()](Reached reached) {
-            if (self->is_over_) return;
-            if (!reached.socket) return self->refuse_reached(reached);
-            self->outside_.emplace(std::move(*reached.socket));
-            self->answer_tunnel();
-        });
+        reach_target(&Visit::answer_tunnel);
     }
 
     void answer_tunnel()
     {
         static constexpr std::string_view opened = "HTTP/1.1 200 Connection established\r\n\r\n";
-        asio::async_write(socket_, asio::buffer(opened.data(), opened.size()),
-                          [self = shared_from_this()](const error_code &problem, std::size_t) {
-                              if (self->is_over_) return;
-                              if (problem) return self->finish();
-                              self->speech_ = speech_of_port(self->target_.port);
-                              self->hand_over(!self->target_.host.address && !is_loopback(self->target_.host));
-                          });
+        asio::async_write(socket_, asio::buffer(opened), [self = shared_from_this()](const error_code &problem, std::size_t) {
+            if (self->is_over_) return;
+            if (problem) return self->finish();
+            self->speech_ = speech_of_port(self->target_.port);
+            if (self->target_.host.address || is_loopback(self->target_.host)) return self->hand_over_open();
+            self->hand_over_judged();
+        });
     }
 
     void pass_request(const RequestHead &head)
@@ -160,7 +155,7 @@ private:
         const std::size_t body = static_cast<std::size_t>(std::min<std::uint64_t>(first_.size(), request.body));
         first_ = write_plain_request(head, request) + first_.substr(0, body);
         further_ = request.body - body;
-        reach_target(false);
+        reach_target(&Visit::hand_over_open);
     }
 
     // --- By itself.
@@ -168,39 +163,44 @@ private:
     void read_first_bytes()
     {
         FirstBytes first = judge_first_bytes(speech_, named_ ? std::optional(target_.host) : std::nullopt, target_.port, first_);
-        if (first.state == FirstBytes::State::incomplete) return read_more([](Visit &visit) { visit.read_first_bytes(); });
+        if (first.state == FirstBytes::State::incomplete) return read_more(&Visit::read_first_bytes);
         if (first.state == FirstBytes::State::refused) return refuse(first.reason);
         timer_.cancel();
         if (first.said && !named_) target_.host = *first.said;
         first_ = std::move(first.forward);
         further_ = first.further;
-        reach_target(false);
+        reach_target(&Visit::hand_over_open);
     }
 
     // --- Outwards.
 
-    void reach_target(bool is_judged)
+    void reach_target(Step then)
     {
-        reach(gate_, target_, [self = shared_from_this(), is_judged](Reached reached) {
+        reach(gate_, target_, [self = shared_from_this(), then](Reached reached) {
             if (self->is_over_) return;
             if (!reached.socket) return self->refuse_reached(reached);
             self->outside_.emplace(std::move(*reached.socket));
-            self->hand_over(is_judged);
+            (*self.*then)();
         });
     }
 
-    void hand_over(bool is_judged)
+    // What the session says first decides whether it passes.
+    void hand_over_judged()
     {
-        Judge judge;
-        if (is_judged)
-            judge = [&gate = gate_, kind = kind_, target = target_, speech = speech_](std::string_view bytes) {
-                Judgement judgement{judge_first_bytes(speech, target.host, target.port, bytes), {}};
-                if (judgement.first.state != FirstBytes::State::refused) return judgement;
-                GateDenial denial{kind, target.host.text, target.port, judgement.first.reason, 1, where_of(gate, target)};
-                judgement.farewell = refusal_in(speech, denial.reason, text_of_denial(denial));
-                gate.denials.report(std::move(denial));
-                return judgement;
-            };
+        hand_over([&gate = gate_, kind = kind_, target = target_, speech = speech_](std::string_view bytes) {
+            FirstBytes first = judge_first_bytes(speech, target.host, target.port, bytes);
+            if (first.state != FirstBytes::State::refused) return first;
+            GateDenial denial{kind, target.host.text, target.port, first.reason, 1, where_of(gate, target)};
+            first.farewell = refusal_in(speech, denial.reason, text_of_denial(denial));
+            gate.denials.report(std::move(denial));
+            return first;
+        });
+    }
+
+    void hand_over_open() { hand_over({}); }
+
+    void hand_over(Judge judge)
+    {
         is_over_ = true;
         timer_.cancel();
         start_relay({std::move(socket_), std::move(*outside_), std::move(first_), std::move(judge), further_, speech_ == Speech::any,
@@ -231,7 +231,7 @@ private:
         if (is_over_) return;
         is_over_ = true;
         timer_.cancel();
-        say_farewell(std::move(socket_), refusal_in(speech_, reason, text), std::move(counted_));
+        say_farewell(socket_, refusal_in(speech_, reason, text), std::move(counted_));
     }
 
     void finish()

@@ -4,18 +4,16 @@
 #include "common/base/files.hpp"
 #include "common/decide/callers_view.hpp"
 #include "common/seams/seams.hpp"
-#include "wrapper/start_watch.hpp"
+#include "wrapper/session_client.hpp"
 
-#include <csignal>
-#include <cstdlib>
-#include <exception>
-#include <future>
-#include <linux/close_range.h>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+
+#include <cstdlib>
+#include <exception>
+#include <future>
 
 namespace pi_agent {
 
@@ -29,15 +27,6 @@ bool has_input_now(FdRef fd)
 {
     pollfd wait{fd.get(), POLLIN, 0};
     return poll(&wait, 1, 0) != 0;
-}
-
-// None of the caller's descriptors: a pipe that is kept open has no end for who reads it. The keyboard's signals are not for this process.
-bool leave_everything(pid_t parent, int channel)
-{
-    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 || dup2(channel, 3) < 0) return false;
-    if (fcntl(3, F_SETFD, FD_CLOEXEC) != 0 || close_range(4, ~0U, 0) != 0 || setsid() < 0) return false;
-    return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && getppid() == parent;
 }
 
 // None where there is more than is looked at.
@@ -79,20 +68,6 @@ void look_twice(const LookPlan &plan, const std::string &cwd, FdRef channel)
     send_record(channel, aftermath_notice(findings, after, cwd, record) + links, {}, in_seconds(1));
 }
 
-[[noreturn]] void run_child(pid_t parent, const std::function<LookPlan()> &make_plan, const timespec &start, const std::string &cwd,
-                            int channel)
-{
-    try {
-        if (leave_everything(parent, channel)) {
-            LookPlan plan = make_plan();
-            plan.start = start;
-            look_twice(plan, cwd, FdRef(3));
-        }
-    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): the parent sees the end, and says so
-    }
-    _exit(0);
-}
-
 // The user has had enough.
 UniqueFd watch_impatience()
 {
@@ -106,88 +81,89 @@ UniqueFd watch_impatience()
     return UniqueFd::adopt(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-// False when nothing has come by then.
-bool wait_for_either(std::array<pollfd, 2> &waits, Deadline deadline)
+LookPlan plan_of(const EarlyLook &look, const timespec &start)
 {
-    for (;;) {
-        const int ready = poll(waits.data(), waits.size(), milliseconds_left(deadline));
-        if (ready >= 0 || errno != EINTR) return ready > 0;
-    }
-}
-
-} // namespace
-
-Aftermath::Aftermath(const std::function<LookPlan()> &plan, const std::string &cwd)
-{
-    timespec start{};
-    clock_gettime(CLOCK_REALTIME, &start);
-    auto [own, theirs] = make_channel();
-    const pid_t parent = getpid();
-    pid_ = fork();
-    if (pid_ < 0) throw_errno("starting the look at what the session will leave");
-    if (pid_ == 0) run_child(parent, plan, start, cwd, theirs.get());
-    channel_ = std::move(own);
-    has_screen_ = isatty(STDOUT_FILENO) == 1; // while it is open
-}
-
-Aftermath::Aftermath(Aftermath &&other) noexcept
-    : channel_(std::move(other.channel_)), pid_(std::exchange(other.pid_, -1)), has_screen_(other.has_screen_)
-{
-}
-
-Aftermath::~Aftermath()
-{
-    if (pid_ <= 0) return;
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, WNOHANG); // not waited for: a file system that does not answer would hold it, and us
-}
-
-void Aftermath::tell(const std::string &session)
-{
-    if (pid_ <= 0 || session.empty()) return;
-    const UniqueFd impatience = watch_impatience();
-    std::string text = "pi: what this session left could not be looked at: the look ";
-    try {
-        send_packet(channel_, session, {}, in_seconds(1));
-        const Deadline deadline = in_seconds(look_patience_seconds);
-        std::array<pollfd, 2> waits = {pollfd{channel_.get(), POLLIN, 0}, pollfd{impatience.get(), POLLIN, 0}};
-        ProgressLine progress(ProgressLine::Place::behind_output); // gone before anything else is written
-        if (!wait_for_either(waits, Clock::now() + silence)) {
-            if (has_screen_) progress.show("looking at what this session left");
-            wait_for_either(waits, deadline);
-        }
-        if (waits[1].revents != 0) return;
-        if (const auto answer = receive_record(channel_, deadline))
-            text = answer->bytes;
-        else
-            text += "was killed\n";
-    } catch (const Failure &failure) {
-        text += std::string("did not end (") + failure.what() + ")\n";
-    }
-    say(text);
-}
-
-namespace {
-
-Aftermath begin_aftermath(const EarlyLook &look)
-{
-    if (!look.projects.aftermath) return {};
     const char *path = std::getenv("PATH");
-    const std::string search_path = path == nullptr ? "" : path;
-    const auto make_plan = [&] {
-        LookPlan plan = plan_look(look.root, look.cwd, look.home, search_path, look.projects.shown());
-        plan.agents = look.agents;
-        plan.read_as_user = look.read_as_user;
-        return plan;
-    };
-    return {make_plan, look.cwd};
+    LookPlan plan = plan_look(look.root, look.cwd, look.home, path == nullptr ? "" : path, look.projects.shown());
+    plan.start = start;
+    plan.agents = look.agents;
+    plan.read_as_user = look.read_as_user;
+    return plan;
 }
+
+class Aftermath {
+public:
+    // Begins the first look, unless it is switched off.
+    explicit Aftermath(const EarlyLook &look)
+    {
+        if (!look.projects.aftermath) return;
+        timespec start{};
+        clock_gettime(CLOCK_REALTIME, &start);
+        auto [own, theirs] = make_channel();
+        const pid_t parent = getpid();
+        pid_ = fork();
+        if (pid_ < 0) throw_errno("starting the look at what the session will leave");
+        if (pid_ == 0) run_child(parent, look, start, theirs.get());
+        channel_ = std::move(own);
+        has_screen_ = isatty(STDOUT_FILENO) == 1; // while it is open
+    }
+    Aftermath(const Aftermath &) = delete;
+    Aftermath &operator=(const Aftermath &) = delete;
+    ~Aftermath()
+    {
+        if (pid_ <= 0) return;
+        kill(pid_, SIGKILL);
+        waitpid(pid_, nullptr, WNOHANG); // not waited for: a file system that does not answer would hold it, and us
+    }
+
+    // The agent has ended, and the terminal is the user's again. A signal such as INT ends the wait silently.
+    void tell(const std::string &session) const
+    {
+        if (pid_ <= 0 || session.empty()) return;
+        const UniqueFd impatience = watch_impatience();
+        std::string text = "pi: what this session left could not be looked at: the look ";
+        try {
+            send_packet(channel_, session, {}, in_seconds(1));
+            const Deadline deadline = in_seconds(look_patience_seconds);
+            ProgressLine progress(ProgressLine::Place::behind_output); // gone before anything else is written
+            Came came = wait_for_either(channel_, impatience, Clock::now() + silence);
+            if (came == Came::nothing) {
+                if (has_screen_) progress.show("looking at what this session left");
+                came = wait_for_either(channel_, impatience, deadline);
+            }
+            if (came == Came::impatience) return;
+            if (const auto answer = receive_record(channel_, deadline))
+                text = answer->bytes;
+            else
+                text += "was killed\n";
+        } catch (const Failure &failure) {
+            text += std::string("did not end (") + failure.what() + ")\n";
+        }
+        say(text);
+    }
+
+private:
+    // The plan is made here: that follows what an agent may have written, to file systems that may not answer.
+    [[noreturn]] static void run_child(pid_t parent, const EarlyLook &look, const timespec &start, int channel)
+    {
+        try {
+            if (keep_only(channel) && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && getppid() == parent)
+                look_twice(plan_of(look, start), look.cwd, FdRef(3));
+        } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): the parent sees the end, and says so
+        }
+        _exit(0);
+    }
+
+    UniqueFd channel_;
+    pid_t pid_ = -1;
+    bool has_screen_ = false; // standard output is a terminal, not a pager
+};
 
 } // namespace
 
 AgentEnded run_watched(const EarlyLook &look, Program program, const RunSession &run)
 {
-    Aftermath aftermath = begin_aftermath(look); // before anything of the session runs
+    const Aftermath aftermath(look); // before anything of the session runs
     std::string session;
     try {
         const AgentEnded ended = run(session);

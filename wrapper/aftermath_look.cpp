@@ -2,13 +2,12 @@
 #include "wrapper/aftermath.hpp"
 
 #include "common/record/journal.hpp"
-#include "wrapper/doors.hpp"
+
+#include <dirent.h>
+#include <nlohmann/json.hpp>
 
 #include <climits>
-#include <deque>
-#include <dirent.h>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 namespace pi_agent {
 
@@ -21,33 +20,13 @@ constexpr std::size_t named_limit = 3; // of the directories that were not looke
 // Below these lie other people's packages: nobody opens an editor there, and many bring its files along.
 bool holds_packages(std::string_view name)
 {
-    constexpr std::array<std::string_view, 4> names = {"node_modules", "site-packages", "dist-packages", "vendor"};
-    return std::find(names.begin(), names.end(), name) != names.end();
+    return has_word("node_modules site-packages dist-packages vendor", name);
 }
-
-// The names in a directory that say what it is.
-struct Contents {
-    bool head = false;
-    bool objects = false;
-    bool refs = false;
-    bool commondir = false;
-    unsigned char git = DT_UNKNOWN;
-
-    void take(const DirectoryEntry &entry)
-    {
-        head = head || entry.name == "HEAD";
-        objects = objects || entry.name == "objects";
-        refs = refs || entry.name == "refs";
-        commondir = commondir || entry.name == "commondir";
-        if (entry.name == ".git") git = entry.type;
-    }
-    [[nodiscard]] bool is_repository() const noexcept { return head && ((objects && refs) || commondir); }
-};
 
 class Look {
 public:
     Look(const LookPlan &plan, const ShownTree &tree, bool is_first_look)
-        : plan_(plan), tree_(tree), first_look_(is_first_look), marker_(tree, snapshot_), repositories_(marker_, plan.home), files_(marker_)
+        : plan_(plan), tree_(tree), first_look_(is_first_look), marker_(tree, snapshot_), repositories_(marker_, plan.home)
     {
     }
 
@@ -112,12 +91,15 @@ private:
         const bool fresh = first_look_ && is_later(listing.facts.st_ctim, plan_.start);
         if (fresh && place.fresh) return; // perhaps moved here by the agent, with everything in it
 
-        Contents contents;
-        for (const auto &entry : listing.entries)
-            contents.take(entry);
-        if (contents.git != DT_UNKNOWN) repositories_.worktree(place.path, contents.git);
-        if (contents.git != DT_UNKNOWN || place.path.empty()) programs_of_project(place.path);
-        if (contents.is_repository()) return repositories_.embedded(place.path);
+        const auto type_of = [&](std::string_view name) { // DT_UNKNOWN: of no entry
+            const auto found =
+                std::find_if(listing.entries.begin(), listing.entries.end(), [&](const auto &one) { return one.name == name; });
+            return found == listing.entries.end() ? static_cast<unsigned char>(DT_UNKNOWN) : found->type;
+        };
+        const auto has = [&](std::string_view name) { return type_of(name) != DT_UNKNOWN; };
+        if (has(".git")) repositories_.worktree(place.path, type_of(".git"));
+        if (has(".git") || place.path.empty()) programs_of_project(place.path);
+        if (has("HEAD") && ((has("objects") && has("refs")) || has("commondir"))) return repositories_.embedded(place.path);
         for (const auto &entry : listing.entries)
             take_entry(place, entry, fresh);
         if (tree_.budget().is_spent()) leave_out(place.path);
@@ -125,7 +107,7 @@ private:
 
     void take_entry(const Place &place, const DirectoryEntry &entry, bool fresh)
     {
-        if (!place.in_packages) files_.entry(place.path, entry.name);
+        if (!place.in_packages) mark_file_doors(marker_, place.path, entry.name);
         if (entry.type != DT_DIR || entry.name == ".git") return;
         const std::string path = join_path(place.path, entry.name);
         if (entry.name == "node_modules") marker_.programs(path + "/.bin", Appearing::counts_in_known_directory);
@@ -148,7 +130,6 @@ private:
     Snapshot snapshot_;
     Marker marker_;
     RepositoryDoors repositories_;
-    FileDoors files_;
     std::deque<Place> places_;
 };
 
@@ -162,7 +143,7 @@ std::optional<std::string> nearest_repository(const std::string &root, const std
     return std::nullopt;
 }
 
-std::string real_path(const std::string &path)
+std::string real_path(const std::filesystem::path &path)
 {
     std::error_code unknown;
     return std::filesystem::canonical(path, unknown).string();
@@ -181,15 +162,12 @@ std::string first_line(const std::string &directory, const std::string &name)
 // It may not be shown to the session; then nothing changes there.
 std::optional<std::string> git_directory_elsewhere(const std::string &repository, const std::string &root)
 {
-    const std::string begin = "gitdir: ";
-    const auto from = [](const std::string &base, const std::string &path) {
-        return path.compare(0, 1, "/") == 0 ? path : base + "/" + path;
-    };
+    constexpr std::string_view begin = "gitdir: ";
     const std::string line = first_line(repository, ".git");
-    if (line.compare(0, begin.size(), begin) != 0) return std::nullopt;
-    const std::string own = real_path(from(repository, line.substr(begin.size())));
+    if (!line.starts_with(begin)) return std::nullopt;
+    const std::string own = real_path(std::filesystem::path(repository) / line.substr(begin.size()));
     const std::string common = own.empty() ? "" : first_line(own, "commondir");
-    const std::string real = common.empty() ? own : real_path(from(own, common));
+    const std::string real = common.empty() ? own : real_path(std::filesystem::path(own) / common);
     if (real.empty() || is_within(real, root)) return std::nullopt;
     return real;
 }
@@ -198,13 +176,11 @@ std::optional<std::string> git_directory_elsewhere(const std::string &repository
 std::vector<std::string> path_entries_within(const std::string &path, const std::string &root, const std::string &cwd)
 {
     std::vector<std::string> entries;
-    for (std::size_t begin = 0; begin <= path.size();) {
-        const std::size_t end = std::min(path.find(':', begin), path.size());
-        const std::string entry = path.substr(begin, end - begin);
-        begin = end + 1;
+    const std::string ended = path + ":"; // the last entry may be empty
+    for (const auto entry : split(ended, ':')) {
         std::error_code unknown;
         // An empty one is the working directory.
-        const std::filesystem::path absolute = entry.compare(0, 1, "/") == 0 ? entry : cwd + "/" + entry;
+        const std::filesystem::path absolute = std::filesystem::path(cwd) / entry;
         const std::string real = normal_path(std::filesystem::weakly_canonical(absolute, unknown).string());
         if (!unknown && is_within(real, root)) entries.push_back(real);
     }

@@ -1,11 +1,11 @@
 // The table of files that name commands, and looking at git directories.
-#include "wrapper/doors.hpp"
-
 #include "common/base/git_settings.hpp"
 #include "common/base/text.hpp"
+#include "wrapper/aftermath.hpp"
 
 #include <dirent.h>
 #include <nlohmann/json.hpp>
+
 #include <unordered_map>
 
 namespace pi_agent {
@@ -17,93 +17,55 @@ namespace {
 constexpr int depth_limit = 64;                           // of a package.json
 constexpr std::size_t read_limit = std::size_t{1} << 20U; // bytes
 
-// One file, or all files in a directory whose names end so.
+// What takes commands from files of a project.
 struct Door {
-    std::string_view path; // from the directory that holds its first component
     std::string_view what;
-    // Separated by |: only a file with one of these words, or with a backslash, which can spell any word, is one.
-    std::string_view words = {};
-    std::string_view end = {};
-    bool is_directory = false;
+    std::string_view words; // only a file with one of these, or with a backslash, which can spell any word, is one; none: every file
+    // From the directory that holds the first component; with a star, every file there with that ending, whatever is in it.
+    std::string_view paths;
 };
 
 constexpr std::string_view editor = "editor's settings";
 constexpr std::string_view tasks = "editor's tasks";
 constexpr std::string_view shell = "commands for a shell that enters";
 constexpr std::string_view packages = "package manager's programs";
-constexpr std::string_view mise_words = "hook|env|exec|source|plugin|path|task|alias|script";
-constexpr std::string_view npm_words =
-    "shell|node-options|node_options|git|init|editor|viewer|prefix|config|python|tokenhelper|tokenHelper|browser|pnpmfile|scripts";
-constexpr std::string_view cargo_words = "runner|rustc|rustdoc|wrapper|linker|alias|credential|browser|include|env|paths|source";
 
-constexpr std::array doors = {
-    Door{".vscode/tasks.json", tasks},
-    Door{".vscode/launch.json", tasks},
-    Door{".vscode/settings.json", editor},
-    Door{".vscode/mcp.json", tasks},
-    Door{".devcontainer/devcontainer.json", tasks},
-    Door{".devcontainer.json", tasks},
-    Door{".idea/runConfigurations", tasks, {}, ".xml", true},
-    Door{".idea/watcherTasks.xml", tasks},
-    Door{".idea/startup.xml", tasks},
-    Door{".idea/externalDependencies.xml", editor},
-    Door{".run", tasks, {}, ".run.xml", true},
-    Door{".zed/settings.json", editor},
-    Door{".zed/tasks.json", tasks},
-    Door{".zed/debug.json", tasks},
-    Door{".fleet/settings.json", editor},
-    Door{".fleet/run.json", tasks},
-    Door{".exrc", editor},
-    Door{".vimrc", editor},
-    Door{".nvimrc", editor},
-    Door{".nvim.lua", editor},
-    Door{".lvimrc", editor},
-    Door{".local.vimrc", editor},
-    Door{".ycm_extra_conf.py", editor},
-    Door{".dir-locals.el", editor},
-    Door{".dir-locals-2.el", editor},
-    Door{".helix/config.toml", editor},
-    Door{".helix/languages.toml", editor},
-    Door{".kateproject", editor},
-    Door{".gdbinit", "debugger's commands"},
-    Door{".lldbinit", "debugger's commands"},
-    Door{".envrc", shell},
-    Door{".autoenv.zsh", shell},
-    Door{".autoenv", shell},
-    Door{".tool-versions", shell, "path:|ref:"},
-    Door{"mise.toml", shell, mise_words},
-    Door{".mise.toml", shell, mise_words},
-    Door{"mise.local.toml", shell, mise_words},
-    Door{".mise.local.toml", shell, mise_words},
-    Door{"mise/config.toml", shell, mise_words},
-    Door{".mise/config.toml", shell, mise_words},
-    Door{".config/mise.toml", shell, mise_words},
-    Door{".config/mise/config.toml", shell, mise_words},
-    Door{".config/mise/conf.d", shell, mise_words, ".toml", true},
-    Door{".husky", "git hook", {}, "", true},
-    Door{".husky/_", "git hook", {}, "", true},
-    Door{".huskyrc", "git hook"},
-    Door{".huskyrc.json", "git hook"},
-    Door{".npmrc", packages, npm_words},
-    Door{".pnpmfile.cjs", packages},
-    Door{".yarnrc", packages, "yarn-path|script-shell|path"},
-    Door{".yarnrc.yml", packages, "yarnPath|plugins|path:|initScope|enableScripts"},
-    Door{".cargo/config.toml", packages, cargo_words},
-    Door{".cargo/config", packages, cargo_words},
+constexpr Door doors[] = {
+    {tasks, "",
+     ".vscode/tasks.json .vscode/launch.json .vscode/mcp.json .devcontainer/devcontainer.json .devcontainer.json "
+     ".idea/runConfigurations/*.xml .idea/watcherTasks.xml .idea/startup.xml .run/*.run.xml .zed/tasks.json .zed/debug.json "
+     ".fleet/run.json"},
+    {editor, "",
+     ".vscode/settings.json .idea/externalDependencies.xml .zed/settings.json .fleet/settings.json .exrc .vimrc .nvimrc .nvim.lua .lvimrc "
+     ".local.vimrc .ycm_extra_conf.py .dir-locals.el .dir-locals-2.el .helix/config.toml .helix/languages.toml .kateproject"},
+    {"debugger's commands", "", ".gdbinit .lldbinit"},
+    {shell, "", ".envrc .autoenv.zsh .autoenv"},
+    {shell, "path: ref:", ".tool-versions"},
+    {shell, "hook env exec source plugin path task alias script",
+     "mise.toml .mise.toml mise.local.toml .mise.local.toml mise/config.toml .mise/config.toml .config/mise.toml .config/mise/config.toml "
+     ".config/mise/conf.d/*.toml"},
+    {"git hook", "", ".husky/* .husky/_/* .huskyrc .huskyrc.json"},
+    {packages,
+     "shell node-options node_options git init editor viewer prefix config python tokenhelper tokenHelper browser pnpmfile scripts",
+     ".npmrc"},
+    {packages, "", ".pnpmfile.cjs"},
+    {packages, "yarn-path script-shell path", ".yarnrc"},
+    {packages, "yarnPath plugins path: initScope enableScripts", ".yarnrc.yml"},
+    {packages, "runner rustc rustdoc wrapper linker alias credential browser include env paths source", ".cargo/config.toml .cargo/config"},
 };
 
 // By name: what a file is called that may be called anything before that.
-constexpr std::array endings = {
-    Door{".code-workspace", tasks},
-    Door{".sublime-project", tasks},
-};
+constexpr std::string_view endings[] = {".code-workspace", ".sublime-project"};
 
-const std::unordered_multimap<std::string_view, const Door *> &doors_by_first_component()
+using DoorsByFirstComponent = std::unordered_multimap<std::string_view, std::pair<const Door *, std::string_view>>;
+
+const DoorsByFirstComponent &doors_by_first_component()
 {
     static const auto table = [] {
-        std::unordered_multimap<std::string_view, const Door *> made;
+        DoorsByFirstComponent made;
         for (const auto &door : doors)
-            made.emplace(door.path.substr(0, door.path.find('/')), &door);
+            for (const auto path : split(door.paths, ' '))
+                made.emplace(path.substr(0, path.find('/')), std::pair(&door, path));
         return made;
     }();
     return table;
@@ -111,57 +73,50 @@ const std::unordered_multimap<std::string_view, const Door *> &doors_by_first_co
 
 bool has_one_of(std::string_view text, std::string_view words)
 {
-    if (text.find('\\') != std::string_view::npos) return true;
-    while (!words.empty()) {
-        const std::string_view word = words.substr(0, words.find('|'));
-        if (text.find(word) != std::string_view::npos) return true;
-        words.remove_prefix(std::min(words.size(), word.size() + 1));
+    const auto list = split(words, ' ');
+    return text.find('\\') != text.npos ||
+           std::any_of(list.begin(), list.end(), [&](std::string_view word) { return text.find(word) != text.npos; });
+}
+
+void mark_with_words(Marker &marker, const std::string &path, std::string_view what, std::string_view words)
+{
+    if (!words.empty()) {
+        const auto facts = marker.tree().look(path, Links::follow);
+        const bool is_short = facts && S_ISREG(facts->st_mode) && static_cast<std::size_t>(facts->st_size) < read_limit;
+        if (is_short && !has_one_of(marker.tree().read(path, read_limit).value_or("\\"), words)) return;
     }
-    return false;
+    marker.file(path, std::string(what));
+}
+
+void mark_package_scripts(Marker &marker, const std::string &path)
+{
+    const auto facts = marker.tree().look(path, Links::follow);
+    if (!facts || !S_ISREG(facts->st_mode)) return;
+    if (static_cast<std::size_t>(facts->st_size) > read_limit) return marker.whole(path, "package scripts", *facts);
+    const PackageScripts scripts = read_package_scripts(marker.tree().read(path, read_limit).value_or(""));
+    marker.part(path, "package scripts", *facts, scripts.text, scripts.run_at_install ? Appearing::counts : Appearing::is_ordinary);
 }
 
 } // namespace
 
-void FileDoors::entry(const std::string &directory, std::string_view name)
+void mark_file_doors(Marker &marker, const std::string &directory, std::string_view name)
 {
-    if (name == "package.json") return package_scripts(join_path(directory, name));
+    if (name == "package.json") return mark_package_scripts(marker, join_path(directory, name));
     const auto [begin, end] = doors_by_first_component().equal_range(name);
     for (auto found = begin; found != end; ++found) {
-        const Door &door = *found->second;
-        if (door.is_directory)
-            all_in(join_path(directory, door.path), door.what, door.end);
-        else
-            known(join_path(directory, door.path), door.what, door.words);
+        const auto [door, below] = found->second;
+        const std::size_t star = below.find("/*");
+        const std::string path = join_path(directory, below.substr(0, star));
+        if (star == below.npos) {
+            mark_with_words(marker, path, door->what, door->words);
+            continue;
+        }
+        for (const auto &entry : marker.entries(path))
+            if (entry.type != DT_DIR && entry.name.ends_with(below.substr(star + 2)))
+                marker.file(join_path(path, entry.name), std::string(door->what));
     }
-    for (const auto &door : endings)
-        if (name.ends_with(door.path)) marker_.file(join_path(directory, name), std::string(door.what));
-}
-
-void FileDoors::known(const std::string &path, std::string_view what, std::string_view words)
-{
-    if (!words.empty()) {
-        const auto facts = marker_.tree().look(path, Links::follow);
-        const bool is_short = facts && S_ISREG(facts->st_mode) && static_cast<std::size_t>(facts->st_size) < read_limit;
-        if (is_short && !has_one_of(marker_.tree().read(path, read_limit).value_or("\\"), words)) return;
-    }
-    marker_.file(path, std::string(what));
-}
-
-void FileDoors::all_in(const std::string &directory, std::string_view what, std::string_view end)
-{
-    const Listing listing = marker_.tree().list(directory, Links::follow);
-    if (listing.found == Listing::Found::unreadable) marker_.unreadable(directory, listing.facts);
-    for (const auto &entry : listing.entries)
-        if (entry.type != DT_DIR && entry.name.ends_with(end)) marker_.file(join_path(directory, entry.name), std::string(what));
-}
-
-void FileDoors::package_scripts(const std::string &path)
-{
-    const auto facts = marker_.tree().look(path, Links::follow);
-    if (!facts || !S_ISREG(facts->st_mode)) return;
-    if (static_cast<std::size_t>(facts->st_size) > read_limit) return marker_.whole(path, "package scripts", *facts);
-    const PackageScripts scripts = read_package_scripts(marker_.tree().read(path, read_limit).value_or(""));
-    marker_.part(path, "package scripts", *facts, scripts.text, scripts.run_at_install ? Appearing::counts : Appearing::is_ordinary);
+    for (const auto ending : endings)
+        if (name.ends_with(ending)) marker.file(join_path(directory, name), std::string(tasks));
 }
 
 PackageScripts read_package_scripts(std::string_view json)
@@ -184,9 +139,8 @@ PackageScripts read_package_scripts(std::string_view json)
 
 namespace {
 
-constexpr std::size_t settings_limit = std::size_t{1} << 20U; // bytes of a configuration file
-constexpr std::size_t small_limit = 4096;                     // of a file that holds a path
-constexpr unsigned nesting_limit = 16;                        // of submodules and includes
+constexpr std::size_t small_limit = 4096; // of a file that holds a path
+constexpr unsigned nesting_limit = 16;    // of submodules and includes
 
 std::string trimmed(std::string text)
 {
@@ -197,16 +151,16 @@ std::string trimmed(std::string text)
 
 std::string path_in_git_file(const std::string &text)
 {
-    const std::string begin = "gitdir: ";
-    return text.compare(0, begin.size(), begin) == 0 ? trimmed(text.substr(begin.size())) : "";
+    constexpr std::string_view begin = "gitdir: ";
+    return text.starts_with(begin) ? trimmed(text.substr(begin.size())) : "";
 }
 
 // What `git worktree` and `git submodule` make: such a directory is searched together with the repository around it.
 bool is_part_of_a_repository(const std::string &gitdir)
 {
     const std::string path = "/" + gitdir;
-    const std::size_t git = path.find("/.git/");
-    return git != std::string::npos && (path.compare(git, 16, "/.git/worktrees/") == 0 || path.compare(git, 14, "/.git/modules/") == 0);
+    const std::string_view from_git = std::string_view(path).substr(std::min(path.find("/.git/"), path.size()));
+    return from_git.starts_with("/.git/worktrees/") || from_git.starts_with("/.git/modules/");
 }
 
 // The lines with which git runs a program, as it finds them.
@@ -293,8 +247,8 @@ void RepositoryDoors::unfinished(const std::string &gitdir)
         const auto facts = marker_.tree().look(path, Links::refuse);
         if (!facts) continue;
         if (S_ISLNK(facts->st_mode)) marker_.file(path, "list of an unfinished rebase that is a link");
-        if (static_cast<std::size_t>(facts->st_size) > settings_limit) marker_.whole(path, "list of an unfinished rebase", *facts);
-        const std::string commands = commands_of_todo(marker_.tree().read(path, settings_limit).value_or(""));
+        if (static_cast<std::size_t>(facts->st_size) > read_limit) marker_.whole(path, "list of an unfinished rebase", *facts);
+        const std::string commands = commands_of_todo(marker_.tree().read(path, read_limit).value_or(""));
         if (!commands.empty()) marker_.part(path, "command in the list of an unfinished rebase", *facts, commands);
     }
     const std::string bisection = join_path(gitdir, "BISECT_NAMES");
@@ -310,8 +264,8 @@ std::string RepositoryDoors::configuration(const std::string &path, unsigned dep
     if (S_ISLNK(facts->st_mode)) marker_.file(path, "git configuration that is a link");
     const auto behind = marker_.tree().look(path, Links::follow);
     if (!behind) return "";
-    const auto text = marker_.tree().read(path, settings_limit);
-    if (!text || static_cast<std::size_t>(behind->st_size) > settings_limit) {
+    const auto text = marker_.tree().read(path, read_limit);
+    if (!text || static_cast<std::size_t>(behind->st_size) > read_limit) {
         marker_.whole(path, "git configuration that cannot be read", *behind);
         return "";
     }
@@ -346,9 +300,7 @@ void RepositoryDoors::hooks(const std::string &directory, unsigned depth)
     const auto facts = marker_.tree().look(directory, Links::refuse);
     if (!facts) return;
     if (S_ISLNK(facts->st_mode)) marker_.file(directory, "link to a directory of git hooks");
-    const Listing listing = marker_.tree().list(directory, Links::follow);
-    if (listing.found == Listing::Found::unreadable) marker_.unreadable(directory, listing.facts);
-    for (const auto &entry : listing.entries) {
+    for (const auto &entry : marker_.entries(directory)) {
         const std::string path = join_path(directory, entry.name);
         if (entry.type == DT_DIR) {
             if (depth == 0) hooks(path, 1); // pre-commit.d, husky's _
@@ -362,21 +314,17 @@ void RepositoryDoors::hooks(const std::string &directory, unsigned depth)
 // Programs that a hook starts, and that take their commands from a file of the project.
 void RepositoryDoors::hook_managers(const std::string &hooks, const std::string &worktree)
 {
-    struct Manager {
-        const char *word;
-        std::vector<const char *> files;
-    };
-    static const std::vector<Manager> managers = {
-        {"pre-commit", {".pre-commit-config.yaml"}},
-        {"lefthook", {"lefthook.yml", "lefthook.yaml", ".lefthook.yml", ".lefthook.yaml", "lefthook-local.yml"}},
-        {"overcommit", {".overcommit.yml"}},
+    constexpr std::pair<const char *, std::string_view> managers[] = {
+        {"pre-commit", ".pre-commit-config.yaml"},
+        {"lefthook", "lefthook.yml lefthook.yaml .lefthook.yml .lefthook.yaml lefthook-local.yml"},
+        {"overcommit", ".overcommit.yml"},
     };
     for (const auto &entry : marker_.tree().list(hooks, Links::follow).entries) {
         if (entry.type == DT_DIR || entry.name.ends_with(".sample")) continue;
-        const std::string text = marker_.tree().read(join_path(hooks, entry.name), settings_limit).value_or("");
-        for (const auto &manager : managers)
-            if (text.find(manager.word) != std::string::npos)
-                for (const char *file : manager.files)
+        const std::string text = marker_.tree().read(join_path(hooks, entry.name), read_limit).value_or("");
+        for (const auto &[word, files] : managers)
+            if (text.find(word) != std::string::npos)
+                for (const auto file : split(files, ' '))
                     marker_.file(join_path(worktree, file), "file that a git hook runs");
     }
 }
@@ -385,9 +333,7 @@ void RepositoryDoors::hook_managers(const std::string &hooks, const std::string 
 void RepositoryDoors::modules(const std::string &directory, unsigned depth)
 {
     if (depth > nesting_limit || marker_.tree().budget().is_spent()) return;
-    const Listing listing = marker_.tree().list(directory, Links::follow);
-    if (listing.found == Listing::Found::unreadable) marker_.unreadable(directory, listing.facts);
-    for (const auto &entry : listing.entries) {
+    for (const auto &entry : marker_.entries(directory)) {
         const std::string path = join_path(directory, entry.name);
         if (entry.type != DT_DIR && entry.type != DT_LNK) continue;
         if (entry.type == DT_LNK) marker_.file(path, "link to a git directory");
@@ -400,9 +346,7 @@ void RepositoryDoors::modules(const std::string &directory, unsigned depth)
 
 void RepositoryDoors::linked_worktrees(const std::string &directory, unsigned depth)
 {
-    const Listing listing = marker_.tree().list(directory, Links::follow);
-    if (listing.found == Listing::Found::unreadable) marker_.unreadable(directory, listing.facts);
-    for (const auto &entry : listing.entries)
+    for (const auto &entry : marker_.entries(directory))
         if (entry.type == DT_DIR || entry.type == DT_LNK) repository(join_path(directory, entry.name), std::nullopt, depth + 1);
 }
 

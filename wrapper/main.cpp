@@ -1,18 +1,18 @@
 // pi: the wrapper that a user types. Unprivileged; refuses early, hands the request to the root-only runner, ends as the agent ends.
 #include "common/base/build_settings.hpp"
+
 #include "common/host/identity.hpp"
 #include "common/policy/provider_table.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/aftermath.hpp"
-#include "wrapper/options.hpp"
 #include "wrapper/session_client.hpp"
-#include "wrapper/start_watch.hpp"
+
+#include <sys/resource.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <sys/resource.h>
 
 namespace {
 

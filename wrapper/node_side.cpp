@@ -1,11 +1,13 @@
 // Between the runner of a node and the carrier.
 #include "common/base/build_settings.hpp"
-#include "wrapper/aftermath.hpp"
-#include "wrapper/tunnel.hpp"
 
-#include <cstdlib>
+#include "wrapper/aftermath.hpp"
+#include "wrapper/session_client.hpp"
+
 #include <sys/socket.h>
 #include <sys/utsname.h>
+
+#include <cstdlib>
 
 namespace pi_agent {
 
@@ -62,13 +64,13 @@ private:
     {
         std::vector<pollfd> waits = {{ended_ ? -1 : runner_.channel().get(), POLLIN, 0}, {signals_.fd().get(), POLLIN, 0}};
         tunnel_.add_waits(waits);
-        const int patience = ended_ ? finish_interval_milliseconds : deadline_ ? milliseconds_left(*deadline_) : -1;
+        const int patience = ended_ ? finish_interval_milliseconds : milliseconds_left(deadline_);
         if (poll(waits.data(), waits.size(), Tunnel::patience(patience)) < 0 && errno != EINTR) throw_errno("waiting for the runner");
         serve();
         if (waits[1].revents != 0) hear_signals();
         if (!ended_ && waits[0].revents != 0) hear_runner();
         if (tunnel_.has_ended()) leave();
-        if (deadline_ && !ended_ && Clock::now() >= *deadline_)
+        if (!ended_ && Clock::now() >= deadline_)
             throw Failure(FailureKind::runner_ended, "the runner does not answer; pgrep -a pi-agent shows whether it still runs");
     }
 
@@ -84,21 +86,13 @@ private:
         const WrapperMessage said = decode_wrapper_message(std::string_view(message).substr(1));
         const auto *signal = std::get_if<ForwardSignal>(&said);
         if (ended_ && signal != nullptr && asks_for_end(signal->number)) nobody_waits_ = true; // for the rest of the output
-        tell_runner(said);
-    }
-
-    void tell_runner(const WrapperMessage &message)
-    {
-        try {
-            send_packet(runner_.channel(), encode(message), {}, in_seconds(1));
-        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): the runner is gone; the loop learns it next
-        }
+        tell(runner_.channel(), encode(said));
     }
 
     // Our silence ends the session, and the runner's last word is waited for.
     void leave()
     {
-        if (deadline_) return;
+        if (deadline_ != Deadline::max()) return;
         deadline_ = in_seconds(farewell_patience_seconds);
         shutdown(runner_.channel().get(), SHUT_WR);
     }
@@ -133,7 +127,7 @@ private:
                 runner_.reap();
                 if (runner_.has_ended() && !ended_) leave();
             } else if (is_forwarded_signal(signal.number) && signal.number != SIGTSTP) {
-                tell_runner(ForwardSignal{signal.number, false});
+                tell(runner_.channel(), encode(ForwardSignal{signal.number, false}));
             }
         }
     }
@@ -143,41 +137,31 @@ private:
     JobSignals signals_;
     RunnerProcess runner_;
     std::optional<AgentEnded> ended_;
-    std::optional<Deadline> deadline_;
+    Deadline deadline_ = Deadline::max();
     bool nobody_waits_ = false;
 };
 
-// Until `is_done`, the end of the tunnel, or so many seconds.
-void serve_until(Tunnel &tunnel, int seconds, const Tunnel::Hear &hear, const std::function<bool()> &is_done)
+// What the first message with this tag says; nothing at the end of the tunnel, or after so many seconds.
+std::optional<std::string> wait_for(Tunnel &tunnel, char tag, int seconds)
 {
+    std::optional<std::string> said;
     const Deadline deadline = in_seconds(seconds);
-    while (!is_done() && !tunnel.has_ended() && Clock::now() < deadline) {
+    while (!said && !tunnel.has_ended() && Clock::now() < deadline) {
         std::vector<pollfd> waits;
         tunnel.add_waits(waits);
         poll(waits.data(), waits.size(), milliseconds_left(deadline));
-        tunnel.serve(hear);
+        tunnel.serve([&](const std::string &message) {
+            if (!said && message.starts_with(tag)) said = message.substr(1);
+        });
     }
+    return said;
 }
 
 // Until the last message is heard, whether it was. Who ended before, with something unread, would reset Slurm's connection to srun, and
 // what is on its way there would be lost (RFC 2525, 2.17).
 bool send_rest(Tunnel &tunnel)
 {
-    bool is_heard = false;
-    const auto hear = [&](const std::string &message) { is_heard = is_heard || message.starts_with(heard_tag); };
-    serve_until(tunnel, sending_patience_seconds, hear, [&] { return is_heard; });
-    return is_heard;
-}
-
-std::string wait_for_hello(Tunnel &tunnel)
-{
-    std::optional<std::string> hello;
-    const auto hear = [&](const std::string &message) {
-        if (!hello && message.starts_with(hello_tag)) hello = message.substr(1);
-    };
-    serve_until(tunnel, hello_patience_seconds, hear, [&] { return hello.has_value(); });
-    if (!hello) throw Failure(FailureKind::by_hand, by_hand);
-    return *hello;
+    return wait_for(tunnel, heard_tag, sending_patience_seconds).has_value();
 }
 
 std::string name_of_node()
@@ -214,9 +198,8 @@ Tunnel take_tunnel()
     if (!is_pipe(STDIN_FILENO) || !is_pipe(STDOUT_FILENO)) throw Failure(FailureKind::by_hand, by_hand); // as srun gives them
     UniqueFd in = duplicate(FdRef(STDIN_FILENO));
     UniqueFd out = duplicate(FdRef(STDOUT_FILENO));
-    const UniqueFd null = open_or_throw("opening /dev/null", "/dev/null", O_RDWR);
-    if (!in || !out || dup2(null.get(), STDIN_FILENO) < 0 || dup2(null.get(), STDOUT_FILENO) < 0)
-        throw_errno("taking over standard input and output");
+    if (!in || !out) throw_errno("taking over standard input and output");
+    let_go_of_input_and_output();
     return Tunnel(std::move(in), std::move(out));
 }
 
@@ -237,11 +220,13 @@ int serve_node()
     Hello hello;
     bool is_heard = false;
     const auto refuse = [&](const Failure &failure) {
-        tunnel.say(message_of(FailureReport{failure.status(), failure.what(), failure.kind()}));
+        tunnel.say(message_of(report_of(failure)));
         is_heard = send_rest(tunnel);
     };
     try {
-        hello = decode_hello(wait_for_hello(tunnel));
+        const auto said = wait_for(tunnel, hello_tag, hello_patience_seconds);
+        if (!said) throw Failure(FailureKind::by_hand, by_hand);
+        hello = decode_fields<Hello>(*said);
         const Request request = take_over(hello);
         program = request.program;
         tunnel.say(hello_tag + name_of_node());

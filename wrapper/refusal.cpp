@@ -1,4 +1,4 @@
-// The wrapper's own look at the policy, and at how a session's network is closed.
+// What pi decides before it asks: its own options, and its look at the policy.
 #include "wrapper/refusal.hpp"
 
 #include "common/decide/callers_view.hpp"
@@ -9,10 +9,130 @@
 #include "common/policy/policy_load.hpp"
 #include "common/record/record_event.hpp"
 
-#include <csignal>
 #include <filesystem>
 
 namespace pi_agent {
+
+// --- The wrapper's own options.
+
+const char *const wrapper_help = R"(pi runs the coding agent in this directory, as an account of its own, in the sandbox of the
+administrator's policy. Every argument goes to the agent, except these, which come first:
+
+  --pi-agent-help         print this and stop; `pi --help` is the agent's own help
+  --pi-agent-explain      print what would be started and why; start nothing
+  --pi-agent-debug        print on standard error what pi decides and what the session gets
+  --pi-agent-canary       try what the sandbox must refuse, in the agent's place, and print the results
+  --pi-agent-shell        start bash in the agent's place, with the arguments that follow
+  --pi-agent-sessions     copy the sessions of your own agent in this directory to the agent's home
+  --pi-agent-network=MODE let this session reach less: loopback, or none
+  --pi-agent-allow HOST   let this session reach a host more, of those that the policy lets you add
+  --pi-agent-read-only    let this session read the project and change nothing in it
+  --pi-agent-scope=SCOPE  let this session see less: project, which is the repository alone
+  --pi-agent-tmpdir PATH  use this directory inside the project's root as TMPDIR; it is made if it is missing
+
+The policy is /etc/pi-agent/policy.yaml. A message ends with a code, which `pi-agentctl explain CODE`
+explains. man pi has more, and the table of exit statuses.
+)";
+
+namespace {
+
+constexpr std::string_view prefix = "--pi-agent-";
+constexpr std::string_view see_help = "; see: pi --pi-agent-help";
+
+// Without a value. Those that narrow a session take away only, and of two the narrower one counts.
+struct Flag {
+    std::string_view name;
+    void (*take)(WrapperOptions &options);
+};
+constexpr Flag own_flags[] = {
+    {"--pi-agent-help", [](WrapperOptions &options) { options.help = true; }},
+    {"--pi-agent-explain", [](WrapperOptions &options) { options.explain = true; }},
+    {"--pi-agent-debug", [](WrapperOptions &options) { options.debug = true; }},
+    {"--pi-agent-sessions", [](WrapperOptions &options) { options.sessions = true; }},
+    {node_option, [](WrapperOptions &options) { options.on_node = true; }},
+    {"--pi-agent-shell", [](WrapperOptions &options) { options.program = Program::shell; }},
+    {"--pi-agent-canary", [](WrapperOptions &options) { options.program = Program::canary; }},
+    {"--pi-agent-read-only", [](WrapperOptions &options) { options.narrowing.read_only = true; }},
+    {"--pi-agent-scope=project", [](WrapperOptions &options) { options.narrowing.project_only = true; }},
+    {"--pi-agent-network=none", [](WrapperOptions &options) { options.narrowing.network = LeftNetwork::none; }},
+    {"--pi-agent-network=loopback",
+     [](WrapperOptions &options) { options.narrowing.network = std::max(options.narrowing.network, LeftNetwork::loopback); }},
+};
+
+// With a value: the next argument, or behind "=".
+struct Setting {
+    std::string_view name;
+    const char *needed;
+    void (*take)(WrapperOptions &options, std::string value);
+};
+constexpr Setting own_settings[] = {
+    {"--pi-agent-tmpdir", "--pi-agent-tmpdir needs a directory, as in --pi-agent-tmpdir=build/tmp",
+     [](WrapperOptions &options, std::string value) { options.tmpdir = std::move(value); }},
+    {"--pi-agent-allow", "--pi-agent-allow needs a host, as in --pi-agent-allow=github.com:22",
+     [](WrapperOptions &options, std::string value) { options.allow.push_back(std::move(value)); }},
+};
+
+[[noreturn]] void refuse(std::string_view option)
+{
+    if (option.starts_with("--pi-agent-network") || option.starts_with("--pi-agent-scope"))
+        throw EarlyRefusal(
+            Failure(FailureKind::start_asks, "denied: " + escape_for_display(option) +
+                                                 " asks for more than the policy gives, or for nothing that pi knows; say "
+                                                 "--pi-agent-network=loopback, --pi-agent-network=none or --pi-agent-scope=project"));
+    throw Failure(FailureKind::command_line, "unknown option " + escape_for_display(option) + std::string(see_help));
+}
+
+// A value that looks like one of these options was meant as one: a start that was to be read-only must not write.
+std::string require_value(std::string value, const char *needed)
+{
+    if (value.empty() || value.starts_with(prefix))
+        throw Failure(FailureKind::command_line,
+                      std::string(needed) + (value.empty() ? "" : ", and " + escape_for_display(value) + " is an option of pi's own") +
+                          std::string(see_help));
+    return value;
+}
+
+} // namespace
+
+bool asks_for_self_update(const std::vector<std::string> &agent_arguments)
+{
+    if (agent_arguments.empty() || agent_arguments.front() != "update") return false;
+    bool other_target = false;
+    for (auto argument = agent_arguments.begin() + 1; argument != agent_arguments.end(); ++argument) {
+        if (*argument == "self" || *argument == "pi" || *argument == "--self" || *argument == "--all") return true;
+        static const std::set<std::string> without_target = {"--force", "-a", "--approve", "-na", "--no-approve"};
+        other_target = other_target || !without_target.contains(*argument);
+    }
+    return !other_target;
+}
+
+WrapperOptions parse_options(int argc, const char *const *argv)
+{
+    WrapperOptions options;
+    int index = 1;
+    for (; index < argc; ++index) {
+        const std::string_view argument = argv[index];
+        if (!argument.starts_with(prefix)) break;
+        const std::string_view name = argument.substr(0, argument.find('='));
+        const auto flag = std::find_if(std::begin(own_flags), std::end(own_flags), [&](const Flag &one) { return one.name == argument; });
+        const auto setting =
+            std::find_if(std::begin(own_settings), std::end(own_settings), [&](const Setting &one) { return one.name == name; });
+        if (flag != std::end(own_flags))
+            flag->take(options);
+        else if (setting == std::end(own_settings))
+            refuse(argument);
+        else if (name != argument)
+            setting->take(options, require_value(std::string(argument.substr(name.size() + 1)), setting->needed));
+        else
+            setting->take(options, require_value(++index < argc ? argv[index] : "", setting->needed));
+    }
+    for (; index < argc; ++index)
+        options.agent_arguments.emplace_back(argv[index]);
+    if (!options.allow.empty() && options.narrowing.network != LeftNetwork::policys)
+        throw Failure(FailureKind::command_line,
+                      "--pi-agent-allow adds a host, and --pi-agent-network takes all hosts away; say one of them" + std::string(see_help));
+    return options;
+}
 
 // The ways in which a network is closed, by the policy or by an option of the start.
 

@@ -1,4 +1,4 @@
-// The wrapper's own look at the policy: refuses early, and says why an agent with a closed network failed.
+// What pi decides before it asks: its own options, and its look at the policy.
 #pragma once
 
 #include "common/decide/user_paths.hpp"
@@ -6,15 +6,35 @@
 
 namespace pi_agent {
 
-// The message for a user whose agent failed while the policy closes its network. Agents only say "Connection error", after a long silence.
+// --- The wrapper's own options: they begin with --pi-agent- and come first; everything else goes to the agent unchanged.
 
-// A line that names the policy's key, or the user's own option (--pi-agent-network); empty if the network is open, or if the agent
-// succeeded. Nobody here knows why the agent failed. So it says what was out of reach, not that this was the reason.
+struct WrapperOptions {
+    bool help = false;
+    bool explain = false;
+    bool debug = false;
+    bool sessions = false;
+    bool on_node = false; // for a session that was asked for elsewhere (wrapper/carrier.hpp)
+    Program program = Program::agent;
+    Narrowing narrowing;
+    std::vector<std::string> allow;           // hosts
+    std::string tmpdir;                       // empty: not given
+    std::vector<std::string> agent_arguments; // or for the shell that replaces it
+};
+
+// `pi update` without a target, or with one that is pi itself: root owns the agent's program, and no session can change it.
+bool asks_for_self_update(const std::vector<std::string> &agent_arguments);
+
+// Throws Failure(usage).
+WrapperOptions parse_options(int argc, const char *const *argv);
+
+extern const char *const wrapper_help;
+
+// For a user whose agent failed while the policy closes its network. Agents only say "Connection error", after a long silence. A line that
+// names the policy's key, or the user's own option (--pi-agent-network); empty if the network is open, or if the agent succeeded. Nobody
+// here knows why the agent failed. So it says what was out of reach, not that this was the reason.
 std::string closed_network_notice(const NetworkPolicy &network, const AgentEnded &ended);
 
-// The wrapper's own look at the policy: refuses early, with friendly messages. The runner decides again, and only that counts.
-
-// The policy's values for the wrapper itself.
+// What the wrapper itself finds in the policy, to refuse early, with friendly messages. The runner decides again, and only that counts.
 struct EarlyLook {
     std::string decision; // a sentence about what is allowed, for --pi-agent-debug
     std::string cwd;      // canonical

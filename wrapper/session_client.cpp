@@ -3,42 +3,12 @@
 
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
-#include "wrapper/start_watch.hpp"
-#include "wrapper/terminal_link.hpp"
 
-#include <algorithm>
 #include <sys/socket.h>
 
+#include <algorithm>
+
 namespace pi_agent {
-
-// Sending a request and messages without waiting.
-
-ToPeer::ToPeer(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio)
-    : channel_(channel), bytes_(encode_request(request)), request_(bytes_, descriptors_of(request, cwd, stdio))
-{
-}
-
-void ToPeer::go_on()
-{
-    try {
-        request_.send(channel_, Clock::now());
-    } catch (const DeadlineExceeded &) { // the rest later
-        return;
-    } catch (const SystemFailure &) { // NOLINT(bugprone-empty-catch): the runner has refused already; its word is on the way
-    }
-    has_asked_ = true;
-    for (const auto &message : std::exchange(untold_, {}))
-        tell(message);
-}
-
-void ToPeer::tell(const WrapperMessage &message)
-{
-    if (!has_asked_) return untold_.push_back(message);
-    try {
-        send_packet(channel_, encode(message), {}, in_seconds(1));
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): said in the header
-    }
-}
 
 void let_go_of_input_and_output()
 {
@@ -46,8 +16,6 @@ void let_go_of_input_and_output()
     if (!null || dup2(null.get(), STDIN_FILENO) < 0 || dup2(null.get(), STDOUT_FILENO) < 0)
         throw_errno("letting go of standard input and output");
 }
-
-// The wrapper's side of a session.
 
 namespace {
 
@@ -59,9 +27,104 @@ constexpr int peers_end_patience_seconds = 5; // for a sudo whose command has en
 // The runner of this host, or a carrier for the job.
 std::unique_ptr<SessionPeer> reach_peer(const std::optional<JobCommand> &job)
 {
-    if (job) return std::make_unique<CarrierProcess>(*job);
+    if (job) return start_carrier(*job);
     return std::make_unique<RunnerProcess>();
 }
+
+constexpr int silence_seconds = 2;
+constexpr const char *remedy_of_sudo = "; if it goes on, ask the administrator to run: sudo pi-agentctl doctor";
+constexpr const char *remedy_of_others = "; if it goes on, ask the administrator to read: journalctl -t pi-agent-runner";
+
+// What a start waits for: a line on the terminal where it is known to take long, and a sentence for every user after two seconds.
+class StartWatch {
+public:
+    // `first`: what is waited for until the runner says something.
+    explicit StartWatch(const std::string &first) : doing_("waiting for " + first) {}
+
+    // `is_seen`: the job has no terminal, or has it in the foreground. In the background a line belongs to the shell.
+    void hear(const Preparing &preparing, bool is_seen)
+    {
+        const bool is_news = preparing.doing != doing_ || !has_heard_;
+        has_heard_ = true;
+        if (is_news && due_ != Deadline::max()) due_ = in_seconds(silence_seconds);
+        doing_ = preparing.doing;
+        takes_long_ = preparing.takes_long;
+        if (takes_long_ && is_seen) line_.show(doing_);
+    }
+    // Something else is about to be written.
+    void clear() { line_.clear(); }
+    void end()
+    {
+        line_.clear();
+        due_ = Deadline::max();
+        has_heard_ = true;
+    }
+    // When to look though nothing is heard.
+    [[nodiscard]] Deadline due() const noexcept { return due_; }
+    void look(bool is_seen)
+    {
+        if (Clock::now() < due_) return;
+        due_ = Deadline::max(); // once
+        if (!is_seen) return;
+        line_.clear();
+        say("pi: " + doing_ + ": two seconds without progress; Ctrl-C or kill " + std::to_string(getpid()) + " ends pi" +
+            (takes_long_  ? ""
+             : has_heard_ ? remedy_of_others
+                          : remedy_of_sudo) +
+            "\n");
+    }
+    [[nodiscard]] bool has_heard() const noexcept { return has_heard_; }
+
+private:
+    std::string doing_;
+    ProgressLine line_;
+    Deadline due_ = in_seconds(silence_seconds);
+    bool has_heard_ = false;
+    bool takes_long_ = false; // known to, and so nothing is wrong
+};
+
+// What the wrapper says to its peer: the request, then messages. Never waits for it: sudo may not have started the runner yet.
+class ToPeer {
+public:
+    // Borrows the descriptors until the first go_on(): a fresh socket always takes the packet that carries them.
+    ToPeer(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio)
+        : channel_(channel), bytes_(encode_request(request)), request_(bytes_, descriptors_of(request, cwd, stdio))
+    {
+    }
+    ToPeer(const ToPeer &) = delete;
+    ToPeer &operator=(const ToPeer &) = delete;
+
+    // Sends what the peer takes of the request now.
+    void go_on()
+    {
+        try {
+            request_.send(channel_, Clock::now());
+        } catch (const DeadlineExceeded &) { // the rest later
+            return;
+        } catch (const SystemFailure &) { // NOLINT(bugprone-empty-catch): the runner has refused already; its word is on the way
+        }
+        has_asked_ = true;
+        for (const auto &message : std::exchange(untold_, {}))
+            pi_agent::tell(channel_, encode(message));
+    }
+    [[nodiscard]] bool has_asked() const noexcept { return has_asked_; }
+
+    // After the request.
+    void tell(const WrapperMessage &message)
+    {
+        if (has_asked_)
+            pi_agent::tell(channel_, encode(message));
+        else
+            untold_.push_back(message);
+    }
+
+private:
+    FdRef channel_;
+    const std::string bytes_;
+    OutgoingRecord request_;
+    std::vector<WrapperMessage> untold_;
+    bool has_asked_ = false;
+};
 
 class Client {
 public:
@@ -105,7 +168,7 @@ private:
         if (poll(waits.data(), waits.size(), memory_.patience(patience())) < 0 && errno != EINTR) throw_errno("waiting for the runner");
         memory_.look();
         // Before the agent's output: a full-screen program's must not be drawn over the shell's.
-        if (link_ && link_->is_waiting_for_foreground() && watch_background()) return;
+        if (link_ && link_->is_waiting_for_foreground() && input_.terminal->in_foreground()) return give_keyboard();
         if (link_) link_->serve(waits);
         if (waits[3].revents != 0) hear_signals();
         if (!to_peer_.has_asked() && waits[2].revents != 0) to_peer_.go_on();
@@ -139,7 +202,7 @@ private:
             if (link_ && asks_for_terminal(*stopped))
                 asked_by_ = stopped->number;
             else
-                stop_with_agent(SIGTSTP);
+                stop_with_agent();
         } else if (std::holds_alternative<TerminalOpened>(message) && input_.terminal && !link_ && packet->fds.size() == 1) {
             link_.emplace(*input_.terminal, open_session_terminal(std::move(packet->fds[0])), input_.reaches_clipboard);
             // A shell is for somebody at the keyboard, and shows and asks more in the foreground.
@@ -197,25 +260,22 @@ private:
 
     void bid_farewell()
     {
-        peer_->bid_farewell(signals_.fd(), [this] { return has_had_enough(); });
-    }
-
-    bool has_had_enough()
-    {
-        bool enough = false;
-        for (JobSignals::Signal signal = signals_.next(); signal.number != 0; signal = signals_.next())
-            enough = enough || asks_for_end(signal.number);
-        return enough;
+        peer_->bid_farewell(signals_.fd(), [this] {
+            bool has_had_enough = false;
+            for (JobSignals::Signal signal = signals_.next(); signal.number != 0; signal = signals_.next())
+                has_had_enough = has_had_enough || asks_for_end(signal.number);
+            return has_had_enough;
+        });
     }
 
     // The agent has stopped: so does the user's job, with the terminal as the shell left it, until fg or bg.
-    void stop_with_agent(int number)
+    void stop_with_agent()
     {
         // Without a terminal only who stopped us would continue us: an agent that stops by itself must not stop its caller's script.
         if (!link_ && !stop_asked_) return to_peer_.tell(ContinueAgent{});
         stop_asked_ = false;
         if (link_) link_->suspend();
-        signals_.stop_job(number); // where nothing stops (no shell would continue us) the agent goes on at once
+        signals_.stop_job(SIGTSTP); // where nothing stops (no shell would continue us) the agent goes on at once
         come_back();
     }
 
@@ -241,14 +301,6 @@ private:
         asked_by_ = 0;
         link_->give_keyboard();
         to_peer_.tell(ContinueAgent{true});
-    }
-
-    // True when it must read keys again.
-    bool watch_background()
-    {
-        if (!input_.terminal->in_foreground()) return false;
-        give_keyboard();
-        return true;
     }
 
     void come_back()
@@ -281,7 +333,7 @@ private:
         if (ended_) return last_output_interval_milliseconds;
         // A shell that puts a running job into the foreground does not say so.
         const int look = link_ && link_->is_waiting_for_foreground() ? foreground_interval_milliseconds : -1;
-        const Deadline until = std::min({start_.due(), asked_end_.due(), deadline_.value_or(Deadline::max())});
+        const Deadline until = std::min({start_.due(), asked_end_.due(), deadline_});
         if (until == Deadline::max()) return look;
         return look < 0 ? milliseconds_left(until) : std::min(look, milliseconds_left(until));
     }
@@ -289,10 +341,10 @@ private:
     void look_at_clock()
     {
         start_.look(is_seen());
-        if (Clock::now() < std::min(asked_end_.due(), deadline_.value_or(Deadline::max()))) return;
+        if (Clock::now() < std::min(asked_end_.due(), deadline_)) return;
         if (!is_silent_ && wait_for_input(peer_->channel(), Clock::now())) return; // this process is the late one
         asked_end_.look();
-        if (asked_end_.is_over() || !deadline_ || Clock::now() < *deadline_) return;
+        if (asked_end_.is_over() || Clock::now() < deadline_) return;
         if (is_silent_) peer_->explain_silence();
         if (!leaving_) return leave();
         throw Failure(FailureKind::runner_ended,
@@ -308,7 +360,7 @@ private:
     bool is_silent_ = false;           // the peer has closed the channel, and is about to end
     std::optional<TerminalLink> link_; // after the terminal it refers to
     std::optional<AgentEnded> ended_;
-    std::optional<Deadline> deadline_;
+    Deadline deadline_ = Deadline::max();
     AskedEnd asked_end_;
     StartUpMemory memory_;
     int asked_by_ = 0; // the signal that stopped an agent which asked for the terminal, until it is answered

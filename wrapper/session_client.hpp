@@ -1,37 +1,63 @@
-// The wrapper's side of a session: the request, the terminal, signals, and how the agent ended.
+// The wrapper's side of a session: what it says to its user, how it asks, and how it ends.
 #pragma once
 
 #include "wrapper/carrier.hpp"
-#include "wrapper/user_terminal.hpp"
 
 namespace pi_agent {
 
-// What the wrapper says to its peer: the request, then messages. Never waits for it: sudo may not have started the runner yet.
-class ToPeer {
+// Says something on standard error, where a reader that does not read, and a terminal that is paused, hold nothing up: waits a second at
+// most, and not again until something was taken. best_effort: what is not taken by then is lost.
+void say(std::string_view text) noexcept;
+
+// A line on the terminal of standard error that shows the current step. It disappears before anything else is written.
+class ProgressLine {
 public:
-    // Borrows the descriptors until the first go_on(): a fresh socket always takes the packet that carries them.
-    ToPeer(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio);
-    ToPeer(const ToPeer &) = delete;
-    ToPeer &operator=(const ToPeer &) = delete;
-    // Sends what the peer takes of the request now.
-    void go_on();
-    [[nodiscard]] bool has_asked() const noexcept { return has_asked_; }
-    // After the request. best_effort: a peer that is gone is seen by its end of the channel.
-    void tell(const WrapperMessage &message);
+    // On a line of its own, or after the agent's output, which may have ended in the middle of a line.
+    enum class Place { own_line, behind_output };
+    explicit ProgressLine(Place place = Place::own_line) noexcept : place_(place) {}
+    ProgressLine(const ProgressLine &) = delete;
+    ProgressLine &operator=(const ProgressLine &) = delete;
+    ~ProgressLine() { clear(); }
+
+    // Only if standard error is a terminal that can erase a line (not TERM=dumb).
+    void show(const std::string &text);
+    void clear();
 
 private:
-    FdRef channel_;
-    const std::string bytes_;
-    OutgoingRecord request_;
-    std::vector<WrapperMessage> untold_;
-    bool has_asked_ = false;
+    Place place_;
+    bool is_shown_ = false;
 };
+
+// What ends a wait of the wrapper's: a signal, which is for the agent first, and for this process if it reaches nothing.
+class AskedEnd {
+public:
+    // A signal has come and is on its way. Comes it once more before it is answered, then this process waits no more.
+    void ask(int number);
+    // The agent has it.
+    void answered() noexcept { due_.reset(); }
+    // For poll(2): when to look.
+    [[nodiscard]] Deadline due() const noexcept { return due_.value_or(Deadline::max()); }
+    // Call it when nothing is heard: this process may be the late one.
+    void look() noexcept { is_over_ = is_over_ || (due_ && Clock::now() >= *due_); }
+    // This process waits no more.
+    [[nodiscard]] bool is_over() const noexcept { return is_over_; }
+    // As this process then ends. Says what goes on without it, and forgets the session's id: nothing looks at what a session left that may
+    // still be ending.
+    [[nodiscard]] AgentEnded tell(const SessionPeer &peer, bool has_runner, std::string &session) const;
+
+private:
+    int number_ = 0;
+    Deadline asked_at_{};
+    std::optional<Deadline> due_; // for the answer
+    bool is_over_ = false;
+};
+
+// Ends this process as the agent ended: its exit status, or its signal again, without a core file.
+[[noreturn]] void end_as(const AgentEnded &ended);
 
 // The agent has them now; a copy kept here would keep a pipe open after it.
 void let_go_of_input_and_output();
 
-// The wrapper's side of a session: sends the request, connects the terminal with the session's, passes signals on, learns how the agent
-// ended.
 struct ClientInput {
     Request request;
     FdRef cwd;

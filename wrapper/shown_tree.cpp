@@ -1,5 +1,5 @@
 // Looks at a tree by descriptor, marks what is found, and compares two looks.
-#include "wrapper/shown_tree.hpp"
+#include "wrapper/aftermath.hpp"
 
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
@@ -16,29 +16,18 @@ namespace {
 
 constexpr unsigned entries_between_clocks = 32;
 
-unsigned char type_of(mode_t mode) noexcept
-{
-    return static_cast<unsigned char>(IFTODT(mode));
-}
-
 // Opens what an O_PATH descriptor stands for; it has been judged, so nothing else can be behind the name.
 UniqueFd reopen(FdRef place, int flags)
 {
-    const std::string name = "/proc/self/fd/" + std::to_string(place.get());
-    return UniqueFd::adopt(open(name.c_str(), flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    return UniqueFd::adopt(open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), flags | O_NOCTTY | O_CLOEXEC));
 }
 
 } // namespace
 
 void Budget::take_one() noexcept
 {
-    if (spent_) return;
-    if (entries_ == 0) {
-        spent_ = true;
-        return;
-    }
-    --entries_;
-    if (--until_clock_ != 0) return;
+    spent_ = spent_ || entries_-- == 0;
+    if (spent_ || --until_clock_ != 0) return;
     until_clock_ = entries_between_clocks;
     spent_ = Clock::now() >= deadline_ || is_cancelled_();
 }
@@ -89,8 +78,7 @@ std::optional<std::string> ShownTree::read(const std::string &path, std::size_t 
     // Opening a pipe waits for its other end, and opening a device does things.
     const bool regular = defence_is_on("aftermath-regular-files");
     if (regular && !S_ISREG(facts.st_mode)) return std::nullopt;
-    const UniqueFd file = regular ? reopen(place, O_RDONLY)
-                                  : UniqueFd::adopt(::open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDONLY | O_CLOEXEC));
+    const UniqueFd file = reopen(place, O_RDONLY | (regular ? O_NONBLOCK : 0));
     if (!file) return std::nullopt;
     std::string content(std::min(limit, static_cast<std::size_t>(std::max<off_t>(facts.st_size, 0)) + 1), '\0');
     std::size_t length = 0;
@@ -109,7 +97,7 @@ Listing ShownTree::list(const std::string &path, Links links) const
     Listing listing;
     const UniqueFd place = open_path(path, links);
     if (!place || fstat(place.get(), &listing.facts) != 0 || !S_ISDIR(listing.facts.st_mode)) return listing;
-    UniqueFd directory = reopen(place, O_RDONLY | O_DIRECTORY);
+    UniqueFd directory = reopen(place, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
     listing.found = directory ? Listing::Found::listed : Listing::Found::unreadable;
     if (!directory) return listing;
     DirectoryStream stream(std::move(directory));
@@ -121,7 +109,7 @@ Listing ShownTree::list(const std::string &path, Links links) const
         unsigned char type = entry->d_type;
         struct stat facts {};
         if (type == DT_UNKNOWN && fstatat(stream.fd().get(), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) == 0)
-            type = type_of(facts.st_mode);
+            type = static_cast<unsigned char>(IFTODT(facts.st_mode));
         listing.entries.push_back(DirectoryEntry{entry->d_name, type});
     }
     return listing;
@@ -186,27 +174,15 @@ constexpr off_t content_limit = 64UL * 1024; // bytes of one file that are kept;
 
 std::string identity_of(const struct stat &facts)
 {
-    std::string text;
-    for (const long long number : {static_cast<long long>(facts.st_dev), static_cast<long long>(facts.st_ino),
-                                   static_cast<long long>(facts.st_size), static_cast<long long>(facts.st_mode),
-                                   static_cast<long long>(facts.st_mtim.tv_sec), static_cast<long long>(facts.st_mtim.tv_nsec),
-                                   static_cast<long long>(facts.st_ctim.tv_sec), static_cast<long long>(facts.st_ctim.tv_nsec)})
-        text += std::to_string(number) + " ";
-    return text;
-}
-
-Mark mark_of(const struct stat &facts)
-{
-    return Mark{identity_of(facts), std::nullopt, facts.st_ctim};
+    const auto joined = [](auto... numbers) { return ((std::to_string(numbers) + " ") + ...); };
+    return joined(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mode, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec,
+                  facts.st_ctim.tv_sec, facts.st_ctim.tv_nsec);
 }
 
 // npm's links to the programs of installed packages: as ordinary as the packages.
 bool leads_to_a_package(const std::string &directory, const std::string &target)
 {
-    const std::string end = "node_modules/.bin";
-    const bool of_packages =
-        directory == end || (directory.size() > end.size() && directory.substr(directory.size() - end.size() - 1) == "/" + end);
-    return of_packages && target.compare(0, 3, "../") == 0 && target.find("..", 3) == std::string::npos;
+    return ("/" + directory).ends_with("/node_modules/.bin") && target.starts_with("../") && target.find("..", 3) == std::string::npos;
 }
 
 } // namespace
@@ -214,12 +190,8 @@ bool leads_to_a_package(const std::string &directory, const std::string &target)
 void Marker::add(const std::string &path, const std::string &what, Mark mark)
 {
     mark.found_first = first_;
-    if (mark.content) {
-        if (mark.content->size() > content_left_)
-            mark.content.reset();
-        else
-            content_left_ -= mark.content->size();
-    }
+    if (mark.content && mark.content->size() > content_left_) mark.content.reset();
+    content_left_ -= mark.content ? mark.content->size() : 0;
     snapshot_.marks.emplace(std::pair(tree_.absolute(path), what), std::move(mark)); // the first time it is met
 }
 
@@ -227,8 +199,7 @@ void Marker::file(const std::string &path, const std::string &what, Appearing ap
 {
     auto facts = tree_.look(path, Links::refuse);
     if (!facts || S_ISDIR(facts->st_mode)) return;
-    Mark mark = mark_of(*facts);
-    mark.appearing = appearing;
+    Mark mark{identity_of(*facts), std::nullopt, facts->st_ctim, appearing};
     std::string link;
     if (S_ISLNK(facts->st_mode)) {
         link = "link to " + tree_.link_target(path).value_or("") + '\0';
@@ -243,12 +214,10 @@ void Marker::file(const std::string &path, const std::string &what, Appearing ap
     add(path, what, std::move(mark));
 }
 
-void Marker::part(const std::string &path, const std::string &what, const struct stat &facts, std::string content, Appearing appearing)
+void Marker::part(const std::string &path, const std::string &what, const struct stat &facts, std::optional<std::string> content,
+                  Appearing appearing)
 {
-    Mark mark = mark_of(facts);
-    mark.content = std::move(content);
-    mark.appearing = appearing;
-    add(path, what, std::move(mark));
+    add(path, what, Mark{identity_of(facts), std::move(content), facts.st_ctim, appearing});
 }
 
 void Marker::other_names(const std::string &path, const std::string &what)
@@ -258,9 +227,11 @@ void Marker::other_names(const std::string &path, const std::string &what)
         part(path, what + " with another name (a hard link)", *facts, std::to_string(facts->st_nlink));
 }
 
-void Marker::whole(const std::string &path, const std::string &what, const struct stat &facts)
+std::vector<DirectoryEntry> Marker::entries(const std::string &directory)
 {
-    add(path, what, mark_of(facts));
+    Listing listing = tree_.list(directory, Links::follow);
+    if (listing.found == Listing::Found::unreadable) unreadable(directory, listing.facts);
+    return std::move(listing.entries);
 }
 
 void Marker::programs(const std::string &directory, Appearing appearing)
@@ -271,20 +242,14 @@ void Marker::programs(const std::string &directory, Appearing appearing)
     snapshot_.program_directories.insert(tree_.absolute(directory));
     for (const auto &entry : listing.entries) {
         if (entry.type == DT_DIR) continue;
-        const std::string path = directory.empty() ? entry.name : directory + "/" + entry.name;
+        const std::string path = join_path(directory, entry.name);
         const auto facts = tree_.look(path, Links::follow);
-        const bool is_run = entry.type == DT_LNK || (facts && (facts->st_mode & 0111U) != 0) || entry.name.compare(0, 8, "activate") == 0;
+        const bool is_run = entry.type == DT_LNK || (facts && (facts->st_mode & 0111U) != 0) || entry.name.starts_with("activate");
         if (!is_run) continue;
         const bool may_be_ordinary = entry.type == DT_LNK && appearing != Appearing::counts;
         if (may_be_ordinary && leads_to_a_package(directory, tree_.link_target(path).value_or(""))) continue;
         file(path, "program", appearing);
     }
-}
-
-void Marker::unreadable(const std::string &directory, const struct stat &facts)
-{
-    // Its times change with every file in it.
-    part(directory, "directory that cannot be looked into", facts, std::to_string(facts.st_mode));
 }
 
 } // namespace pi_agent

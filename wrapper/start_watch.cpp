@@ -1,14 +1,12 @@
 // Tells what a start waits for, draws the progress line, and ends a wait by a signal.
-#include "wrapper/start_watch.hpp"
+#include "wrapper/session_client.hpp"
 
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
 #include <climits>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <poll.h>
 #include <sys/resource.h>
 
 namespace pi_agent {
@@ -17,7 +15,6 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t piece_for_terminal = 256; // what a terminal always takes once poll(2) says that it takes something
 constexpr int reader_patience_seconds = 1;
 
 bool is_taken = true; // the last text
@@ -26,19 +23,8 @@ bool is_taken = true; // the last text
 
 void say(std::string_view text) noexcept
 {
-    const std::size_t at_once = isatty(STDERR_FILENO) == 1 ? piece_for_terminal : PIPE_BUF;
-    const Deadline deadline = in_seconds(is_taken ? reader_patience_seconds : 0);
-    is_taken = true;
-    while (!text.empty()) {
-        pollfd wait{STDERR_FILENO, POLLOUT, 0};
-        const int ready = poll(&wait, 1, milliseconds_left(deadline));
-        is_taken = ready != 0;
-        if (ready == 0) return;
-        if (ready < 0 && errno != EINTR) return;
-        const ssize_t count = ready < 0 ? 0 : write(STDERR_FILENO, text.data(), std::min(text.size(), at_once));
-        if (count < 0 && errno != EINTR && errno != EAGAIN) return;
-        text.remove_prefix(count > 0 ? static_cast<std::size_t>(count) : 0);
-    }
+    const std::size_t at_once = isatty(STDERR_FILENO) == 1 ? careful_write : PIPE_BUF;
+    is_taken = write_carefully(FdRef(STDERR_FILENO), text, at_once, in_seconds(is_taken ? reader_patience_seconds : 0));
 }
 
 // Drawing and erasing the progress line.
@@ -127,51 +113,6 @@ void end_as(const AgentEnded &ended)
     sigprocmask(SIG_UNBLOCK, &only, nullptr);
     kill(getpid(), ended.value);
     _exit(128 + ended.value);
-}
-
-// Telling, once, what a start waits for.
-
-namespace {
-
-constexpr int silence_seconds = 2;
-constexpr const char *remedy_of_sudo = "; if it goes on, ask the administrator to run: sudo pi-agentctl doctor";
-constexpr const char *remedy_of_others = "; if it goes on, ask the administrator to read: journalctl -t pi-agent-runner";
-
-} // namespace
-
-Deadline StartWatch::in_patience()
-{
-    return in_seconds(silence_seconds);
-}
-
-void StartWatch::hear(const Preparing &preparing, bool is_seen)
-{
-    const bool is_news = preparing.doing != doing_ || !has_heard_;
-    has_heard_ = true;
-    if (is_news && due_ != Deadline::max()) due_ = in_patience();
-    doing_ = preparing.doing;
-    takes_long_ = preparing.takes_long;
-    if (takes_long_ && is_seen) line_.show(doing_);
-}
-
-void StartWatch::look(bool is_seen)
-{
-    if (Clock::now() < due_) return;
-    due_ = Deadline::max(); // once
-    if (!is_seen) return;
-    line_.clear();
-    say("pi: " + doing_ + ": two seconds without progress; Ctrl-C or kill " + std::to_string(getpid()) + " ends pi" +
-        (takes_long_  ? ""
-         : has_heard_ ? remedy_of_others
-                      : remedy_of_sudo) +
-        "\n");
-}
-
-void StartWatch::end()
-{
-    line_.clear();
-    due_ = Deadline::max();
-    has_heard_ = true;
 }
 
 } // namespace pi_agent

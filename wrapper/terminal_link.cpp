@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -15,25 +14,6 @@ namespace {
 
 constexpr int pair_patience_milliseconds = 5; // the kernel hands both bytes over in one write, or at once
 constexpr int packets_at_once = 16;           // of settings
-
-Decoder of_tag(std::string_view packet, char tag)
-{
-    if (packet.empty() || packet.front() != tag) throw ProtocolError("the session's terminal says something else than it should");
-    return Decoder(packet.substr(1));
-}
-
-template <typename Number>
-Number read_number(Decoder &decoder)
-{
-    const std::uint64_t number = decoder.number();
-    if (number > std::numeric_limits<Number>::max()) throw ProtocolError("a number of the session's terminal is out of bounds");
-    return static_cast<Number>(number);
-}
-
-Pump::Outcome outcome_of_failure() noexcept
-{
-    return errno == EAGAIN || errno == EINTR ? Pump::Outcome::blocked : Pump::Outcome::sink_ended;
-}
 
 } // namespace
 
@@ -49,20 +29,10 @@ void PtyMaster::fill_pair(Pump &output)
     }
 }
 
-Pump::Outcome PtyMaster::drain(Pump &input)
-{
-    return input.drain(master_, std::numeric_limits<std::size_t>::max());
-}
-
 std::optional<termios> PtyMaster::settings() const
 {
     termios now{};
     return tcgetattr(master_.get(), &now) == 0 ? std::optional(now) : std::nullopt;
-}
-
-bool PtyMaster::change_to(const termios &settings)
-{
-    return tcsetattr(master_.get(), TCSANOW, &settings) == 0;
 }
 
 void PtyMaster::resize(const WindowSize &size) noexcept
@@ -80,35 +50,32 @@ bool PtyMaster::has_other_foreground() const
     return group != session;
 }
 
-Pump::Outcome DistantTerminal::fill(Pump &output)
+Outcome DistantTerminal::fill(Pump &output)
 {
     std::array<char, packet_limit> packet; // NOLINT(cppcoreguidelines-pro-type-member-init): read into
     // Then the keyboard and signals come first: a node may say nothing but settings, without end.
     for (int packets = 0; packets < packets_at_once; ++packets) {
         const ssize_t count = recv(socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT);
-        if (count < 0 && (errno == EAGAIN || errno == EINTR)) return Pump::Outcome::blocked;
-        if (count <= 0) return Pump::Outcome::source_ended;
+        if (const Outcome outcome = outcome_of_read(count); outcome != Outcome::moved) return outcome;
         const std::string_view bytes(packet.data(), static_cast<std::size_t>(count));
         if (bytes.front() == bytes_tag) {
             output.replace(bytes.substr(1));
-            return Pump::Outcome::moved;
+            return Outcome::moved;
         }
-        const TerminalState state = decode_state(bytes);
-        known_ = state.settings;
-        other_foreground_ = state.other_foreground;
+        known_ = decode_state(bytes);
     }
-    return Pump::Outcome::blocked;
+    return Outcome::blocked;
 }
 
-Pump::Outcome DistantTerminal::drain(Pump &input)
+Outcome DistantTerminal::drain(Pump &input)
 {
     while (!input.wants_input()) {
         const std::string_view piece = input.fresh().substr(0, terminal_bytes_limit);
-        if (send(socket_.get(), (bytes_tag + std::string(piece)).data(), piece.size() + 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-            return outcome_of_failure();
+        const ssize_t count = send(socket_.get(), (bytes_tag + std::string(piece)).data(), piece.size() + 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (count < 0) return outcome_of_write(count);
         input.take(piece.size());
     }
-    return Pump::Outcome::moved;
+    return Outcome::moved;
 }
 
 bool DistantTerminal::change_to(const termios &settings)
@@ -119,7 +86,7 @@ bool DistantTerminal::change_to(const termios &settings)
     const std::string packet = encode_state({wanted, false});
     // Full of keys that the agent does not read, which may wait to be continued by us: its terminal stays as it is.
     if (send(socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) return errno == EAGAIN && known_;
-    known_ = wanted;
+    known_ = {wanted, has_other_foreground()};
     return true;
 }
 
@@ -135,60 +102,18 @@ std::unique_ptr<SessionTerminal> open_session_terminal(UniqueFd fd)
     return std::make_unique<PtyMaster>(std::move(fd));
 }
 
-std::string encode_state(const TerminalState &state)
+std::string_view after_tag(std::string_view packet, char tag)
 {
-    Encoder encoder;
-    const termios &settings = state.settings;
-    for (const unsigned number :
-         {settings.c_iflag, settings.c_oflag, settings.c_cflag, settings.c_lflag, settings.c_ispeed, settings.c_ospeed})
-        encoder.number(number);
-    encoder.text(std::string(std::begin(settings.c_cc), std::end(settings.c_cc)));
-    encoder.number(state.other_foreground ? 1 : 0);
-    return settings_tag + encoder.bytes();
-}
-
-TerminalState decode_state(std::string_view packet)
-{
-    Decoder decoder = of_tag(packet, settings_tag);
-    TerminalState state;
-    termios &settings = state.settings;
-    for (unsigned *number :
-         {&settings.c_iflag, &settings.c_oflag, &settings.c_cflag, &settings.c_lflag, &settings.c_ispeed, &settings.c_ospeed})
-        *number = read_number<unsigned>(decoder);
-    const std::string characters = decoder.text();
-    if (characters.size() != std::size(settings.c_cc)) throw ProtocolError("the session's terminal has other control characters");
-    std::copy(characters.begin(), characters.end(), std::begin(settings.c_cc));
-    state.other_foreground = decoder.flag();
-    decoder.end();
-    return state;
-}
-
-std::string encode_size(const WindowSize &size)
-{
-    Encoder encoder;
-    for (const std::uint16_t number : {size.rows, size.columns, size.x_pixels, size.y_pixels})
-        encoder.number(number);
-    return size_tag + encoder.bytes();
-}
-
-WindowSize decode_size(std::string_view packet)
-{
-    Decoder decoder = of_tag(packet, size_tag);
-    WindowSize size;
-    for (std::uint16_t *number : {&size.rows, &size.columns, &size.x_pixels, &size.y_pixels})
-        *number = read_number<std::uint16_t>(decoder);
-    decoder.end();
-    return size;
+    if (packet.empty() || packet.front() != tag) throw ProtocolError("the session's terminal says something else than it should");
+    return packet.substr(1);
 }
 
 // The user's terminal and the session's pty tied together.
 
 namespace {
 
-constexpr std::size_t careful_write = 256;                        // what a terminal always takes once poll(2) says that it takes something
 constexpr auto quiet_at_the_end = std::chrono::milliseconds(100); // the kernel hands over what was written in the background
 constexpr std::size_t kernels_buffer = 1024UL * 1024;             // more than a pty holds
-constexpr int flush_patience_seconds = 1;                         // for a terminal that is paused (Ctrl-S) or read by nobody
 
 } // namespace
 
@@ -247,7 +172,7 @@ void TerminalLink::finish() noexcept
 
 void TerminalLink::serve_master(short events)
 {
-    if ((events & POLLOUT) != 0 && master_->drain(input_) == Pump::Outcome::sink_ended) input_.discard();
+    if ((events & POLLOUT) != 0 && master_->drain(input_) == Outcome::ended) input_.discard();
     if ((events & (POLLIN | POLLHUP | POLLERR)) == 0 || !output_.wants_input()) return;
     read_master();
     write_out(); // most often it takes all at once, and no further poll is needed
@@ -255,12 +180,12 @@ void TerminalLink::serve_master(short events)
 
 void TerminalLink::read_master()
 {
-    const Pump::Outcome outcome = master_->fill(output_);
-    if (outcome == Pump::Outcome::source_ended) {
+    const Outcome outcome = master_->fill(output_);
+    if (outcome == Outcome::ended) {
         master_ended_ = true;
         input_.discard();
     }
-    if (outcome != Pump::Outcome::moved) return;
+    if (outcome != Outcome::moved) return;
     if (finishing_ && !master_->tells_its_end()) {
         last_output_ = Clock::now();
         if (output_.fresh().size() >= still_taken_) master_ended_ = true;
@@ -290,7 +215,7 @@ void TerminalLink::write_out()
 {
     if (terminal_ended_) return output_.discard();
     if (!terminal_.is_own()) return; // may block: only after poll(2)
-    if (output_.drain(terminal_.fd(), std::numeric_limits<std::size_t>::max()) != Pump::Outcome::sink_ended) return;
+    if (output_.drain(terminal_.fd(), SIZE_MAX) != Outcome::ended) return;
     terminal_ended_ = true;
     output_.discard();
 }
@@ -298,19 +223,13 @@ void TerminalLink::write_out()
 void TerminalLink::serve_terminal(short events)
 {
     if ((events & POLLOUT) != 0) {
-        const std::size_t at_once = terminal_.is_own() ? std::numeric_limits<std::size_t>::max() : careful_write;
-        if (output_.drain(terminal_.fd(), at_once) == Pump::Outcome::sink_ended) terminal_ended_ = true;
+        const std::size_t at_once = terminal_.is_own() ? SIZE_MAX : careful_write;
+        if (output_.drain(terminal_.fd(), at_once) == Outcome::ended) terminal_ended_ = true;
     }
     if ((events & (POLLHUP | POLLERR)) != 0) terminal_ended_ = true;
-    if ((events & POLLIN) != 0 && input_.wants_input() && input_.fill(terminal_.fd()) == Pump::Outcome::source_ended)
-        terminal_ended_ = true;
-    if (!input_.wants_input() && !master_ended_ && master_->drain(input_) == Pump::Outcome::sink_ended) input_.discard();
+    if ((events & POLLIN) != 0 && input_.wants_input() && input_.fill(terminal_.fd()) == Outcome::ended) terminal_ended_ = true;
+    if (!input_.wants_input() && !master_ended_ && master_->drain(input_) == Outcome::ended) input_.discard();
     if (terminal_ended_) output_.discard();
-}
-
-void TerminalLink::resize()
-{
-    master_->resize(terminal_.size());
 }
 
 void TerminalLink::give_keyboard()
@@ -355,20 +274,6 @@ void TerminalLink::resume()
     if (suspended_) write_now(modes_.enter_sequence());
     suspended_ = false;
     resize();
-}
-
-void TerminalLink::write_now(std::string_view bytes) noexcept
-{
-    const Deadline deadline = in_seconds(flush_patience_seconds);
-    while (!bytes.empty() && !terminal_ended_ && Clock::now() < deadline) {
-        pollfd entry{terminal_.fd().get(), POLLOUT, 0};
-        if (poll(&entry, 1, 100) <= 0) continue;
-        const ssize_t count = write(terminal_.fd().get(), bytes.data(), std::min(bytes.size(), careful_write));
-        if (count > 0)
-            bytes.remove_prefix(static_cast<std::size_t>(count));
-        else if (count < 0 && errno != EAGAIN && errno != EINTR)
-            return;
-    }
 }
 
 } // namespace pi_agent

@@ -1,13 +1,8 @@
 // Finds controls for the clipboard and for modes, as terminals find them (ECMA-48, the VT500 parser).
-#include "wrapper/terminal_output.hpp"
-
-#include "wrapper/control_bytes.hpp"
+#include "wrapper/terminal_link.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cstring>
-#include <utility>
 
 namespace pi_agent {
 
@@ -15,19 +10,27 @@ namespace pi_agent {
 
 namespace {
 
-using namespace control; // NOLINT(google-build-using-namespace): the alphabet of this file
+// Bytes that begin and end controls.
+constexpr char bel = '\x07';
+constexpr char can = '\x18';
+constexpr char sub = '\x1a';
+constexpr char esc = '\x1b';
+constexpr char utf8_lead = '\xc2'; // of U+0080 to U+00BF, the 8-bit controls among them: each means ESC and a letter
+constexpr char dcs = '\x90';
+constexpr char st = '\x9c';
+constexpr char osc = '\x9d';
 
 constexpr std::string_view ended_for_everybody = "\x18\x1b\\"; // CAN for terminals, ST for tmux and screen, which pass a CAN on
 constexpr std::size_t held_limit = 64;                         // a sequence that is longer before it says what it is has something to hide
 
-bool ends_any_sequence(unsigned char byte)
+bool ends_any_sequence(char byte)
 {
     return byte == can || byte == sub;
 }
 
-bool is_passed_over(unsigned char byte)
+bool is_passed_over(char byte)
 {
-    return (byte < 0x20 && byte != bel && byte != esc && !ends_any_sequence(byte)) || byte == 0x7f;
+    return (static_cast<unsigned char>(byte) < 0x20 && byte != bel && byte != esc && !ends_any_sequence(byte)) || byte == 0x7f;
 }
 
 enum class Meaning { unknown, clipboard, other };
@@ -55,27 +58,19 @@ std::string ClipboardFilter::filter(std::string_view output)
     out.reserve(output.size() + held_.size());
     while (!output.empty()) {
         if (state_ == State::text) { // most of it
-            const auto *const special = std::find_if(output.begin(), output.end(), [](char c) {
-                const auto byte = static_cast<unsigned char>(c);
-                return byte == esc || byte == utf8_lead || byte == osc || byte == dcs;
-            });
+            const auto *const special = std::find_if(
+                output.begin(), output.end(), [](char byte) { return byte == esc || byte == utf8_lead || byte == osc || byte == dcs; });
             const auto length = static_cast<std::size_t>(special - output.begin());
-            if (length > 0) last_ = static_cast<unsigned char>(output[length - 1]);
+            if (length > 0) last_ = output[length - 1];
             out += output.substr(0, length);
             output.remove_prefix(length);
             if (output.empty()) break;
         }
-        const auto byte = static_cast<unsigned char>(output.front());
-        take(byte, out);
-        last_ = byte;
+        take(output.front(), out);
+        last_ = output.front();
         output.remove_prefix(1);
     }
     return out;
-}
-
-void ClipboardFilter::hold(unsigned char byte)
-{
-    held_.push_back(static_cast<char>(byte));
 }
 
 void ClipboardFilter::let_go(std::string &out)
@@ -88,49 +83,49 @@ void ClipboardFilter::let_go(std::string &out)
 
 void ClipboardFilter::drop(std::string &out)
 {
-    out.push_back(static_cast<char>(can));
+    out.push_back(can);
     held_.clear();
     prefix_.clear();
     state_ = State::dropping;
 }
 
-void ClipboardFilter::take(unsigned char byte, std::string &out)
+void ClipboardFilter::take(char byte, std::string &out)
 {
     switch (state_) {
     case State::text:
         if (byte == esc || byte == utf8_lead) {
-            hold(byte);
+            held_.push_back(byte);
             state_ = byte == esc ? State::escape : State::utf8_control;
         } else if (byte == osc && is_control()) {
-            hold(byte);
+            held_.push_back(byte);
             state_ = State::prefix;
         } else {
-            out.push_back(static_cast<char>(byte));
+            out.push_back(byte);
             if (byte == dcs && is_control()) state_ = State::device;
         }
         return;
     case State::utf8_control:
         if (byte == osc) {
-            hold(byte);
+            held_.push_back(byte);
             state_ = State::prefix;
             return;
         }
         let_go(out);
         if (byte != dcs) return take(byte, out);
-        out.push_back(static_cast<char>(byte));
+        out.push_back(byte);
         state_ = State::device;
         return;
     case State::escape:
         if (byte == ']' || byte == '%' || byte == bel || is_passed_over(byte)) { // it rings in between
             if (held_.size() >= held_limit) return drop(out);
-            hold(byte);
+            held_.push_back(byte);
             if (byte == ']') state_ = State::prefix;
             if (byte == '%') state_ = State::coding;
             return;
         }
         let_go(out);
         if (byte != 'P') return take(byte, out);
-        out.push_back(static_cast<char>(byte));
+        out.push_back(byte);
         state_ = State::device;
         return;
     case State::coding:
@@ -153,7 +148,7 @@ void ClipboardFilter::take(unsigned char byte, std::string &out)
     case State::dropping_escape:
         state_ = State::text;
         if (byte == '\\') return;
-        hold(esc); // it ended the string, and begins another sequence
+        held_.push_back(esc); // it ended the string, and begins another sequence
         state_ = State::escape;
         return take(byte, out);
     }
@@ -162,20 +157,20 @@ void ClipboardFilter::take(unsigned char byte, std::string &out)
 // A byte of 0x80 to 0x9f is a control but where it is a part of a character.
 bool ClipboardFilter::is_control() const
 {
-    return !utf8_ || last_ < 0x80;
+    return !utf8_ || static_cast<unsigned char>(last_) < 0x80;
 }
 
 // Where the terminal left UTF-8 (ISO 2022), other bytes would be controls: it stays in it.
-void ClipboardFilter::take_in_coding(unsigned char byte, std::string &out)
+void ClipboardFilter::take_in_coding(char byte, std::string &out)
 {
     if (byte == '/' || byte == bel || is_passed_over(byte)) {
         if (held_.size() >= held_limit) return drop(out);
-        return hold(byte);
+        return held_.push_back(byte);
     }
     const bool is_change = byte > 0x20 && byte < 0x7f && (byte != 'G' || held_.find('/') != std::string::npos);
     if (is_change) {
         held_.clear();
-        out.push_back(static_cast<char>(can));
+        out.push_back(can);
         state_ = State::text;
         return;
     }
@@ -185,10 +180,10 @@ void ClipboardFilter::take_in_coding(unsigned char byte, std::string &out)
 
 // screen passes on what is in a device control string, tmux what is in one of its own: where a control begins in it, as in none that is a
 // terminal's own, it is ended, and the control is looked at like any other.
-void ClipboardFilter::take_in_device_string(unsigned char byte, std::string &out)
+void ClipboardFilter::take_in_device_string(char byte, std::string &out)
 {
     if (state_ == State::device_escape && byte == '\\') {
-        hold(byte);
+        held_.push_back(byte);
         return let_go(out);
     }
     const bool begins_control = state_ == State::device_escape || (state_ == State::device_utf8 && (byte == osc || byte == dcs)) ||
@@ -198,30 +193,30 @@ void ClipboardFilter::take_in_device_string(unsigned char byte, std::string &out
         out += ended_for_everybody;
         state_ = State::text;
         for (const char one : held)
-            take(static_cast<unsigned char>(one), out);
+            take(one, out);
         return take(byte, out);
     }
     const bool was_character = state_ == State::device_utf8;
     if (byte == esc || byte == utf8_lead) {
         out += std::exchange(held_, {});
-        hold(byte);
+        held_.push_back(byte);
         state_ = byte == esc ? State::device_escape : State::device_utf8;
         return;
     }
-    hold(byte);
+    held_.push_back(byte);
     out += std::exchange(held_, {});
     const bool is_end = ends_any_sequence(byte) || (byte == st && (was_character || is_control()));
     state_ = is_end ? State::text : State::device;
 }
 
-void ClipboardFilter::take_in_prefix(unsigned char byte, std::string &out)
+void ClipboardFilter::take_in_prefix(char byte, std::string &out)
 {
     if (byte == bel || byte == esc || ends_any_sequence(byte)) { // over before it said anything
         let_go(out);
         return take(byte, out);
     }
-    hold(byte);
-    if (!is_passed_over(byte)) prefix_.push_back(static_cast<char>(byte));
+    held_.push_back(byte);
+    if (!is_passed_over(byte)) prefix_.push_back(byte);
     const Meaning meaning = meaning_of(prefix_);
     if (meaning == Meaning::clipboard || held_.size() >= held_limit) return drop(out);
     if (meaning != Meaning::other) return;
@@ -243,17 +238,15 @@ constexpr std::array switched_on = {1, 5, 6, 47, 1047, 1049, 9, 1000, 1001, 1002
 // Wrapping and the cursor, which a shell needs.
 constexpr std::array switched_off = {7, 25};
 
-template <std::size_t count>
-bool holds(const std::array<int, count> &modes, int mode)
+bool holds(const auto &modes, int mode)
 {
     return std::find(modes.begin(), modes.end(), mode) != modes.end();
 }
 
 // Its size if not found. This search goes through all output.
-std::size_t find(std::string_view output, unsigned char byte)
+std::size_t find(std::string_view output, char byte)
 {
-    const auto *found = static_cast<const char *>(std::memchr(output.data(), byte, output.size()));
-    return found == nullptr ? output.size() : static_cast<std::size_t>(found - output.data());
+    return std::min(output.find(byte), output.size());
 }
 
 } // namespace
@@ -262,32 +255,32 @@ void TerminalModes::watch(std::string_view output)
 {
     while (!output.empty()) {
         if (state_ == State::text) {
-            output.remove_prefix(find(output.substr(0, find(output, control::esc)), control::utf8_lead));
+            output.remove_prefix(find(output.substr(0, find(output, esc)), utf8_lead));
             if (output.empty()) return;
         } else if (state_ == State::control_string) {
             output.remove_prefix(std::min(output.find_first_of("\x1b\x07\x18\xc2"), output.size()));
             if (output.empty()) return;
         }
-        take(static_cast<unsigned char>(output.front()));
+        take(output.front());
         output.remove_prefix(1);
     }
 }
 
-void TerminalModes::take(unsigned char byte)
+void TerminalModes::take(char byte)
 {
-    if (byte == control::esc) {
+    if (byte == esc) {
         state_ = State::escape;
     } else if (state_ == State::text) { // only in front of a control
         state_ = State::utf8_control;
     } else if (state_ == State::utf8_control) {
-        if (byte >= 0x80 && byte <= 0x9f)
-            begin(static_cast<unsigned char>(byte - 0x40));
-        else if (byte != control::utf8_lead)
+        if (const auto code = static_cast<unsigned char>(byte); code >= 0x80 && code <= 0x9f)
+            begin(static_cast<char>(code - 0x40));
+        else if (byte != utf8_lead)
             state_ = State::text;
-    } else if (state_ == State::control_string && byte == control::utf8_lead) {
+    } else if (state_ == State::control_string && byte == utf8_lead) {
         state_ = State::utf8_in_string;
-    } else if (state_ == State::utf8_in_string && byte != control::utf8_lead) {
-        const bool is_end = byte == control::st || byte == control::bel || byte == control::can;
+    } else if (state_ == State::utf8_in_string && byte != utf8_lead) {
+        const bool is_end = byte == st || byte == bel || byte == can;
         state_ = is_end ? State::text : State::control_string;
     } else if (state_ == State::escape) {
         begin(byte);
@@ -297,11 +290,11 @@ void TerminalModes::take(unsigned char byte)
     } else if (byte < 0x20 || byte > 0x7e || parameters_.size() >= parameter_limit) { // a cancel or a bell among them
         state_ = State::text;
     } else {
-        parameters_.push_back(static_cast<char>(byte));
+        parameters_.push_back(byte);
     }
 }
 
-void TerminalModes::begin(unsigned char byte)
+void TerminalModes::begin(char byte)
 {
     parameters_.clear();
     switch (byte) {
@@ -328,7 +321,7 @@ void TerminalModes::begin(unsigned char byte)
     state_ = State::text;
 }
 
-void TerminalModes::finish(unsigned char final_byte)
+void TerminalModes::finish(char final_byte)
 {
     if (final_byte == 'm' && parameters_.find_first_not_of("0123456789;:") == std::string::npos)
         coloured_ = !parameters_.empty() && parameters_ != "0";
@@ -375,7 +368,7 @@ void TerminalModes::set_private_modes(bool on)
 std::string TerminalModes::leave_sequence() const
 {
     std::string text;
-    if (state_ != State::text && state_ != State::utf8_control) text += static_cast<char>(control::can);
+    if (state_ != State::text && state_ != State::utf8_control) text += can;
     if (coloured_) text += "\x1b[0m";
     if (keypad_) text += "\x1b>";
     for (int count = 0; count < keyboard_depth_; ++count)

@@ -1,5 +1,5 @@
 // Frames, each ended by a newline because srun passes on whole lines at once; reading and writing streams without waiting.
-#include "wrapper/tunnel.hpp"
+#include "wrapper/carrier.hpp"
 
 #include <algorithm>
 #include <climits>
@@ -10,11 +10,6 @@ namespace pi_agent {
 // Reading and writing what others may have open, too, without waiting.
 
 namespace {
-
-bool comes_later() noexcept
-{
-    return errno == EAGAIN || errno == EINTR;
-}
 
 bool is_ready(FdRef fd, short events) noexcept
 {
@@ -39,70 +34,67 @@ DescriptorEnd::DescriptorEnd(UniqueFd fd, For purpose) : fd_(std::move(fd))
     may_block_ = false;
 }
 
-StreamEnd::State DescriptorEnd::read(std::string &piece)
+Outcome DescriptorEnd::read(std::string &piece)
 {
-    if (may_block_ && !is_ready(fd_, POLLIN)) return State::blocked;
+    if (may_block_ && !is_ready(fd_, POLLIN)) return Outcome::blocked;
     piece.resize(piece_limit);
     const ssize_t count =
         is_socket_ ? recv(fd_.get(), piece.data(), piece.size(), MSG_DONTWAIT) : ::read(fd_.get(), piece.data(), piece.size());
-    if (count < 0 && comes_later()) return State::blocked;
-    if (count <= 0) return State::ended;
-    piece.resize(static_cast<std::size_t>(count));
-    return State::moved;
+    const Outcome outcome = outcome_of_read(count);
+    if (outcome == Outcome::moved) piece.resize(static_cast<std::size_t>(count));
+    return outcome;
 }
 
-StreamEnd::State DescriptorEnd::write(std::string &piece)
+Outcome DescriptorEnd::write(std::string &piece)
 {
-    if (may_block_ && !is_ready(fd_, POLLOUT)) return State::blocked;
+    if (may_block_ && !is_ready(fd_, POLLOUT)) return Outcome::blocked;
     const std::size_t size = may_block_ ? std::min<std::size_t>(piece.size(), PIPE_BUF) : piece.size();
     const ssize_t count =
         is_socket_ ? ::send(fd_.get(), piece.data(), size, MSG_DONTWAIT | MSG_NOSIGNAL) : ::write(fd_.get(), piece.data(), size);
-    if (count < 0 && comes_later()) return State::blocked;
-    if (count < 0) return State::ended;
-    piece.erase(0, static_cast<std::size_t>(count));
-    return State::moved;
+    const Outcome outcome = outcome_of_write(count);
+    if (outcome == Outcome::moved) piece.erase(0, static_cast<std::size_t>(count));
+    return outcome;
 }
 
 // A pty's output and settings, and what is typed.
 
-StreamEnd::State PtyEnd::read(std::string &piece)
+Outcome PtyEnd::read(std::string &piece)
 {
-    if (!known_) return State::blocked; // the agent starts once the wrapper has said how its terminal begins
+    if (!known_) return Outcome::blocked; // the agent starts once the wrapper has said how its terminal begins
     if (bytes_.empty()) {
-        const Pump::Outcome outcome = output_.fill(master_.fd());
-        if (outcome == Pump::Outcome::source_ended) return State::ended;
-        if (outcome == Pump::Outcome::moved) master_.fill_pair(output_);
+        const Outcome outcome = output_.fill(master_.fd());
+        if (outcome == Outcome::ended) return Outcome::ended;
+        if (outcome == Outcome::moved) master_.fill_pair(output_);
         bytes_ = output_.fresh();
         output_.discard();
         if (look_at_settings()) {
             piece = encode_state(*known_);
-            return State::moved;
+            return Outcome::moved;
         }
     }
-    if (bytes_.empty()) return State::blocked;
+    if (bytes_.empty()) return Outcome::blocked;
     std::size_t size = std::min(bytes_.size(), terminal_bytes_limit);
     if (size < bytes_.size() && bytes_[size - 1] == '\r') --size; // not cut from its newline
     piece = bytes_tag + bytes_.substr(0, size);
     bytes_.erase(0, size);
-    return State::moved;
+    return Outcome::moved;
 }
 
-StreamEnd::State PtyEnd::write(std::string &piece)
+Outcome PtyEnd::write(std::string &piece)
 {
     if (piece.starts_with(bytes_tag)) {
         const ssize_t count = ::write(master_.fd().get(), piece.data() + 1, piece.size() - 1);
-        if (count < 0 && (errno == EAGAIN || errno == EINTR)) return State::blocked;
-        if (count < 0) return State::ended;
+        if (const Outcome outcome = outcome_of_write(count); outcome != Outcome::moved) return outcome;
         piece.erase(1, static_cast<std::size_t>(count));
         if (piece.size() == 1) piece.clear();
-        return State::moved;
+        return Outcome::moved;
     }
     if (piece.starts_with(size_tag))
         master_.resize(decode_size(piece));
     else if (master_.change_to(decode_state(piece).settings) && !known_)
         look_at_settings(); // the wrapper knows them; later it may have heard of the agent's own meanwhile, and is told again
     piece.clear();
-    return State::moved;
+    return Outcome::moved;
 }
 
 bool PtyEnd::look_at_settings()
@@ -142,11 +134,6 @@ constexpr std::size_t most_outgoing = 32UL * 1024 * 1024;
 constexpr std::size_t reads_at_once = 8;
 constexpr auto quiet_of_a_stream = std::chrono::milliseconds(100);
 constexpr std::size_t most_at_the_end = 1024UL * 1024; // more than a pty or a pipe holds: the rest is not the agent's
-
-bool would_wait() noexcept
-{
-    return errno == EAGAIN || errno == EINTR;
-}
 
 void make_nonblocking(FdRef fd)
 {
@@ -232,13 +219,11 @@ void Tunnel::receive()
     std::array<char, piece_limit> buffer; // NOLINT(cppcoreguidelines-pro-type-member-init): read into
     for (std::size_t round = 0; round < reads_at_once && !in_ended_; ++round) {
         const ssize_t count = ::read(in_.get(), buffer.data(), buffer.size());
-        if (count < 0 && would_wait()) break;
-        if (count <= 0) {
-            in_ended_ = true;
-        } else {
-            incoming_.append(buffer.data(), static_cast<std::size_t>(count));
-            last_heard_ = Clock::now();
-        }
+        const Outcome outcome = outcome_of_read(count);
+        in_ended_ = outcome == Outcome::ended;
+        if (outcome != Outcome::moved) break;
+        incoming_.append(buffer.data(), static_cast<std::size_t>(count));
+        last_heard_ = Clock::now();
     }
     take_frames();
 }
@@ -307,13 +292,13 @@ void Tunnel::write_pieces(Flow &flow, Stream stream)
 {
     while (flow.end && !flow.pieces.empty()) {
         Piece &piece = flow.pieces.front();
-        const StreamEnd::State state = flow.end->write(piece.rest);
-        if (state == StreamEnd::State::blocked) return;
-        if (state == StreamEnd::State::moved && !piece.rest.empty()) continue;
+        const Outcome state = flow.end->write(piece.rest);
+        if (state == Outcome::blocked) return;
+        if (state == Outcome::moved && !piece.rest.empty()) continue;
         send(taken_kind, stream, Encoder().number(piece.size).bytes());
         flow.held -= piece.size;
         flow.pieces.pop_front();
-        if (state != StreamEnd::State::ended) continue;
+        if (state != Outcome::ended) continue;
         send(broken_kind, stream, "");
         flow.writes = false;
         flow.held = 0;
@@ -329,16 +314,16 @@ void Tunnel::read_piece(Flow &flow, Stream stream)
     if (!may_read(flow)) return;
     std::string piece;
     switch (flow.end->read(piece)) {
-    case StreamEnd::State::moved:
+    case Outcome::moved:
         send(data_kind, stream, piece);
         flow.on_the_way += piece.size();
         last_read_ = Clock::now();
         read_while_finishing_ += finishing_ ? piece.size() : 0;
         if (read_while_finishing_ > most_at_the_end) end_reading(flow, stream);
         return;
-    case StreamEnd::State::ended:
+    case Outcome::ended:
         return end_reading(flow, stream);
-    case StreamEnd::State::blocked:
+    case Outcome::blocked:
         if (finishing_ && Clock::now() - last_read_ >= quiet_of_a_stream) end_reading(flow, stream);
     }
 }
@@ -354,11 +339,9 @@ void Tunnel::flush()
 {
     while (!outgoing_.empty()) {
         const ssize_t count = ::write(out_.get(), outgoing_.data(), outgoing_.size());
-        if (count < 0 && would_wait()) return;
-        if (count < 0) { // nobody is there, which the other direction tells
-            outgoing_.clear();
-            return;
-        }
+        const Outcome outcome = outcome_of_write(count);
+        if (outcome == Outcome::ended) outgoing_.clear(); // nobody is there, which the other direction tells
+        if (outcome != Outcome::moved) return;
         outgoing_.erase(0, static_cast<std::size_t>(count));
         last_said_ = Clock::now();
     }

@@ -1,5 +1,5 @@
 // The user's terminal: bytes one way, the wrapper's signals, and settings.
-#include "wrapper/user_terminal.hpp"
+#include "wrapper/terminal_link.hpp"
 
 #include <algorithm>
 #include <ctime>
@@ -12,14 +12,38 @@ namespace pi_agent {
 
 // Moving bytes one way.
 
-Pump::Outcome Pump::fill(FdRef source)
+Outcome outcome_of_read(ssize_t count) noexcept
+{
+    return count == 0 ? Outcome::ended : outcome_of_write(count);
+}
+
+Outcome outcome_of_write(ssize_t count) noexcept
+{
+    if (count >= 0) return Outcome::moved;
+    return errno == EAGAIN || errno == EINTR ? Outcome::blocked : Outcome::ended;
+}
+
+bool write_carefully(FdRef sink, std::string_view bytes, std::size_t at_once, Deadline deadline) noexcept
+{
+    while (!bytes.empty()) {
+        pollfd wait{sink.get(), POLLOUT, 0};
+        const int ready = poll(&wait, 1, milliseconds_left(deadline));
+        if (ready == 0) return false;
+        const ssize_t count = ready < 0 ? ready : write(sink.get(), bytes.data(), std::min(bytes.size(), at_once));
+        if (outcome_of_write(count) == Outcome::ended) return true;
+        bytes.remove_prefix(count > 0 ? static_cast<std::size_t>(count) : 0);
+    }
+    return true;
+}
+
+Outcome Pump::fill(FdRef source)
 {
     const ssize_t count = read(source.get(), buffer_.data(), buffer_.size());
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return Outcome::blocked;
-    if (count <= 0) return Outcome::source_ended; // also EIO: the last slave is closed, or the terminal is gone
+    const Outcome outcome = outcome_of_read(count); // of EIO, too: the last slave is closed, or the terminal is gone
+    if (outcome != Outcome::moved) return outcome;
     begin_ = 0;
     end_ = static_cast<std::size_t>(count);
-    return Outcome::moved;
+    return outcome;
 }
 
 bool Pump::fill_further(FdRef source)
@@ -53,14 +77,11 @@ void Pump::replace(std::string_view bytes)
     std::copy(bytes.begin(), bytes.end(), buffer_.begin());
 }
 
-Pump::Outcome Pump::drain(FdRef sink, std::size_t at_once)
+Outcome Pump::drain(FdRef sink, std::size_t at_once)
 {
-    if (begin_ == end_) return Outcome::moved;
-    const ssize_t count = write(sink.get(), buffer_.data() + begin_, std::min(end_ - begin_, at_once));
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return Outcome::blocked;
-    if (count < 0) return Outcome::sink_ended;
-    begin_ += static_cast<std::size_t>(count);
-    return Outcome::moved;
+    const ssize_t count = begin_ == end_ ? 0 : write(sink.get(), buffer_.data() + begin_, std::min(end_ - begin_, at_once));
+    if (count > 0) begin_ += static_cast<std::size_t>(count);
+    return outcome_of_write(count);
 }
 
 // The wrapper's signals.
@@ -181,6 +202,16 @@ UniqueFd open_for_lock(dev_t device)
     return UniqueFd();
 }
 
+struct flock lock_of(short type, off_t start, off_t length) noexcept
+{
+    struct flock lock {};
+    lock.l_type = type;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = start;
+    lock.l_len = length; // 0: to the end of all bytes
+    return lock;
+}
+
 // EIO: it has hung up, which the loop learns from poll(2).
 void throw_unless_hung_up(const char *action)
 {
@@ -246,25 +277,18 @@ bool UserTerminal::in_foreground() const noexcept
 // foreground, find each other. One that is stopped in another job does not count.
 bool UserTerminal::is_raw_for_another() const noexcept
 {
-    struct flock other {};
-    for (off_t start = 0;; start = other.l_start + other.l_len) {
-        other = {};
-        other.l_type = F_WRLCK;
-        other.l_whence = SEEK_SET;
-        other.l_start = start;
+    for (off_t start = 0;;) {
+        struct flock other = lock_of(F_WRLCK, start, 0);
         if (!lock_ || fcntl(lock_.get(), F_GETLK, &other) != 0 || other.l_type == F_UNLCK) return false;
         if (getpgid(other.l_pid) == getpgrp()) return true;
-        if (other.l_len == 0) return false; // to the end of all bytes: no wrapper's, and there is nothing behind it
+        if (other.l_len == 0) return false; // no wrapper's, and there is nothing behind it
+        start = other.l_start + other.l_len;
     }
 }
 
 void UserTerminal::tell_others(bool wants_it_raw) const noexcept
 {
-    struct flock own {};
-    own.l_type = wants_it_raw ? F_RDLCK : F_UNLCK;
-    own.l_whence = SEEK_SET;
-    own.l_start = getpid();
-    own.l_len = 1;
+    struct flock own = lock_of(wants_it_raw ? F_RDLCK : F_UNLCK, getpid(), 1);
     if (lock_)
         fcntl(lock_.get(), F_SETLK, &own); // best_effort: without it, two of one job are like two programs that do not know each other
 }

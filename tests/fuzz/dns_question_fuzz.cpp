@@ -1,5 +1,5 @@
 // Questions to the name server of a session: each answer is one to its question, fits into a datagram, and is no larger than is told.
-#include "gate/name_server.hpp"
+#include "gate/gate.hpp"
 #include "support/property.hpp"
 
 using namespace pi_agent;

@@ -3,7 +3,7 @@
 #include "runner/as_user/git_paths.hpp"
 #include "runner/plan/git_config.hpp"
 #include "support/property.hpp"
-#include "wrapper/doors.hpp"
+#include "wrapper/aftermath.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,5 @@
 // Heads of requests at the gate: what is read is read in one way, and what is written anew is one request for one host.
 #include "gate/first_bytes.hpp"
-#include "gate/request_head.hpp"
 #include "support/property.hpp"
 
 using namespace pi_agent;
@@ -13,7 +12,7 @@ auto unless_malformed(const Act &act) -> std::optional<decltype(act())>
 {
     try {
         return act();
-    } catch (const MalformedHead &problem) {
+    } catch (const RequestRefusal &problem) {
         require_harmless(problem.what());
         return std::nullopt;
     }
@@ -35,7 +34,7 @@ void try_plain(const RequestHead &head, bool at_proxy)
     if (request->is_encrypted) return;
     const std::string written = write_plain_request(head, *request);
     if (head.fields.size() > 90 || written.size() > request_head_limit) return; // what is added goes beyond a limit for sessions
-    require(find_request_head(written) == written.size(), "what is written is more than one head");
+    require(find_head(written, request_head_limit) == written.size(), "what is written is more than one head");
     const RequestHead again = read_request_head(written);
     const PlainRequest same = read_plain_request(again, false, 80);
     require(same.target.host.text == request->target.host.text && same.target.port == request->target.port,
@@ -47,7 +46,7 @@ void try_plain(const RequestHead &head, bool at_proxy)
 
 void pi_agent::fuzz::try_input(std::string_view input)
 {
-    const auto size = unless_malformed([&] { return find_request_head(input); });
+    const auto size = unless_malformed([&] { return find_head(input, request_head_limit); });
     if (size && *size != 0) {
         require(*size <= input.size() && *size <= request_head_limit, "a head that is longer than what came");
         const auto head = unless_malformed([&] { return read_request_head(input.substr(0, *size)); });
@@ -62,5 +61,5 @@ void pi_agent::fuzz::try_input(std::string_view input)
     if (first.state == FirstBytes::State::passes)
         require(first.forward.find("\r\nHost: a.example\r\n") != std::string::npos, "a request for another host passes");
     if (const auto host = read_host(input)) require_sound({*host, 1});
-    require_linear(input, [](std::string_view text) { unless_malformed([&] { return find_request_head(text); }); });
+    require_linear(input, [](std::string_view text) { unless_malformed([&] { return find_head(text, request_head_limit); }); });
 }

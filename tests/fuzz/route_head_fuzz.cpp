@@ -27,7 +27,7 @@ auto unless_denied(const Read &read) -> std::optional<decltype(read())>
 {
     try {
         return read();
-    } catch (const RouteRefusal &refusal) {
+    } catch (const RequestRefusal &refusal) {
         require(refusal.status >= 400 && refusal.status < 600, "a refusal without a status");
         require(write_refusal(refusal).find(secret) == std::string::npos, "a refusal with a key");
         return std::nullopt;
@@ -55,7 +55,8 @@ std::vector<std::string_view> lines_of(std::string_view head)
 
 std::size_t count(const std::vector<std::string_view> &lines, std::string_view name)
 {
-    return static_cast<std::size_t>(std::count_if(lines.begin() + 1, lines.end(), [&](auto line) { return is_field(line, name); }));
+    return static_cast<std::size_t>(
+        std::count_if(lines.begin() + 1, lines.end(), [&](auto line) { return is_same(line.substr(0, line.find(':')), name); }));
 }
 
 void require_sent(std::string_view head, const RouteRequest &request, const GateProvider &provider)
@@ -111,7 +112,7 @@ void read_body(Parser &parser, std::string_view rest)
 
 void try_request(std::string_view input)
 {
-    const auto size = unless_denied([&] { return find_head(input); });
+    const auto size = unless_denied([&] { return find_head(input, route_head_limit); });
     if (!size || *size == 0) return;
     const auto parser = std::make_unique<RequestParser>();
     const auto request = unless_denied([&] { return read_request_head(input.substr(0, *size), *parser); });
@@ -125,7 +126,7 @@ void try_request(std::string_view input)
 
 void try_answer(std::string_view input, bool websocket)
 {
-    const auto size = unless_denied([&] { return find_head(input); });
+    const auto size = unless_denied([&] { return find_head(input, route_head_limit); });
     if (!size || *size == 0) return;
     const auto parser = std::make_unique<AnswerParser>();
     const auto body = unless_denied([&] { return read_answer_head(input.substr(0, *size), *parser, websocket); });

@@ -1,7 +1,7 @@
 // The agent's output: however it is cut, the same modes are seen, what is said to undo them does, and what brings them back does; the same
 // is kept from the clipboard, and nothing that reaches it is left.
 #include "support/property.hpp"
-#include "wrapper/terminal_output.hpp"
+#include "wrapper/terminal_link.hpp"
 
 #include <algorithm>
 

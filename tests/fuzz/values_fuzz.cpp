@@ -1,5 +1,6 @@
 // Single values from arguments, the environment and files: each has one spelling, or is refused.
 #include "admin/text/terminal.hpp"
+
 #include "common/base/text.hpp"
 #include "common/host/account.hpp"
 #include "common/policy/host_rule.hpp"
@@ -8,7 +9,7 @@
 #include "runner/plan/limits.hpp"
 #include "runner/root/door/admission.hpp"
 #include "support/property.hpp"
-#include "wrapper/options.hpp"
+#include "wrapper/refusal.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
-// Questions to a session's name server: gate/name_server.hpp, gate/name_server.hpp
-#include "gate/name_server.hpp"
+// Questions to a session's name server: gate/gate.hpp, gate/gate.hpp
+#include "gate/gate.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,5 @@
-// What the first bytes of a connection say, against the host that it was opened to: gate/first_bytes.hpp, gate/request_head.hpp
+// What the first bytes of a connection say, against the host that it was opened to: gate/first_bytes.hpp, gate/first_bytes.hpp
 #include "gate/first_bytes.hpp"
-#include "gate/request_head.hpp"
 
 #include "gate/hello_maker.hpp"
 
@@ -35,7 +34,7 @@ bool is_malformed(std::string_view head)
 {
     try {
         static_cast<void>(read_request_head(head));
-    } catch (const MalformedHead &) {
+    } catch (const RequestRefusal &) {
         return true;
     }
     return false;
@@ -46,7 +45,7 @@ std::string plain(std::string_view head, bool at_proxy = true)
     try {
         const RequestHead read = read_request_head(head);
         return write_plain_request(read, read_plain_request(read, at_proxy, 80));
-    } catch (const MalformedHead &) {
+    } catch (const RequestRefusal &) {
         return "malformed";
     }
 }

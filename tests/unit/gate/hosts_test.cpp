@@ -1,4 +1,4 @@
-// Hosts as text, addresses that are nobody's business, and what rules say of both: gate/request_head.hpp, addresses.hpp, host_routes.hpp,
+// Hosts as text, addresses that are nobody's business, and what rules say of both: gate/first_bytes.hpp, addresses.hpp, host_routes.hpp,
 // rules.hpp
 #include "gate/rules.hpp"
 

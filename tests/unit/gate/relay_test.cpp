@@ -1,6 +1,5 @@
-// Bytes through the gate, and what it tells the runner: gate/relay.hpp, gate/relay.hpp, gate/gate.hpp
+// Bytes through the gate, and what it tells the runner: gate/gate.hpp, gate/gate.hpp, gate/gate.hpp
 #include "gate/gate.hpp"
-#include "gate/relay.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/read.hpp>
@@ -76,14 +75,14 @@ std::string read_all(tcp::socket &socket)
     return bytes;
 }
 
-Judgement judge_word(std::string_view bytes)
+FirstBytes judge_word(std::string_view bytes)
 {
-    Judgement judgement;
-    if (bytes.size() < 4) return judgement;
-    judgement.first.state = bytes.starts_with("good") ? FirstBytes::State::passes : FirstBytes::State::refused;
-    judgement.first.forward = "Good" + std::string(bytes.substr(4));
-    judgement.farewell = "no";
-    return judgement;
+    FirstBytes first;
+    if (bytes.size() < 4) return first;
+    first.state = bytes.starts_with("good") ? FirstBytes::State::passes : FirstBytes::State::refused;
+    first.forward = "Good" + std::string(bytes.substr(4));
+    first.farewell = "no";
+    return first;
 }
 
 } // namespace

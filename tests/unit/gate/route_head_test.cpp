@@ -26,7 +26,7 @@ std::string sent(const std::string &head)
         const auto parser = std::make_unique<RequestParser>();
         const RouteRequest request = read_request_head(head, *parser);
         return std::string(write_request_head(request, *parser, provider()).text());
-    } catch (const RouteRefusal &refusal) {
+    } catch (const RequestRefusal &refusal) {
         return std::to_string(refusal.status) + ": " + refusal.what();
     }
 }
@@ -48,7 +48,7 @@ std::string answered(const std::string &head, bool websocket = false)
         AnswerParser parser;
         const auto body = read_answer_head(head, parser, websocket);
         return body ? std::to_string(static_cast<int>(*body)) + " " + write_answer_head(parser, *body) : "between";
-    } catch (const RouteRefusal &refusal) {
+    } catch (const RequestRefusal &refusal) {
         return refusal.what();
     }
 }
@@ -170,7 +170,7 @@ TEST_CASE("a WebSocket that is not opened is an error with the provider's status
         try {
             AnswerParser parser;
             (void)read_answer_head("HTTP/1.1 " + line + "\r\nContent-Length: 0\r\n\r\n", parser, true);
-        } catch (const RouteRefusal &refusal) {
+        } catch (const RequestRefusal &refusal) {
             CHECK(!refusal.reason); // nothing was denied
             return refusal.status;
         }
@@ -193,7 +193,7 @@ TEST_CASE("the route is for programs that ask at its own address, and for no pag
         try {
             require_own_caller(*parser, 809);
             return true;
-        } catch (const RouteRefusal &refusal) {
+        } catch (const RequestRefusal &refusal) {
             CHECK((refusal.status == 403 && refusal.reason == DenialReason::other_page));
             return false;
         }
@@ -243,13 +243,13 @@ TEST_CASE("an offer to change to another protocol is not taken, and goes no furt
 
 TEST_CASE("a head is found where it ends, and refused where it cannot be one")
 {
-    CHECK(find_head("") == 0);
-    CHECK(find_head("GET / HTTP/1.1\r\nHost: x\r\n\r") == 0);
-    CHECK(find_head("GET / HTTP/1.1\r\nHost: x\r\n\r\nbody\n\n") == 27);
-    CHECK(find_head("GET / HTTP/1.1\r") == 0);
+    CHECK(find_head("", route_head_limit) == 0);
+    CHECK(find_head("GET / HTTP/1.1\r\nHost: x\r\n\r", route_head_limit) == 0);
+    CHECK(find_head("GET / HTTP/1.1\r\nHost: x\r\n\r\nbody\n\n", route_head_limit) == 27);
+    CHECK(find_head("GET / HTTP/1.1\r", route_head_limit) == 0);
     for (const std::string bytes : {"GET / HTTP/1.1\n", "GET / HTTP/1.1\rX", "\x16\x03\x01", "GET /\x7f"})
-        CHECK_THROWS_AS(find_head(bytes), RouteRefusal);
-    CHECK_THROWS_AS(find_head(std::string(route_head_limit + 1, 'a')), RouteRefusal);
+        CHECK_THROWS_AS(find_head(bytes, route_head_limit), RequestRefusal);
+    CHECK_THROWS_AS(find_head(std::string(route_head_limit + 1, 'a'), route_head_limit), RequestRefusal);
 }
 
 TEST_CASE("an answer keeps its fields, and says anew how long it is")
@@ -279,10 +279,10 @@ TEST_CASE("an answer keeps its fields, and says anew how long it is")
 
 TEST_CASE("a refusal is an answer that clients show, with its reason in a field")
 {
-    const std::string denied = write_refusal(RouteRefusal(403, DenialReason::other_path, "not for this path"));
+    const std::string denied = write_refusal(RequestRefusal(403, DenialReason::other_path, "not for this path"));
     CHECK(denied.starts_with("HTTP/1.1 403 Forbidden\r\nx-pi-agent-denied: other-path\r\n"));
     CHECK(denied.find("\"message\":\"pi-agent: not for this path\"") != std::string::npos);
-    CHECK(write_refusal(RouteRefusal(502, {}, "gone")).find("x-pi-agent-denied") == std::string::npos);
+    CHECK(write_refusal(RequestRefusal(502, {}, "gone")).find("x-pi-agent-denied") == std::string::npos);
 }
 
 TEST_CASE("a text with a key neither moves nor stays")

@@ -18,7 +18,7 @@ std::string reason_of(const std::function<void()> &ask)
 {
     try {
         ask();
-    } catch (const RouteRefusal &refusal) {
+    } catch (const RequestRefusal &refusal) {
         return refusal.reason ? text_of(*refusal.reason).word : "";
     }
     return "";

@@ -1,6 +1,5 @@
-// Connections of a session at its gate, and what becomes of them: gate/relay.hpp, gate/gate.hpp, gate/name_server.hpp
-#include "gate/name_server.hpp"
-#include "gate/relay.hpp"
+// Connections of a session at its gate, and what becomes of them: gate/gate.hpp, gate/gate.hpp, gate/gate.hpp
+#include "gate/gate.hpp"
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>

@@ -1,6 +1,5 @@
 // Two looks at a tree and what is said of the difference: wrapper/aftermath.hpp, snapshot.hpp, aftermath_notice.hpp
 #include "wrapper/aftermath.hpp"
-#include "wrapper/doors.hpp"
 
 #include "common/base/text.hpp"
 #include "support/temporary_directory.hpp"

@@ -1,5 +1,5 @@
-// When the wrapper waits no more, and that its words wait for no reader: wrapper/start_watch.hpp, wrapper/start_watch.hpp
-#include "wrapper/start_watch.hpp"
+// When the wrapper waits no more, and that its words wait for no reader: wrapper/session_client.hpp, wrapper/session_client.hpp
+#include "wrapper/session_client.hpp"
 
 #include "common/base/fd.hpp"
 

@@ -1,5 +1,5 @@
-// What reaches the user's clipboard is left out, and nothing else: wrapper/terminal_output.hpp
-#include "wrapper/terminal_output.hpp"
+// What reaches the user's clipboard is left out, and nothing else: wrapper/terminal_link.hpp
+#include "wrapper/terminal_link.hpp"
 
 #include <doctest/doctest.h>
 #include <vector>

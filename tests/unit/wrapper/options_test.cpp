@@ -1,5 +1,5 @@
-// The wrapper's own options, and everything that is the agent's: wrapper/options.hpp
-#include "wrapper/options.hpp"
+// The wrapper's own options, and everything that is the agent's: wrapper/refusal.hpp
+#include "wrapper/refusal.hpp"
 
 #include "support/failure.hpp"
 

@@ -1,5 +1,5 @@
-// Bytes with back-pressure, one way: wrapper/user_terminal.hpp
-#include "wrapper/user_terminal.hpp"
+// Bytes with back-pressure, one way: wrapper/terminal_link.hpp
+#include "wrapper/terminal_link.hpp"
 
 #include "support/descriptors.hpp"
 
@@ -46,12 +46,12 @@ TEST_CASE("nothing is read before what was read is written")
     Pump pump;
     CHECK(pump.wants_input());
     from.put("one");
-    CHECK(pump.fill(from.out) == Pump::Outcome::moved);
+    CHECK(pump.fill(from.out) == Outcome::moved);
     CHECK(pump.fresh() == "one");
     CHECK_FALSE(pump.wants_input());
-    CHECK(pump.drain(to.in, 2) == Pump::Outcome::moved);
+    CHECK(pump.drain(to.in, 2) == Outcome::moved);
     CHECK_FALSE(pump.wants_input());
-    CHECK(pump.drain(to.in, everything) == Pump::Outcome::moved);
+    CHECK(pump.drain(to.in, everything) == Outcome::moved);
     CHECK(pump.wants_input());
     CHECK(to.take() == "one");
 }
@@ -61,7 +61,7 @@ TEST_CASE("what is read further comes behind, and one byte of each pair is taken
     const Pipe from;
     Pump pump;
     from.put("a\r");
-    CHECK(pump.fill(from.out) == Pump::Outcome::moved);
+    CHECK(pump.fill(from.out) == Outcome::moved);
     CHECK(pump.ends_with('\r'));
     CHECK_FALSE(pump.fill_further(from.out));
     from.put("\nb\r\r\n\r\n\nc\rd\r");
@@ -75,16 +75,16 @@ TEST_CASE("an empty source and a full sink are waited for, and nothing is lost")
     const Pipe from;
     const Pipe to;
     Pump pump;
-    CHECK(pump.fill(from.out) == Pump::Outcome::blocked);
+    CHECK(pump.fill(from.out) == Outcome::blocked);
     const std::string chunk(4096, 'f');
     while (::write(to.in.get(), chunk.data(), chunk.size()) > 0) {
     }
     from.put("after");
-    CHECK(pump.fill(from.out) == Pump::Outcome::moved);
-    CHECK(pump.drain(to.in, everything) == Pump::Outcome::blocked);
+    CHECK(pump.fill(from.out) == Outcome::moved);
+    CHECK(pump.drain(to.in, everything) == Outcome::blocked);
     CHECK(pump.fresh() == "after");
     CHECK(to.take().size() > 0);
-    CHECK(pump.drain(to.in, everything) == Pump::Outcome::moved);
+    CHECK(pump.drain(to.in, everything) == Outcome::moved);
     CHECK(to.take() == "after");
 }
 
@@ -95,13 +95,13 @@ TEST_CASE("either end is told by its name")
     Pump pump;
     from.put("x");
     from.in.reset();
-    CHECK(pump.fill(from.out) == Pump::Outcome::moved);
+    CHECK(pump.fill(from.out) == Outcome::moved);
     to.out.reset();
     ::signal(SIGPIPE, SIG_IGN);
-    CHECK(pump.drain(to.in, everything) == Pump::Outcome::sink_ended);
+    CHECK(pump.drain(to.in, everything) == Outcome::ended);
     ::signal(SIGPIPE, SIG_DFL);
     pump.discard();
-    CHECK(pump.fill(from.out) == Pump::Outcome::source_ended);
+    CHECK(pump.fill(from.out) == Outcome::ended);
     CHECK(pump.wants_input());
 }
 

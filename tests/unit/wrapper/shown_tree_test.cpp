@@ -1,5 +1,5 @@
-// Looking at a tree without leaving it: wrapper/shown_tree.hpp
-#include "wrapper/shown_tree.hpp"
+// Looking at a tree without leaving it: wrapper/aftermath.hpp
+#include "wrapper/aftermath.hpp"
 
 #include "support/temporary_directory.hpp"
 

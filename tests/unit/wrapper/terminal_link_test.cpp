@@ -1,4 +1,4 @@
-// The user's terminal and the session's pty tied together, without a session: wrapper/terminal_link.hpp, wrapper/user_terminal.hpp
+// The user's terminal and the session's pty tied together, without a session: wrapper/terminal_link.hpp, wrapper/terminal_link.hpp
 #include "wrapper/terminal_link.hpp"
 
 #include "support/descriptors.hpp"

@@ -1,5 +1,5 @@
-// What a dead agent leaves on a terminal, and what takes it away: wrapper/terminal_output.hpp
-#include "wrapper/terminal_output.hpp"
+// What a dead agent leaves on a terminal, and what takes it away: wrapper/terminal_link.hpp
+#include "wrapper/terminal_link.hpp"
 
 #include <doctest/doctest.h>
 #include <string>

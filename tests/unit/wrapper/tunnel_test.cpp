@@ -1,7 +1,6 @@
-// Streams and messages over one pair of byte streams: wrapper/tunnel.hpp; and a terminal as packets: wrapper/terminal_link.hpp
-#include "wrapper/tunnel.hpp"
-
+// Streams and messages over one pair of byte streams: wrapper/carrier.hpp; and a terminal as packets: wrapper/terminal_link.hpp
 #include "wrapper/carrier.hpp"
+
 #include "wrapper/terminal_link.hpp"
 
 #include <csignal>
@@ -237,8 +236,8 @@ TEST_CASE("a regular file is read from where it stands, and its flags stay")
     REQUIRE((::write(file.get(), "onetwo", 6) == 6 && ::lseek(file.get(), 3, SEEK_SET) == 3));
     DescriptorEnd end(duplicate(file), DescriptorEnd::For::reading);
     std::string piece;
-    CHECK((end.read(piece) == StreamEnd::State::moved && piece == "two"));
-    CHECK(end.read(piece) == StreamEnd::State::ended);
+    CHECK((end.read(piece) == Outcome::moved && piece == "two"));
+    CHECK(end.read(piece) == Outcome::ended);
     CHECK((::fcntl(file.get(), F_GETFL) & O_NONBLOCK) == 0);
 }
 
@@ -247,10 +246,10 @@ TEST_CASE("a pipe is read without waiting, and without a change for others who h
     Pipe pipe = make_pipe();
     DescriptorEnd end(duplicate(pipe.reading), DescriptorEnd::For::reading);
     std::string piece;
-    CHECK(end.read(piece) == StreamEnd::State::blocked);
+    CHECK(end.read(piece) == Outcome::blocked);
     CHECK((::fcntl(pipe.reading.get(), F_GETFL) & O_NONBLOCK) == 0);
     pipe.writing.reset();
-    CHECK(end.read(piece) == StreamEnd::State::ended);
+    CHECK(end.read(piece) == Outcome::ended);
 }
 
 TEST_CASE("settings and sizes of a terminal arrive as they were, and nothing else is taken for them")
@@ -278,20 +277,20 @@ TEST_CASE("a terminal far away knows the settings that hold for each byte")
     auto [socket, node] = make_channel();
     DistantTerminal terminal(std::move(socket));
     Pump output;
-    CHECK(terminal.fill(output) == Pump::Outcome::blocked);
+    CHECK(terminal.fill(output) == Outcome::blocked);
     TerminalState state;
     state.settings.c_lflag = ECHO;
     send_packet(node, encode_state(state), {}, in_seconds(1));
     send_packet(node, std::string(1, bytes_tag) + "shown", {}, in_seconds(1));
-    CHECK((terminal.fill(output) == Pump::Outcome::moved && output.fresh() == "shown"));
+    CHECK((terminal.fill(output) == Outcome::moved && output.fresh() == "shown"));
     CHECK(terminal.settings().value().c_lflag == ECHO);
     output.replace("typed");
-    CHECK(terminal.drain(output) == Pump::Outcome::moved);
+    CHECK(terminal.drain(output) == Outcome::moved);
     CHECK(receive_packet(node, in_seconds(1)).value().bytes == std::string(1, bytes_tag) + "typed");
     terminal.resize({1, 2, 3, 4});
     CHECK(decode_size(receive_packet(node, in_seconds(1)).value().bytes).columns == 2);
     node.reset();
-    CHECK(terminal.fill(output) == Pump::Outcome::source_ended);
+    CHECK(terminal.fill(output) == Outcome::ended);
 }
 
 TEST_CASE("a terminal far away that says nothing but settings keeps nobody from what else happens")
@@ -302,14 +301,14 @@ TEST_CASE("a terminal far away that says nothing but settings keeps nobody from 
     for (int count = 0; count < packets; ++count)
         send_packet(node, encode_state(TerminalState{}), {}, in_seconds(1));
     Pump output;
-    CHECK(terminal.fill(output) == Pump::Outcome::blocked);
+    CHECK(terminal.fill(output) == Outcome::blocked);
     pollfd more{terminal.fd().get(), POLLIN, 0};
     CHECK(::poll(&more, 1, 0) == 1);
     send_packet(node, std::string(1, bytes_tag) + "shown", {}, in_seconds(1));
-    Pump::Outcome outcome = Pump::Outcome::blocked;
-    for (int count = 0; count < packets && outcome == Pump::Outcome::blocked; ++count)
+    Outcome outcome = Outcome::blocked;
+    for (int count = 0; count < packets && outcome == Outcome::blocked; ++count)
         outcome = terminal.fill(output);
-    CHECK((outcome == Pump::Outcome::moved && output.fresh() == "shown"));
+    CHECK((outcome == Outcome::moved && output.fresh() == "shown"));
 }
 
 TEST_CASE("a terminal far away that is full of keys is not waited for")
@@ -322,7 +321,7 @@ TEST_CASE("a terminal far away that is full of keys is not waited for")
     Pump keys;
     do
         keys.replace(std::string(terminal_bytes_limit, 'k'));
-    while (terminal.drain(keys) == Pump::Outcome::moved);
+    while (terminal.drain(keys) == Outcome::moved);
     termios second{};
     CHECK(terminal.change_to(second));
     CHECK(terminal.settings().value().c_lflag == ECHO); // as the agent still has it
@@ -332,10 +331,10 @@ TEST_CASE("a terminal far away that is full of keys is not waited for")
 
 TEST_CASE("what a carrier says first is read as it was")
 {
-    const Hello hello = decode_hello(encode(Hello{"1.2", "/home/alice/\n", std::string("\0x", 2), "/usr/bin/scancel"}));
+    const Hello hello = decode_fields<Hello>(encode(Hello{"1.2", "/home/alice/\n", std::string("\0x", 2), "/usr/bin/scancel"}));
     CHECK((hello.version == "1.2" && hello.directory == "/home/alice/\n" && hello.request == std::string("\0x", 2)));
     CHECK(hello.scancel == "/usr/bin/scancel");
-    CHECK_THROWS_AS(decode_hello("something"), ProtocolError);
+    CHECK_THROWS_AS(decode_fields<Hello>("something"), ProtocolError);
 }
 
 } // namespace tunnel_test
