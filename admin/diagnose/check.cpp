@@ -6,8 +6,8 @@
 #include "admin/text/terminal.hpp"
 #include "common/policy/policy_values.hpp"
 #include "runner/root/kernel/host_facts.hpp"
-#include "runner/root/method/method_program.hpp"
-#include "runner/root/method/systemd_bus.hpp"
+#include "runner/root/method/engine_host.hpp"
+#include "runner/root/method/sandbox.hpp"
 #include "runner/root/session/state_directory.hpp"
 
 #include <filesystem>
@@ -77,8 +77,7 @@ void require_running(const AsRoot &root, const SandboxPolicy &sandbox)
 {
     if (has_unit(sandbox.method)) systemd_features(SystemdBus::version_for_anybody());
     if (sandbox.method == SandboxMethod::bwrap) require_bwrap(root);
-    if (sandbox.method == SandboxMethod::docker) require_docker(root, sandbox);
-    if (sandbox.method == SandboxMethod::podman) require_podman(root, sandbox);
+    if (sandbox.method == SandboxMethod::docker || sandbox.method == SandboxMethod::podman) require_engine(root, sandbox);
 }
 
 } // namespace

@@ -10,7 +10,7 @@
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/method/method_program.hpp"
+#include "runner/root/method/sandbox.hpp"
 #include "runner/root/view/root_tree.hpp"
 
 #include <fmt/format.h>

@@ -6,7 +6,7 @@
 #include "common/ask/runner_process.hpp"
 #include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/method/own_scope.hpp"
+#include "runner/root/method/session_units.hpp"
 #include "runner/root/own/session_views.hpp"
 #include "runner/root/session/drain.hpp"
 

@@ -5,28 +5,20 @@
 
 namespace pi_agent {
 
-// What the notes tell, from the plan of this session.
+// What the notes tell of this session, beside its policy.
 struct BoxFacts {
+    Policy policy;
     std::string project; // the root's path
     std::string home;
-    std::string account;             // the agent's
-    std::vector<std::string> hidden; // mount points in the project that look empty, relative to it; any bytes
-    bool settings_lock = false;
-    NetworkPolicy network;
-    ScratchKind scratch = ScratchKind::disk;
+    std::string account;                      // the agent's
+    std::vector<std::string> hidden = {};     // mount points in the project that look empty, relative to it; any bytes
     std::vector<std::string> read_only = {};  // paths in the project that are protected, relative to it; any bytes
     bool masked = false;                      // some of it cannot be read
     std::vector<std::string> toolchains = {}; // of the user's, read-only: paths as the agent sees them; any bytes
     std::vector<std::string> caches = {};     // copies of the user's, whose changes are not kept: likewise
-    LimitsPolicy limits = {};
-    bool limited = true;                        // the sandbox holds the session to limits at all
-    bool confined = true;                       // there is a sandbox
-    bool knows_ids = true;                      // it knows the ids of other accounts and groups, to keep them in access control lists
-    bool traces = true;                         // debuggers work, where the host can keep them in the session
-    bool owned_by_user = true;                  // what it makes in the project (projects.ownership)
-    std::vector<std::string> denied_calls = {}; // system calls that the policy refuses
-    bool sets_personality = false;              // the policy allows personality(2)
-    bool project_read_only = false;             // it cannot change the project (projects.read_only)
+    bool limited = true;                      // the sandbox holds the session to limits at all
+    bool confined = true;                     // there is a sandbox
+    bool knows_ids = true;                    // it knows the ids of other accounts and groups, to keep them in access control lists
 };
 
 // What no policy changes, for `pi-agentctl explain`, which says how a session differs: words of the lines in the notes.

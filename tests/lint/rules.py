@@ -27,8 +27,7 @@ def _name(*names):
 HOMES = (
     ("yaml-cpp", _include(r"yaml-cpp/"), ("common/policy/yaml/yaml_tree.cpp", "common/policy/yaml/yaml_places.cpp", "admin/render/render_text.cpp"),
      "lookups are lenient about duplicate keys and types; one file makes them strict, one knows its messages, one only writes"),
-    ("sdbus-c++", _include(r"(?:sdbus-c\+\+/|systemd/sd-bus|service_watch\.hpp)"),
-     ("runner/root/method/service_watch.hpp", "runner/root/method/service_watch.cpp", "runner/root/method/systemd_bus.cpp"),
+    ("sdbus-c++", _include(r"(?:sdbus-c\+\+/|systemd/sd-bus|service_watch\.hpp)"), ("runner/root/method/service_watch.hpp", "runner/root/method/systemd_bus.cpp"),
      "the one file that talks to the bus enforces the alphabet of unit properties"),
     ("libseccomp", _include(r"seccomp\.h"), ("runner/filter/make_call_filters.cpp", "runner/filter/session_calls.cpp", "runner/filter/seccomp_filter.cpp", "runner/inside/set_gid_calls.cpp"),
      "the filter is one list that can be read in one place; one file makes programs of it, one adds what a policy says, one installs them, one answers what it asks"),
@@ -51,14 +50,14 @@ HOMES = (
     ("namespaces", _call("setns", "unshare"), ("runner/inside/canary.cpp", "runner/root/mount/mounts.cpp"),
      "everything of ours stays in the namespaces that it was started in, but for one thread that mounts what nobody is to see, and the child that asks git (clone)"),
     ("new processes", _call("fork", "vfork", "clone", "clone3", "posix_spawnp?"),
-    ("wrapper/aftermath.cpp", "wrapper/carrier.cpp", "wrapper/srun_process.cpp", "common/ask/runner_process.cpp", "runner/root/method/method_program.cpp",
+    ("wrapper/aftermath.cpp", "wrapper/carrier.cpp", "wrapper/srun_process.cpp", "common/ask/runner_process.cpp", "runner/root/method/sandbox_bwrap.cpp",
       "runner/inside/canary.cpp", "runner/root/errand/child.cpp",
       "runner/as_agent/hook_process.cpp", "runner/inside/agent_process.cpp", "runner/as_user/host_program.cpp", "runner/root/mount/id_map.cpp",
       "admin/programs/program.cpp", "fetch/programs.cpp"),
      "a child needs its deadline, its limits and its closed descriptors"),
     ("other programs", _name("execve?", "execvpe?", "execl[pe]?", "execveat", "fexecve"),
-     ("common/ask/runner_process.cpp", "wrapper/main.cpp", "wrapper/node_side.cpp", "wrapper/srun_process.cpp", "runner/inside/agent_process.cpp", "runner/root/method/method_program.cpp", "runner/as_agent/hook_process.cpp", "runner/as_user/host_program.cpp",
-      "runner/pi_agent_docker.cpp", "runner/pi_agent_podman.cpp", "admin/sessions/sessions.cpp"),
+     ("common/ask/runner_process.cpp", "wrapper/main.cpp", "wrapper/node_side.cpp", "wrapper/srun_process.cpp", "runner/inside/agent_process.cpp", "runner/root/method/sandbox_bwrap.cpp", "runner/as_agent/hook_process.cpp", "runner/as_user/host_program.cpp",
+      "runner/pi_agent_engine.cpp", "admin/sessions/sessions.cpp"),
      "argv and environment of another program are built where they can be read"),
 )
 

@@ -105,7 +105,7 @@ def test_a_podman_that_runs_the_command_without_a_sandbox_runs_no_agent(podman):
 
 
 def test_the_launcher_of_a_container_is_missing(podman):
-    done = replaced(podman, "/usr/libexec/pi-agent/pi-agent-podman")
+    done = replaced(podman, "/usr/libexec/pi-agent/pi-agent-engine")
     assert_refused(done, UNAVAILABLE, "could not prepare the sandbox", "journalctl -u")
     done = replaced(podman, "/usr/libexec/pi-agent/pi-agent-exec")
     assert_refused(done, UNAVAILABLE, "podman could not prepare the sandbox", "pi-agent-exec")

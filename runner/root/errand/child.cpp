@@ -38,7 +38,7 @@ void close_all_but(std::vector<int> keep)
 }
 
 // Keeps a lower limit where there already is one: root may raise a limit only as long as it has CAP_SYS_RESOURCE
-// (runner/root/confined/root_confinement.hpp).
+// (runner/root/confined/root_confinement.cpp).
 template <typename Resource>
 void limit(Resource resource, rlim_t wanted)
 {

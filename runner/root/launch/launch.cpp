@@ -2,8 +2,6 @@
 #include "runner/root/launch/phases.hpp"
 
 #include "common/seams/seams.hpp"
-#include "runner/root/confined/root_confinement.hpp"
-#include "runner/root/method/sandbox_methods.hpp"
 
 namespace pi_agent {
 
@@ -22,12 +20,12 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
     std::optional<GateWatch> gate;
     if (launched.gate)
         gate.emplace(entered.id, launched.gate->channel(), launched.gate->said(), entered.record, std::move(launched.denials),
-                     denial_places(entered.policy.network, routed_providers(entered.policy)), [&sandbox] { sandbox.kill_gate(); });
+                     denial_places(entered.policy.network, routed_providers(entered.policy)), [&asked = *launched.gate] { asked.kill(); });
     const auto before_agent = [&] {
         sandbox.require_enforced(entered.policy);
         if (launched.gate) open_gate(entered, *launched.gate);
-        if (!view.tree.late.empty()) attach_late(entered.root, sandbox.mount_namespace(), view.tree.late);
-        if (heard.guards.has_inner()) heard.guards.apply_inside(entered.root, sandbox.mount_namespace(), session.project_path);
+        if (!view.tree.late.empty()) attach_late(entered.root, sandbox.namespace_of_launcher("mnt"), view.tree.late);
+        if (heard.guards.has_inner()) heard.guards.apply_inside(entered.root, sandbox.namespace_of_launcher("mnt"), session.project_path);
         confine_root(entered.root);
         // --- confined root from here: what is left is to watch, to end and to remove ---
         if (gate) gate->expect_life();
@@ -49,7 +47,7 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
                               after_agent,
                               [&] { placeholders.begin(); },
                               gate ? &*gate : nullptr};
-        entered.begin("waiting for " + sandbox.name());
+        entered.begin("waiting for " + sandbox.facts().name);
         const AgentEnded seen = supervise(sandbox, watched, std::move(presented.terminal));
         session.ending.sandbox_has_ended();
         const std::string denied = gate ? gate->finish() : "";

@@ -1,4 +1,4 @@
-// Asks docker's daemon, and builds the tree that its container starts from.
+// Asks docker's daemon over its socket, as root and without running a program: a few questions of its API and removals, with bounds.
 #pragma once
 
 #include "common/host/identity.hpp"
@@ -7,8 +7,6 @@
 #include <nlohmann/json.hpp>
 
 namespace pi_agent {
-
-// --- Asks docker's daemon over its socket, as root and without running a program: a few questions of its API and removals, with bounds.
 
 // The group that may ask the daemon, which is root's power; 0 where only root may. Throws Failure(unavailable) where there is no socket,
 // and Failure(configuration) where others than root and the group docker may write to it.
@@ -35,11 +33,5 @@ void remove_ended_container(const AsRoot &root, const std::string &name, Deadlin
 
 // Parses an answer as the daemon sends it, a list or an object. Throws Failure(unavailable).
 DockerAnswer parse_docker_answer(const std::string &text, bool is_list = false);
-
-// --- The session's root directory in a container whose root is an image's: what is bound over it, and the mount points for that.
-
-// Every directory at the top of the plan's tree, except those that the plan's binds or docker fill; symlinks to programs as the directories
-// that they lead to; and the plan's late files, which are made empty here. Makes the mount points for the plan's binds in the tree.
-std::vector<Bind> show_tree(const SandboxPlan &plan);
 
 } // namespace pi_agent
