@@ -188,7 +188,7 @@ std::vector<std::string> podman_command(const SandboxPlan &plan, const EngineCon
     options.add({std::string("--runtime=") + build::crun_path, std::string("--conmon=") + build::conmon_path, "--hooks-dir=" + top});
     options.add_if("no-default-mounts", {"--default-mounts-file=/dev/null"}); // the host's mounts.conf is for containers
     // The unit's control group serves as the container's, so the unit's limits apply.
-    options.add({"run", "--pull=never", "--cgroups=disabled", "--systemd=false", "--sdnotify=ignore", "--preserve-fds=1"});
+    options.add({"run", "--pull=never", "--cgroups=disabled", "--systemd=false", "--sdnotify=ignore"});
     add_container(plan, container, options);
     options.add_if("own-processes", {"--pid=private"}, {"--pid=host"});
     options.add({"--read-only-tmpfs=false"}); // the view has its own
@@ -197,14 +197,13 @@ std::vector<std::string> podman_command(const SandboxPlan &plan, const EngineCon
     // The container itself adds nothing to /etc and the environment, and the limits of the unit hold (setrlimit(2)).
     options.add({"--passwd=false", "--no-hosts", "--http-proxy=false", "--ulimit=host"});
     add_view(plan, container, options);
-    const std::string control = std::to_string(podman_control_fd);
     if (id.empty()) {
-        options.add({"--rootfs", safe(plan.root_directory, options), build::exec_path, control});
+        options.add({"--rootfs", safe(plan.root_directory, options), build::exec_path, door_inside});
         return options.take();
     }
     // The image brings files alone: its variables would reach the launcher, and the agent could write to its volumes.
     options.add_if("plain-image", {"--unsetenv-all", "--image-volume=ignore"});
-    options.add({"--no-healthcheck", std::string("--entrypoint=") + build::exec_path, safe(id, options), control});
+    options.add({"--no-healthcheck", std::string("--entrypoint=") + build::exec_path, safe(id, options), door_inside});
     return options.take();
 }
 

@@ -25,12 +25,11 @@ struct EngineContainer {
 };
 
 constexpr const char *docker_socket = "/run/docker.sock"; // of its daemon
-constexpr const char *door_inside = "/run/pi-agent/door"; // where docker's launcher fetches its control socket
+constexpr const char *door_inside = "/run/pi-agent/door"; // where the launcher fetches its control socket
 // Where docker looks for settings of its caller's: an empty directory that only the session's unit has.
 constexpr const char *docker_directory = "/run/pi-agent/docker";
 // Where podman keeps what it knows of its one container: a tmpfs that only the session's unit has (unit_properties.hpp).
 constexpr const char *podman_directory = "/run/pi-agent/podman";
-constexpr int podman_control_fd = 3;                                 // where podman's launcher finds its control socket inside
 constexpr const char *podman_images = "/var/lib/containers/storage"; // of root's podman, where nothing says otherwise
 
 // In the directory of a session that may have a container of docker's, and the container's name.

@@ -162,12 +162,12 @@ std::vector<UnitProperty> engine_service_properties(const SandboxPlan &plan, boo
     // Root's engine reads no settings in any home. docker's client writes nothing, and needs only the way to its daemon from root. podman
     // makes mount points in the session's tree and nowhere else.
     std::vector<UnitProperty> confinement = {
+        {"StandardInput", std::string("null")},
         {"ProtectSystem", std::string("strict")},
         {"ProtectHome", std::string("yes")},
     };
     const std::vector<UnitProperty> of_docker = {
         {"Delegate", true}, // the container's control group is below the unit's
-        {"StandardInput", std::string("null")},
         {"TemporaryFileSystem", PairList{{{docker_directory, "mode=0700"}}}},
         {"CapabilityBoundingSet", std::uint64_t{0}},
         {"NoNewPrivileges", true},

@@ -35,7 +35,7 @@ void require_no_power_over_docker(const SandboxPlan &plan, gid_t group)
                                           "), whose members are root on this host; ask the administrator to take it out of that group");
 }
 
-// Hands the launcher its control socket where an engine passes no descriptor on: a socket in the session's own /run at which the launcher
+// Hands the launcher its control socket, because docker passes no descriptor on: a socket in the session's own /run at which the launcher
 // knocks once. It is gone before anything is handed in, so the agent does not find it.
 class LaunchDoor {
 public:
@@ -73,16 +73,16 @@ public:
 
     // The first that knocks is the only one: after that there is no door. It must be a process of the agent's account that is among
     // `inside`. Throws Failure(unavailable) when it is not.
-    void answer(FdRef guest, Uid agent, const std::vector<pid_t> &inside)
+    void answer(const std::string &engine, FdRef guest, Uid agent, const std::vector<pid_t> &inside)
     {
         close();
         ucred who{};
         socklen_t length = sizeof who;
         if (getsockopt(guest.get(), SOL_SOCKET, SO_PEERCRED, &who, &length) != 0) throw_errno("asking who the launcher is");
         const bool is_launcher = who.uid == agent.value() && std::find(inside.begin(), inside.end(), who.pid) != inside.end();
-        if (!is_launcher && defence_is_on("docker:door-guest"))
+        if (!is_launcher && defence_is_on("door-guest"))
             throw Failure(FailureKind::sandbox_method,
-                          "docker started the launcher outside the session's unit, or as another account (process " +
+                          engine + " started the launcher outside the session's unit, or as another account (process " +
                               std::to_string(who.pid) + ", uid " + std::to_string(who.uid) + ")");
         send_packet(guest, "launch", {launcher_.get()}, in_seconds(1));
         launcher_.reset();
@@ -92,7 +92,7 @@ private:
     void close()
     {
         if (!listener_) return;
-        if (!defence_is_on("docker:door-closed")) return static_cast<void>(listener_.release());
+        if (!defence_is_on("door-closed")) return static_cast<void>(listener_.release());
         unlink(path_.c_str()); // best_effort: nobody listens there any more, and it goes with the session's directory
         listener_.reset();
     }
@@ -126,11 +126,15 @@ public:
         // The same as the engine is told (runner/plan/engine_commands.cpp).
         account_->no_new_privileges = defence_is_on((engine() + ":no-new-privileges").c_str());
         account_->no_capabilities = defence_is_on((engine() + ":no-capabilities").c_str());
-        const EngineContainer container = prepare(plan, launcher);
+        const std::string session = plan.root_directory.substr(0, plan.root_directory.rfind('/'));
+        if (is_docker() && mkdir((session + "/" + docker_mark).c_str(), 0700) != 0) throw_errno("marking the session as one of docker's");
+        door_ = std::make_unique<LaunchDoor>(session, launcher);
+        watch(door_->fd());
+        const EngineContainer container{host_name(), host_.image, tree_of(plan), place_in_hierarchy(*group())};
         const UniqueFd complaint = complaint_.open();
         const UniqueFd arguments =
             write_arguments("the engine", is_docker() ? docker_command(plan, container) : podman_command(plan, container));
-        start_unit(plan, {is_docker() ? FdRef(-1) : launcher, arguments, complaint});
+        start_unit(plan, {FdRef(-1), arguments, complaint});
     }
 
     // The process that knocked may be gone by now, and nobody is let in any more.
@@ -166,7 +170,7 @@ public:
         if (!guest) return;                                        // the next one that knocks still finds the door
         const std::unique_ptr<LaunchDoor> door = std::move(door_); // if answer() throws, stop() must not forget the door again
         forget(door->fd());
-        door->answer(guest, account_->user, processes());
+        door->answer(engine(), guest, account_->user, processes());
     }
 
     // All processes of the unit that are not in the host's PID namespace.
@@ -210,22 +214,14 @@ private:
         }
     }
 
-    EngineContainer prepare(const SandboxPlan &plan, FdRef launcher)
+    // What of the plan's tree lies over the image's.
+    std::vector<Bind> tree_of(const SandboxPlan &plan) const
     {
-        EngineContainer container{host_name(), host_.image};
-        if (!host_.image.id.empty()) container.tree = show_tree(plan);
-        if (!is_docker()) {
-            container.tree = lay_over_links(std::move(container.tree), plan.root_directory, host_, policy_);
-            // podman's own file takes that place, as it does without an image (facts_of() in runner/root/method/sandbox.cpp).
-            std::erase_if(container.tree, [](const Bind &one) { return one.target == "/etc/hostname"; });
-            return container;
-        }
-        container.control_group = place_in_hierarchy(*group());
-        const std::string session = plan.root_directory.substr(0, plan.root_directory.rfind('/'));
-        if (mkdir((session + "/" + docker_mark).c_str(), 0700) != 0) throw_errno("marking the session as one of docker's");
-        door_ = std::make_unique<LaunchDoor>(session, launcher);
-        watch(door_->fd());
-        return container;
+        if (host_.image.id.empty()) return {};
+        std::vector<Bind> tree = lay_over_links(show_tree(plan), plan.root_directory, host_, policy_);
+        // podman's own file takes that place, as it does without an image (facts_of() in runner/root/method/sandbox.cpp).
+        if (!is_docker()) std::erase_if(tree, [](const Bind &one) { return one.target == "/etc/hostname"; });
+        return tree;
     }
 
     // An engine looks names and numbers up in files of the container's root, which may come from an image: it takes a group there with the

@@ -78,7 +78,7 @@ TEST_CASE("the view is bound as it is, the host's control groups are left out, a
     const auto rootfs = std::find(command.begin(), command.end(), "--rootfs");
     REQUIRE(command.end() - rootfs == 4);
     CHECK(rootfs[1] == session + "/root");
-    CHECK(rootfs[3] == "3");
+    CHECK(rootfs[3] == "/run/pi-agent/door");
 }
 
 TEST_CASE("a path in which podman would find options of its own is refused")
@@ -105,7 +105,7 @@ TEST_CASE("an image is named by its id, read from root's store, and gives the co
     REQUIRE(command.size() > 3);
     CHECK(command[command.size() - 3].starts_with("--entrypoint=/"));
     CHECK(command[command.size() - 2] == id);
-    CHECK(command.back() == std::to_string(podman_control_fd));
+    CHECK(command.back() == "/run/pi-agent/door");
 }
 
 } // namespace podman_command_test
