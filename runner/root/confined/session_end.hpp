@@ -1,4 +1,4 @@
-// Watches a session, ends it, and removes what it left: processes, mounts, directories, and files that accounts other than root own.
+// Watches a session and its gate, and ends it: for the runner, for the administrator, and for whoever finds the remains of one.
 #pragma once
 
 #include "runner/plan/gate_plan.hpp"
@@ -8,6 +8,8 @@
 #include "runner/root/session/to_wrapper.hpp"
 
 namespace pi_agent {
+
+// --- Watches a session, ends it, and removes what it left: processes, mounts, directories, and files that accounts other than root own.
 
 // The session's launcher (pi-agent-exec) as its runner hears it. The agent may stop it, or take it over.
 class Launcher {

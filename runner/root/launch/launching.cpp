@@ -84,7 +84,7 @@ void show_in_etc(const Entered &entered, const OpenedSession &session, RootTree 
     tree.late.push_back({clone_mount(entered.root, file, Submounts::leave_out, MountAttributes{true, nullptr}), end});
 }
 
-// What the agent can read of its network; the second is empty, and root writes into it (runner/root/confined/gate_watch.cpp).
+// What the agent can read of its network; the second is empty, and root writes into it (runner/root/confined/session_end.cpp).
 UniqueFd show_lists(const Entered &entered, const OpenedSession &session)
 {
     session.directory.make_directory(pi_agent::parent_of(network_file));

@@ -3,7 +3,6 @@
 
 #include "common/host/namespaces.hpp"
 #include "runner/as_user/protected_paths.hpp"
-#include "runner/plan/box_notes.hpp"
 #include "runner/plan/git_config.hpp"
 #include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/errand/project.hpp"

@@ -1,5 +1,5 @@
-// What the agent is told about its box: runner/plan/box_notes.hpp
-#include "runner/plan/box_notes.hpp"
+// What the agent is told about its box: runner/plan/sandbox_plan.hpp
+#include "runner/plan/sandbox_plan.hpp"
 
 #include <algorithm>
 #include <doctest/doctest.h>

@@ -1,10 +1,12 @@
-// The notes to the agent as text, and their file.
-#include "runner/plan/box_notes.hpp"
+// What a method must build for a session, how the session ended, and what the agent is told of it.
+#include "runner/plan/sandbox_plan.hpp"
 
 #include "common/policy/session_calls.hpp"
 #include "runner/plan/limits.hpp"
 
 namespace pi_agent {
+
+// --- The notes to the agent as text, and their file.
 
 namespace {
 
