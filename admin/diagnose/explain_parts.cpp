@@ -4,7 +4,6 @@
 #include "common/policy/toolchains.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/plan/gate_plan.hpp"
-#include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/errand/session_git.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "common/base/ids.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/wire/launch_record.hpp"
 
 namespace pi_agent {
