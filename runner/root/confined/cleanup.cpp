@@ -2,7 +2,7 @@
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/confined/session_end.hpp"
-#include "runner/root/method/docker_daemon.hpp"
+#include "runner/root/method/engine_host.hpp"
 #include "runner/root/method/own_group.hpp"
 
 #include <fstream>

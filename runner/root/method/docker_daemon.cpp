@@ -1,5 +1,5 @@
 // Asks docker's daemon over its socket.
-#include "runner/root/method/docker_daemon.hpp"
+#include "runner/root/method/engine_host.hpp"
 
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"

@@ -2,7 +2,7 @@
 #include "runner/plan/engine_commands.hpp"
 
 #include "common/base/error.hpp"
-#include "runner/root/method/docker_daemon.hpp"
+#include "runner/root/method/engine_host.hpp"
 
 #include <algorithm>
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// What is believed of docker's daemon: runner/root/method/docker_daemon.hpp, runner/root/method/engine_host.hpp
+// What is believed of docker's daemon: runner/root/method/engine_host.hpp
 #include "runner/root/method/engine_host.hpp"
 
 #include "common/base/error.hpp"
