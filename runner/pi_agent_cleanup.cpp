@@ -1,6 +1,5 @@
 // pi-agent-cleanup: removes what a session left, as root. A unit of the session runs it when that unit stops, with the session id as its
 // argument. Where there is no systemd, the runner starts it, and it waits for the runner's end.
-#include "runner/root/confined/root_confinement.hpp"
 #include "runner/root/confined/session_end.hpp"
 
 namespace {

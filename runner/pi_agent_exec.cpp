@@ -1,6 +1,7 @@
 // pi-agent-exec: the first process of the agent's unit. Receives the launch record, restricts itself for good, runs the agent, reports its
 // end.
 #include "common/host/identity.hpp"
+
 #include "common/seams/seams.hpp"
 #include "runner/filter/seccomp_filter.hpp"
 #include "runner/inside/agent_process.hpp"
@@ -8,11 +9,12 @@
 #include "runner/inside/set_gid_calls.hpp"
 #include "runner/wire/answer.hpp"
 
-#include <csignal>
-#include <cstring>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+
+#include <csignal>
+#include <cstring>
 
 namespace {
 
@@ -28,27 +30,20 @@ void block_signals()
     if (sigprocmask(SIG_SETMASK, &all, nullptr) != 0) throw_errno("blocking signals");
 }
 
-// -1 for text that is not a number.
-int descriptor_of(std::string_view text)
-{
-    return to_number<int>(text).value_or(-1);
-}
-
-// The control socket on standard input, or at the number in the one argument: podman passes nothing on as standard input.
-UniqueFd take_control_socket(int fd)
+// The control socket on standard input.
+UniqueFd take_control_socket()
 {
     int type = 0;
     socklen_t length = sizeof type;
-    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_SEQPACKET)
+    if (getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_SEQPACKET)
         throw Failure(FailureKind::by_hand, "pi-agent's runner starts this program; do not run it by hand");
-    UniqueFd control = duplicate(FdRef(fd));
+    UniqueFd control = duplicate(FdRef(STDIN_FILENO));
     const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
-    if (!control || !null || dup2(null.get(), STDIN_FILENO) < 0 || (fd != STDIN_FILENO && close(fd) != 0))
-        throw_errno("taking the control socket");
+    if (!control || !null || dup2(null.get(), STDIN_FILENO) < 0) throw_errno("taking the control socket");
     return control;
 }
 
-// Fetches it from a socket of the runner's, where the engine lets only that through: docker passes nothing on.
+// Fetches it from a socket of the runner's, whose path is the argument: an engine lets only that through.
 UniqueFd knock_for_control_socket(const char *path)
 {
     sockaddr_un address{};
@@ -147,10 +142,8 @@ int main(int count, char **arguments)
     UniqueFd control;
     try {
         const bool has_engine = count > 1;
-        const bool has_door = has_engine && arguments[1][0] == '/';
-        if (has_door || (has_engine && defence_is_on("podman:die-with-engine"))) die_with_parent();
-        control = has_door ? knock_for_control_socket(arguments[1])
-                           : take_control_socket(has_engine ? descriptor_of(arguments[1]) : STDIN_FILENO);
+        if (has_engine && defence_is_on("die-with-engine")) die_with_parent();
+        control = has_engine ? knock_for_control_socket(arguments[1]) : take_control_socket();
         block_signals();
         const ExecEnded ended = run(control);
         fault_point("agent-over");

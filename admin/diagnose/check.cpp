@@ -1,17 +1,19 @@
 // Everything that is wrong with a policy, in one report: patterns, method, roots, and the rest.
 #include "admin/diagnose/dry_start.hpp"
+
 #include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/faults.hpp"
 #include "admin/host/unfinished_apply.hpp"
 #include "admin/text/terminal.hpp"
 #include "runner/root/kernel/host_facts.hpp"
-#include "runner/root/method/method_program.hpp"
-#include "runner/root/method/systemd_bus.hpp"
+#include "runner/root/method/engine_host.hpp"
+#include "runner/root/method/sandbox.hpp"
 #include "runner/root/session/state_directory.hpp"
 
-#include <filesystem>
 #include <fmt/format.h>
 #include <sys/vfs.h>
+
+#include <filesystem>
 
 namespace pi_agent {
 
@@ -76,8 +78,7 @@ void require_running(const AsRoot &root, const SandboxPolicy &sandbox)
 {
     if (has_unit(sandbox.method)) systemd_features(SystemdBus::version_for_anybody());
     if (sandbox.method == SandboxMethod::bwrap) require_bwrap(root);
-    if (sandbox.method == SandboxMethod::docker) require_docker(root, sandbox);
-    if (sandbox.method == SandboxMethod::podman) require_podman(root, sandbox);
+    if (sandbox.method == SandboxMethod::docker || sandbox.method == SandboxMethod::podman) require_engine(root, sandbox);
 }
 
 } // namespace

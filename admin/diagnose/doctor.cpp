@@ -1,5 +1,6 @@
 // Asks everything that can be asked, the cluster and each part's version among it, and reports it at once.
 #include "admin/diagnose/dry_start.hpp"
+
 #include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/faults.hpp"
 #include "admin/programs/program.hpp"
@@ -7,12 +8,12 @@
 #include "admin/text/terminal.hpp"
 #include "common/host/trusted_file.hpp"
 #include "runner/root/kernel/host_facts.hpp"
-#include "runner/root/method/systemd_bus.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <iostream>
 #include <sys/utsname.h>
+
+#include <iostream>
 
 namespace pi_agent {
 

@@ -1,8 +1,8 @@
 // The parts of an explanation, by the same functions that compose a start: environment, limits, disk, system calls.
 #include "admin/diagnose/explain.hpp"
+
 #include "common/policy/toolchains.hpp"
 #include "runner/as_user/project.hpp"
-#include "runner/plan/box_notes.hpp"
 #include "runner/plan/gate_plan.hpp"
 #include "runner/root/errand/session_git.hpp"
 #include "runner/root/errand/user_files.hpp"

@@ -1,5 +1,6 @@
 // Compares the policy, and what its levels say, with the host: each part by itself, so that all that is wrong is told at once.
 #include "admin/diagnose/dry_start.hpp"
+
 #include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/faults.hpp"
 #include "admin/host/agent_binary.hpp"
@@ -8,7 +9,7 @@
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/method/method_program.hpp"
+#include "runner/root/method/sandbox.hpp"
 #include "runner/root/view/root_tree.hpp"
 
 #include <fmt/format.h>

@@ -12,11 +12,12 @@
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/state_directory.hpp"
 
-#include <filesystem>
 #include <fmt/format.h>
+#include <sys/vfs.h>
+
+#include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <sys/vfs.h>
 #include <thread>
 #include <tuple>
 
@@ -172,7 +173,7 @@ Faults find_changed_files()
 {
     Faults faults;
     for (const char *path : {build::wrapper_path, build::ctl_path, build::runner_path, build::exec_path, build::cleanup_path,
-                             build::gate_path, build::canary_path, build::podman_door_path, build::docker_door_path}) {
+                             build::gate_path, build::canary_path, build::engine_door_path}) {
         try {
             const auto file = open_trusted(path, O_PATH, "program of pi-agent");
             const struct stat facts = examine(file, std::string("examining ") + path);

@@ -1,12 +1,10 @@
 // Starts programs of the system, and what becomes a user, in a unit where there is systemd.
 #include "admin/programs/program.hpp"
 
+#include "admin/programs/program_group.hpp"
 #include "common/base/files.hpp"
-#include "common/seams/seams.hpp"
-#include "runner/root/method/own_group.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 
-#include <csignal>
 #include <fmt/ranges.h>
 #include <poll.h>
 #include <spawn.h>

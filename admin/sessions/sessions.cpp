@@ -7,12 +7,13 @@
 #include "common/base/files.hpp"
 #include "common/decide/explained.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/method/own_scope.hpp"
+#include "runner/root/method/session_units.hpp"
 #include "runner/root/own/session_views.hpp"
 #include "runner/root/session/drain.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
 #include <thread>
 
 namespace pi_agent {

@@ -38,7 +38,7 @@ bool install_session_call_filter(const std::vector<sock_filter> &program) noexce
 // Failure.
 void refuse_attributes();
 
-// What a process of root's may still call once its session is prepared (runner/root/confined/root_confinement.hpp). For this process, all
+// What a process of root's may still call once its session is prepared (runner/root/confined/root_confinement.cpp). For this process, all
 // its threads, and what it forks. Throws Failure.
 void install_root_call_filter();
 

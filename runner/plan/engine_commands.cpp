@@ -64,27 +64,11 @@ void add_mount(const Bind &one, Options &options)
                  ",ro=" + (is_read_only ? "true" : "false") + ",bind-propagation=rprivate"});
 }
 
-void add_mounts(const std::vector<Bind> &binds, Options &options)
-{
-    for (const Bind &one : binds) {
-        add_mount(one, options);
-        // Otherwise docker shows the host's control groups, and podman those or the unit's.
-        if (one.target == "/sys") add_mount({one.source + "/fs/cgroup", "/sys/fs/cgroup", true}, options);
-    }
-}
-
-void add_empty_homes(const std::string &more, Options &options)
-{
-    for (const char *home : filled_homes)
-        options.add(
-            {std::string("--mount=type=tmpfs,dst=") + home + (options.is_on("read-only") ? ",ro=true" : "") + ",tmpfs-mode=0755" + more});
-}
-
 // Options that both engines understand alike.
-void add_container(const SandboxPlan &plan, const std::string &host_name, Options &options)
+void add_container(const SandboxPlan &plan, const EngineContainer &container, Options &options)
 {
     options.add({"--log-driver=none", "--sig-proxy=false", "--attach=stderr", "--workdir=/",
-                 "--oom-score-adj=" + std::to_string(agent_oom_score), host_name_argument(options.program(), host_name)});
+                 "--oom-score-adj=" + std::to_string(agent_oom_score), host_name_argument(options.program(), container.host_name)});
     options.add_if("no-capabilities", {"--cap-drop=ALL"}, {"--cap-add=ALL"});
     options.add_if("no-new-privileges", {"--security-opt=no-new-privileges"});
     options.add({"--security-opt=seccomp=unconfined"}); // pi-agent-exec installs the list that all methods have, and its own
@@ -95,35 +79,31 @@ void add_container(const SandboxPlan &plan, const std::string &host_name, Option
         options.add({"--group-add=" + group});
 }
 
-// docker sorts the mounts: a mount below another one comes after it. At a place that is listed here docker mounts nothing by itself.
-void add_docker_view(const SandboxPlan &plan, const DockerContainer &container, Options &options)
+// Both engines sort the mounts: a mount below another one comes after it. At a place that is listed here they mount nothing by themselves.
+void add_view(const SandboxPlan &plan, const EngineContainer &container, Options &options)
 {
-    add_empty_homes("", options);
-    // docker's own /dev would be writable. Where one is named, docker leaves out what else it mounts there; the session's terminals come
-    // onto /dev/pts late.
-    options.add({std::string("--tmpfs=/dev:") + (options.is_on("read-only") ? "ro" : "rw") + ",dev,nosuid,noexec,mode=0755"});
-    options.add({"--mount=type=tmpfs,dst=/dev/pts,ro=true,tmpfs-mode=0755",
-                 std::string("--mount=type=tmpfs,dst=/dev/shm,tmpfs-mode=1777,tmpfs-size=") + shared_memory_bytes});
-    for (const Bind &one : container.tree)
-        add_mount(one, options);
-    add_mounts(plan.binds, options);
-}
-
-// podman sorts the mounts: a mount below another one comes after it. At a place that is listed here podman mounts nothing by itself.
-void add_podman_view(const SandboxPlan &plan, const std::optional<PodmanImage> &image, Options &options)
-{
-    add_empty_homes(",notmpcopyup", options);
-    // podman 4.3 would leave it writable. Where one is named, podman leaves out what else it mounts there; the session's own terminals come
-    // onto /dev/pts late.
-    options.add(
-        {std::string("--mount=type=tmpfs,dst=/dev") + (options.is_on("read-only") ? ",ro=true" : "") + ",dev,nosuid,tmpfs-mode=0755"});
-    options.add({"--mount=type=devpts,dst=/dev/pts",
-                 std::string("--mount=type=tmpfs,dst=/dev/shm,tmpfs-mode=1777,notmpcopyup,tmpfs-size=") + shared_memory_bytes});
+    const bool is_docker = options.program() == "docker";
+    const std::string fresh = is_docker ? "" : ",notmpcopyup";
+    const bool is_read_only = options.is_on("read-only");
+    for (const char *home : filled_homes)
+        options.add({std::string("--mount=type=tmpfs,dst=") + home + (is_read_only ? ",ro=true" : "") + ",tmpfs-mode=0755" + fresh});
+    // The engine's own /dev would be writable (podman 4.3). Where one is named, an engine leaves out what else it mounts there; the
+    // session's terminals come onto /dev/pts late.
+    if (is_docker)
+        options.add({std::string("--tmpfs=/dev:") + (is_read_only ? "ro" : "rw") + ",dev,nosuid,noexec,mode=0755",
+                     "--mount=type=tmpfs,dst=/dev/pts,ro=true,tmpfs-mode=0755"});
+    else
+        options.add({std::string("--mount=type=tmpfs,dst=/dev") + (is_read_only ? ",ro=true" : "") + ",dev,nosuid,tmpfs-mode=0755",
+                     "--mount=type=devpts,dst=/dev/pts"});
+    options.add({"--mount=type=tmpfs,dst=/dev/shm,tmpfs-mode=1777" + fresh + ",tmpfs-size=" + shared_memory_bytes});
     // All of it is read-only, and podman makes writable what it is not told to make read-only, even where its source was not.
-    if (image)
-        for (const Bind &one : image->tree)
-            add_mount({one.source, one.target, true}, options);
-    add_mounts(plan.binds, options);
+    for (const Bind &one : container.tree)
+        add_mount({one.source, one.target, one.read_only || !is_docker}, options);
+    for (const Bind &one : plan.binds) {
+        add_mount(one, options);
+        // Otherwise docker shows the host's control groups, and podman those or the unit's.
+        if (one.target == "/sys") add_mount({one.source + "/fs/cgroup", "/sys/fs/cgroup", true}, options);
+    }
 }
 
 void add_bwrap_bind(const Bind &bind, Options &options)
@@ -172,7 +152,7 @@ std::string container_name(const std::string &session_id)
     return "pi-agent-" + session_id;
 }
 
-std::vector<std::string> docker_command(const SandboxPlan &plan, const DockerContainer &container)
+std::vector<std::string> docker_command(const SandboxPlan &plan, const EngineContainer &container)
 {
     Options options("docker");
     // States everything that the daemon's settings could otherwise choose.
@@ -181,22 +161,22 @@ std::vector<std::string> docker_command(const SandboxPlan &plan, const DockerCon
         {"run", "--rm", "--pull=never", "--name=" + container_name(plan.session_id), "--runtime=runc", "--init=false", "--no-healthcheck"});
     // The container is below the unit's control group, so the unit's limits and end apply to it.
     options.add({"--cgroup-parent=" + container.control_group});
-    add_container(plan, container.host_name, options);
+    add_container(plan, container, options);
     options.add({"--userns=host"}); // the mounts are id-mapped already
     const bool has_none = has_own_network(plan.network.mode) && options.is_on("own-network");
     options.add({has_none ? "--network=none" : "--network=host"}); // filters are at the unit's control group
     // As everywhere else. The daemon gives each network of its own 0, and the agent could take the gate's ports once it has ended.
     if (has_none) options.add({"--sysctl=net.ipv4.ip_unprivileged_port_start=1024"});
     options.add({"--ulimit=core=0:0"}); // as the unit has it (setrlimit(2)); a container has the limits of the daemon
-    add_docker_view(plan, container, options);
-    options.add({std::string("--entrypoint=") + build::exec_path, safe(container.image, options), door_inside});
+    add_view(plan, container, options);
+    options.add({std::string("--entrypoint=") + build::exec_path, safe(container.image.id, options), door_inside});
     return options.take();
 }
 
-std::vector<std::string> podman_command(const SandboxPlan &plan, const std::string &host_name, const std::optional<PodmanImage> &image)
+std::vector<std::string> podman_command(const SandboxPlan &plan, const EngineContainer &container)
 {
     Options options("podman");
-    const std::string driver = image ? image->driver : "vfs";
+    const auto &[id, driver] = container.image;
     // Keeps everything below a directory that disappears with the unit's mount table, and reads only the settings given here: the host's
     // files may give every container mounts, variables and devices.
     const std::string top = podman_directory;
@@ -204,27 +184,26 @@ std::vector<std::string> podman_command(const SandboxPlan &plan, const std::stri
                  "--network-config-dir=" + top + "/networks", "--storage-driver=" + driver, "--events-backend=none",
                  "--cgroup-manager=cgroupfs", "--log-level=error"});
     // Root's images, which podman reads there and never writes (containers-storage.conf(5), additionalimagestores).
-    if (image) options.add({"--storage-opt=" + driver + ".imagestore=" + podman_images});
+    if (!id.empty()) options.add({"--storage-opt=" + driver + ".imagestore=" + podman_images});
     options.add({std::string("--runtime=") + build::crun_path, std::string("--conmon=") + build::conmon_path, "--hooks-dir=" + top});
     options.add_if("no-default-mounts", {"--default-mounts-file=/dev/null"}); // the host's mounts.conf is for containers
     // The unit's control group serves as the container's, so the unit's limits apply.
-    options.add({"run", "--pull=never", "--cgroups=disabled", "--systemd=false", "--sdnotify=ignore", "--preserve-fds=1"});
-    add_container(plan, host_name, options);
+    options.add({"run", "--pull=never", "--cgroups=disabled", "--systemd=false", "--sdnotify=ignore"});
+    add_container(plan, container, options);
     options.add_if("own-processes", {"--pid=private"}, {"--pid=host"});
     options.add({"--read-only-tmpfs=false"}); // the view has its own
     // The unit's network, which already is what the policy says: a namespace of its own, or filters at its control group.
     options.add({"--network=host", "--dns=none"});
     // The container itself adds nothing to /etc and the environment, and the limits of the unit hold (setrlimit(2)).
     options.add({"--passwd=false", "--no-hosts", "--http-proxy=false", "--ulimit=host"});
-    add_podman_view(plan, image, options);
-    const std::string control = std::to_string(podman_control_fd);
-    if (!image) {
-        options.add({"--rootfs", safe(plan.root_directory, options), build::exec_path, control});
+    add_view(plan, container, options);
+    if (id.empty()) {
+        options.add({"--rootfs", safe(plan.root_directory, options), build::exec_path, door_inside});
         return options.take();
     }
     // The image brings files alone: its variables would reach the launcher, and the agent could write to its volumes.
     options.add_if("plain-image", {"--unsetenv-all", "--image-volume=ignore"});
-    options.add({"--no-healthcheck", std::string("--entrypoint=") + build::exec_path, safe(image->id, options), control});
+    options.add({"--no-healthcheck", std::string("--entrypoint=") + build::exec_path, safe(id, options), door_inside});
     return options.take();
 }
 

@@ -128,7 +128,7 @@ std::vector<UnitProperty> gate_properties(const std::string &session_id, Uid use
         {"BindReadOnlyPaths", binds_of(root)},
         {"ProtectSystem", std::string("strict")},
         {"ProtectHome", std::string("yes")},
-        {"TemporaryFileSystem", TemporaryFileSystems{{{parent_of(policy_path), "ro"}}}}, // over the policy and its keys
+        {"TemporaryFileSystem", PairList{{{parent_of(policy_path), "ro"}}}}, // over the policy and its keys
         {"PrivateTmp", true},
         // What a session can make it use.
         {"MemoryMax", gate_memory},

@@ -16,43 +16,10 @@ namespace {
 // Of /etc, in the minimal view: certificates, and what programs of /usr keep there instead of beside themselves. By the distributions' own
 // rules these hold no secrets, and everybody on the host can read them. `*` is any part of one name (fnmatch(3)). Of PHP the settings of
 // its programs are shown, and not those of its servers, which often hold passwords.
-constexpr std::array<std::string_view, 37> etc_directories = {"alternatives",
-                                                              "ca-certificates",
-                                                              "crypto-policies",
-                                                              "dictionaries-common",
-                                                              "dotnet",
-                                                              "dpkg",
-                                                              "emacs",
-                                                              "fonts",
-                                                              "ghostscript",
-                                                              "glvnd",
-                                                              "gnutls",
-                                                              "groff",
-                                                              "ImageMagick-*",
-                                                              "java-*",
-                                                              "ld.so.conf.d",
-                                                              "libibverbs.d",
-                                                              "luarocks",
-                                                              "maven",
-                                                              "mono",
-                                                              "OpenCL",
-                                                              "openmpi",
-                                                              "perl",
-                                                              "php/*/cli",
-                                                              "php/*/mods-available",
-                                                              "php.d",
-                                                              "pki",
-                                                              "python3*",
-                                                              "R",
-                                                              "sgml",
-                                                              "ssl",
-                                                              "static",
-                                                              "terminfo",
-                                                              "texmf",
-                                                              "vim",
-                                                              "vulkan",
-                                                              "xml",
-                                                              "zsh"};
+constexpr std::string_view etc_directories =
+    "alternatives ca-certificates crypto-policies dictionaries-common dotnet dpkg emacs fonts ghostscript glvnd gnutls groff "
+    "ImageMagick-* java-* ld.so.conf.d libibverbs.d luarocks maven mono OpenCL openmpi perl php/*/cli php/*/mods-available php.d pki "
+    "python3* R sgml ssl static terminfo texmf vim vulkan xml zsh";
 
 // `pattern` and `path` are below /etc.
 ShownOfEtc shown_by_pattern(const std::string &path, const std::string &pattern)
@@ -78,19 +45,11 @@ std::uint32_t folded_hash(const std::string &text)
     return static_cast<std::uint32_t>(hash ^ (hash >> 32U));
 }
 
-bool is_harmless(char byte)
-{
-    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') || byte == '.' || byte == '_' ||
-           byte == '-';
-}
-
 // Files that libraries and shells of /usr read. They hold no keys, no names of accounts, and no settings of services.
-constexpr std::array<const char *, 34> shown_files = {
-    "bash.bashrc",    "debian_version", "gai.conf",   "gitattributes",  "gitconfig",      "host.conf",   "hostname",     "hosts",
-    "inputrc",        "ld.so.cache",    "ld.so.conf", "localtime",      "locale.alias",   "locale.conf", "lsb-release",  "magic",
-    "manpath.config", "mime.types",     "networks",   "nsswitch.conf",  "ocamlfind.conf", "octaverc",    "odbcinst.ini", "os-release",
-    "php.ini",        "profile",        "protocols",  "redhat-release", "resolv.conf",    "rpc",         "services",     "shells",
-    "timezone",       "xattr.conf"};
+constexpr std::string_view shown_files =
+    "bash.bashrc debian_version gai.conf gitattributes gitconfig host.conf hostname hosts inputrc ld.so.cache ld.so.conf localtime "
+    "locale.alias locale.conf lsb-release magic manpath.config mime.types networks nsswitch.conf ocamlfind.conf octaverc odbcinst.ini "
+    "os-release php.ini profile protocols redhat-release resolv.conf rpc services shells timezone xattr.conf";
 
 bool fits_a_line(const std::string &text)
 {
@@ -114,7 +73,7 @@ ShownOfEtc shown_of_etc(std::string_view path)
 {
     const std::string named(path);
     ShownOfEtc shown = ShownOfEtc::nothing;
-    for (const std::string_view pattern : etc_directories)
+    for (const std::string_view pattern : split(etc_directories, ' '))
         shown = std::max(shown, shown_by_pattern(named, std::string(pattern)));
     const bool is_for_launcher = has_test_seams && is_within(path, "pi-agent"); // common/seams/seams.cpp
     return is_for_launcher ? ShownOfEtc::whole : shown;
@@ -181,7 +140,11 @@ std::string alias_of(const std::string &project_path)
 {
     std::string name = project_path.substr(project_path.rfind('/') + 1, name_limit); // npos + 1 is 0
     std::replace_if(
-        name.begin(), name.end(), [](char byte) { return !is_harmless(byte); }, '_');
+        name.begin(), name.end(),
+        [](char byte) {
+            return !is_made_of({&byte, 1}, "._-");
+        },
+        '_');
     std::string alias(name.empty() || name[0] == '.' || name[0] == '-' ? 1 : 0, '_');
     std::array<char, 16> hash{};
     std::snprintf(hash.data(), hash.size(), "-%08x", folded_hash(project_path));
@@ -190,7 +153,8 @@ std::string alias_of(const std::string &project_path)
 
 std::vector<std::string> shown_etc_files()
 {
-    return {shown_files.begin(), shown_files.end()};
+    const auto names = split(shown_files, ' ');
+    return {names.begin(), names.end()};
 }
 
 std::string passwd_text(const std::vector<Account> &accounts, const std::string &agent_name, const std::string &agent_home)
@@ -218,12 +182,6 @@ std::string group_text(const std::vector<std::pair<std::string, Gid>> &groups)
     return text;
 }
 
-namespace {
-
-constexpr std::array<std::string_view, 5> version_control = {".git", ".hg", ".svn", ".jj", ".bzr"};
-
-} // namespace
-
 [[noreturn]] void refuse_tmpdir(const std::string &problem)
 {
     throw Failure(FailureKind::tmpdir, "denied: --pi-agent-tmpdir: " + problem);
@@ -239,7 +197,7 @@ std::string place_of_tmpdir(const std::string &named, const std::string &shown_p
                       ", which is all of the host's that this session can write; name a directory below it by its real path");
     std::string place;
     for (std::size_t index = root.size(); index < components.size(); ++index) {
-        if (std::find(version_control.begin(), version_control.end(), components[index]) != version_control.end())
+        if (has_word(".git .hg .svn .jj .bzr", components[index]))
             refuse_tmpdir(escape_for_display(named) + " is in a " + components[index] +
                           ", whose files the programs of version control run and trust; name a directory outside of it");
         place += (place.empty() ? "" : "/") + components[index];

@@ -19,7 +19,7 @@ constexpr std::uint64_t second = 1'000'000; // microseconds
 // each is named again, read-only; the binds are put into them afterwards.
 void add_homes(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 {
-    TemporaryFileSystems filesystems{{{"/dev/shm", "mode=1777"}}};
+    PairList filesystems{{{"/dev/shm", "mode=1777"}}};
     const bool below_home = std::any_of(plan.binds.begin(), plan.binds.end(), [](const Bind &bind) {
         return is_within(bind.target, "/home") || is_within(bind.target, "/root");
     });
@@ -157,6 +157,37 @@ std::vector<UnitProperty> account_and_view(const SandboxPlan &plan, const System
     return properties;
 }
 
+std::vector<UnitProperty> engine_service_properties(const SandboxPlan &plan, bool is_docker)
+{
+    // Root's engine reads no settings in any home. docker's client writes nothing, and needs only the way to its daemon from root. podman
+    // makes mount points in the session's tree and nowhere else.
+    std::vector<UnitProperty> confinement = {
+        {"StandardInput", std::string("null")},
+        {"ProtectSystem", std::string("strict")},
+        {"ProtectHome", std::string("yes")},
+    };
+    const std::vector<UnitProperty> of_docker = {
+        {"Delegate", true}, // the container's control group is below the unit's
+        {"TemporaryFileSystem", PairList{{{docker_directory, "mode=0700"}}}},
+        {"CapabilityBoundingSet", std::uint64_t{0}},
+        {"NoNewPrivileges", true},
+    };
+    const std::vector<UnitProperty> of_podman = {
+        // A mount table of its own: everything that podman mounts goes with it. So does what podman and crun keep at places that no option
+        // changes (seen with 4.3 and 5.4).
+        {"TemporaryFileSystem", PairList{{{podman_directory, "mode=0700"},
+                                          {"/dev/shm", "mode=1777"},
+                                          {"/run/lock", "mode=0700"},
+                                          {"/run/containers", "mode=0700"},
+                                          {"/run/crun", "mode=0700"}}}},
+        // Not the tmpfs: the host's directory would cover it.
+        {"ReadWritePaths", std::vector<std::string>{plan.root_directory.substr(0, plan.root_directory.rfind('/'))}},
+    };
+    const auto &more = is_docker ? of_docker : of_podman;
+    confinement.insert(confinement.end(), more.begin(), more.end());
+    return unit_of(plan, build::engine_door_path, confinement);
+}
+
 } // namespace
 
 bool knows_other_ids(const SystemdFeatures &features, Uid agent, Gid agent_group)
@@ -206,40 +237,6 @@ std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, cons
     return properties;
 }
 
-std::vector<UnitProperty> podman_service_properties(const SandboxPlan &plan)
-{
-    const std::string session = plan.root_directory.substr(0, plan.root_directory.rfind('/'));
-    const std::vector<UnitProperty> confinement = {
-        // A mount table of its own: everything that podman mounts goes with it. So does what podman and crun keep at places that no option
-        // changes (seen with 4.3 and 5.4).
-        {"TemporaryFileSystem", TemporaryFileSystems{{{podman_directory, "mode=0700"},
-                                                      {"/dev/shm", "mode=1777"},
-                                                      {"/run/lock", "mode=0700"},
-                                                      {"/run/containers", "mode=0700"},
-                                                      {"/run/crun", "mode=0700"}}}},
-        // Root's podman makes mount points in the session's tree and nowhere else, and reads no settings in any home.
-        {"ProtectSystem", std::string("strict")},
-        {"ReadWritePaths", std::vector<std::string>{session}}, // not the tmpfs: the host's directory would cover it
-        {"ProtectHome", std::string("yes")},
-    };
-    return unit_of(plan, build::podman_door_path, confinement);
-}
-
-std::vector<UnitProperty> docker_service_properties(const SandboxPlan &plan)
-{
-    const std::vector<UnitProperty> confinement = {
-        {"Delegate", true}, // the container's control group is below the unit's
-        {"StandardInput", std::string("null")},
-        // Docker's client writes nothing, reads no settings, and needs only the way to its daemon from root.
-        {"TemporaryFileSystem", TemporaryFileSystems{{{docker_directory, "mode=0700"}}}},
-        {"ProtectSystem", std::string("strict")},
-        {"ProtectHome", std::string("yes")},
-        {"CapabilityBoundingSet", std::uint64_t{0}},
-        {"NoNewPrivileges", true},
-    };
-    return unit_of(plan, build::docker_door_path, confinement);
-}
-
 std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
 {
     std::vector<std::string> writable = {plan.home_path, "/tmp", "/var/tmp"};
@@ -275,9 +272,19 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
     std::vector<UnitProperty> properties = account_and_view(plan, features);
     properties.insert(properties.end(), confinement.begin(), confinement.end());
     add_calls(plan, properties);
-    if (!plan.devices.empty()) properties.push_back({"DeviceAllow", DeviceRules{plan.devices}});
+    PairList devices;
+    for (const auto &node : plan.devices)
+        devices.entries.emplace_back(node, "rw"); // the session cannot make them
+    if (!plan.devices.empty()) properties.push_back({"DeviceAllow", devices});
     if (features.private_pids) properties.push_back({"PrivatePIDs", std::string("yes")});
     return properties;
+}
+
+std::vector<UnitProperty> session_properties(SandboxMethod method, const SandboxPlan &plan, const SystemdFeatures &features)
+{
+    if (method == SandboxMethod::none) return plain_service_properties(plan, features);
+    if (method == SandboxMethod::systemd) return service_properties(plan, features);
+    return engine_service_properties(plan, method == SandboxMethod::docker);
 }
 
 // The settings that a host may have for all of its services, and so for sessions: an allowlist, because systemd gets new ones.

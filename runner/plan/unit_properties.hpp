@@ -16,11 +16,8 @@ struct NameFilter { // (bas)
 struct BindList { // a(ssbt)
     std::vector<Bind> binds;
 };
-struct TemporaryFileSystems { // a(ss)
+struct PairList { // a(ss)
     std::vector<std::pair<std::string, std::string>> entries;
-};
-struct DeviceRules {                // a(ss)
-    std::vector<std::string> nodes; // each for reading and writing; the session cannot make them
 };
 struct Command { // a(sasb), one command
     std::vector<std::string> arguments;
@@ -36,7 +33,7 @@ struct AddressRanges { // a(iayu)
     std::vector<IpRange> ranges;
 };
 using PropertyValue = std::variant<bool, std::uint32_t, std::uint64_t, SignedNumber, std::string, std::vector<std::string>, NameFilter,
-                                   BindList, TemporaryFileSystems, DeviceRules, Command, ExitStatuses, AddressRanges>;
+                                   BindList, PairList, Command, ExitStatuses, AddressRanges>;
 
 struct UnitProperty {
     std::string name;
@@ -55,13 +52,12 @@ std::string slice_name(Uid user);
 // Where a unit in that slice is.
 std::string place_in_slice(Uid user, const std::string &unit);
 
+// The unit of a session whose method has one. In the unit of a container root's podman makes it; docker's starts only its client, and the
+// container joins the unit.
+std::vector<UnitProperty> session_properties(SandboxMethod method, const SandboxPlan &plan, const SystemdFeatures &features);
 // Lifetime, account, view of files, network and limits; the second also has what confines the agent, beside the launcher's filters.
 std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features);
 std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features);
-// Lifetime, network and limits of the unit in which root's podman makes the container.
-std::vector<UnitProperty> podman_service_properties(const SandboxPlan &plan);
-// The same for docker. The unit starts only its client, and the container joins the unit.
-std::vector<UnitProperty> docker_service_properties(const SandboxPlan &plan);
 std::vector<UnitProperty> scope_properties(Uid user);
 // The unit that removes the session's directory when the agent's unit has ended, in the host's own namespaces. As an ExecStopPost= of the
 // agent's unit it would run, as root, among mounts whose targets the agent can move.

@@ -47,7 +47,7 @@ std::optional<std::uint64_t> from_list(const std::vector<std::uint64_t> &list);
 
 constexpr const char *too_many_answers = "an answer is longer than any that root sends";
 
-// What a session uses at this moment, from the kernel (runner/root/method/own_scope.hpp).
+// What a session uses at this moment, from the kernel (runner/root/method/session_units.hpp).
 struct SessionUsage {
     std::optional<std::uint64_t> processes = {}; // in its sandbox
     std::optional<std::uint64_t> memory = {};    // bytes, of them all; needs the memory controller

@@ -46,7 +46,7 @@ LAUNCHER = ("launcher-ready", "restricted", "agent-started", "agent-over")
 WRAPPER = ("asking", "asked", "told")
 BESIDE_THE_WRAPPER = ("looking-back",)
 # The first programs of units in which an engine makes the sandbox.
-DOORS = {"podman-door": "podman", "docker-door": "docker"}
+DOORS = {"engine-door under podman": "podman", "engine-door under docker": "docker"}
 ENGINES = {**DOORS, "syncing under podman": "podman", "syncing under docker": "docker"}
 # Where only a killed runner brings somebody: the unit that cleans up, which comes where the runner would have come too, and, under bwrap, the
 # process that waits for the runner's end.

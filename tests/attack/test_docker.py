@@ -135,7 +135,7 @@ def test_the_agent_finds_no_door_and_no_engine(prove):
         done = target.pi("python3", "-c", KNOCK)
         return Outcome(b"reached" in done.stdout, done)
 
-    on, _ = prove(attack, "docker:door-closed")
+    on, _ = prove(attack, "door-closed")
     assert b"No such file or directory" in on.seen.stderr
 
 
@@ -157,7 +157,7 @@ def test_nothing_is_handed_to_a_launcher_without_a_sandbox(prove):
             done = target.pi("sh", "-c", "echo ran outside", cwd="/srv/shared/app")
         return Outcome(b"ran outside" in done.stdout, done)
 
-    prove(attack, "docker:door-guest", "docker:require-confined", "late-mounts")
+    prove(attack, "door-guest", "docker:require-confined", "late-mounts")
 
 
 def test_a_socket_that_others_may_write_is_not_asked(prove):

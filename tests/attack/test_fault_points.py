@@ -23,7 +23,7 @@ def podman(weak):
 @pytest.fixture(scope="module")
 def docker(weak):
     with engine_of(weak.machine, "docker"):
-        with weak.policy_with(POLICIES["docker-door"]):
+        with weak.policy_with(POLICIES["engine-door under docker"]):
             weak.pi("true", check=True)  # from its first container on the daemon keeps the host's network namespace mounted
         yield
 

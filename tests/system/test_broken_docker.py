@@ -133,7 +133,7 @@ def test_a_runtime_that_fails_is_told(docker):
 
 
 def test_the_launcher_of_a_container_is_missing(docker):
-    done = replaced(docker, "/usr/libexec/pi-agent/pi-agent-docker")
+    done = replaced(docker, "/usr/libexec/pi-agent/pi-agent-engine")
     assert_refused(done, UNAVAILABLE, "could not prepare the sandbox", "journalctl -u")
     done = replaced(docker, "/usr/libexec/pi-agent/pi-agent-exec")
     assert_refused(done, UNAVAILABLE, "docker could not prepare the sandbox", "pi-agent-exec")

@@ -99,13 +99,13 @@ def test_what_the_runtime_of_podman_complains_of_is_told(podman):
 
 
 def test_a_podman_that_runs_the_command_without_a_sandbox_runs_no_agent(podman):
-    program = '#!/bin/sh\nwhile [ "$1" != --rootfs ]; do shift; done; shift 2; exec "$@"\n'
+    program = '#!/bin/sh\nwhile [ "$1" != --rootfs ]; do shift; done; exec "$3" "${2%root}$4"\n'
     done = replaced(podman, "/usr/bin/podman", program, cwd="/srv/shared/app")
-    assert_refused(done, UNAVAILABLE, "podman made no namespace of its own for the session")
+    assert_refused(done, UNAVAILABLE, "podman started the launcher outside the session's unit")
 
 
 def test_the_launcher_of_a_container_is_missing(podman):
-    done = replaced(podman, "/usr/libexec/pi-agent/pi-agent-podman")
+    done = replaced(podman, "/usr/libexec/pi-agent/pi-agent-engine")
     assert_refused(done, UNAVAILABLE, "could not prepare the sandbox", "journalctl -u")
     done = replaced(podman, "/usr/libexec/pi-agent/pi-agent-exec")
     assert_refused(done, UNAVAILABLE, "podman could not prepare the sandbox", "pi-agent-exec")

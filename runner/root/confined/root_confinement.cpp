@@ -1,12 +1,8 @@
 // Gives rights up, checks that they are gone, and tries to take them back.
-#include "runner/root/confined/root_confinement.hpp"
-
-#include "common/base/channel.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/filter/seccomp_filter.hpp"
+#include "runner/root/confined/session_end.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <linux/capability.h>
 #include <sys/personality.h>
@@ -23,9 +19,8 @@ namespace {
 constexpr std::array kept = {CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID, CAP_KILL, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_CHOWN};
 
 constexpr int thread_patience_seconds = 2;
-constexpr std::size_t capability_words = 2; // of version 3 (capget(2))
-constexpr int capability_limit = 64;        // as many as fit into these
-using Words = std::array<__user_cap_data_struct, capability_words>;
+constexpr int capability_limit = 64;                 // as many as fit into these:
+using Words = std::array<__user_cap_data_struct, 2>; // of version 3 (capget(2))
 
 constexpr std::uint64_t bit(int capability)
 {
@@ -40,33 +35,28 @@ constexpr std::uint64_t kept_bits()
     return bits;
 }
 
-Words words_of(std::uint64_t bits)
-{
-    Words words{};
-    for (std::size_t index = 0; index < capability_words; ++index)
-        words[index].effective = words[index].permitted = static_cast<std::uint32_t>(bits >> (32U * index));
-    return words;
-}
+struct Capabilities {
+    std::uint64_t effective, permitted, inheritable;
+    bool operator==(const Capabilities &) const = default;
+};
 
-Words read_capabilities()
+Capabilities read_capabilities()
 {
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     Words words{};
     if (syscall(SYS_capget, &header, words.data()) != 0) throw_errno("reading the runner's capabilities");
-    return words;
+    const auto &[low, high] = words;
+    return {low.effective | std::uint64_t{high.effective} << 32U, low.permitted | std::uint64_t{high.permitted} << 32U,
+            low.inheritable | std::uint64_t{high.inheritable} << 32U};
 }
 
 bool set_capabilities(std::uint64_t bits)
 {
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-    Words words = words_of(bits);
+    const auto low = static_cast<std::uint32_t>(bits);
+    const auto high = static_cast<std::uint32_t>(bits >> 32U);
+    Words words{{{low, low, 0}, {high, high, 0}}};
     return syscall(SYS_capset, &header, words.data()) == 0;
-}
-
-std::uint64_t permitted_bits()
-{
-    const Words words = read_capabilities();
-    return words[0].permitted | std::uint64_t{words[1].permitted} << 32U;
 }
 
 [[noreturn]] void refuse_to_go_on(const std::string &what)
@@ -128,17 +118,12 @@ void give_up_capabilities()
 {
     if (!defence_is_on("runner-capabilities")) return;
     require_one_thread();
-    const std::uint64_t left = permitted_bits() & kept_bits(); // a container's root may have less
+    const std::uint64_t left = read_capabilities().permitted & kept_bits(); // a container's root may have less
     const int known = number_of_capabilities();
     shrink_bounding_set(known);
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0) throw_errno("giving up ambient capabilities");
     if (!set_capabilities(left)) throw_errno("giving up capabilities");
-    const Words now = read_capabilities();
-    const Words wanted = words_of(left);
-    for (std::size_t index = 0; index < capability_words; ++index)
-        if (now[index].effective != wanted[index].effective || now[index].permitted != wanted[index].permitted ||
-            now[index].inheritable != 0)
-            refuse_to_go_on("kept capabilities that it gave up");
+    if (read_capabilities() != Capabilities{left, left, 0}) refuse_to_go_on("kept capabilities that it gave up");
     // Try to take them back: success means that they were not given up, and nothing after this line may run.
     for (int capability = 0; capability < known; ++capability)
         if ((left & bit(capability)) == 0 && set_capabilities(left | bit(capability))) std::abort();

@@ -1,4 +1,4 @@
-// The session's launcher (pi-agent-exec) as its runner hears it. The agent may stop it, or take it over.
+// Watches a session and its gate, and ends it: for the runner, for the administrator, and for whoever finds the remains of one.
 #pragma once
 
 #include "runner/plan/gate_plan.hpp"
@@ -9,6 +9,9 @@
 
 namespace pi_agent {
 
+// --- Watches a session, ends it, and removes what it left: processes, mounts, directories, and files that accounts other than root own.
+
+// The session's launcher (pi-agent-exec) as its runner hears it. The agent may stop it, or take it over.
 class Launcher {
 public:
     explicit Launcher(FdRef control) noexcept : control_(control) {} // borrowed
@@ -39,8 +42,6 @@ private:
     std::optional<int> unanswered_;
     Deadline due_ = Deadline::max();
 };
-
-// Watches sessions, ends them, and removes what they left: processes, mounts, directories, and files that accounts other than root own.
 
 // --- What the session's gate says while the agent runs. It reads what the agent sends, so it may be the agent by now: what it says is
 // bounded, and changes nothing but the record, a file of the session, and a notice.
@@ -186,6 +187,12 @@ private:
     bool sandbox_may_live_ = false;
 };
 
+// --- What root's processes of a session give up once it is prepared: capabilities, privileges by exec, system calls. After that they read
+// for hours what user and agent send, so a hole in one of them should be worth less.
+
+// For good, and for everything that this process forks. Throws Failure: nothing may go on unless all of it was given up.
+void confine_root(const AsRoot &root);
+
 // --- Removes what a session left where its runner could not do it.
 
 // Sessions whose runner and sandbox are both gone: after a crash of the host's systemd, or a cleanup that failed.
@@ -195,7 +202,7 @@ void sweep(const AsRoot &root, Sandbox &sandbox);
 // Idempotent. Kills what is left of the unit's processes, and throws Failure when some stay.
 void clean_up_after_unit(const AsRoot &root, const std::string &session_id);
 
-// Does the work of `pi-agent-cleanup --when-runner-ends` (runner/root/method/method_program.hpp): waits at its standard input, and removes
+// Does the work of `pi-agent-cleanup --when-runner-ends` (runner/root/method/sandbox_bwrap.cpp): waits at its standard input, and removes
 // the session when the runner ends without a word.
 void keep_session(const AsRoot &root, const std::string &session_id);
 

@@ -1,10 +1,12 @@
 // The session's loop: wrapper, launcher inside, what confines it, and the runner's own termination.
 #include "common/base/files.hpp"
+
 #include "common/seams/seams.hpp"
 #include "runner/root/confined/session_end.hpp"
 
-#include <csignal>
 #include <sys/signalfd.h>
+
+#include <csignal>
 
 namespace pi_agent {
 
@@ -97,9 +99,9 @@ public:
             sandbox_.process();
             if (const SandboxResult result = sandbox_.result(); result.ended) return conclude(result);
             if (wait()) continue;
-            if (killing_) throw Failure(ExitStatus::system_failure, sandbox_.name() + " does not stop" + sandbox_.where_to_look());
+            if (killing_) throw Failure(ExitStatus::system_failure, sandbox_.facts().name + " does not stop" + sandbox_.where_to_look());
             if (!stopping_)
-                problem_ = (launcher_ready_ ? "the wrapper did not set its terminal up" : sandbox_.name() + " did not come up") +
+                problem_ = (launcher_ready_ ? "the wrapper did not set its terminal up" : sandbox_.facts().name + " did not come up") +
                            " within " + std::to_string(start_patience_seconds) + " seconds";
             end_all();
         }
@@ -162,7 +164,7 @@ private:
     {
         if (!std::exchange(launcher_ready_, true)) return;
         if (!launched_) problem_ = "its unit was restarted";
-        session_.to_wrapper.tell(Notice{sandbox_.name() + " was restarted, which has killed the agent; start pi again"});
+        session_.to_wrapper.tell(Notice{sandbox_.facts().name + " was restarted, which has killed the agent; start pi again"});
         end_all();
     }
 

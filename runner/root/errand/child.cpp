@@ -4,9 +4,6 @@
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
-#include <csignal>
-#include <exception>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <sched.h>
@@ -14,6 +11,10 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <exception>
 
 namespace pi_agent {
 
@@ -38,7 +39,7 @@ void close_all_but(std::vector<int> keep)
 }
 
 // Keeps a lower limit where there already is one: root may raise a limit only as long as it has CAP_SYS_RESOURCE
-// (runner/root/confined/root_confinement.hpp).
+// (runner/root/confined/root_confinement.cpp).
 template <typename Resource>
 void limit(Resource resource, rlim_t wanted)
 {

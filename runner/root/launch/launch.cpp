@@ -1,11 +1,15 @@
 // The phases of one session. Each takes what those before it are, and nothing else makes it; what they hold ends backwards.
+#include "common/seams/seams.hpp"
+#include "runner/as_agent/places.hpp"
+#include "runner/root/door/process_state.hpp"
+#include "runner/root/errand/config_sync.hpp"
+#include "runner/root/errand/user_files.hpp"
+#include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/launch/phases.hpp"
 
-#include "common/seams/seams.hpp"
-#include "runner/root/confined/root_confinement.hpp"
-#include "runner/root/method/sandbox_methods.hpp"
-
 namespace pi_agent {
+
+// --- The phases of one session. Each takes what those before it are, and nothing else makes it; what they hold ends backwards.
 
 namespace {
 
@@ -22,12 +26,12 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
     std::optional<GateWatch> gate;
     if (launched.gate)
         gate.emplace(entered.id, launched.gate->channel(), launched.gate->said(), entered.record, std::move(launched.denials),
-                     denial_places(entered.policy.network, routed_providers(entered.policy)), [&sandbox] { sandbox.kill_gate(); });
+                     denial_places(entered.policy.network, routed_providers(entered.policy)), [&asked = *launched.gate] { asked.kill(); });
     const auto before_agent = [&] {
         sandbox.require_enforced(entered.policy);
         if (launched.gate) open_gate(entered, *launched.gate);
-        if (!view.tree.late.empty()) attach_late(entered.root, sandbox.mount_namespace(), view.tree.late);
-        if (heard.guards.has_inner()) heard.guards.apply_inside(entered.root, sandbox.mount_namespace(), session.project_path);
+        if (!view.tree.late.empty()) attach_late(entered.root, sandbox.namespace_of_launcher("mnt"), view.tree.late);
+        if (heard.guards.has_inner()) heard.guards.apply_inside(entered.root, sandbox.namespace_of_launcher("mnt"), session.project_path);
         confine_root(entered.root);
         // --- confined root from here: what is left is to watch, to end and to remove ---
         if (gate) gate->expect_life();
@@ -49,7 +53,7 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
                               after_agent,
                               [&] { placeholders.begin(); },
                               gate ? &*gate : nullptr};
-        entered.begin("waiting for " + sandbox.name());
+        entered.begin("waiting for " + sandbox.facts().name);
         const AgentEnded seen = supervise(sandbox, watched, std::move(presented.terminal));
         session.ending.sandbox_has_ended();
         const std::string denied = gate ? gate->finish() : "";
@@ -106,6 +110,240 @@ void run_session(const AsRoot &root, const Account &caller, FdRef wrapper, Sessi
         record.failed(ExitStatus::system_failure, "ended by a signal before the agent was started");
         ToWrapper(wrapper).tell(AgentEnded{true, asked.number});
     }
+}
+
+// --- Who asks, under which policy, in which control group, and for what. Then makes the session, brings the home in line, and builds the
+// view by descriptor.
+
+namespace {
+
+std::string name_session(const AsRoot &root, SessionRecord &record)
+{
+    require_host_namespaces(root);
+    std::string id = make_session_id();
+    record.names(id);
+    return id;
+}
+
+Policy read_policy(const AsRoot &root, const Account &caller, SessionRecord &record)
+{
+    Policy policy = load_enabled_policy(caller);
+    record.runs_in(policy.sandbox.method);
+    require_not_drained(root, caller, std::nullopt);
+    return policy;
+}
+
+// Blocks signals first: one that killed this process while systemd moves it would leave a scope behind.
+UniqueFd reset_process(const AsRoot &root)
+{
+    reset_process_state(root);
+    return watch_termination();
+}
+
+Admission leave_callers_group(Entered &entered)
+{
+    std::optional<Admission> admission;
+    entered.begin(has_unit(entered.policy.sandbox.method) ? "waiting for systemd, which gives the runner a scope"
+                                                          : "waiting for a control group");
+    entered.sandbox->leave_callers_group([&] { admission.emplace(admit(entered.policy, entered.caller)); });
+    // --- from here the caller can neither freeze nor kill this process ---
+    require_limit_controllers(entered.root, entered.policy.limits);
+    return std::move(*admission);
+}
+
+Request hear_request(Receiver &receiver, SessionRecord &record)
+{
+    Request request = receiver.request();
+    record.runs(request.program);
+    return request;
+}
+
+// What the project's root says, and what the start gives up, is part of the policy from here on.
+OpenedProject hear_project(Receiver &receiver, Entered &entered, const Request &request)
+{
+    OpenedProject project = open_allowed_project(receiver.child(), entered.caller, entered.admission, std::move(entered.policy),
+                                                 {request.allow, request.narrowing});
+    entered.policy = project.policy;
+    if (routed_providers(entered.policy).empty() && !defence_is_on("keys-without-route")) entered.policy.providers.clear();
+    entered.record.adds(request.allow);
+    entered.record.works_in(project.directory(), project.repository_path());
+    return project;
+}
+
+// Nothing in it needs more protection where all of it is read-only.
+ProjectsPolicy guarded(ProjectsPolicy projects)
+{
+    if (projects.read_only && defence_is_on("read-only-projects")) projects.protect.emplace();
+    return projects;
+}
+
+// The caller makes that directory in the project, so it belongs to the agent only where owners are mapped, and is writable only where the
+// project is.
+std::string make_tmpdir(const Entered &entered, const OpenedProject &project, const Request &request)
+{
+    if (!request.tmpdir.empty() && entered.policy.projects.ownership == ProjectOwnership::none)
+        throw Failure(FailureKind::tmpdir, "--pi-agent-tmpdir makes a directory of yours, which the agent cannot use here: the policy says "
+                                           "projects.ownership: none; leave the option out, and the session has a directory of its own");
+    if (!request.tmpdir.empty() && entered.policy.projects.read_only)
+        throw Failure(FailureKind::tmpdir,
+                      "denied: the project is read-only in this session, and a temporary directory in it would be, too; "
+                      "start without --pi-agent-tmpdir");
+    return ask_user_tmpdir(entered.root, entered.caller, project, request);
+}
+
+// Takes out the notices that are shown only once, without their marks.
+std::vector<std::string> take_told_once(std::vector<std::string> &notices)
+{
+    std::vector<std::string> once;
+    for (const auto &notice : notices)
+        if (notice.starts_with(answer_told_once)) once.push_back(notice.substr(answer_told_once.size()));
+    std::erase_if(notices, [](const std::string &notice) { return notice.starts_with(answer_told_once); });
+    return once;
+}
+
+StateDirectory open_state(Entered &entered, const Heard &heard, OpenedSession &session)
+{
+    require_not_drained(entered.root, entered.caller, heard.request.program);
+    require_same_conditions(entered.stamp, entered.caller, entered.admission.agent);
+    sweep(entered.root, *entered.sandbox);
+    require_room(entered.root, entered.caller, entered.policy.limits);
+    entered.slot.reset(); // from now on it counts as a session
+    return open_state_directory(entered.root, entered.policy.agent.state_dir, short_name(entered.caller), entered.admission.agent, [&] {
+        session.waited = true;
+        session.watch.check();
+        entered.show("waiting for another start of your agent");
+    });
+}
+
+HeldDisk hold_disk(Entered &entered, const Heard &heard, const OpenedSession &session)
+{
+    const DiskHolder holder{entered.caller, entered.worker, entered.policy, entered.id, session.watch, entered.shower()};
+    HeldDisk held = hold_to_disk_limit(entered.root, holder, session.state);
+    if (held.quota) session.directory.make_link(held_link, std::to_string(held.quota->project));
+    const auto &said = entered.policy.limits.disk;
+    std::vector<std::string> idle;
+    if (!held.problem.empty())
+        idle.push_back("limits.disk: " + said->text + " (" + to_string(said->where) + ") is not enforced: " + held.problem);
+    entered.tell(untold(session.state, "told-disk", std::move(idle), heard.request.debug));
+    if (!held.notice.empty()) entered.tell({held.notice});
+    return held;
+}
+
+// Where the settings are locked, or others wait for the lock. It is released with that, so by then others must see that this session is
+// prepared (has_unlocked_session, has_unheld_session).
+std::optional<Synced> sync_first(Entered &entered, Heard &heard, OpenedSession &session)
+{
+    if (!session.locked_settings && !session.waited) return std::nullopt;
+    session.directory.make_directory("home");
+    return bring_config_in(entered, heard, session);
+}
+
+RootTree build_tree(Entered &entered, Heard &heard, OpenedSession &session)
+{
+    const ProjectsPolicy &projects = entered.policy.projects;
+    if (projects.paths == ProjectPaths::alias)
+        ask<Done>(entered.root, {"maker of the project's place", entered.worker, {session.state.home.get()}}, [&](const AsUser &self) {
+            fault_point("making-place");
+            make_alias_directory(self, session.state.home, alias_of(heard.project.shown.path()));
+            return Done{};
+        });
+    heard.guards.wait_for_search([&] {
+        session.watch.check();
+        entered.show("looking for what is protected and masked in the project");
+    });
+    return build_root_tree(entered.root, session.directory, entered.admission.view, heard.project, projects, session.state, entered.caller,
+                           entered.admission.agent, session.locked_settings, heard.guards);
+}
+
+// Beside the groups of the agent's account: those that granted the roots, and those that open devices. Each once.
+std::vector<Gid> groups_beside(const OpenedProject &project, const ShownDevices &devices)
+{
+    std::vector<Gid> groups;
+    const auto add = [&](Gid group) {
+        if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
+    };
+    for (const ShownTree *shown : project.trees())
+        if (shown->by_group) add(*shown->by_group);
+    std::for_each(devices.groups.begin(), devices.groups.end(), add);
+    return groups;
+}
+
+} // namespace
+
+void Entered::show(const std::string &doing)
+{
+    if (doing.empty() || Clock::now() < next_shown) return;
+    next_shown = Clock::now() + std::chrono::milliseconds(100);
+    to_wrapper.tell_at_once(Preparing{doing});
+}
+
+Entered::Entered(const AsRoot &as_root, const Account &asking, FdRef wrappers_socket, SessionRecord &recorded)
+    : root(as_root), caller(asking), wrapper(wrappers_socket), record(recorded), id(name_session(root, record)), to_wrapper(wrapper),
+      slot(wait_for_start_slot(root, caller.uid, [&] { show("waiting for other starts of yours"); })), stamp(stamp_start(caller)),
+      policy(read_policy(root, caller, record)), sandbox(make_sandbox(root, policy.sandbox, id, caller.uid)),
+      termination(reset_process(root)), admission(leave_callers_group(*this)), worker(without_other_groups(admission.agent)),
+      environment{
+          {}, {}, policy.env, ask_env_names(root, policy.env_files), admission.rules.env, {}, admission.agent.name, policy.agent.binary, id}
+{
+}
+
+Heard::Heard(Entered &entered)
+    : receiver(entered.root, entered.caller, entered.admission.rules, entered.policy.toolchains, entered.wrapper),
+      request(hear_request(receiver, entered.record)), job(require_in_job(entered.root, entered.caller, entered.policy, request.program)),
+      project(hear_project(receiver, entered, request)), home(receive_home([&] { return receiver.child().receive(); })),
+      guards(entered.root, entered.caller, project, guarded(entered.policy.projects)),
+      agents(places_of_state(entered.policy, entered.admission.rules, project.roots)), tmpdir(make_tmpdir(entered, project, request))
+{
+}
+
+OpenedSession::OpenedSession(Entered &entered, Heard &heard)
+    : directory(SessionDirectory::create(entered.root, entered.id, entered.caller.uid)),
+      ending(entered.root, *entered.sandbox, entered.id, directory, entered.record, entered.teller()),
+      early(heard.receiver), watch{entered.wrapper, entered.termination, heard.receiver.channel(), [this] { early.hear(); }},
+      state(open_state(entered, heard, *this)), disk(hold_disk(entered, heard, *this)),
+      project_path(place_of_project(heard.project.shown, entered.policy.projects.paths, state.home_path)),
+      locked_settings(entered.policy.settings_lock ? directory.make_file("settings.json") : UniqueFd()),
+      defaults(open_defaults(entered.root)), placeholders(ask_placeholders(entered.root, entered.policy.providers))
+{
+    entered.environment.home = state.home_path;
+    entered.environment.path = entered.policy.path;
+    hold_outside(entered.environment, entered.policy);
+    if (!heard.tmpdir.empty()) entered.environment.tmpdir = project_path + "/" + heard.tmpdir;
+    if (locked_settings) require_locked_sessions(entered.root, entered.caller, entered.id);
+    migrate_home(entered.root, entered.worker, state, {watch, entered.teller(), entered.shower()});
+}
+
+Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session)
+{
+    const Policy &policy = entered.policy;
+    SyncPlan plan = plan_sync(policy, entered.admission.rules, entered.caller, managed_environment(entered.environment), heard.agents,
+                              session.placeholders);
+    plan.defaults = session.defaults;
+    plan_sessions(plan, heard.project.directory(), heard.request.sessions);
+    if (policy.projects.paths == ProjectPaths::host) plan.project_alias = alias_of(session.project_path);
+    plan.project_path = session.project_path;
+    std::vector<std::string> notices = sync_config(entered.root, entered.caller, entered.worker, plan, session.state,
+                                                   session.locked_settings, session.watch, entered.shower());
+    session.state.lock.reset();
+    const std::vector<std::string> once = take_told_once(notices);
+    entered.tell(notices);
+    for (const auto &notice : once)
+        entered.tell(untold_of(session.state, "told-config", heard.project.directory(), {notice}, heard.request.debug));
+    // Often in the same directory.
+    HostVariables variables = ask_host_env_files(entered.root, entered.caller, policy.host_env_files, heard.agents);
+    entered.environment.host_files = std::move(variables.assignments);
+    entered.tell(untold(session.state, "told-variables", std::move(variables.notices), heard.request.debug));
+    return {};
+}
+
+BuiltView::BuiltView(Entered &entered, Heard &heard, OpenedSession &session)
+    : synced(sync_first(entered, heard, session)),
+      scratch(make_scratch(entered.root, session.directory, entered.policy.scratch, entered.policy.agent.state_dir, entered.id,
+                           entered.admission.agent, session.disk.quota)),
+      tree(build_tree(entered, heard, session)), devices(find_devices(entered.root, entered.policy.devices)),
+      further_groups(groups_beside(heard.project, devices)),
+      home_mounts(entered.root, session.directory, entered.admission.view, std::move(heard.home), entered.policy, tree)
+{
 }
 
 } // namespace pi_agent

@@ -7,8 +7,8 @@
 #include "runner/plan/canary_plan.hpp"
 #include "runner/root/errand/session_git.hpp"
 #include "runner/root/errand/user_files.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/launch/phases.hpp"
-#include "runner/root/method/sandbox_methods.hpp"
 
 #include <tuple>
 
@@ -84,7 +84,7 @@ void show_in_etc(const Entered &entered, const OpenedSession &session, RootTree 
     tree.late.push_back({clone_mount(entered.root, file, Submounts::leave_out, MountAttributes{true, nullptr}), end});
 }
 
-// What the agent can read of its network; the second is empty, and root writes into it (runner/root/confined/gate_watch.cpp).
+// What the agent can read of its network; the second is empty, and root writes into it (runner/root/confined/session_end.cpp).
 UniqueFd show_lists(const Entered &entered, const OpenedSession &session)
 {
     session.directory.make_directory(pi_agent::parent_of(network_file));
@@ -96,7 +96,7 @@ UniqueFd show_lists(const Entered &entered, const OpenedSession &session)
 
 std::vector<std::string> files_of_others(const Entered &entered)
 {
-    std::vector<std::string> names = entered.sandbox->own_files();
+    std::vector<std::string> names = entered.sandbox->facts().own_files;
     if (has_gate(entered)) names.insert(names.end(), {resolv_conf, hosts_file});
     return names;
 }
@@ -119,7 +119,8 @@ UniqueFd show_gate(Entered &entered, const OpenedSession &session, RootTree &tre
 
 void open_gate(const Entered &entered, SessionGate &gate)
 {
-    const std::vector<std::uint16_t> ports = host_ports(entered.policy.network); // refuses some, so before a key is read
+    entered.sandbox->require_harmless_drop_ins(gate_name(entered.id));           // as the next line, before a key is read
+    const std::vector<std::uint16_t> ports = host_ports(entered.policy.network); // refuses some
     GateOrder order = plan_gate(entered.policy, entered.id);
     const Forgetting forgetting(order);
     const std::vector<ProviderRule> &providers = routed_providers(entered.policy);
@@ -162,7 +163,7 @@ UniqueFd start_sandbox(Entered &entered, Heard &heard, OpenedSession &session, c
     auto ends = make_channel(); // the runner's, and the launcher's
     entered.tell(untold(session.state, "told-devices", view.devices.notices, heard.request.debug));
     session.ending.sandbox_may_live();
-    entered.begin("waiting for " + entered.sandbox->name());
+    entered.begin("waiting for " + entered.sandbox->facts().name);
     entered.sandbox->start(plan_sandbox(entered, session, view), ends.second);
     entered.begin("bringing home and configuration up to date");
     ends.second.reset();
@@ -175,27 +176,11 @@ void show_notes(const Entered &entered, const ProjectGuards &guards, const Opene
 {
     const Policy &policy = entered.policy;
     const Sandbox &sandbox = *entered.sandbox;
+    const Account &agent = entered.admission.agent;
     if (!policy.box_notes) return;
-    show_box_notes(session.directory, {session.project_path,
-                                       session.state.home_path,
-                                       entered.admission.agent.name,
-                                       tree.covered,
-                                       policy.settings_lock,
-                                       policy.network,
-                                       policy.scratch,
-                                       guards.read_only(),
-                                       guards.has_masks(),
-                                       home.readable,
-                                       home.caches,
-                                       policy.limits,
-                                       sandbox.has_limits(),
-                                       sandbox.confines(),
-                                       sandbox.knows_other_ids(entered.admission.agent),
-                                       policy.tracing != Tracing::never,
-                                       policy.projects.ownership == ProjectOwnership::idmap,
-                                       denied_calls_of(policy.calls),
-                                       is_allowed_call(policy.calls, "personality"),
-                                       policy.projects.read_only});
+    show_box_notes(session.directory, {policy, session.project_path, session.state.home_path, agent.name, tree.covered, guards.read_only(),
+                                       guards.has_masks(), home.readable, home.caches, sandbox.has_limits(), sandbox.confines(),
+                                       std::max(agent.uid.value(), agent.gid.value()) < sandbox.facts().known_ids});
 }
 
 void show_certificates(Entered &entered, const Heard &heard, const OpenedSession &session)
@@ -359,7 +344,7 @@ LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &sessio
     record.open_files = heard.request.open_files;
     if (const auto &said = entered.policy.limits.files) record.most_open_files = said->amount;
     record.on_terminal = heard.request.on_terminal;
-    record.restrictions = entered.sandbox->restrictions();
+    record.restrictions = entered.sandbox->facts().restrictions;
     record.mount_points = places_of(tree.late);
     record.tracing = entered.policy.tracing;
     record.denied_calls = denied_calls_of(entered.policy.calls);

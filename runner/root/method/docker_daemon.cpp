@@ -1,14 +1,12 @@
-// Asks docker's daemon, and builds the tree that its container starts from.
-#include "runner/root/method/docker_daemon.hpp"
+// Asks docker's daemon over its socket.
+#include "runner/root/method/engine_host.hpp"
 
-#include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 
 #include <cstring>
 #include <exception>
 #include <sys/socket.h>
-#include <sys/statvfs.h>
 #include <sys/un.h>
 
 namespace pi_agent {
@@ -74,53 +72,6 @@ int status_of(const std::string &text)
         std::from_chars(text.data() + space + 1, end, status).ec != std::errc())
         refuse(text.empty() ? "it closed the connection without an answer" : strange_answer);
     return status;
-}
-
-// docker fills proc and dev, a tmpfs home and root, and the plan's binds the others.
-constexpr std::array<std::string_view, 7> filled = {"proc", "sys", "dev", "run", "tmp", "home", "root"};
-
-// "usr/lib" for a symlink "lib" of a merged /usr; empty for any other symlink.
-std::string program_tree_of(FdRef top, const std::string &name)
-{
-    std::string target = read_link(top, name);
-    if (!target.empty() && target.front() == '/') target.erase(0, 1);
-    const UniqueFd tree = target.compare(0, 4, "usr/") == 0 ? find_beneath(top, target, O_PATH | O_DIRECTORY) : UniqueFd();
-    return tree ? target : "";
-}
-
-// docker cannot make a mount point in a tree that is bound read-only. In the host's own trees it already exists, or docker says that it is
-// missing.
-void make_place(FdRef top, const std::string &path)
-{
-    UniqueFd current = duplicate(top);
-    for (const std::string &name : path_components(path)) {
-        if (!current) return;
-        const bool is_new = mkdirat(current.get(), name.c_str(), 0755) == 0;
-        if (!is_new && errno != EEXIST && errno != EROFS) throw_errno("creating a mount point");
-        current = find_beneath(current, name, O_RDONLY | O_DIRECTORY);
-        if (is_new && (!current || fchmod(current.get(), 0755) != 0)) throw_errno("creating a mount point");
-    }
-}
-
-// docker makes a mount read-only by setting all of its flags again, and takes nosuid and nodev away: a mount that is already read-only is
-// left alone.
-bool must_be_made_read_only(const std::string &source)
-{
-    struct statvfs facts {};
-    if (statvfs(source.c_str(), &facts) != 0) throw_errno("looking at the session's tree");
-    return (facts.f_flag & ST_RDONLY) == 0;
-}
-
-void make_empty_file(FdRef top, const std::string &path)
-{
-    const UniqueFd file = open_at(top, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK, 0444);
-    if (!file && errno != EEXIST && errno != EROFS) throw_errno("creating a place for " + path);
-    if (file && fchmod(file.get(), 0444) != 0) throw_errno("creating a place for " + path);
-    struct stat facts {};
-    if (fstatat(top.get(), path.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(facts.st_mode))
-        throw Failure(FailureKind::sandbox_method,
-                      "docker mounts a file at /" + path +
-                          ", and this host has no regular file there, as view: host needs; create one, or use view: minimal");
 }
 
 } // namespace
@@ -198,34 +149,6 @@ void remove_container(const AsRoot &root, const std::string &name, Deadline dead
         ask("DELETE /containers/" + name + "?force=true&v=true", deadline);
     } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): best_effort: said in the header
     }
-}
-
-std::vector<Bind> show_tree(const SandboxPlan &plan)
-{
-    const UniqueFd top = open_or_throw("opening the session's tree", plan.root_directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    std::vector<Bind> shown;
-    const auto show = [&](const std::string &source, const std::string &target) {
-        shown.push_back({plan.root_directory + source, target, must_be_made_read_only(plan.root_directory + source)});
-    };
-    for (const auto &name : names_in(top)) {
-        struct stat facts {};
-        if (std::find(filled.begin(), filled.end(), name) != filled.end()) continue;
-        if (fstatat(top.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) throw_errno("looking at the session's tree");
-        if (S_ISLNK(facts.st_mode)) {
-            const std::string tree = program_tree_of(top, name);
-            if (!tree.empty()) show("/" + tree, "/" + name);
-        } else if (S_ISDIR(facts.st_mode)) {
-            show("/" + name, "/" + name);
-        }
-    }
-    for (const Bind &bind : plan.binds)
-        if (std::any_of(shown.begin(), shown.end(), [&](const Bind &one) { return is_within(bind.target, one.target); }))
-            make_place(top, bind.target.substr(1));
-    for (const auto &file : plan.late_files) {
-        make_empty_file(top, file.substr(1));
-        show(file, file);
-    }
-    return shown;
 }
 
 } // namespace pi_agent

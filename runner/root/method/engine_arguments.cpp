@@ -1,10 +1,7 @@
-// Writing and reading the file of an engine's arguments.
+// Reading the file of an engine's arguments.
 #include "runner/root/method/engine_arguments.hpp"
 
 #include "common/base/error.hpp"
-
-#include <linux/close_range.h>
-#include <sys/mman.h>
 
 namespace pi_agent {
 
@@ -13,17 +10,6 @@ namespace {
 constexpr std::size_t arguments_limit = std::size_t{1} << 20U; // bytes
 
 } // namespace
-
-UniqueFd write_arguments(const std::string &program, const std::vector<std::string> &arguments)
-{
-    std::string text;
-    for (const auto &argument : arguments)
-        text.append(argument).push_back('\0');
-    UniqueFd file = UniqueFd::adopt(memfd_create(program.c_str(), MFD_CLOEXEC));
-    if (!file || pwrite(file.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
-        throw_errno("writing " + program + "'s arguments");
-    return file;
-}
 
 std::vector<std::string> read_engine_arguments(FdRef fd)
 {
@@ -38,13 +24,6 @@ std::vector<std::string> read_engine_arguments(FdRef fd)
     for (std::size_t start = 0; start < text.size(); start = text.find('\0', start) + 1)
         arguments.emplace_back(text.c_str() + start);
     return arguments;
-}
-
-void keep_descriptors_to(int last)
-{
-    const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
-    if (!null || dup2(null.get(), STDIN_FILENO) < 0 || dup2(null.get(), STDOUT_FILENO) < 0) throw_errno("opening /dev/null");
-    if (close_range(static_cast<unsigned>(last) + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0) throw_errno("closing descriptors");
 }
 
 } // namespace pi_agent

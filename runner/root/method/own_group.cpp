@@ -6,8 +6,6 @@
 #include "common/seams/seams.hpp"
 #include "runner/root/session/session_directory.hpp"
 
-#include <csignal>
-#include <cstdlib>
 #include <fstream>
 #include <linux/magic.h>
 
@@ -15,12 +13,11 @@ namespace pi_agent {
 
 namespace {
 
-constexpr const char *top_group = "/sys/fs/cgroup/pi-agent";
 constexpr const char *leaving = "/sys/fs/cgroup/pi-agent/leaving"; // for processes that remove the group in which they were
 
 std::string group_of(const std::string &session_id)
 {
-    return std::string(top_group) + "/" + session_id;
+    return std::string(own_groups) + "/" + session_id;
 }
 
 bool is_version_2()
@@ -49,40 +46,12 @@ void remove_groups(const std::string &session_id)
         rmdir((group_of(session_id) + name).c_str());
 }
 
-std::vector<std::string> names_in_top()
-{
-    const UniqueFd directory = open_group(top_group);
-    return directory ? names_in(directory) : std::vector<std::string>();
-}
-
 // Removes groups of killed runners. The runner of a live session is in its group, which therefore cannot be removed.
 void sweep_groups()
 {
-    for (const auto &name : names_in_top()) {
+    for (const auto &name : groups_in(own_groups)) {
         if (!is_session_id(name)) continue;
         if (rmdir((group_of(name) + "/runner").c_str()) == 0 || errno == ENOENT) remove_groups(name);
-    }
-}
-
-// ... and the number of the process that made it.
-constexpr std::string_view program_prefix = "program-";
-
-void end_program_group(const std::string &path) noexcept
-{
-    try {
-        empty_group({path, true}, in_seconds(1));
-    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): best_effort
-    }
-    rmdir(path.c_str());
-}
-
-// Removes groups of programs whose maker was killed.
-void sweep_program_groups()
-{
-    for (const auto &name : names_in_top()) {
-        if (name.compare(0, program_prefix.size(), program_prefix) != 0) continue;
-        const auto maker = static_cast<pid_t>(std::strtol(name.c_str() + program_prefix.size(), nullptr, 10));
-        if (maker == getpid() || (kill(maker, 0) != 0 && errno == ESRCH)) end_program_group(std::string(top_group) + "/" + name);
     }
 }
 
@@ -127,13 +96,18 @@ void require_groups_of_others(Uid user)
 
 } // namespace
 
+bool make_own_groups()
+{
+    return is_version_2() && make_group(own_groups);
+}
+
 OwnGroup::OwnGroup(const AsRoot & /*root*/, std::string session_id, Uid user) : id_(std::move(session_id))
 {
     if (!defence_is_on("own-group")) return;
     // A user who controls this container's groups may have made it first.
-    if (is_version_2() && make_group(top_group) && defence_is_on("top-group-owner")) require_not_owned(control_groups, "/pi-agent", user);
+    if (make_own_groups() && defence_is_on("top-group-owner")) require_not_owned(control_groups, "/pi-agent", user);
     constexpr int rounds = 10; // another start may sweep a group that nobody has entered yet
-    for (int round = 0; is_version_2() && make_group(top_group) && round < rounds; ++round) {
+    for (int round = 0; make_own_groups() && round < rounds; ++round) {
         sweep_groups();
         const std::string path = group_of(id_);
         const std::string agents = path + "/agent";
@@ -161,24 +135,6 @@ std::optional<ControlGroup> OwnGroup::group() const
     return agents_ ? std::optional(agents_of(id_)) : std::nullopt;
 }
 
-ProgramGroup::ProgramGroup(const AsRoot & /*root*/)
-{
-    if (!defence_is_on("program-group") || !is_version_2() || !make_group(top_group)) return;
-    sweep_program_groups();
-    path_ = std::string(top_group) + "/" + std::string(program_prefix) + std::to_string(getpid());
-    if (!make_group(path_.c_str()) || access(entrance().c_str(), W_OK) != 0) path_.clear();
-}
-
-ProgramGroup::~ProgramGroup()
-{
-    if (!path_.empty()) end_program_group(path_);
-}
-
-std::string ProgramGroup::entrance() const
-{
-    return path_.empty() ? "" : path_ + "/cgroup.procs";
-}
-
 std::optional<ControlGroup> find_own_group(const std::string &session_id)
 {
     auto group = agents_of(session_id);
@@ -194,7 +150,7 @@ int enter_group(FdRef group) noexcept
 
 void step_aside() noexcept
 {
-    if (access(top_group, F_OK) != 0 || !make_group(leaving)) return;
+    if (access(own_groups, F_OK) != 0 || !make_group(leaving)) return;
     const UniqueFd group = open_group(leaving);
     if (group) enter_group(group);
 }

@@ -27,22 +27,9 @@ private:
     UniqueFd agents_; // none where there are no groups
 };
 
-// A group for one program that root starts for a user, made and removed by whoever starts it. Nothing is made where the hierarchy of
-// version 2 cannot be written.
-class ProgramGroup {
-public:
-    explicit ProgramGroup(const AsRoot &root);
-    ProgramGroup(const ProgramGroup &) = delete;
-    ProgramGroup &operator=(const ProgramGroup &) = delete;
-    // Ends what is left in it. best_effort: the next such group ends what does not end in a second.
-    ~ProgramGroup();
-
-    // Its `cgroup.procs`, for the program to enter it by; empty where the group could not be made.
-    [[nodiscard]] std::string entrance() const;
-
-private:
-    std::string path_;
-};
+// Where such groups are. Makes it; false where the hierarchy of version 2 cannot be written.
+constexpr const char *own_groups = "/sys/fs/cgroup/pi-agent";
+bool make_own_groups();
 
 // The group of what a session confines; none where there are no groups. Also none when it is gone: then the kernel has ended its processes.
 std::optional<ControlGroup> find_own_group(const std::string &session_id);

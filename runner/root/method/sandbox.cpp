@@ -1,173 +1,47 @@
-// Picks the sandbox that the policy names, tries whether it can hold a session here, and checks what the kernel reports about it.
+// Picks the sandbox that the policy names, and checks what the kernel reports about it against the policy.
 #include "runner/root/method/sandbox.hpp"
 
+#include "common/base/build_settings.hpp"
+#include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/kernel/enforcement.hpp"
-#include "runner/root/method/docker_daemon.hpp"
-#include "runner/root/method/sandbox_methods.hpp"
-#include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/session_directory.hpp"
 
-#include <linux/capability.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
+#include <sys/mman.h>
 
 namespace pi_agent {
-
-// Whether bwrap, podman or docker can hold a session on this host, tried before it is needed.
-
-namespace {
-
-// Root needs them to build the view out of mounts, to make files that the agent owns, and to become its account without any.
-constexpr std::array<std::pair<int, std::string_view>, 8> needed = {{{CAP_SYS_ADMIN, "CAP_SYS_ADMIN"},
-                                                                     {CAP_CHOWN, "CAP_CHOWN"},
-                                                                     {CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE"},
-                                                                     {CAP_FOWNER, "CAP_FOWNER"},
-                                                                     {CAP_KILL, "CAP_KILL"},
-                                                                     {CAP_SETGID, "CAP_SETGID"},
-                                                                     {CAP_SETUID, "CAP_SETUID"},
-                                                                     {CAP_SETPCAP, "CAP_SETPCAP"}}};
-
-std::uint32_t own_capabilities()
-{
-    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-    std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> data{};
-    if (syscall(SYS_capget, &header, data.data()) != 0) throw_errno("reading the own capabilities");
-    return data[0].effective; // the capabilities in question are all among the first 32
-}
-
-bool has(std::uint32_t capabilities, int capability)
-{
-    return (capabilities & (1U << static_cast<unsigned>(capability))) != 0;
-}
-
-template <typename Names>
-std::string joined(const Names &names)
-{
-    std::string text;
-    for (const auto &name : names)
-        text.append(text.empty() ? "" : ", ").append(name);
-    return text;
-}
-
-void require_capabilities()
-{
-    std::vector<std::string_view> missing;
-    const std::uint32_t own = own_capabilities();
-    for (const auto &[capability, name] : needed)
-        if (!has(own, capability)) missing.push_back(name);
-    if (missing.empty()) return;
-    throw Failure(FailureKind::sandbox_method,
-                  "root of this container cannot mount or cannot become the agent's account (it lacks " + joined(missing) +
-                      "), which sandbox.method bwrap needs; start the container with these capabilities, or choose another method");
-}
-
-void require_calls(const AsRoot &root)
-{
-    const std::vector<std::string> refused = refused_mount_calls(root);
-    if (refused.empty()) return;
-    throw Failure(FailureKind::sandbox_method, "a system-call filter around this container refuses " + joined(refused) +
-                                                   ", which sandbox.method bwrap needs; start the container with a seccomp profile that "
-                                                   "allows it (docs/platforms/methods.md, \"In a container\"), or choose another method");
-}
-
-constexpr int daemon_patience_seconds = 10;
-constexpr std::size_t id_length = 64;
-
-void require_cgroupfs(const nlohmann::json &facts)
-{
-    const std::string driver = text_of(facts, "CgroupDriver");
-    if (driver == "cgroupfs") return;
-    throw Failure(FailureKind::sandbox_method,
-                  "docker's daemon has the control group driver " + escape_for_display(driver.empty() ? "none" : driver) +
-                      ", which puts containers outside the session's unit and its limits; write {\"exec-opts\": "
-                      "[\"native.cgroupdriver=cgroupfs\"]} to /etc/docker/daemon.json and restart docker, or choose another method");
-}
-
-} // namespace
-
-std::string text_of(const nlohmann::json &object, const char *key)
-{
-    const auto found = object.find(key);
-    return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-void refuse_image(const SandboxPolicy &policy, const std::string &reason)
-{
-    throw Failure(FailureKind::sandbox_method,
-                  "the image " + policy.image + " of sandbox.image (" + to_string(policy.image_where) + ") " + reason);
-}
-
-void require_bwrap(const AsRoot &root)
-{
-    require_method_programs(SandboxMethod::bwrap);
-    require_capabilities();
-    require_calls(root);
-}
-
-void require_bwrap_network(const AsRoot & /*root*/, const NetworkPolicy &network)
-{
-    if (!has_own_network(network.mode) || has(own_capabilities(), CAP_NET_ADMIN)) return;
-    throw Failure(FailureKind::sandbox_method,
-                  "root of this container lacks CAP_NET_ADMIN, which sandbox.method bwrap needs for " + name_of(network) +
-                      ", to give the session a loopback of its own; start the container with that capability, or " + way_without(network));
-}
-
-std::string require_plain_image(const nlohmann::json &description, const SandboxPolicy &policy)
-{
-    std::string id = text_of(description, "Id");
-    constexpr const char *prefix = "sha256:";
-    if (id.compare(0, 7, prefix) != 0 || id.size() != 7 + id_length || id.find_first_not_of("0123456789abcdef", 7) != std::string::npos)
-        refuse_image(policy, "has no id, by the answer of docker's daemon");
-    if (!defence_is_on("docker:plain-image")) return id;
-    const nlohmann::json config = description.value("Config", nlohmann::json::object());
-    const nlohmann::json variables = config.is_object() ? config.value("Env", nlohmann::json()) : nlohmann::json();
-    for (const auto &variable : variables) {
-        const std::string text = variable.is_string() ? variable.get<std::string>() : "";
-        if (text.compare(0, 5, "PATH=") != 0)
-            refuse_image(policy,
-                         "sets the variable " + escape_for_display(text.substr(0, text.find('='))) +
-                             ", which would reach the launcher too; use an image that sets no variables (docker import makes such)");
-    }
-    const nlohmann::json volumes = config.is_object() ? config.value("Volumes", nlohmann::json()) : nlohmann::json();
-    if (!volumes.empty())
-        refuse_image(
-            policy, "declares volumes, which the agent would see beside its view; use an image without volumes (docker import makes such)");
-    return id;
-}
-
-DockerHost require_docker(const AsRoot &root, const SandboxPolicy &policy)
-{
-    require_method_programs(SandboxMethod::docker);
-    DockerHost host;
-    host.group = require_docker_socket(root);
-    const Deadline deadline = in_seconds(daemon_patience_seconds);
-    require_cgroupfs(ask_docker(root, "/info", deadline).body);
-    const DockerAnswer image = ask_docker(root, "/images/" + policy.image + "/json", deadline);
-    if (image.status == 404)
-        refuse_image(policy, "is not on this host, and a start pulls no image; the administrator runs: docker pull " + policy.image +
-                                 " (or make it: docker import)");
-    host.image = require_plain_image(image.body, policy);
-    return host;
-}
-
-// Picks the sandbox that the policy names, and checks what the kernel reports about it against the policy.
 
 namespace {
 
 constexpr std::size_t overheard_limit = 4096;
+constexpr std::size_t drop_in_limit = std::size_t{1} << 20U;
 
-const MethodTraits &traits_of(SandboxMethod method)
+// best_effort, for notices and the record: a look that fails ends no session, and hides no exit status.
+template <typename Look>
+auto if_it_can_be_read(const Look &look) -> decltype(look())
 {
-    static const std::map<SandboxMethod, MethodTraits> traits = {
-        {SandboxMethod::systemd, {Restrictions::beside_unit, {"mnt", "ipc", "uts", "user"}, {}}},
-        {SandboxMethod::bwrap, {Restrictions::all, {"mnt", "ipc", "uts", "pid"}, {}}},
-        // podman 4.3 cannot leave /etc/hostname out. Its file has the host's name again.
-        {SandboxMethod::podman, {Restrictions::all, {"mnt", "ipc", "uts", "pid"}, {"hostname"}}},
-        {SandboxMethod::docker, {Restrictions::all, {"mnt", "ipc", "uts", "pid"}, {}}},
-        {SandboxMethod::none, {Restrictions::none, {"mnt"}, {}}},
-    };
-    return traits.at(method);
+    try {
+        return look();
+    } catch (const Failure &) {
+        return {};
+    }
+}
+
+SandboxFacts facts_of(SandboxMethod method)
+{
+    switch (method) {
+    case SandboxMethod::systemd:
+        return {Restrictions::beside_unit, {"mnt", "ipc", "uts", "user"}};
+    case SandboxMethod::podman: // podman 4.3 cannot leave /etc/hostname out. Its file has the host's name again.
+        return {Restrictions::all, {"mnt", "ipc", "uts", "pid"}, {"hostname"}};
+    case SandboxMethod::bwrap:
+    case SandboxMethod::docker:
+        return {Restrictions::all, {"mnt", "ipc", "uts", "pid"}};
+    case SandboxMethod::none:
+        break;
+    }
+    return {Restrictions::none, {"mnt"}};
 }
 
 } // namespace
@@ -192,10 +66,12 @@ const std::string &Overheard::text()
 }
 
 Sandbox::Sandbox(const AsRoot &root, SandboxMethod method, std::string session_id, Uid user)
-    : root_(root), method_(method), traits_(traits_of(method)), id_(std::move(session_id)), user_(user),
+    : facts_(facts_of(method)), root_(root), method_(method), id_(std::move(session_id)), user_(user),
       events_(UniqueFd::adopt(epoll_create1(EPOLL_CLOEXEC)))
 {
     if (!events_) throw_errno("watching the sandbox");
+    facts_.name = has_unit(method) ? "the session's unit " + service_name(id_) : "the session's sandbox (bwrap)";
+    if (has_unit(method)) watch(systemd_.emplace(root).fd());
 }
 
 void Sandbox::watch(FdRef fd)
@@ -210,41 +86,88 @@ void Sandbox::forget(FdRef fd)
     if (epoll_ctl(events_.get(), EPOLL_CTL_DEL, fd.get(), nullptr) != 0) throw_errno("watching the sandbox");
 }
 
+void Sandbox::kill()
+{
+    if (!systemd_) return stop(); // which asks the kernel alone
+    kill_group(*group());
+}
+
+Deadline Sandbox::next_look(Deadline otherwise) const
+{
+    const Deadline next = std::min(otherwise, due_);
+    return systemd_ ? systemd_->next_look(next) : next;
+}
+
+// The launcher is then alone in the unit, except for the process that started it and is about to end. That one is in the network namespace
+// already, and in no mount namespace of the session's.
+UniqueFd Sandbox::namespace_of_launcher(const std::string &kind)
+{
+    struct stat own {};
+    if (stat(("/proc/self/ns/" + kind).c_str(), &own) != 0) throw_errno("reading an own namespace");
+    UniqueFd found;
+    ino_t inode = 0;
+    for (const pid_t pid : processes()) {
+        UniqueFd one = UniqueFd::adopt(open(("/proc/" + std::to_string(pid) + "/ns/" + kind).c_str(), O_RDONLY | O_CLOEXEC));
+        struct stat facts {};
+        if (!one || fstat(one.get(), &facts) != 0 || facts.st_ino == own.st_ino) continue;
+        if (found && kind == "net" && facts.st_ino == inode) continue;
+        if (found) throw Failure(ExitStatus::internal, "the session has more processes than its launcher before its agent starts");
+        const std::vector<pid_t> still = processes(); // so nobody else has its number by now
+        if (std::find(still.begin(), still.end(), pid) != still.end()) {
+            found = std::move(one);
+            inode = facts.st_ino;
+        }
+    }
+    if (!found)
+        throw Failure(FailureKind::sandbox_method,
+                      builder() + " made no " + (kind == "net" ? "network" : "mount") + " namespace for the session");
+    return found;
+}
+
+// Where there is no systemd, the kernel ends it with its runner. The runner may have given up the session's lock while it removes the
+// session.
+bool Sandbox::may_live(const std::string &session_id)
+{
+    if (!systemd_) return has_living_runner(session_id) && defence_is_on("bwrap:one-remover");
+    return systemd_->unit_exists(service_name(session_id)) || systemd_->unit_exists(scope_name(session_id)) ||
+           systemd_->unit_exists(cleanup_name(session_id));
+}
+
 void Sandbox::require_enforced(const Policy &policy)
 {
     require_confined();
+    if (facts_.restrictions == Restrictions::all && defence_is_on((builder() + ":require-confined").c_str())) require_own_namespaces();
     require_network(policy.network);
     require_limits(policy.limits);
 }
 
-UniqueFd Sandbox::network_namespace()
+SystemdBus &Sandbox::systemd()
 {
-    throw Failure(ExitStatus::internal, std::string(to_string(method_)) + " has no network namespace to enter");
-}
-
-void Sandbox::start_gate(const GateRoot & /*root*/, FdRef /*channel*/, FdRef /*says*/)
-{
+    if (systemd_) return *systemd_;
     throw Failure(FailureKind::network_not_enforced, std::string("sandbox.method ") + to_string(method_) +
                                                          " starts no gate, which the policy's hosts need; use the method systemd, or "
                                                          "another network");
 }
 
-void Sandbox::kill_gate()
+void Sandbox::require_harmless_drop_ins(const std::string &unit)
 {
-    throw Failure(ExitStatus::internal, std::string(to_string(method_)) + " has no gate to end");
+    if (!defence_is_on("unit-drop-ins")) return;
+    for (const auto &file : systemd().drop_ins(unit))
+        require_harmless_drop_in(file, read_trusted_file(file, drop_in_limit, "drop-in of systemd"));
 }
 
-void Sandbox::require_own_namespaces(const std::vector<pid_t> &inside, std::initializer_list<const char *> kinds) const
+// Of what systemd makes, the properties make sure.
+void Sandbox::require_own_namespaces()
 {
-    for (const char *kind : kinds) {
-        const auto host = namespace_of("1", kind);
+    const std::vector<pid_t> inside = processes();
+    for (const auto &kind : facts_.namespaces) {
+        const auto host = namespace_of("1", kind.c_str());
         if (!host) throw_errno("reading the host's namespaces");
         bool has_own = !inside.empty();
         for (const pid_t pid : inside)
-            has_own = has_own && namespace_of(std::to_string(pid), kind).value_or(*host) != *host;
+            has_own = has_own && namespace_of(std::to_string(pid), kind.c_str()).value_or(*host) != *host;
         if (!has_own)
-            throw Failure(FailureKind::sandbox_method,
-                          std::string(to_string(method_)) + " made no namespace of its own for the session (" + kind + ")");
+            throw Failure(FailureKind::sandbox_method, builder() + " made no namespace of its own for the session (" + kind + ")");
     }
 }
 
@@ -272,12 +195,13 @@ void Sandbox::require_limits(const LimitsPolicy &limits)
                                           "(cgroups(7))?");
 }
 
-// Empty where the method has no control group of its own.
+// Asks the kernel while there is a group: systemd's answer takes long where it matters (systemd_bus.hpp). Empty where there is neither.
 UnitUsage Sandbox::usage()
 {
     return if_it_can_be_read([&] {
         const auto own = group();
-        return own ? usage_of(*own) : UnitUsage{};
+        const UnitUsage usage = own ? usage_of(*own) : UnitUsage{};
+        return usage.cpu_usec || !systemd_ ? usage : systemd_->service_usage();
     });
 }
 
@@ -296,6 +220,18 @@ bool Sandbox::has_limits() const
     return own && access((own->path + "/pids.max").c_str(), F_OK) == 0;
 }
 
+std::string Sandbox::builder() const
+{
+    return method_ == SandboxMethod::none ? "systemd" : to_string(method_);
+}
+
+std::string Sandbox::explain(const SandboxResult &result)
+{
+    std::string why = complaint_.text();
+    if (why.empty()) why = (result.result == "success" ? "" : result.result + ", ") + "status " + std::to_string(result.status);
+    return builder() + " could not prepare the sandbox (" + escape_for_display(why) + ")";
+}
+
 std::string Sandbox::where_to_look() const
 {
     return has_unit(method_) ? "; the administrator finds more with: journalctl -u " + service_name(id_) : "";
@@ -303,9 +239,54 @@ std::string Sandbox::where_to_look() const
 
 std::vector<std::string> Sandbox::own_namespaces(const NetworkPolicy &network) const
 {
-    std::vector<std::string> kinds = traits_.namespaces;
+    std::vector<std::string> kinds = facts_.namespaces;
     if (has_own_network(network.mode)) kinds.emplace_back("net");
     return kinds;
+}
+
+std::vector<MethodProgram> programs_of(SandboxMethod method)
+{
+    switch (method) {
+    case SandboxMethod::bwrap:
+        return {{build::bwrap_path, "bubblewrap"}, {build::setpriv_path, "util-linux"}};
+    case SandboxMethod::podman:
+        return {{build::podman_path, "podman"}, {build::crun_path, "crun"}, {build::conmon_path, "conmon"}};
+    case SandboxMethod::docker:
+        return {{build::docker_path, "docker.io"}};
+    case SandboxMethod::systemd:
+    case SandboxMethod::none:
+        break;
+    }
+    return {};
+}
+
+std::optional<std::string> problem_of_program(SandboxMethod method, const MethodProgram &program)
+{
+    try {
+        open_trusted(program.path, O_PATH, "program");
+        return std::nullopt;
+    } catch (const SystemFailure &failure) {
+        return std::string(to_string(method)) + " needs " + program.path + ", and " + failure.what() + "; install the package " +
+               program.package + ", or choose another method";
+    }
+}
+
+void require_method_programs(SandboxMethod method)
+{
+    for (const auto &program : programs_of(method))
+        if (const auto problem = problem_of_program(method, program))
+            throw Failure(FailureKind::sandbox_method, "sandbox.method " + *problem);
+}
+
+UniqueFd write_arguments(const std::string &program, const std::vector<std::string> &arguments)
+{
+    std::string text;
+    for (const auto &argument : arguments)
+        text.append(argument).push_back('\0');
+    UniqueFd file = UniqueFd::adopt(memfd_create(program.c_str(), MFD_CLOEXEC));
+    if (!file || pwrite(file.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
+        throw_errno("writing " + program + "'s arguments");
+    return file;
 }
 
 std::unique_ptr<Sandbox> make_sandbox(const AsRoot &root, const SandboxPolicy &policy, const std::string &session_id, Uid user)
@@ -315,11 +296,10 @@ std::unique_ptr<Sandbox> make_sandbox(const AsRoot &root, const SandboxPolicy &p
     case SandboxMethod::none:
         return std::make_unique<SystemdSandbox>(root, policy.method, session_id, user);
     case SandboxMethod::bwrap:
-        return std::make_unique<BwrapSandbox>(root, session_id, user);
+        return make_bwrap_sandbox(root, session_id, user);
     case SandboxMethod::podman:
-        return std::make_unique<PodmanSandbox>(root, session_id, user, policy);
     case SandboxMethod::docker:
-        return std::make_unique<DockerSandbox>(root, session_id, user, policy);
+        return make_engine_sandbox(root, policy, session_id, user);
     }
     throw Failure(ExitStatus::internal, "a sandbox method without a sandbox");
 }

@@ -1,7 +1,6 @@
 // The one seam towards systemd; serves sdbus-c++ 1.2 and 2.x.
 #include "runner/root/method/systemd_bus.hpp"
 
-#include "common/seams/seams.hpp"
 #include "runner/root/method/service_watch.hpp"
 
 #include <sys/socket.h>
@@ -79,18 +78,11 @@ struct ToVariant {
             list.emplace_back(safe(bind.source), safe(bind.target), bind.may_be_missing, recursive);
         return sdbus::Variant(list);
     }
-    sdbus::Variant operator()(const TemporaryFileSystems &value) const
+    sdbus::Variant operator()(const PairList &value) const
     {
         std::vector<sdbus::Struct<std::string, std::string>> list;
-        for (const auto &[path, options] : value.entries)
-            list.emplace_back(safe(path), safe(options));
-        return sdbus::Variant(list);
-    }
-    sdbus::Variant operator()(const DeviceRules &value) const
-    {
-        std::vector<sdbus::Struct<std::string, std::string>> list;
-        for (const auto &node : value.nodes)
-            list.emplace_back(safe(node), "rw");
+        for (const auto &[first, second] : value.entries)
+            list.emplace_back(safe(first), safe(second));
         return sdbus::Variant(list);
     }
     sdbus::Variant operator()(const AddressRanges &value) const
@@ -181,9 +173,10 @@ void SystemdBus::request_scope(const std::string &name, const std::vector<UnitPr
     });
 }
 
-std::string SystemdBus::version()
+const SystemdFeatures &SystemdBus::features()
 {
-    return asking(for_version, [&] { return connection_->version(); });
+    if (!features_) features_ = systemd_features(asking(for_version, [&] { return connection_->version(); }));
+    return *features_;
 }
 
 void SystemdBus::watch_service(const std::string &name)
@@ -231,7 +224,7 @@ std::vector<std::string> SystemdBus::drop_ins(const std::string &name)
     return asking("asking for the drop-ins of " + name, [&] {
         const auto unit = make_proxy(*connection_->bus, path_of_unit(safe(name)));
         finish(*unit);
-        return read_property<std::vector<std::string>>(*unit, "org.freedesktop.systemd1.Unit", "DropInPaths");
+        return read_property<std::vector<std::string>>(*unit, unit_interface, "DropInPaths");
     });
 }
 

@@ -1,5 +1,5 @@
-// The one seam towards systemd (org.freedesktop.systemd1(5)). Only this file and service_watch.cpp, which listens, use sdbus-c++. Every
-// text that leaves here is in the property alphabet.
+// The one seam towards systemd (org.freedesktop.systemd1(5)). Only its source, and service_watch.hpp, use sdbus-c++. Every text that leaves
+// here is in the property alphabet.
 #pragma once
 
 #include "common/host/identity.hpp"
@@ -29,8 +29,8 @@ public:
 
     // Makes systemd move this process into a scope of its own. Does not wait: wait_until_inside() (process_state.hpp) does.
     void request_scope(const std::string &name, const std::vector<UnitProperty> &properties);
-    // In systemd's own words, for systemd_features(); the second is for any account, not only for root.
-    std::string version();
+    // Of the version that runs. And that version in systemd's own words, for any account.
+    const SystemdFeatures &features();
     static std::string version_for_anybody();
     // From here on service_result() is about this service. Call it before start_service(), so that it misses nothing.
     void watch_service(const std::string &name);
@@ -46,8 +46,9 @@ public:
     bool unit_exists(const std::string &name);
     // The host's own files that change the unit; none where there is no such unit.
     std::vector<std::string> drop_ins(const std::string &name);
-    // The result of the service that is watched (service_watch.hpp).
+    // Of the service that is watched.
     SandboxResult service_result();
+    // As systemd reports it, also after the end. Leaves out what it does not count, or does not know yet (MemoryPeak: from 255 on).
     UnitUsage service_usage();
 
     // For poll(2): wait for input on fd until next_look(), then call process().
@@ -58,6 +59,7 @@ public:
 private:
     struct Connection;
     std::unique_ptr<Connection> connection_;
+    std::optional<SystemdFeatures> features_; // once it was asked
 };
 
 } // namespace pi_agent

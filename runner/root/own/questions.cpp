@@ -4,12 +4,11 @@
 #include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_user/project.hpp"
-#include "runner/root/confined/root_confinement.hpp"
 #include "runner/root/confined/session_end.hpp"
 #include "runner/root/door/admission.hpp"
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/method/own_group.hpp"
-#include "runner/root/method/own_scope.hpp"
+#include "runner/root/method/session_units.hpp"
 #include "runner/root/own/record_reader.hpp"
 #include "runner/root/own/session_views.hpp"
 
@@ -128,10 +127,7 @@ public:
             return;
         }
         SystemdBus systemd(root);
-        MoveIntoScope move(systemd, scope_name(id), user); // whatever fails meanwhile, this waits for the move
-        meanwhile();
-        move.wait();
-        sweep_empty_scopes(systemd, id);
+        move_into_scope(systemd, id, user, meanwhile);
     }
 
 private:

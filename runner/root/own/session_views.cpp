@@ -7,7 +7,7 @@
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/measuring.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/root/method/own_scope.hpp"
+#include "runner/root/method/session_units.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/scratch.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runner/as_user/protected_paths.hpp"
-#include "runner/plan/box_notes.hpp"
+
 #include "runner/plan/git_config.hpp"
 #include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/errand/project.hpp"

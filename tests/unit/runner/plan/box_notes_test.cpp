@@ -1,5 +1,5 @@
-// What the agent is told about its box: runner/plan/box_notes.hpp
-#include "runner/plan/box_notes.hpp"
+// What the agent is told about its box: runner/plan/sandbox_plan.hpp
+#include "runner/plan/sandbox_plan.hpp"
 
 #include <algorithm>
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@ namespace box_notes_test {
 
 namespace {
 
-const BoxFacts plain{"/srv/app", "/var/lib/pi-agent/users/alice/home", "pi-agent-alice", {}, false, {}, ScratchKind::disk};
+const BoxFacts plain{{}, "/srv/app", "/var/lib/pi-agent/users/alice/home", "pi-agent-alice"};
 
 bool contains(const std::string &text, const std::string &part)
 {
@@ -34,16 +34,16 @@ TEST_CASE("the notes name account, project, home and limits of this session, in 
 TEST_CASE("limits that the policy says take the place of the defaults, and a sandbox that has none says none")
 {
     BoxFacts facts = plain;
-    facts.limits.memory = SaidLimit{std::uint64_t{8} << 30U, "8G", {}};
-    facts.limits.tasks = SaidLimit{128, "128", {}};
-    facts.limits.cpu = SaidLimit{150, "150%", {}};
-    facts.limits.runtime = SaidLimit{43200, "12h", {}};
+    facts.policy.limits.memory = SaidLimit{std::uint64_t{8} << 30U, "8G", {}};
+    facts.policy.limits.tasks = SaidLimit{128, "128", {}};
+    facts.policy.limits.cpu = SaidLimit{150, "150%", {}};
+    facts.policy.limits.runtime = SaidLimit{43200, "12h", {}};
     CHECK(contains(box_notes(facts),
                    "- Limits of the session: 8G of memory, 128 processes and threads, 150% of one processor, 12h of time."));
-    facts.limits.disk = SaidLimit{std::uint64_t{10} << 30U, "10G", {}};
+    facts.policy.limits.disk = SaidLimit{std::uint64_t{10} << 30U, "10G", {}};
     CHECK(contains(box_notes(facts), "12h of time, 10G of disk for your home, /tmp and /var/tmp."));
-    facts.limits = {};
-    facts.limits.memory_share = SaidLimit{50, "50%", {}};
+    facts.policy.limits = {};
+    facts.policy.limits.memory_share = SaidLimit{50, "50%", {}};
     CHECK(contains(box_notes(facts), "50% of the host's memory, 4096 processes and threads."));
     facts.limited = false;
     CHECK_FALSE(contains(box_notes(facts), "Limits"));
@@ -55,9 +55,9 @@ TEST_CASE("whose the files are is told, and which system calls the administrator
     CHECK(contains(box_notes(facts), "Files that you make in the project belong to the user."));
     CHECK(contains(box_notes(facts), "`perf`, and `setarch -R`."));
     CHECK_FALSE(contains(box_notes(facts), "(EPERM)"));
-    facts.owned_by_user = false;
-    facts.denied_calls = {"mlock", "mlockall"};
-    facts.sets_personality = true;
+    facts.policy.projects.ownership = ProjectOwnership::none;
+    facts.policy.calls.denied = {{"mlock", {}}, {"mlockall", {}}};
+    facts.policy.calls.allowed = {{"personality", {}}};
     CHECK(contains(box_notes(facts), "Files that you make in the project belong to this account"));
     CHECK(contains(box_notes(facts), "core files and `perf`."));
     CHECK(contains(box_notes(facts), "- The administrator refuses these system calls (EPERM): `mlock`, `mlockall`."));
@@ -66,7 +66,7 @@ TEST_CASE("whose the files are is told, and which system calls the administrator
 TEST_CASE("a lock on the settings and hidden file systems are told")
 {
     BoxFacts facts = plain;
-    facts.settings_lock = true;
+    facts.policy.settings_lock = true;
     facts.hidden = {"data"};
     CHECK(contains(box_notes(facts), "settings.json of the agent is locked"));
     CHECK(contains(box_notes(facts), "look empty: `data` (other"));
@@ -75,7 +75,7 @@ TEST_CASE("a lock on the settings and hidden file systems are told")
 TEST_CASE("a project that is read-only is told as that, and not as one to write to")
 {
     BoxFacts facts = plain;
-    facts.project_read_only = true;
+    facts.policy.projects.read_only = true;
     CHECK(contains(box_notes(facts), "You can read the project `/srv/app` and change nothing in it"));
     CHECK(contains(box_notes(facts), "You can write to your home `"));
     CHECK_FALSE(contains(box_notes(facts), "write to the project"));
@@ -87,7 +87,7 @@ TEST_CASE("how a browser starts is told, and debuggers where the administrator r
     BoxFacts facts = plain;
     CHECK(contains(box_notes(facts), "`--no-sandbox`"));
     CHECK_FALSE(contains(box_notes(facts), "Debuggers"));
-    facts.traces = false;
+    facts.policy.tracing = Tracing::never;
     CHECK(contains(box_notes(facts), "Debuggers (gdb, strace) and LeakSanitizer are refused by the administrator"));
     facts.confined = false;
     CHECK_FALSE(contains(box_notes(facts), "Debuggers"));
@@ -97,12 +97,12 @@ TEST_CASE("how a browser starts is told, and debuggers where the administrator r
 TEST_CASE("hosts are told by name, a long list in part, and what to do about another")
 {
     BoxFacts facts = plain;
-    facts.network = {NetworkMode::hosts, {}, {}, {{"github.com", 22}, {"*.example.org"}}};
+    facts.policy.network = {NetworkMode::hosts, {}, {}, {{"github.com", 22}, {"*.example.org"}}};
     CHECK(contains(box_notes(facts), "these hosts alone, each with its port: github.com:22, *.example.org."));
     CHECK(contains(box_notes(facts), "every other host is refused at once"));
-    facts.network.hosts = std::vector<HostRule>(40, HostRule{"a.example"});
+    facts.policy.network.hosts = std::vector<HostRule>(40, HostRule{"a.example"});
     CHECK(contains(box_notes(facts), " and 28 more"));
-    facts.network.hosts.clear();
+    facts.policy.network.hosts.clear();
     CHECK(contains(box_notes(facts), "the model's provider, and no other host"));
 }
 
@@ -110,13 +110,13 @@ TEST_CASE("the network in force is told, a long list in part")
 {
     BoxFacts facts = plain;
     CHECK(contains(box_notes(facts), "- Network: the host's, not restricted by the sandbox.\n"));
-    facts.network = {NetworkMode::none, {}, {}};
+    facts.policy.network = {NetworkMode::none, {}, {}};
     CHECK(contains(box_notes(facts), "- Network: none, but a loopback of your own"));
-    facts.network = {NetworkMode::loopback, loopback_ranges(), {}};
+    facts.policy.network = {NetworkMode::loopback, loopback_ranges(), {}};
     CHECK(contains(box_notes(facts), "- Network: the host's loopback alone (127.0.0.0/8, ::1)."));
-    facts.network = {NetworkMode::listed, {{{10, 0, 0, 0}, 8}, {{192, 0, 2, 0}, 24}}, {}};
+    facts.policy.network = {NetworkMode::listed, {{{10, 0, 0, 0}, 8}, {{192, 0, 2, 0}, 24}}, {}};
     CHECK(contains(box_notes(facts), "in both directions: 10.0.0.0/8, 192.0.2.0/24. Name servers"));
-    facts.network.allowed = std::vector<IpRange>(10, IpRange{{10, 0, 0, 0}, 8});
+    facts.policy.network.allowed = std::vector<IpRange>(10, IpRange{{10, 0, 0, 0}, 8});
     CHECK(contains(box_notes(facts), "10.0.0.0/8 and 2 more."));
 }
 
@@ -133,7 +133,7 @@ TEST_CASE("where temporary files lie is told when it is in memory, and how much 
 {
     CHECK(box_notes(plain).find("in memory") == std::string::npos);
     BoxFacts facts = plain;
-    facts.scratch = ScratchKind::tmpfs;
+    facts.policy.scratch = ScratchKind::tmpfs;
     CHECK(box_notes(facts).find("/tmp and /var/tmp (yours alone, in memory, at most 20% of the host's, gone when the session ends)") !=
           std::string::npos);
 }

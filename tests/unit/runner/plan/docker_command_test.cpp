@@ -2,7 +2,7 @@
 #include "runner/plan/engine_commands.hpp"
 
 #include "common/base/error.hpp"
-#include "runner/root/method/docker_daemon.hpp"
+#include "runner/root/method/engine_host.hpp"
 
 #include <algorithm>
 #include <doctest/doctest.h>
@@ -33,7 +33,7 @@ SandboxPlan plan_for(const NetworkMode mode)
 
 std::vector<std::string> command_for(const SandboxPlan &plan)
 {
-    return docker_command(plan, {"sha256:abc", "/pi.slice/x.service", "host", {Bind{session + "/root/usr", "/usr", true}}});
+    return docker_command(plan, {"host", {"sha256:abc"}, {Bind{session + "/root/usr", "/usr", true}}, "/pi.slice/x.service"});
 }
 
 bool has(const std::vector<std::string> &list, const std::string &wanted)

@@ -106,7 +106,7 @@ TEST_CASE("the gate sees programs, libraries and name services of the host, and 
     CHECK(shown.contains("/usr"));
     CHECK(shown.contains("/etc"));
     CHECK(shown.contains("/var/lib/ca-certificates")); // what /etc/ssl leads to, on some
-    CHECK(value_of<TemporaryFileSystems>("TemporaryFileSystem").entries.at(0).first == parent_of(policy_path));
+    CHECK(value_of<PairList>("TemporaryFileSystem").entries.at(0).first == parent_of(policy_path));
     CHECK(value_of<std::string>("RootDirectory") == "/run/pi-agent/sessions/" + id + "/gate");
 }
 

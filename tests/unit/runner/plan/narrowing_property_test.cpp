@@ -3,8 +3,8 @@
 #include "common/decide/effective.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/as_user/protected_paths.hpp"
-#include "runner/plan/box_notes.hpp"
 #include "runner/plan/gate_plan.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/errand/config_sync.hpp"
 #include "runner/root/errand/project.hpp"
 #include "support/accounts.hpp"
@@ -292,9 +292,7 @@ void add_documents(Facts &facts, const Policy &policy, const AccessRules &access
 
 void add_notes(Facts &facts, const Policy &policy)
 {
-    BoxFacts box{"/srv/a", "/home", "pi-agent", {}, policy.settings_lock, policy.network};
-    box.project_read_only = policy.projects.read_only;
-    const std::string notes = box_notes(box);
+    const std::string notes = box_notes({policy, "/srv/a", "/home", "pi-agent"});
     for (const char *name : {"a.example", "*.b.example", "localhost:5432", "api.openai.com", "10.0.0.0/8"})
         if (contains(notes, name)) facts.insert(std::string("is told of ") + name);
 }

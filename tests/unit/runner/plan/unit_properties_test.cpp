@@ -75,14 +75,13 @@ struct Texts {
             texts.insert(texts.end(), {bind.source, bind.target});
         return texts;
     }
-    std::vector<std::string> operator()(const TemporaryFileSystems &value) const
+    std::vector<std::string> operator()(const PairList &value) const
     {
         std::vector<std::string> texts;
         for (const auto &[path, options] : value.entries)
             texts.insert(texts.end(), {path, options});
         return texts;
     }
-    std::vector<std::string> operator()(const DeviceRules &value) const { return value.nodes; }
     std::vector<std::string> operator()(const Command &value) const { return value.arguments; }
     std::vector<std::string> operator()(const AddressRanges &value) const
     {
@@ -166,7 +165,7 @@ TEST_CASE("devices are mounted and allowed node by node, and may not be made")
     CHECK(values_of(service_properties(plan), "DeviceAllow").empty());
     plan.devices = {"/dev/dri/card0", "/dev/kvm"};
     const auto properties = service_properties(plan);
-    CHECK(only<DeviceRules>(properties, "DeviceAllow").nodes == plan.devices);
+    CHECK(Texts()(only<PairList>(properties, "DeviceAllow")) == std::vector<std::string>{"/dev/dri/card0", "rw", "/dev/kvm", "rw"});
     CHECK(only<std::string>(properties, "DevicePolicy") == "closed");
     const auto binds = only<BindList>(properties, "BindPaths").binds;
     CHECK(std::count_if(binds.begin(), binds.end(),
@@ -304,7 +303,7 @@ TEST_CASE("homes are hidden, and are empty read-only file systems where the proj
         CAPTURE(row.project);
         const auto properties = service_properties(plan_for(row.project));
         CHECK(only<std::string>(properties, "ProtectHome") == row.protect_home);
-        const auto entries = only<TemporaryFileSystems>(properties, "TemporaryFileSystem").entries;
+        const auto entries = only<PairList>(properties, "TemporaryFileSystem").entries;
         using Entries = std::vector<std::pair<std::string, std::string>>;
         if (std::string(row.protect_home) == "yes")
             CHECK((entries == Entries{{"/dev/shm", "mode=1777"}}));

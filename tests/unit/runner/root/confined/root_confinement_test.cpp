@@ -1,5 +1,5 @@
-// What root gives up, and what it still can: runner/root/confined/root_confinement.hpp. In a child each, as it is for good.
-#include "runner/root/confined/root_confinement.hpp"
+// What root gives up, and what it still can: runner/root/confined/session_end.hpp. In a child each, as it is for good.
+#include "runner/root/confined/session_end.hpp"
 
 #include "support/forked.hpp"
 

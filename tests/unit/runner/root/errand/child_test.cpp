@@ -1,5 +1,5 @@
 // Children under another identity, with their deadlines: runner/root/errand/errand.hpp
-#include "runner/root/confined/root_confinement.hpp"
+#include "runner/root/confined/session_end.hpp"
 #include "runner/root/errand/errand.hpp"
 
 #include "runner/wire/answer.hpp"

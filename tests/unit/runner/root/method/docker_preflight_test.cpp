@@ -1,8 +1,7 @@
-// What is believed of docker's daemon: runner/root/method/docker_daemon.hpp, runner/root/method/method_program.hpp
-#include "runner/root/method/method_program.hpp"
+// What is believed of docker's daemon: runner/root/method/engine_host.hpp
+#include "runner/root/method/engine_host.hpp"
 
 #include "common/base/error.hpp"
-#include "runner/root/method/docker_daemon.hpp"
 
 #include <doctest/doctest.h>
 #include <string>

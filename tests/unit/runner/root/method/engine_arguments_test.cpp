@@ -2,6 +2,7 @@
 #include "runner/root/method/engine_arguments.hpp"
 
 #include "runner/plan/engine_commands.hpp"
+#include "runner/root/method/sandbox.hpp"
 #include "support/failure.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// Which image of podman's a name means: runner/root/method/method_program.hpp
-#include "runner/root/method/method_program.hpp"
+// Which image of podman's a name means: runner/root/method/engine_host.hpp
+#include "runner/root/method/engine_host.hpp"
 
 #include "common/base/error.hpp"
 
@@ -80,7 +80,7 @@ TEST_CASE("a link of the image's stays where the view has the same, and any othe
         {"/top/usr", "/usr", false}, {"/top/usr/lib", "/lib", false}, {"/top/usr/sbin", "/sbin", false}, {"/top/etc", "/etc", false}};
     const auto laid = [&](std::map<std::string, std::string> links) {
         std::string places;
-        for (const Bind &one_bind : lay_over_links(tree, "/top", {one, "overlay", std::move(links)}, {}))
+        for (const Bind &one_bind : lay_over_links(tree, "/top", {{one, "overlay"}, std::move(links)}, {}))
             places += one_bind.target + " ";
         return places;
     };

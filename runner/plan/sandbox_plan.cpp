@@ -1,9 +1,12 @@
-// The notes to the agent as text, and their file.
-#include "runner/plan/box_notes.hpp"
-
+// What a method must build for a session, how the session ended, and what the agent is told of it.
 #include "runner/plan/limits.hpp"
+#include "runner/plan/sandbox_plan.hpp"
+
+#include <csignal>
 
 namespace pi_agent {
+
+// --- The notes to the agent as text, and their file.
 
 namespace {
 
@@ -63,6 +66,9 @@ std::string limits_line(const LimitsPolicy &limits)
 
 std::string box_notes(const BoxFacts &facts)
 {
+    const Policy &policy = facts.policy;
+    const bool owned_by_user = policy.projects.ownership == ProjectOwnership::idmap;
+    const std::vector<std::string> refused_calls = denied_calls_of(policy.calls);
     std::string notes = "# The sandbox you work in (pi-agent)\n\n";
     const auto add = [&notes](const std::string &line, bool applies = true) {
         if (applies) notes += "- " + line + "\n";
@@ -72,15 +78,15 @@ std::string box_notes(const BoxFacts &facts)
     const auto is_git = [](const std::string &path) { return path.find(".git/") != std::string::npos; };
     const bool has_git = std::erase_if(others, is_git) > 0;
     const std::string project = "the project `" + escape_for_display(facts.project) + "`";
-    const char *const owner = facts.owned_by_user ? " Files that you make in the project belong to the user."
-                                                  : " Files that you make in the project belong to this account, and the user can change "
-                                                    "them only as far as their modes allow.";
-    const char *const access = facts.owned_by_user ? "" : " The user's files are open to you as far as theirs allow.";
-    add("You are the account `" + facts.account + "`." + (facts.project_read_only ? "" : owner) + access);
-    add("You can read " + project + " and change nothing in it: write results to your home, or say them.", facts.project_read_only);
-    add("You can write to " + (facts.project_read_only ? "" : project + ", to ") + "your home `" + facts.home +
+    const char *const owner = owned_by_user ? " Files that you make in the project belong to the user."
+                                            : " Files that you make in the project belong to this account, and the user can change "
+                                              "them only as far as their modes allow.";
+    const char *const access = owned_by_user ? "" : " The user's files are open to you as far as theirs allow.";
+    add("You are the account `" + facts.account + "`." + (policy.projects.read_only ? "" : owner) + access);
+    add("You can read " + project + " and change nothing in it: write results to your home, or say them.", policy.projects.read_only);
+    add("You can write to " + (policy.projects.read_only ? "" : project + ", to ") + "your home `" + facts.home +
         "` (kept) and to /tmp and /var/tmp (yours alone, " +
-        (facts.scratch == ScratchKind::tmpfs ? std::string("in memory, at most ") + scratch_memory_share + " of the host's, " : "") +
+        (policy.scratch == ScratchKind::tmpfs ? std::string("in memory, at most ") + scratch_memory_share + " of the host's, " : "") +
         "gone when the session ends).");
     add(std::string("Everything else is read-only or hidden: most of /etc, other homes") +
         (facts.confined ? ", other users' processes, the host's services" : "") +
@@ -105,17 +111,17 @@ std::string box_notes(const BoxFacts &facts)
         "`--no-preserve=mode` a copy leaves them out without an error. Ask the user to do it outside where the entries matter.",
         !facts.knows_ids);
     add("Some files of the project cannot be read (permission denied): the administrator keeps them from you.", facts.masked);
-    add("Network: " + network_line(facts.network));
+    add("Network: " + network_line(policy.network));
     add("`sudo` gives no rights: it runs the command as you. System packages cannot be installed.");
     add(std::string("These fail, and nothing that you do fixes it: set-id bits on files (`u+s`, `g+s`), other owners, groups that are not "
                     "the directory's, core files") +
-            (facts.sets_personality ? " and `perf`." : ", `perf`, and `setarch -R`."),
+            (is_allowed_call(policy.calls, "personality") ? " and `perf`." : ", `perf`, and `setarch -R`."),
         facts.confined);
     add("A process sets its own niceness, scheduling, affinity and limits, and nobody's by its number: `renice -p`, `taskset -p` and "
         "`prlimit "
         "--pid` fail, also for threads that pin themselves (OMP_PROC_BIND). Start the program with `nice`, `taskset` or `prlimit`.",
         facts.confined);
-    add("The administrator refuses these system calls (EPERM): " + names_of(facts.denied_calls) + ".", !facts.denied_calls.empty());
+    add("The administrator refuses these system calls (EPERM): " + names_of(refused_calls) + ".", !refused_calls.empty());
     add("There is no bus: `systemctl` and `journalctl` fail. Start servers as plain processes; they end with the session.", facts.confined);
     add("Commits are not signed, unless the administrator gave you a key: no passphrase or key of the user's is here.", facts.confined);
     add("The user's dotfiles and most variables of the user's shell are not here, and of the user's git settings nothing that starts a "
@@ -131,13 +137,39 @@ std::string box_notes(const BoxFacts &facts)
         "theirs, too. Nothing else that makes namespaces works (`unshare`, `bwrap`, containers).",
         facts.confined);
     add("Debuggers (gdb, strace) and LeakSanitizer are refused by the administrator: `ASAN_OPTIONS=detect_leaks=0` leaves the latter out.",
-        facts.confined && !facts.traces);
+        facts.confined && policy.tracing == Tracing::never);
     add("Files of the user's that are not here, such as a picture whose path they paste or drop, you cannot read: ask for a copy in the "
         "project, or a start with `pi @FILE`, which hands a copy over.");
     add("There is no display, ssh-agent or key of the user's, and nobody answers an editor: `git commit -m`, not `git commit`.");
-    add(limits_line(facts.limits), facts.limited);
-    add("The settings.json of the agent is locked by the administrator.", facts.settings_lock);
+    add(limits_line(policy.limits), facts.limited);
+    add("The settings.json of the agent is locked by the administrator.", policy.settings_lock);
     return notes;
+}
+
+// --- Compares two reports of how the agent ended.
+
+AgentEnded agent_end(const SandboxResult &seen, const std::optional<ExecEnded> &said, bool killed)
+{
+    const bool is_signal = said && said->by_signal && said->value > 0 && said->value < NSIG;
+    // systemd has forgotten the process, or never saw it end (seen on 257). The unit is over, so a launcher gains nothing by lying about
+    // how.
+    if (seen.code == 0) {
+        // Nor does it see the end of a unit that it kills itself, all at once, on a stop or a time limit (seen on 257): the signal is
+        // KillSignal=.
+        if (!said && (killed || seen.result == "timeout" || seen.result == "oom-kill")) return AgentEnded{true, SIGKILL};
+        if (!said)
+            throw Failure(ExitStatus::system_failure,
+                          "nobody can say how the session ended: neither its unit nor the process inside reported it");
+        return is_signal ? AgentEnded{true, said->value} : AgentEnded{false, said->value & 0xFF};
+    }
+    if (seen.code != CLD_EXITED) return AgentEnded{true, seen.status};
+    return is_signal && seen.status == 128 + said->value ? AgentEnded{true, said->value} : AgentEnded{false, seen.status};
+}
+
+SandboxResult without_own_kill(SandboxResult seen)
+{
+    if (seen.code != CLD_EXITED) seen.code = 0;
+    return seen;
 }
 
 } // namespace pi_agent
