@@ -156,6 +156,11 @@ void run_explain(const std::optional<std::string> &user_name, const std::optiona
 
 void run_show(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out);
 
+// --- pi-agentctl explain WORD: a code of a message ("E77-root"), a fault of doctor ("sudo-rule"), or a key of the policy.
+
+// Empty if there is no such word. Lines of at most 100 columns.
+std::optional<std::string> explain_word(const std::string &word);
+
 // --- pi-agentctl why: may the agent read or write a path, by which rule, and which key would change it. A session is asked.
 
 struct WhyOptions {
