@@ -40,11 +40,12 @@ struct FormerRights {
     uid_t uid = 0;
     gid_t gid = 0;
     mode_t mode = 0755;
+    bool operator==(const FormerRights &) const = default;
 };
 FormerRights rights_in(const struct stat &facts);
-// As notes of apply have them. Reading throws nlohmann::json::exception.
-nlohmann::ordered_json rights_to_json(const FormerRights &rights);
-FormerRights rights_of_json(const nlohmann::ordered_json &json);
+void give_rights(FdRef place, const FormerRights &rights, const std::string &path);
+void to_json(nlohmann::json &json, const FormerRights &rights);
+void from_json(const nlohmann::json &json, FormerRights &rights);
 
 // By canonical path. Kept beside the policies that were applied (admin/host/root_files.hpp), in a directory that only root can enter.
 using HiddenPlaces = std::map<std::string, FormerRights>;

@@ -5,8 +5,6 @@
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 
-#include <exception>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 namespace pi_agent {
@@ -17,10 +15,10 @@ namespace {
 
 constexpr const char *last_name = "last.json";
 constexpr const char *previous_name = "previous.json";
-constexpr int format_version = 1;
-constexpr std::size_t size_limit = std::size_t{64} << 20U; // of one, in bytes
+constexpr int note_version = 1;
+constexpr std::size_t note_limit = std::size_t{256} << 20U; // bytes: a rule and two policies of a hundred thousand users
 constexpr mode_t policy_mode = 0644;
-constexpr mode_t kept_mode = 0600;
+constexpr mode_t note_mode = 0600;
 
 std::map<std::string, std::string> by_name(const PolicyFiles &files)
 {
@@ -32,7 +30,7 @@ std::map<std::string, std::string> by_name(const PolicyFiles &files)
 
 std::string to_text(const PolicyFiles &files)
 {
-    return nlohmann::ordered_json{{"version", format_version}, {"files", policy_files_to_json(files)}}.dump(1) + "\n";
+    return nlohmann::json{{"version", note_version}, {"files", files}}.dump(1) + "\n";
 }
 
 bool is_policy_file(const std::string &path)
@@ -44,17 +42,16 @@ bool is_policy_file(const std::string &path)
 
 std::optional<PolicyFiles> read_kept(const char *name)
 {
-    const auto text =
-        if_there([&] { return std::optional(read_trusted_file(path_of_applied(name), size_limit, "policy that was applied")); });
+    const auto text = read_note(name);
     if (!text) return std::nullopt;
-    try {
-        const auto json = nlohmann::ordered_json::parse(*text);
-        if (json.at("version") != format_version)
-            throw Failure(ExitStatus::configuration, path_of_applied(name) + " was written by another version of pi-agent");
-        return policy_files_of(json.at("files"));
-    } catch (const nlohmann::json::exception &) {
-        throw Failure(ExitStatus::configuration, path_of_applied(name) + " is damaged; remove it");
-    }
+    PolicyFiles files;
+    parse_note(name, *text, "; remove it", NoteVersion::first, [&](const nlohmann::json &json) { json.at("files").get_to(files); });
+    return files;
+}
+
+UniqueFd open_applied_directory()
+{
+    return open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
 }
 
 std::string draft_of(const std::string &file)
@@ -109,24 +106,42 @@ void make_policy_directory(const std::string &directory)
     if (is_new && ::fchmodat(parent.get(), below.c_str(), 0755, 0) != 0) throw_errno("cannot set the mode of " + directory);
 }
 
-nlohmann::ordered_json policy_files_to_json(const PolicyFiles &files)
+std::optional<std::string> read_note(const char *name)
 {
-    auto json = nlohmann::ordered_json::array();
-    for (const auto &file : files)
-        json.push_back({{"name", file.name}, {"text", file.text}});
-    return json;
+    return if_there([&] { return std::optional(read_trusted_file(path_of_applied(name), note_limit, "note of apply")); });
 }
 
-PolicyFiles policy_files_of(const nlohmann::ordered_json &json)
+void write_note(const char *name, const std::optional<std::string> &text)
 {
-    PolicyFiles files;
-    for (const auto &file : json)
-        files.push_back({file.at("name").get<std::string>(), file.at("text").get<std::string>()});
-    for (const auto &file : files)
-        if (!is_policy_file(file.name))
-            throw Failure(ExitStatus::configuration, std::string("the content of ") + applied_directory +
-                                                         " belongs to another policy: " + escape_for_display(file.name));
-    return files;
+    if (text) return replace_root_file(open_applied_directory(), name, *text, note_mode, path_of_applied(name));
+    if (const auto directory = if_there(open_applied_directory)) remove_root_file(directory, name, path_of_applied(name));
+}
+
+void parse_note(const char *name, const std::string &text, const char *remedy, NoteVersion version,
+                const std::function<void(const nlohmann::json &json)> &take)
+{
+    const auto path = path_of_applied(name);
+    try {
+        const auto json = nlohmann::json::parse(text);
+        if (version == NoteVersion::first && json.at("version") != note_version)
+            throw Failure(ExitStatus::configuration, path + " was written by another version of pi-agent");
+        take(json);
+    } catch (const nlohmann::json::exception &) {
+        throw Failure(ExitStatus::configuration, path + " is damaged" + remedy);
+    }
+}
+
+void to_json(nlohmann::json &json, const PolicySource &file)
+{
+    json = {{"name", file.name}, {"text", file.text}};
+}
+
+void from_json(const nlohmann::json &json, PolicySource &file)
+{
+    file = {json.at("name"), json.at("text")};
+    if (!is_policy_file(file.name))
+        throw Failure(ExitStatus::configuration,
+                      std::string("the content of ") + applied_directory + " belongs to another policy: " + escape_for_display(file.name));
 }
 
 bool are_same(const PolicyFiles &one, const PolicyFiles &other)
@@ -199,11 +214,6 @@ void make_applied_directory(const AsRoot &root, const std::string &state_dir, Ch
     make_root_directory(root, applied_directory, 0700, changes);
 }
 
-UniqueFd open_applied_directory()
-{
-    return open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
-}
-
 void keep_applied(const AsRoot &root, const PolicyFiles &files)
 {
     std::optional<PolicyFiles> last;
@@ -211,14 +221,13 @@ void keep_applied(const AsRoot &root, const PolicyFiles &files)
         last = read_applied(root).last;
     } catch (const Failure &) { // NOLINT(bugprone-empty-catch): what is damaged is replaced
     }
-    const auto directory = open_applied_directory();
     if (last && are_same(*last, files)) {
-        if (::utimensat(directory.get(), last_name, nullptr, AT_SYMLINK_NOFOLLOW) != 0) // last_apply() tells that time
+        if (::utimensat(open_applied_directory().get(), last_name, nullptr, AT_SYMLINK_NOFOLLOW) != 0) // last_apply() tells that time
             throw_errno("noting the time in " + path_of_applied(last_name));
         return;
     }
-    if (last) replace_root_file(directory, previous_name, to_text(*last), kept_mode, path_of_applied(previous_name));
-    replace_root_file(directory, last_name, to_text(files), kept_mode, path_of_applied(last_name));
+    if (last) write_note(previous_name, to_text(*last));
+    write_note(last_name, to_text(files));
 }
 
 std::optional<std::uint64_t> time_of_file(const std::string &path)

@@ -6,6 +6,7 @@
 #include "common/host/identity.hpp"
 #include "common/policy/policy_load.hpp"
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <ostream>
 
@@ -79,8 +80,8 @@ bool are_same(const PolicyFiles &one, const PolicyFiles &other);
 
 // As they are kept. Reading throws nlohmann's exceptions for what is not of this form, and Failure(configuration) for a name that the
 // policy's reader would not read: the kept file belongs to root, but going back writes what it names.
-nlohmann::ordered_json policy_files_to_json(const PolicyFiles &files);
-PolicyFiles policy_files_of(const nlohmann::ordered_json &json);
+void to_json(nlohmann::json &json, const PolicySource &file);
+void from_json(const nlohmann::json &json, PolicySource &file);
 
 // The difference as text, file by file (admin/text/terminal.hpp).
 std::string difference_of(const PolicyFiles &before, const PolicyFiles &after);
@@ -110,13 +111,21 @@ inline std::string path_of_applied(const std::string &name)
 {
     return std::string(applied_directory) + "/" + name;
 }
-// Throws SystemFailure (ENOENT) if it is missing.
-UniqueFd open_applied_directory();
-// Files of others there, removed with the directory.
-constexpr const char *hidden_name = "hidden.json";               // of admin/host/root_files.cpp
-constexpr const char *unfinished_apply_name = "unfinished.json"; // of admin/host/unfinished_apply.hpp
-constexpr const char *command_note = "command";                  // of admin/host/command_name.cpp
-constexpr const char *state_note = "state.json";                 // of admin/state/state_move.cpp
+// Notes of others there, removed with the directory, root 0600.
+constexpr const char *hidden_name = "hidden.json";               // what apply has hidden
+constexpr const char *unfinished_apply_name = "unfinished.json"; // a change that is not finished
+constexpr const char *command_note = "command";                  // other names of the command
+constexpr const char *state_note = "state.json";                 // where the agents' homes are
+// The text of one; empty without it.
+std::optional<std::string> read_note(const char *name);
+// Replaces it in one step, on disk; the directory must exist. Without a text removes it, if the directory is there.
+void write_note(const char *name, const std::optional<std::string> &text);
+// Parses it. Throws Failure(configuration) for what is no JSON, or what `take` finds no value in: `remedy` ends that message. With a
+// version, also for a note of another one.
+enum class NoteVersion { none, first };
+void parse_note(const char *name, const std::string &text, const char *remedy, NoteVersion version,
+                const std::function<void(const nlohmann::json &json)> &take);
+
 struct AppliedPolicies {
     std::optional<PolicyFiles> last, previous;
 };

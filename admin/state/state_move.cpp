@@ -20,8 +20,6 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t place_note_limit = std::size_t{64} << 10U;
-constexpr mode_t place_note_mode = 0600;
 constexpr const char *state_dir_key = "agent.state_dir";
 
 bool is_place(const std::string &path)
@@ -58,28 +56,24 @@ void check_way(const std::string &path, const Position &where, Problems &problem
 
 StatePlace read_state_place(const AsRoot & /*root*/)
 {
-    const std::string path = path_of_applied(state_note);
-    const auto text = if_there([&] { return read_trusted_file(path, place_note_limit, "note of where the agents' homes are"); });
-    if (text.empty()) return {};
-    try {
-        const auto json = nlohmann::json::parse(text);
-        StatePlace known{json.at("place").get<std::string>(), json.value("next", ""), json.value("former", "")};
-        const bool is_good =
-            is_place(known.place) && (known.next.empty() || is_place(known.next)) && (known.former.empty() || is_place(known.former));
-        if (is_good) return known;
-    } catch (const nlohmann::json::exception &) { // NOLINT(bugprone-empty-catch): told below
-    }
-    throw Failure(ExitStatus::configuration,
-                  path + " is damaged: write {\"place\": \"…\"} there, with the directory where the agents' homes are");
+    constexpr const char *remedy = ": write {\"place\": \"…\"} there, with the directory where the agents' homes are";
+    StatePlace known;
+    const auto text = read_note(state_note);
+    if (!text || text->empty()) return known;
+    parse_note(state_note, *text, remedy, NoteVersion::none, [&](const nlohmann::json &json) {
+        known = {json.at("place").get<std::string>(), json.value("next", ""), json.value("former", "")};
+    });
+    if (is_place(known.place) && (known.next.empty() || is_place(known.next)) && (known.former.empty() || is_place(known.former)))
+        return known;
+    throw Failure(ExitStatus::configuration, path_of_applied(state_note) + " is damaged" + remedy);
 }
 
 void write_state_place(const AsRoot & /*root*/, const StatePlace &place)
 {
-    const auto directory = open_applied_directory();
-    nlohmann::ordered_json json = {{"place", place.place}};
+    nlohmann::json json = {{"place", place.place}};
     if (!place.next.empty()) json["next"] = place.next;
     if (!place.former.empty()) json["former"] = place.former;
-    replace_root_file(directory, state_note, json.dump(1) + "\n", place_note_mode, path_of_applied(state_note));
+    write_note(state_note, json.dump(1) + "\n");
 }
 
 bool holds_homes(const AsRoot & /*root*/, const std::string &state_dir)
