@@ -5,12 +5,9 @@
 #include "common/base/build_settings.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/method/systemd_bus.hpp"
 
 #include <csignal>
 #include <cstdlib>
-#include <poll.h>
-#include <sys/socket.h>
 #include <thread>
 
 namespace pi_agent {
@@ -22,7 +19,6 @@ constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20U;
 constexpr std::uint64_t second_in_microseconds = 1'000'000;
 constexpr std::uint64_t fetch_seconds = 1800;
 constexpr int stop_seconds = 10;
-constexpr auto between_waits = std::chrono::milliseconds(200);
 constexpr std::size_t npm_file_limit = std::size_t{1} << 20U;
 constexpr std::size_t npm_certificates_limit = std::size_t{8} << 20U;
 
@@ -184,28 +180,12 @@ FetchLine fetch_in_unit(const AsRoot &root, const FetchOrder &order, const HearF
     if (!has_systemd())
         throw Failure(ExitStatus::unavailable, "install-agent needs systemd, which gives the download an account of its own, and this host "
                                                "does not run it; copy /usr/lib/pi-agent from a host that does");
-    const auto input = in_memory_input(write_fetch_order(order));
-    auto [output, their_end] = make_pipe(O_NONBLOCK, "cannot make a pipe");
-    SystemdBus systemd(root);
-    systemd.watch_service(fetch_unit);
-    systemd.start_program(fetch_unit, fetch_unit_properties(), {input, their_end, their_end});
-    their_end.reset();
-    std::string text;
     FetchLine last;
-    SandboxResult result{};
-    for (const auto deadline = in_seconds(static_cast<int>(fetch_seconds) + stop_seconds); Clock::now() < deadline;) {
-        systemd.process();
-        result = systemd.service_result();
-        take_output(output, text);
-        hear_lines(text, last, hear);
-        if (result.ended) break;
+    UnitProgram program(root, fetch_unit, fetch_unit_properties(), write_fetch_order(order));
+    const auto result = program.wait(in_seconds(static_cast<int>(fetch_seconds) + stop_seconds), [&] {
+        hear_lines(program.output, last, hear);
         wait();
-        std::array<pollfd, 2> waits{pollfd{systemd.fd().get(), POLLIN, 0}, pollfd{output ? output.get() : -1, POLLIN, 0}};
-        const auto next = systemd.next_look(Clock::now() + between_waits);
-        if (::poll(waits.data(), waits.size(), milliseconds_left(next)) < 0 && errno != EINTR) throw_errno("waiting for pi-agent-fetch");
-    }
-    take_output(output, text);
-    hear_lines(text, last, hear);
+    });
     if (last.kind == FetchLine::Kind::failure) throw Failure(ExitStatus::unavailable, escape_for_display(last.text));
     const bool is_done = result.ended && result.code == CLD_EXITED && result.status == 0 && last.kind == FetchLine::Kind::done;
     if (!is_done)

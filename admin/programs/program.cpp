@@ -5,7 +5,6 @@
 #include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/method/own_group.hpp"
-#include "runner/root/method/systemd_bus.hpp"
 
 #include <csignal>
 #include <fmt/ranges.h>
@@ -21,9 +20,52 @@ namespace pi_agent {
 
 namespace {
 
+constexpr const char *program_too_late = "a program did not end in time";
 constexpr std::uint64_t microseconds_a_second = 1'000'000;
 constexpr int stop_patience_seconds = 3; // a second more than systemd takes to stop it
-constexpr int margin_seconds = 5;        // for the caller, who waits; the unit's own end is for when the caller was killed
+constexpr auto between_looks = std::chrono::milliseconds(200);
+constexpr int margin_seconds = 5; // for the caller, who waits; the unit's own end is for when the caller was killed
+
+constexpr std::array<const char *, 5> program_directories = {"/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/", "/run/current-system/sw/bin/"};
+constexpr const char *program_path_variable = "PATH=/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin";
+
+// Empty if it is not installed.
+std::string look_for_program(const std::string &name)
+{
+    for (const auto *directory : program_directories) {
+        auto path = directory + name;
+        if (::access(path.c_str(), X_OK) == 0) return path;
+    }
+    return "";
+}
+
+// Takes what is there, at most as much as a pipe holds, because the other end may write faster than this reads. Keeps a MiB. At the end of
+// the output it closes `end`.
+void take_output(UniqueFd &end, std::string &text)
+{
+    constexpr int at_once = 256;
+    constexpr std::size_t limit = std::size_t{1} << 20U;
+    std::array<char, 4096> chunk{};
+    for (int count = 0; end && count < at_once; ++count) {
+        const auto size = ::read(end.get(), chunk.data(), chunk.size());
+        if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+        if (size < 0) throw_errno("cannot read the output of a program");
+        if (size == 0) end.reset();
+        if (text.size() < limit) text.append(chunk.data(), static_cast<std::size_t>(size));
+    }
+}
+
+// "NAME=value": the same for every program.
+std::vector<std::string> program_variables()
+{
+    return {program_path_variable, "LC_ALL=C"};
+}
+
+// A command as it is logged: everything that could deceive a reader is escaped.
+std::string shown_command(const std::vector<std::string> &words)
+{
+    return escape_for_display(fmt::format("{}", fmt::join(words, " ")));
+}
 
 std::string quoted_for_unit(const std::string &word)
 {
@@ -42,44 +84,48 @@ int status_of(const SandboxResult &result, const std::string &unit)
     return result.code == CLD_EXITED ? result.status : 128 + result.status;
 }
 
-SandboxResult wait_for_end(SystemdBus &systemd, UniqueFd &output, std::string &text, Deadline deadline)
-{
-    for (;;) {
-        systemd.process();
-        auto result = systemd.service_result();
-        take_output(output, text);
-        if (result.ended || Clock::now() >= deadline) return result;
-        std::array<pollfd, 2> waits{pollfd{systemd.fd().get(), POLLIN, 0}, pollfd{output.get(), POLLIN, 0}};
-        if (poll(waits.data(), waits.size(), milliseconds_left(systemd.next_look(deadline))) < 0 && errno != EINTR)
-            throw_errno("waiting for a program");
-    }
-}
-
 ProgramResult run_in_unit(const AsRoot &root, Uid user, const std::vector<std::string> &command, int patience_seconds)
 {
-    const auto script = in_memory_input(shell_script(command, program_variables()));
-    auto [output, their_end] = make_pipe(O_NONBLOCK, "cannot make a pipe");
-    std::string text;
     const std::string unit = "pi-agent-program-" + random_hex(8) + ".service";
     const auto deadline = in_seconds(patience_seconds);
     spdlog::debug("systemd runs {} in {}", shown_command(command), unit);
-    SystemdBus systemd(root);
-    systemd.watch_service(unit);
-    systemd.start_program(unit, program_unit_properties(user, patience_seconds), {script, their_end, their_end});
-    their_end.reset();
-    const auto result = wait_for_end(systemd, output, text, deadline);
+    UnitProgram program(root, unit, program_unit_properties(user, patience_seconds), shell_script(command, program_variables()));
+    const auto result = program.wait(deadline);
     if (!result.ended) {
-        systemd.stop_unit(unit);
-        wait_for_end(systemd, output, text, in_seconds(stop_patience_seconds));
+        program.stop();
+        program.wait(in_seconds(stop_patience_seconds));
         throw Failure(ExitStatus::unavailable, program_too_late);
     }
-    take_output(output, text); // what came between the last look and the end
     const int status = status_of(result, unit);
     spdlog::debug("{} ended with status {}", unit, status);
-    return {status, std::move(text)};
+    return {status, std::move(program.output)};
 }
 
 } // namespace
+
+UnitProgram::UnitProgram(const AsRoot &root, const std::string &unit, const std::vector<UnitProperty> &properties, std::string_view input)
+    : unit_(unit), systemd_(root)
+{
+    const auto text = in_memory_input(input);
+    auto [ours, theirs] = make_pipe(O_NONBLOCK, "cannot make a pipe");
+    systemd_.watch_service(unit);
+    systemd_.start_program(unit, properties, {text, theirs, theirs});
+    pipe_ = std::move(ours);
+}
+
+SandboxResult UnitProgram::wait(Deadline deadline, const std::function<void()> &meanwhile)
+{
+    for (;;) {
+        systemd_.process();
+        auto result = systemd_.service_result();
+        take_output(pipe_, output);
+        if (meanwhile) meanwhile();
+        if (result.ended || Clock::now() >= deadline) return result;
+        std::array<pollfd, 2> waits{pollfd{systemd_.fd().get(), POLLIN, 0}, pollfd{pipe_ ? pipe_.get() : -1, POLLIN, 0}};
+        const auto next = systemd_.next_look(meanwhile ? std::min(deadline, Clock::now() + between_looks) : deadline);
+        if (::poll(waits.data(), waits.size(), milliseconds_left(next)) < 0 && errno != EINTR) throw_errno("waiting for a program");
+    }
+}
 
 bool has_systemd()
 {
@@ -139,19 +185,6 @@ ProgramResult run_as_user(const AsRoot &root, const Account &user, const std::ve
 // Starts visudo, systemd-sysusers, and, where there is no systemd, what becomes a user.
 
 namespace {
-
-constexpr std::array<const char *, 5> program_directories = {"/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/", "/run/current-system/sw/bin/"};
-constexpr const char *program_path_variable = "PATH=/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin";
-
-// Empty if it is not installed.
-std::string look_for_program(const std::string &name)
-{
-    for (const auto *directory : program_directories) {
-        auto path = directory + name;
-        if (::access(path.c_str(), X_OK) == 0) return path;
-    }
-    return "";
-}
 
 constexpr int kill_patience_seconds = 1;
 
@@ -282,30 +315,6 @@ UniqueFd in_memory_input(std::string_view text)
     write_whole(fd, text, "the input of a program");
     if (::lseek(fd.get(), 0, SEEK_SET) != 0) throw_errno("cannot rewind the input of a program");
     return fd;
-}
-
-void take_output(UniqueFd &end, std::string &text)
-{
-    constexpr int at_once = 256;
-    constexpr std::size_t limit = std::size_t{1} << 20U;
-    std::array<char, 4096> chunk{};
-    for (int count = 0; end && count < at_once; ++count) {
-        const auto size = ::read(end.get(), chunk.data(), chunk.size());
-        if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
-        if (size < 0) throw_errno("cannot read the output of a program");
-        if (size == 0) end.reset();
-        if (text.size() < limit) text.append(chunk.data(), static_cast<std::size_t>(size));
-    }
-}
-
-std::vector<std::string> program_variables()
-{
-    return {program_path_variable, "LC_ALL=C"};
-}
-
-std::string shown_command(const std::vector<std::string> &words)
-{
-    return escape_for_display(fmt::format("{}", fmt::join(words, " ")));
 }
 
 std::string require_program(const std::string &name)
