@@ -8,36 +8,6 @@
 
 namespace pi_agent {
 
-// One change of this host, by apply, rollback or edit: it is finished, or goes back by itself.
-
-// Made and used under the lock of apply. Until begin() it has changed nothing.
-class Transaction {
-public:
-    // Takes up what a command that was killed has left unfinished: going back leads to what that one found.
-    explicit Transaction(const AsRoot &root);
-
-    [[nodiscard]] bool was_cut_short() const noexcept { return was_cut_short_; }
-
-    // Looks at the host before the first change. `policy_change`: where the command itself replaces the policy's files.
-    void look(const Policy &policy, const std::optional<PolicyChange> &policy_change);
-    // Writes down what it saw, on disk; the directory of applied policies exists.
-    void begin();
-    // Whether nobody else went on with it, or ended it, while the lock was free.
-    [[nodiscard]] bool is_ours() const;
-    // From here on nothing goes back.
-    void finish();
-    // Makes the host what it was. Returns how the message about the failure begins.
-    std::string go_back(std::ostream &out, std::ostream &warnings);
-
-private:
-    const AsRoot &root_;
-    HostBefore before_;
-    std::string noted_; // the command that the note names; empty without one
-    bool was_cut_short_ = false;
-};
-
-// The commands that change the host: apply, rollback, remove, prune, init, edit; and what they print before a change.
-
 // --- pi-agentctl apply: makes the host follow the policy.
 struct ApplyOptions {
     bool dry_run = false;    // only say what would change
@@ -83,9 +53,6 @@ struct PruneOrder {
 // Lists, asks, and removes what is the same then (admin/state/state.hpp): each home by a child with its owner's rights. Throws
 // Failure(limit) if something changed meanwhile.
 void run_prune(const PruneOrder &order, std::ostream &out);
-
-// What `apply` says of it at its end. What cannot be found out is a warning.
-void tell_left(const AsRoot &root, const Policy &policy, std::ostream &out, std::ostream &warnings);
 
 // --- pi-agentctl init: a first policy, from the users and directories of this host.
 struct InitOrder {
@@ -175,7 +142,7 @@ void run_sudoers(std::ostream &out, std::ostream &notes);
 // docs/reference/policy-files.md.
 void run_schema(std::ostream &out);
 
-// Makes the host follow a policy, from the plan to the last probe: for apply, rollback and edit.
+// --- Makes the host follow a policy, from the plan to the last probe: for apply, rollback and edit.
 
 // The policy to apply.
 struct WantedPolicy {
@@ -204,7 +171,7 @@ KeyName parse_key_name(const std::string &text);
 // is YAML in one line. Throws Failure(usage) for more than a line.
 std::string value_for(const KeyName &name, const std::string &value);
 
-// A policy as it would be: the installed files with one of them exchanged, and what is wrong with that.
+// --- A policy as it would be: the installed files with one of them exchanged, and what is wrong with that.
 
 std::optional<std::string> find_text(const PolicyFiles &files, const std::string &file);
 
