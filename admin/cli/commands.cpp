@@ -14,9 +14,9 @@
 
 namespace pi_agent {
 
-// The commands that change one thing in the policy, and read one: user with what is below it, set and get.
-
 namespace {
+
+// --- the commands that change one thing in the policy, and read one: user with what is below it, set and get
 
 struct KeyChange {
     ChangeOrder order;
@@ -29,8 +29,6 @@ void add_dry_run(CLI::App *command, KeyChange &change)
 {
     command->add_flag("-n,--dry-run", change.order.dry_run, "Show the lines that would change, and change nothing");
 }
-
-} // namespace
 
 void add_change_commands(CLI::App &app, Action &chosen)
 {
@@ -63,9 +61,7 @@ void add_change_commands(CLI::App &app, Action &chosen)
     add_json(get, all->json);
 }
 
-// The commands that install agents: install-agent, and agent list, upgrade, rollback and prune.
-
-namespace {
+// --- the commands that install agents: install-agent, and agent list, upgrade, rollback and prune
 
 struct AgentOptions {
     InstallOrder install;
@@ -80,8 +76,6 @@ void add_installing(CLI::App *command, AgentOptions &options)
     command->add_option("--registry", options.install.registry, "The npm registry; without it the one in this host's npm configuration")
         ->type_name("URL");
 }
-
-} // namespace
 
 void add_agent_commands(CLI::App &app, Action &chosen)
 {
@@ -113,10 +107,6 @@ void add_agent_commands(CLI::App &app, Action &chosen)
     prune->add_flag("-y,--yes", all->yes, "Do not ask");
 }
 
-// The commands of pi-agentctl with their options, and what each does.
-
-namespace {
-
 // --- about the policy: init, check, schema, edit, apply, rollback, sudoers, remove, prune
 
 struct PolicyOptions {
@@ -128,6 +118,23 @@ struct PolicyOptions {
 
     [[nodiscard]] ApplyOptions for_apply() const { return {dry_run, !no_canary}; }
 };
+
+// An answer to each of its questions.
+void add_init_options(CLI::App *init, InitOrder &order)
+{
+    init->add_option("--user", order.users, "Who may run the agent; without it everybody who keeps projects here")->type_name("NAME");
+    init->add_option("--root", order.roots, "Where, for these users; without it ~/projects, ~/src and similar")->type_name("DIRECTORY");
+    add_optional(init, "--network", order.network,
+                 "What sessions reach: hosts (the provider's), names of hosts, full, loopback, none, or addresses; separated by commas")
+        ->type_name("NETWORK");
+    add_optional(init, "--key", order.key,
+                 "A provider whose key everybody uses, or none. The key is asked for, or is the first line of standard input")
+        ->type_name("PROVIDER");
+    add_optional(init, "--env-file", order.env_file, "A file of variables with the keys that everybody uses; only root can read it")
+        ->type_name("FILE");
+    add_optional(init, "--output", order.output, "Where to write it; - is standard output")->type_name("FILE");
+    init->add_flag("-y,--yes", order.yes, "Ask nothing, also at a terminal");
+}
 
 void add_applying(CLI::App *command, PolicyOptions &options)
 {
@@ -141,7 +148,7 @@ void add_policy_commands(CLI::App &app, Action &chosen)
     const auto all = std::make_shared<PolicyOptions>();
     auto *init = add_command(app, chosen, "init", "Write a first policy from the users and directories of this host",
                              [all] { run_init(all->init, std::cout, std::cerr); });
-    add_init_options(*init, all->init);
+    add_init_options(init, all->init);
 
     auto *check =
         add_command(app, chosen, "check", "Check the policy and whether this host fits it; as root, the roots of every user too", [all] {
