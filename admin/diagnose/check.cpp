@@ -46,12 +46,7 @@ std::vector<Diagnostic> find_odd_patterns(const Policy &policy)
                              "config.classes." + escape_for_display(path),
                              "is the one path that is written so, because classes have no wildcards",
                              "name the directory around it, or each path"});
-    look_at_patterns(policy.rules, found);
-    for (const auto &entry : policy.users) {
-        if (entry.rules) look_at_patterns(*entry.rules, found);
-        for (const auto &root : entry.roots)
-            if (root.rules) look_at_patterns(*root.rules, found);
-    }
+    each_level(policy, [&](const Rules &rules, const std::string & /*whose*/) { look_at_patterns(rules, found); });
     return found;
 }
 
@@ -222,17 +217,14 @@ bool is_installed_policy(const std::string &path)
 std::vector<Diagnostic> warnings_of_text(const Policy &policy)
 {
     auto warnings = find_exposed_secrets(policy);
-    for (auto &odd : find_odd_host_rules(policy))
-        warnings.push_back(std::move(odd));
-    for (auto &odd : find_odd_patterns(policy))
-        warnings.push_back(std::move(odd));
+    add(warnings, find_odd_host_rules(policy));
+    add(warnings, find_odd_patterns(policy));
     if (policy.sandbox.method == SandboxMethod::none)
         warnings.push_back({policy.sandbox.where, "sandbox.method",
                             "is 'none', so sessions are not sandboxed: an agent reaches this host's processes, devices and services as its "
                             "account does",
                             "choose systemd, bwrap or podman, unless the host itself is what confines agents (docs/platforms/methods.md)"});
-    for (auto &idle : find_idle_placement(policy))
-        warnings.push_back(std::move(idle));
+    add(warnings, find_idle_placement(policy));
     return warnings;
 }
 
@@ -245,10 +237,7 @@ void warn_of_unfinished(const Observer &observer, CheckReport &report)
         report.warnings.push_back({{}, "", failure.what(), ""});
         return;
     }
-    report.warnings.push_back({{},
-                               "",
-                               "a change of this host (apply, rollback or edit) has not finished: it was cut short, or runs just now",
-                               "'sudo pi-agentctl apply' finishes it, or goes back"});
+    report.warnings.push_back({{}, "", unfinished_change, "'sudo pi-agentctl apply' finishes it, or goes back"});
 }
 
 PolicyReading read_for_check(const std::optional<std::string> &draft)
@@ -275,10 +264,8 @@ std::vector<Diagnostic> find_warnings(const Policy &policy)
                             "remove the key, and run: sudo pi-agentctl apply"});
     for (auto &idle : find_idle_disk_limits(policy))
         if (idle.choice != WithoutQuota::refuse) warnings.push_back(std::move(idle.told)); // an error otherwise
-    for (auto &missing : find_missing_cluster(policy))
-        warnings.push_back(std::move(missing));
-    for (const auto &refused : {find_refused_starts(policy), find_possible_refusals(policy)})
-        warnings.insert(warnings.end(), refused.begin(), refused.end());
+    for (const auto &found : {find_missing_cluster(policy), find_refused_starts(policy), find_possible_refusals(policy)})
+        add(warnings, found);
     for (const auto &missing : missing_search_tools())
         warnings.push_back({{}, "", name_package(missing), ""});
     return warnings;
@@ -320,7 +307,7 @@ CheckReport check_policy(const std::optional<std::string> &draft, CheckScope sco
         warn_of_unfinished(observer, report);
         auto found = check_host(reading.policy, observer, Means::running, problems);
         report.unverified = std::move(found.unverified);
-        report.warnings.insert(report.warnings.end(), found.warnings.begin(), found.warnings.end());
+        add(report.warnings, found.warnings);
         report.idle = idle_defaults(reading.policy);
     }
     report.errors = problems.all();

@@ -26,15 +26,11 @@ constexpr int cluster_patience_seconds = 20; // Slurm's programs give up after t
 // Where the first level says that sessions have jobs.
 std::optional<SaidAt> first_with_jobs(const Policy &policy)
 {
-    const auto said = [](const Rules &rules) -> std::optional<SaidAt> {
-        if (rules.placement.engine != PlacementEngine::slurm) return std::nullopt;
-        return rules.places.at("placement.engine");
-    };
-    if (auto place = said(policy.rules)) return place;
-    for (const auto &entry : policy.users)
-        if (entry.rules)
-            if (auto place = said(*entry.rules)) return place;
-    return std::nullopt;
+    std::optional<SaidAt> first;
+    each_level(policy, [&](const Rules &rules, const std::string & /*whose*/) {
+        if (!first && rules.placement.engine == PlacementEngine::slurm) first = rules.places.at("placement.engine");
+    });
+    return first;
 }
 
 bool has_srun(const Policy &policy)
@@ -42,21 +38,29 @@ bool has_srun(const Policy &policy)
     return access(srun_of(policy).c_str(), X_OK) == 0;
 }
 
+Faults find_cluster_faults(const Policy &policy)
+{
+    if (!has_srun(policy) || !has_program("sinfo")) return {};
+    const std::string remedy = "find out with sinfo and 'systemctl status slurmctld' why, or say placement: {engine: none}";
+    const auto result = run_program_apart({"sinfo", "--noheader", "--format=%D"}, cluster_patience_seconds);
+    if (result.status != 0)
+        return {{"cluster", "Slurm does not answer, so pi gets no node: " + escape_for_display(one_line(result.output)), remedy}};
+    if (result.output.find_first_of("123456789") == std::string::npos) return {{"cluster", "Slurm's cluster has no nodes", remedy}};
+    return {};
+}
+
 } // namespace
 
 std::vector<Diagnostic> find_idle_placement(const Policy &policy)
 {
-    if (has_any_jobs(policy)) return {};
+    if (first_with_jobs(policy)) return {};
     std::vector<Diagnostic> found;
-    const auto look = [&](const Rules &rules) {
+    each_level(policy, [&](const Rules &rules, const std::string & /*whose*/) {
         for (const auto *key : {"placement.srun", "placement.partition", "placement.account", "placement.qos", "placement.constraint"})
             if (const auto said = rules.places.find(key); said != rules.places.end())
                 found.push_back({said->second.where, said->second.key, "says which job, and no session has one",
                                  "say 'engine: slurm', or remove the key"});
-    };
-    look(policy.rules);
-    for (const auto &entry : policy.users)
-        if (entry.rules) look(*entry.rules);
+    });
     return found;
 }
 
@@ -67,22 +71,6 @@ std::vector<Diagnostic> find_missing_cluster(const Policy &policy)
     return {{place->where, place->key,
              "slurm, and this host has no " + escape_for_display(srun_of(policy)) + ": sessions start here inside of jobs alone",
              "install Slurm's client if users shall type pi here, or correct placement.srun"}};
-}
-
-bool has_any_jobs(const Policy &policy)
-{
-    return first_with_jobs(policy).has_value();
-}
-
-Faults find_cluster_faults(const Policy &policy)
-{
-    if (!has_any_jobs(policy) || !has_srun(policy) || !has_program("sinfo")) return {};
-    const std::string remedy = "find out with sinfo and 'systemctl status slurmctld' why, or say placement: {engine: none}";
-    const auto result = run_program_apart({"sinfo", "--noheader", "--format=%D"}, cluster_patience_seconds);
-    if (result.status != 0)
-        return {{"cluster", "Slurm does not answer, so pi gets no node: " + escape_for_display(one_line(result.output)), remedy}};
-    if (result.output.find_first_of("123456789") == std::string::npos) return {{"cluster", "Slurm's cluster has no nodes", remedy}};
-    return {};
 }
 
 std::string placement_text(const Policy &policy)
@@ -254,7 +242,7 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
     look("looking at pi-agent's own files", faults, [&] { return find_changed_files(); });
     look("reading the sudo configuration", faults, [&] { return find_sudo_faults(root, policy, users); });
     look("looking at file systems", faults, [&] { return find_file_system_faults(root, policy, agents, observer); });
-    if (has_any_jobs(policy)) look("asking the cluster", faults, [&] { return find_cluster_faults(policy); });
+    if (first_with_jobs(policy)) look("asking the cluster", faults, [&] { return find_cluster_faults(policy); });
     look("looking for what sessions left", faults, [&] { return find_leftovers(root); });
     const auto wrapper = names_of_wrapper(policy.wrapper.command_name, build::wrapper_path);
     for (const auto &agent : agents)

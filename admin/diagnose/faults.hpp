@@ -6,8 +6,6 @@
 
 namespace pi_agent {
 
-// What is wrong on this host, part by part, for `doctor` and `check`.
-
 // --- What is wrong with this host, for pi-agentctl doctor.
 struct Fault {
     std::string about; // a short stable name: "sudo-rule", "other-pi", …; docs/reference/doctor.md lists them
@@ -15,10 +13,16 @@ struct Fault {
     std::string remedy;
 };
 using Faults = std::vector<Fault>;
-inline void add(Faults &faults, const Faults &more)
+
+// Of what was found, one after another.
+template <typename Found>
+void add(std::vector<Found> &all, const std::vector<Found> &more)
 {
-    faults.insert(faults.end(), more.begin(), more.end());
+    all.insert(all.end(), more.begin(), more.end());
 }
+
+// Each level of the policy that says something; `whose` is before its keys: "users.alice.".
+void each_level(const Policy &policy, const std::function<void(const Rules &rules, const std::string &whose)> &visit);
 
 // What this process could not find out, as sentences.
 using Unverified = std::vector<std::string>;
@@ -74,10 +78,9 @@ Faults find_changed_files();
 Faults find_account_faults(const AgentsOfUsers &agents);
 // Where state cannot be kept, or a root cannot be mapped.
 Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const AgentsOfUsers &agents, const Observer &observer);
-// Whether sessions of anybody run in jobs of a cluster; and where that does not answer.
-bool has_any_jobs(const Policy &policy);
-Faults find_cluster_faults(const Policy &policy);
 // What sessions left whose runners are gone, and an apply that was cut short.
+constexpr const char *unfinished_change =
+    "a change of this host (apply, rollback or edit) has not finished: it was cut short, or runs just now";
 Faults find_leftovers(const AsRoot &root);
 
 // --- Whether sudo lets each user of the policy start the runner, exactly that, and as the policy says.

@@ -352,8 +352,7 @@ HostFindings check_host(const Policy &policy, const Observer &observer, Means me
     for (const auto &entry : policy.users)
         check_entry(policy, of_groups, entry, observer, problems, unverified, roots);
     findings.warnings = std::move(roots.dangers);
-    const auto overlaps = find_overlaps(std::move(roots.found));
-    findings.warnings.insert(findings.warnings.end(), overlaps.begin(), overlaps.end());
+    add(findings.warnings, find_overlaps(std::move(roots.found)));
     if (!problems.has("agent") && !problems.has("agent.binary") && !check_agent_binary(policy, problems))
         unverified.push_back("agent.binary (" + policy.agent.binary + "): only root can look at it, for it is hidden");
     if (!problems.has_within("wrapper")) check_command_name(policy, places_of_command(), problems);

@@ -259,9 +259,7 @@ Faults find_leftovers(const AsRoot &root)
         if (failure.error_number() != ENOENT) throw; // no session since the host was started
     }
     Faults faults;
-    if (read_unfinished(root))
-        faults.push_back(
-            {"unfinished", "a change of this host (apply, rollback or edit) has not finished: it was cut short, or runs just now", apply});
+    if (read_unfinished(root)) faults.push_back({"unfinished", unfinished_change, apply});
     if (!orphans.empty())
         faults.push_back(
             {"leftovers",

@@ -97,18 +97,6 @@ bool is_of_internet(const PublicSuffixes &suffixes, const std::string &name)
     return psl_is_public_suffix2(suffixes.get(), last.c_str(), PSL_TYPE_ICANN | PSL_TYPE_NO_STAR_RULE) == 1;
 }
 
-using VisitLevel = std::function<void(const Rules &rules, const std::string &whose)>;
-
-void each_level(const Policy &policy, const VisitLevel &visit)
-{
-    visit(policy.rules, "");
-    for (const auto &entry : policy.users) {
-        if (entry.rules) visit(*entry.rules, entry_key(entry) + ".");
-        for (const auto &root : entry.roots)
-            if (root.rules) visit(*root.rules, root_key(entry, root) + ".");
-    }
-}
-
 void each_list(const Policy &policy, const std::function<void(const std::vector<HostRule> &rules, const std::string &key)> &visit)
 {
     each_level(policy, [&](const Rules &rules, const std::string &whose) {
@@ -210,6 +198,16 @@ private:
 };
 
 } // namespace
+
+void each_level(const Policy &policy, const std::function<void(const Rules &rules, const std::string &whose)> &visit)
+{
+    visit(policy.rules, "");
+    for (const auto &entry : policy.users) {
+        if (entry.rules) visit(*entry.rules, entry_key(entry) + ".");
+        for (const auto &root : entry.roots)
+            if (root.rules) visit(*root.rules, root_key(entry, root) + ".");
+    }
+}
 
 void check_host_rules(const Policy &policy, Problems &problems)
 {

@@ -74,28 +74,12 @@ Finding find_directory(const std::string &path)
 std::vector<Finding> ask_in_child(const AsRoot &root, const Account &user, const std::vector<Question> &questions)
 {
     Child child(root, "look for " + user.name, user, {}, [&questions](const AsUser &, FdRef channel) {
-        for (const auto &question : questions) {
-            const auto finding = question();
-            Encoder answer;
-            answer.number(finding.kind == Finding::Kind::usable ? 1 : 0).text(finding.text);
-            answer.number(finding.mount).text(finding.file_system_problem).text(finding.mapping_problem);
-            answer.text(finding.danger).text(finding.remedy).number(static_cast<std::uint64_t>(finding.writing));
-            answer.number(finding.is_gone ? 1 : 0);
-            send_answer(channel, answer.bytes());
-        }
+        for (const auto &question : questions)
+            send_answer(channel, encode(question()));
     });
     std::vector<Finding> findings;
-    while (findings.size() < questions.size()) {
-        const auto packet = child.receive();
-        Decoder answer(packet.bytes);
-        const auto kind = answer.number() == 1 ? Finding::Kind::usable : Finding::Kind::unusable;
-        Finding found{kind, answer.text(), answer.number(), answer.text(), answer.text(), answer.text(), answer.text()}; // in this order
-        const auto writing = answer.number(); // the child's word, and so the user's
-        if (writing <= static_cast<std::uint64_t>(Writing::as_owner)) found.writing = static_cast<Writing>(writing);
-        found.is_gone = answer.number() == 1;
-        findings.push_back(std::move(found));
-        answer.end();
-    }
+    while (findings.size() < questions.size())
+        findings.push_back(decode_fields<Finding>(child.receive().bytes));
     return findings;
 }
 

@@ -12,7 +12,7 @@ enum class Writing { none, as_others_let, as_owner };
 
 struct Finding {
     enum class Kind { usable, unusable, unknown };
-    Kind kind;
+    Kind kind = Kind::unusable;
     std::string text;                     // the canonical path, or why not
     std::uint64_t mount = 0;              // that holds what is usable: its id
     std::string file_system_problem = {}; // why a start that shows it is still refused; empty if no reason is known
@@ -21,6 +21,14 @@ struct Finding {
     std::string remedy = {};              // against that
     Writing writing = Writing::none;      // to what is usable
     bool is_gone = false;                 // a root that does not exist
+
+    // From a child, whose word is its user's.
+    static void fields(auto &archive, auto &self)
+    {
+        archive.bounded(self.kind, Kind::unusable, "a finding of no kind");
+        archive(self.text, self.mount, self.file_system_problem, self.mapping_problem, self.danger, self.remedy, self.is_gone);
+        archive.bounded(self.writing, Writing::as_owner, "a finding without a right to write");
+    }
 };
 
 // The account that looks. Root can look for everybody, any other account only for itself.
