@@ -3,7 +3,7 @@
 
 #include "admin/diagnose/user_view.hpp"
 #include "admin/host/unfinished_apply.hpp"
-#include "admin/host/yaml_line.hpp"
+#include "admin/apply/yaml_line.hpp"
 #include "common/policy/policy_keys.hpp"
 
 namespace pi_agent {

@@ -1,5 +1,5 @@
 // A text as one word of YAML, a value as one line, and a value's place in a tree.
-#include "admin/host/yaml_line.hpp"
+#include "admin/apply/yaml_line.hpp"
 
 #include "common/base/text.hpp"
 
