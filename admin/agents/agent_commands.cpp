@@ -1,7 +1,7 @@
 // install-agent, and agent list, upgrade, rollback and prune: the order of their steps, and what they print.
 #include "admin/agents/agents.hpp"
 
-#include "admin/host/root_files.hpp"
+#include "admin/host/host_things.hpp"
 #include "admin/text/terminal.hpp"
 #include "runner/root/session/session_directory.hpp"
 

@@ -1,6 +1,6 @@
 // The agents that this release can fetch, and the versions on this host with the links that say which starts.
 #include "admin/agents/agents.hpp"
-#include "admin/host/root_files.hpp"
+#include "admin/host/host_things.hpp"
 #include "admin/programs/program.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"

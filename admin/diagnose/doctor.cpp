@@ -1,5 +1,4 @@
 // Asks everything that can be asked, the cluster and each part's version among it, and reports it at once.
-#include "admin/diagnose/dry_start.hpp"
 #include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/faults.hpp"
 #include "admin/programs/program.hpp"

@@ -1,7 +1,6 @@
 // Explains with the same functions that decide: levels, network, what this host's systemd gives, and the whole.
 #include "admin/diagnose/explain.hpp"
 
-#include "admin/diagnose/dry_start.hpp"
 #include "admin/diagnose/faults.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/decide/effective.hpp"

@@ -1,8 +1,8 @@
 // What is wrong on this host, part by part, for `doctor` and `check`.
 #pragma once
 
-#include "admin/diagnose/user_view.hpp"
-#include "admin/host/sudoers.hpp"
+#include "admin/diagnose/explain.hpp"
+#include "admin/host/host_things.hpp"
 
 namespace pi_agent {
 

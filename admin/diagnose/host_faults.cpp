@@ -2,7 +2,7 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/diagnose/explain.hpp"
-#include "admin/host/unfinished_apply.hpp"
+#include "admin/host/host_things.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/remedy.hpp"

@@ -1,7 +1,6 @@
 // Looks at the agent's program and at what npm installed for everybody, closes the way to it, and keeps in mind what was closed.
-#include "admin/host/agent_binary.hpp"
+#include "admin/host/host_things.hpp"
 
-#include "admin/host/accounts.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"

@@ -1,5 +1,5 @@
 // The sudo rule, and which sudo reads it.
-#include "admin/host/sudoers.hpp"
+#include "admin/host/host_things.hpp"
 
 #include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"

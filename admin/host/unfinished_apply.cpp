@@ -1,8 +1,6 @@
 // Keeps what the host was until a change is finished, and takes back what a change did.
-#include "admin/host/unfinished_apply.hpp"
+#include "admin/host/host_things.hpp"
 
-#include "admin/host/command_name.hpp"
-#include "admin/host/sudoers.hpp"
 #include "admin/programs/program.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"

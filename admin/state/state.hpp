@@ -1,7 +1,7 @@
 // What is kept for a user, and for those who left: measured, handed out, removed, moved. `pi-agentctl state`.
 #pragma once
 
-#include "admin/host/accounts.hpp"
+#include "admin/host/host_things.hpp"
 #include "runner/root/own/session_views.hpp"
 
 namespace pi_agent {

@@ -1,7 +1,7 @@
 // Where the state is, and how it moves: copied, compared, switched by one rename, and only then removed.
 #include "admin/state/state.hpp"
 
-#include "admin/host/unfinished_apply.hpp"
+#include "admin/host/host_things.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/files.hpp"

@@ -1,5 +1,5 @@
-// YAML as pi-agentctl writes it: admin/apply/yaml_line.hpp
-#include "admin/apply/yaml_line.hpp"
+// YAML as pi-agentctl writes it: admin/apply/apply.hpp
+#include "admin/apply/apply.hpp"
 
 #include "support/failure.hpp"
 

@@ -1,7 +1,7 @@
 // The policy against the host: admin/diagnose/faults.hpp
 #include "admin/diagnose/faults.hpp"
 
-#include "admin/diagnose/dry_start.hpp"
+#include "admin/diagnose/explain.hpp"
 #include "admin/text/terminal.hpp"
 #include "support/forked.hpp"
 #include "support/policy_text.hpp"

@@ -1,5 +1,5 @@
-// What check says of starts is what they do: admin/diagnose/dry_start.hpp
-#include "admin/diagnose/dry_start.hpp"
+// What check says of starts is what they do: admin/diagnose/explain.hpp
+#include "admin/diagnose/explain.hpp"
 
 #include "common/decide/decision.hpp"
 #include "common/decide/effective.hpp"
