@@ -90,6 +90,109 @@ std::string how_it_ended(const SandboxResult &result)
                                      : "it was killed by signal " + std::to_string(result.status);
 }
 
+// --- Copies what was fetched, by descriptor: the agent gets no inode, owner or mode of the fetching account.
+
+constexpr std::uint64_t most_entries = 300'000;
+constexpr std::uint64_t most_bytes = std::uint64_t{4} << 30U;
+constexpr std::ptrdiff_t deepest_tree = 64;
+constexpr mode_t program_mode = 0755;
+constexpr mode_t plain_mode = 0644;
+
+[[noreturn]] void refuse_entry(const std::string &path, const std::string &problem)
+{
+    throw Failure(ExitStatus::denied, "the package is not installed: " + escape_for_display(path) + " " + problem);
+}
+
+void copy_bytes(FdRef from, FdRef to, std::uint64_t size, const std::string &path)
+{
+    while (size > 0) {
+        const auto copied = ::sendfile(to.get(), from.get(), nullptr, size); // also from one file system to another
+        if (copied < 0 && errno == EINTR) continue;
+        if (copied < 0) throw_errno("cannot write " + std::string(agents_directory) + " (" + escape_for_display(path) + ")");
+        if (copied == 0) return;
+        size -= std::min(size, static_cast<std::uint64_t>(copied));
+    }
+}
+
+// Copies one tree. It counts what it has seen, so that no tree keeps root busy for ever.
+class TreeCopy {
+public:
+    explicit TreeCopy(uid_t owner) : owner_(owner) {}
+
+    // `path` is for messages.
+    void copy_directory(FdRef from, FdRef to, const std::string &path, std::ptrdiff_t depth)
+    {
+        if (depth > deepest_tree) refuse_entry(path, "nests too deep");
+        for (const auto &name : names_in(from)) {
+            const auto below = join_path(path, name);
+            if (++entries_ > most_entries) refuse_entry(path, "is one of too many files");
+            if (escape_for_display(name) != name) refuse_entry(below, "has an unsafe name");
+            const auto entry = open_or_throw("opening " + below, from, name, O_PATH | O_NOFOLLOW);
+            const auto facts = examine(entry, "examining " + below);
+            if (const auto problem = problem_of_entry(facts, owner_)) refuse_entry(below, *problem);
+            if (S_ISDIR(facts.st_mode))
+                make_and_copy(from, to, name, below, depth + 1);
+            else if (S_ISLNK(facts.st_mode))
+                copy_link(entry, to, name, below, depth);
+            else
+                copy_file(from, to, name, below);
+        }
+    }
+
+private:
+    void make_and_copy(FdRef from, FdRef to, const std::string &name, const std::string &path, std::ptrdiff_t depth)
+    {
+        const auto inner = open_or_throw("opening " + path, from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+        if (::mkdirat(to.get(), name.c_str(), program_mode) != 0) throw_errno("cannot create " + path);
+        const auto made = open_or_throw("opening " + path, to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+        if (::fchmod(made.get(), program_mode) != 0) throw_errno("cannot set the mode of " + path);
+        copy_directory(inner, made, path, depth);
+    }
+
+    static void copy_link(FdRef entry, FdRef to, const std::string &name, const std::string &path, std::ptrdiff_t depth)
+    {
+        const auto text = read_link(entry, "");
+        if (const auto problem = problem_of_link(text, depth)) refuse_entry(path, *problem);
+        if (::symlinkat(text.c_str(), to.get(), name.c_str()) != 0) throw_errno("cannot create " + path);
+    }
+
+    void copy_file(FdRef from, FdRef to, const std::string &name, const std::string &path)
+    {
+        const auto file = open_or_throw("opening " + path, from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+        const auto facts = examine(file, "examining " + path);
+        if (const auto problem = problem_of_entry(facts, owner_); problem || !S_ISREG(facts.st_mode))
+            refuse_entry(path, problem.value_or("is not a file"));
+        const auto size = static_cast<std::uint64_t>(facts.st_size);
+        if (bytes_ += size; bytes_ > most_bytes) refuse_entry(path, "is one of too many bytes");
+        const auto made = open_or_throw("cannot create " + path, to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+        copy_bytes(file, made, size, path);
+        mode_t mode = (facts.st_mode & S_IXUSR) != 0 ? program_mode : plain_mode;
+        if (!defence_is_on("agent-tree-modes")) mode |= facts.st_mode & (S_ISUID | S_ISGID);
+        if (::fchmod(made.get(), mode) != 0) throw_errno("cannot set the mode of " + path);
+    }
+
+    uid_t owner_;
+    std::uint64_t entries_ = 0;
+    std::uint64_t bytes_ = 0;
+};
+
+void write_program(FdRef tree, const std::string &name, const std::string &text)
+{
+    if (::mkdirat(tree.get(), "bin", program_mode) != 0) throw_errno("cannot create bin of the agent");
+    const auto bin = open_or_throw("opening bin of the agent", tree, "bin", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (::fchmod(bin.get(), program_mode) != 0) throw_errno("cannot set the mode of bin");
+    const auto file = open_or_throw("cannot create bin/" + name, bin, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    write_whole(file, text, "bin/" + name);
+    if (::fchmod(file.get(), program_mode) != 0) throw_errno("cannot set the mode of bin/" + name);
+}
+
+// What the launcher starts must exist, and be a file.
+void require_file(FdRef tree, const std::string &path)
+{
+    const auto found = open_beneath(tree, path, O_PATH);
+    if (!S_ISREG(examine(found, "examining " + path).st_mode)) refuse_entry(path, "is not a file, so it cannot be started");
+}
+
 } // namespace
 
 std::vector<UnitProperty> fetch_unit_properties()
@@ -199,113 +302,6 @@ FetchLine fetch_in_unit(const AsRoot &root, const FetchOrder &order, const HearF
                       std::string("fetching failed: ") + how_it_ended(result) + "; see: journalctl -u " + fetch_unit);
     return last;
 }
-
-// --- Copies what was fetched, by descriptor: the agent gets no inode, owner or mode of the fetching account.
-
-namespace {
-
-constexpr std::uint64_t most_entries = 300'000;
-constexpr std::uint64_t most_bytes = std::uint64_t{4} << 30U;
-constexpr std::ptrdiff_t deepest_tree = 64;
-constexpr mode_t program_mode = 0755;
-constexpr mode_t plain_mode = 0644;
-
-[[noreturn]] void refuse_entry(const std::string &path, const std::string &problem)
-{
-    throw Failure(ExitStatus::denied, "the package is not installed: " + escape_for_display(path) + " " + problem);
-}
-
-void copy_bytes(FdRef from, FdRef to, std::uint64_t size, const std::string &path)
-{
-    while (size > 0) {
-        const auto copied = ::sendfile(to.get(), from.get(), nullptr, size); // also from one file system to another
-        if (copied < 0 && errno == EINTR) continue;
-        if (copied < 0) throw_errno("cannot write " + std::string(agents_directory) + " (" + escape_for_display(path) + ")");
-        if (copied == 0) return;
-        size -= std::min(size, static_cast<std::uint64_t>(copied));
-    }
-}
-
-// Copies one tree. It counts what it has seen, so that no tree keeps root busy for ever.
-class TreeCopy {
-public:
-    explicit TreeCopy(uid_t owner) : owner_(owner) {}
-
-    // `path` is for messages.
-    void copy_directory(FdRef from, FdRef to, const std::string &path, std::ptrdiff_t depth)
-    {
-        if (depth > deepest_tree) refuse_entry(path, "nests too deep");
-        for (const auto &name : names_in(from)) {
-            const auto below = join_path(path, name);
-            if (++entries_ > most_entries) refuse_entry(path, "is one of too many files");
-            if (escape_for_display(name) != name) refuse_entry(below, "has an unsafe name");
-            const auto entry = open_or_throw("opening " + below, from, name, O_PATH | O_NOFOLLOW);
-            const auto facts = examine(entry, "examining " + below);
-            if (const auto problem = problem_of_entry(facts, owner_)) refuse_entry(below, *problem);
-            if (S_ISDIR(facts.st_mode))
-                make_and_copy(from, to, name, below, depth + 1);
-            else if (S_ISLNK(facts.st_mode))
-                copy_link(entry, to, name, below, depth);
-            else
-                copy_file(from, to, name, below);
-        }
-    }
-
-private:
-    void make_and_copy(FdRef from, FdRef to, const std::string &name, const std::string &path, std::ptrdiff_t depth)
-    {
-        const auto inner = open_or_throw("opening " + path, from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-        if (::mkdirat(to.get(), name.c_str(), program_mode) != 0) throw_errno("cannot create " + path);
-        const auto made = open_or_throw("opening " + path, to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-        if (::fchmod(made.get(), program_mode) != 0) throw_errno("cannot set the mode of " + path);
-        copy_directory(inner, made, path, depth);
-    }
-
-    static void copy_link(FdRef entry, FdRef to, const std::string &name, const std::string &path, std::ptrdiff_t depth)
-    {
-        const auto text = read_link(entry, "");
-        if (const auto problem = problem_of_link(text, depth)) refuse_entry(path, *problem);
-        if (::symlinkat(text.c_str(), to.get(), name.c_str()) != 0) throw_errno("cannot create " + path);
-    }
-
-    void copy_file(FdRef from, FdRef to, const std::string &name, const std::string &path)
-    {
-        const auto file = open_or_throw("opening " + path, from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-        const auto facts = examine(file, "examining " + path);
-        if (const auto problem = problem_of_entry(facts, owner_); problem || !S_ISREG(facts.st_mode))
-            refuse_entry(path, problem.value_or("is not a file"));
-        const auto size = static_cast<std::uint64_t>(facts.st_size);
-        if (bytes_ += size; bytes_ > most_bytes) refuse_entry(path, "is one of too many bytes");
-        const auto made = open_or_throw("cannot create " + path, to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-        copy_bytes(file, made, size, path);
-        mode_t mode = (facts.st_mode & S_IXUSR) != 0 ? program_mode : plain_mode;
-        if (!defence_is_on("agent-tree-modes")) mode |= facts.st_mode & (S_ISUID | S_ISGID);
-        if (::fchmod(made.get(), mode) != 0) throw_errno("cannot set the mode of " + path);
-    }
-
-    uid_t owner_;
-    std::uint64_t entries_ = 0;
-    std::uint64_t bytes_ = 0;
-};
-
-void write_program(FdRef tree, const std::string &name, const std::string &text)
-{
-    if (::mkdirat(tree.get(), "bin", program_mode) != 0) throw_errno("cannot create bin of the agent");
-    const auto bin = open_or_throw("opening bin of the agent", tree, "bin", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    if (::fchmod(bin.get(), program_mode) != 0) throw_errno("cannot set the mode of bin");
-    const auto file = open_or_throw("cannot create bin/" + name, bin, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-    write_whole(file, text, "bin/" + name);
-    if (::fchmod(file.get(), program_mode) != 0) throw_errno("cannot set the mode of bin/" + name);
-}
-
-// What the launcher starts must exist, and be a file.
-void require_file(FdRef tree, const std::string &path)
-{
-    const auto found = open_beneath(tree, path, O_PATH);
-    if (!S_ISREG(examine(found, "examining " + path).st_mode)) refuse_entry(path, "is not a file, so it cannot be started");
-}
-
-} // namespace
 
 std::optional<std::string> problem_of_entry(const struct stat &facts, uid_t owner)
 {

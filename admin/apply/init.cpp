@@ -146,134 +146,7 @@ std::string network_of(const PolicyAnswers &answers)
     return text;
 }
 
-} // namespace
-
-std::string key_file()
-{
-    return parent_of(policy_path) + "/keys.env";
-}
-
-std::string key_file_of(const std::string &provider)
-{
-    return parent_of(policy_path) + "/" + provider + ".key";
-}
-
-std::vector<Account> find_people()
-{
-    const unsigned first = login_default("UID_MIN", 1000);
-    const unsigned last = login_default("UID_MAX", 60000);
-    std::vector<std::pair<std::string, std::string>> entries; // names and shells: looking one up ends the enumeration's own answer
-    ::setpwent();                                             // NOLINT(concurrency-mt-unsafe): this program has one thread
-    while (const auto *entry = ::getpwent())                  // NOLINT(concurrency-mt-unsafe)
-        entries.emplace_back(entry->pw_name, entry->pw_shell);
-    ::endpwent(); // NOLINT(concurrency-mt-unsafe)
-    std::vector<Account> people;
-    for (const auto &[name, shell] : entries) {
-        auto account = find_account(name);
-        if (account && is_persons(*account, shell, first, last)) people.push_back(std::move(*account));
-    }
-    return people;
-}
-
-bool is_persons(const Account &account, const std::string &shell, unsigned first_uid, unsigned last_uid)
-{
-    const auto uid = account.uid.value();
-    const auto name = shell.substr(shell.rfind('/') + 1);
-    const bool can_log_in = name != "nologin" && name != "false" && name != "sync";
-    return uid >= first_uid && uid <= last_uid && can_log_in && account.home.size() > 1 && account.home.front() == '/' &&
-           is_account_name(account.name);
-}
-
-void require_usable(const std::vector<std::string> &roots, const Account &user, const Observer &observer)
-{
-    std::vector<RootSpec> specs;
-    for (const auto &root : roots)
-        specs.push_back({root, {}, true});
-    for (const auto &finding : observer.resolve_roots(specs, user))
-        if (finding.kind == Finding::Kind::unusable)
-            throw Failure(ExitStatus::usage, "a root of " + user.name + " cannot be one: " + finding.text);
-}
-
-Account account_of_user(const std::string &name)
-{
-    auto user = find_account(name);
-    if (!user) throw Failure(ExitStatus::usage, "this host has no user " + escape_for_display(name));
-    if (user->uid == Uid(0)) throw Failure(ExitStatus::usage, "root cannot run the agent; name an ordinary account");
-    if (!is_account_name(name)) throw Failure(ExitStatus::usage, "a policy cannot name the user " + escape_for_display(name));
-    return std::move(*user);
-}
-
-Candidate find_candidate(const Account &user, const std::vector<std::string> &roots, const Observer &observer)
-{
-    if (roots.empty()) return {user.name, usable_places(user, observer)};
-    require_usable(roots, user, observer);
-    return {user.name, roots};
-}
-
-std::vector<Candidate> find_candidates(const InitOrder &order, const Observer &observer)
-{
-    std::vector<Candidate> candidates;
-    for (const auto &name : order.users)
-        candidates.push_back(find_candidate(account_of_user(name), order.roots, observer));
-    if (!order.users.empty()) return candidates;
-    if (!order.roots.empty()) throw Failure(ExitStatus::usage, "--root needs --user NAME: whose root is it?");
-    for (const auto &person : find_people())
-        candidates.push_back(find_candidate(person, {}, observer));
-    return candidates;
-}
-
-std::vector<std::string> words_of_answer(const std::string &answer)
-{
-    std::string blanks = answer;
-    std::replace(blanks.begin(), blanks.end(), ',', ' ');
-    std::istringstream words(blanks);
-    return {std::istream_iterator<std::string>(words), {}};
-}
-
-std::string init_text(const std::vector<Candidate> &candidates, const PolicyAnswers &answers)
-{
-    const auto ready = std::count_if(candidates.begin(), candidates.end(), [](const Candidate &one) { return !one.roots.empty(); });
-    if (ready == 0)
-        throw Failure(ExitStatus::usage,
-                      "no user of this host has a directory to start the agent in (looked for ~/projects, ~/src, ~/work and similar); "
-                      "name one: pi-agentctl init --user NAME --root DIRECTORY");
-    std::string text =
-        fmt::format("# Who may run the agent, and where. To change it: sudo pi-agentctl edit. To put it in force: sudo pi-agentctl apply.\n"
-                    "# 'pi-agentctl explain --user NAME' says what a user gets; 'man pi-agent-policy' describes every key.\n"
-                    "version: 1\n"
-                    "agent:\n"
-                    "  # Each user's agent runs as an account of its own, so the agents cannot reach each other.\n"
-                    "  accounts: per-user\n"
-                    "users:\n"
-                    "  # roots: the agent can be started in these, at any depth, and can write to them. ~ is the user's home.\n");
-    for (const auto &candidate : candidates)
-        text += entry_of(candidate, run_as_of(candidate, candidates));
-    text +=
-        "# What sessions reach: {hosts: [...]} and no others ('pi-agentctl denials' lists what was refused), full (everything that this\n"
-        "# host reaches), loopback (services of this host), none, or a list of addresses.\n" +
-        network_of(answers);
-    if (answers.provider)
-        text += fmt::format(
-            "# The key of everybody's model. Only root can read the file, and no session has the key: a process outside puts it into\n"
-            "# requests to the provider.\nproviders:\n  {}: {{key_file: {}}}\n",
-            *answers.provider, key_file_of(*answers.provider));
-    else if (answers.env_file)
-        text += "# The keys of model providers. Only root can read the file. Every agent gets its variables and can read them.\n"
-                "env_files: [" +
-                quoted(*answers.env_file) + "]\n";
-    else
-        text += "# Users log in themselves, or keep their keys in ~/.pi/agent/env. For a key that everybody uses and no session has:\n"
-                "# providers: {anthropic: {key_file: " +
-                key_file_of("anthropic") + "}}\n";
-    return text + "# What one session may take: for example\n"
-                  "# limits: {memory: 8G, runtime: 12h}\n"
-                  "# A session sees one repository, and not the whole directory above:\n"
-                  "# projects: {scope: project}\n";
-}
-
 // --- Writing the first policy and its file of keys, never over one that exists, and saying what comes next.
-
-namespace {
 
 constexpr mode_t key_mode = 0600;
 
@@ -417,6 +290,129 @@ void require_writable(const InitOrder &order)
 }
 
 } // namespace
+
+std::string key_file()
+{
+    return parent_of(policy_path) + "/keys.env";
+}
+
+std::string key_file_of(const std::string &provider)
+{
+    return parent_of(policy_path) + "/" + provider + ".key";
+}
+
+std::vector<Account> find_people()
+{
+    const unsigned first = login_default("UID_MIN", 1000);
+    const unsigned last = login_default("UID_MAX", 60000);
+    std::vector<std::pair<std::string, std::string>> entries; // names and shells: looking one up ends the enumeration's own answer
+    ::setpwent();                                             // NOLINT(concurrency-mt-unsafe): this program has one thread
+    while (const auto *entry = ::getpwent())                  // NOLINT(concurrency-mt-unsafe)
+        entries.emplace_back(entry->pw_name, entry->pw_shell);
+    ::endpwent(); // NOLINT(concurrency-mt-unsafe)
+    std::vector<Account> people;
+    for (const auto &[name, shell] : entries) {
+        auto account = find_account(name);
+        if (account && is_persons(*account, shell, first, last)) people.push_back(std::move(*account));
+    }
+    return people;
+}
+
+bool is_persons(const Account &account, const std::string &shell, unsigned first_uid, unsigned last_uid)
+{
+    const auto uid = account.uid.value();
+    const auto name = shell.substr(shell.rfind('/') + 1);
+    const bool can_log_in = name != "nologin" && name != "false" && name != "sync";
+    return uid >= first_uid && uid <= last_uid && can_log_in && account.home.size() > 1 && account.home.front() == '/' &&
+           is_account_name(account.name);
+}
+
+void require_usable(const std::vector<std::string> &roots, const Account &user, const Observer &observer)
+{
+    std::vector<RootSpec> specs;
+    for (const auto &root : roots)
+        specs.push_back({root, {}, true});
+    for (const auto &finding : observer.resolve_roots(specs, user))
+        if (finding.kind == Finding::Kind::unusable)
+            throw Failure(ExitStatus::usage, "a root of " + user.name + " cannot be one: " + finding.text);
+}
+
+Account account_of_user(const std::string &name)
+{
+    auto user = find_account(name);
+    if (!user) throw Failure(ExitStatus::usage, "this host has no user " + escape_for_display(name));
+    if (user->uid == Uid(0)) throw Failure(ExitStatus::usage, "root cannot run the agent; name an ordinary account");
+    if (!is_account_name(name)) throw Failure(ExitStatus::usage, "a policy cannot name the user " + escape_for_display(name));
+    return std::move(*user);
+}
+
+Candidate find_candidate(const Account &user, const std::vector<std::string> &roots, const Observer &observer)
+{
+    if (roots.empty()) return {user.name, usable_places(user, observer)};
+    require_usable(roots, user, observer);
+    return {user.name, roots};
+}
+
+std::vector<Candidate> find_candidates(const InitOrder &order, const Observer &observer)
+{
+    std::vector<Candidate> candidates;
+    for (const auto &name : order.users)
+        candidates.push_back(find_candidate(account_of_user(name), order.roots, observer));
+    if (!order.users.empty()) return candidates;
+    if (!order.roots.empty()) throw Failure(ExitStatus::usage, "--root needs --user NAME: whose root is it?");
+    for (const auto &person : find_people())
+        candidates.push_back(find_candidate(person, {}, observer));
+    return candidates;
+}
+
+std::vector<std::string> words_of_answer(const std::string &answer)
+{
+    std::string blanks = answer;
+    std::replace(blanks.begin(), blanks.end(), ',', ' ');
+    std::istringstream words(blanks);
+    return {std::istream_iterator<std::string>(words), {}};
+}
+
+std::string init_text(const std::vector<Candidate> &candidates, const PolicyAnswers &answers)
+{
+    const auto ready = std::count_if(candidates.begin(), candidates.end(), [](const Candidate &one) { return !one.roots.empty(); });
+    if (ready == 0)
+        throw Failure(ExitStatus::usage,
+                      "no user of this host has a directory to start the agent in (looked for ~/projects, ~/src, ~/work and similar); "
+                      "name one: pi-agentctl init --user NAME --root DIRECTORY");
+    std::string text =
+        fmt::format("# Who may run the agent, and where. To change it: sudo pi-agentctl edit. To put it in force: sudo pi-agentctl apply.\n"
+                    "# 'pi-agentctl explain --user NAME' says what a user gets; 'man pi-agent-policy' describes every key.\n"
+                    "version: 1\n"
+                    "agent:\n"
+                    "  # Each user's agent runs as an account of its own, so the agents cannot reach each other.\n"
+                    "  accounts: per-user\n"
+                    "users:\n"
+                    "  # roots: the agent can be started in these, at any depth, and can write to them. ~ is the user's home.\n");
+    for (const auto &candidate : candidates)
+        text += entry_of(candidate, run_as_of(candidate, candidates));
+    text +=
+        "# What sessions reach: {hosts: [...]} and no others ('pi-agentctl denials' lists what was refused), full (everything that this\n"
+        "# host reaches), loopback (services of this host), none, or a list of addresses.\n" +
+        network_of(answers);
+    if (answers.provider)
+        text += fmt::format(
+            "# The key of everybody's model. Only root can read the file, and no session has the key: a process outside puts it into\n"
+            "# requests to the provider.\nproviders:\n  {}: {{key_file: {}}}\n",
+            *answers.provider, key_file_of(*answers.provider));
+    else if (answers.env_file)
+        text += "# The keys of model providers. Only root can read the file. Every agent gets its variables and can read them.\n"
+                "env_files: [" +
+                quoted(*answers.env_file) + "]\n";
+    else
+        text += "# Users log in themselves, or keep their keys in ~/.pi/agent/env. For a key that everybody uses and no session has:\n"
+                "# providers: {anthropic: {key_file: " +
+                key_file_of("anthropic") + "}}\n";
+    return text + "# What one session may take: for example\n"
+                  "# limits: {memory: 8G, runtime: 12h}\n"
+                  "# A session sees one repository, and not the whole directory above:\n"
+                  "# projects: {scope: project}\n";
+}
 
 std::string existing_key_file(const std::string &file)
 {

@@ -122,54 +122,7 @@ void apply_edit(const AsRoot &root, const Draft &draft, const PolicyFiles &befor
     }
 }
 
-} // namespace
-
-void run_edit(const std::optional<std::string> &name, std::ostream &out, std::ostream &warnings)
-{
-    require_own_policy("edit");
-    claim_root("edit", "changes the policy, so only root can run it");
-    const auto observer = Observer::self();
-    const auto file = policy_file_named(name.value_or(policy_path));
-    auto lock = take_edit_lock(*observer.root());
-    const auto files = read_policy_sources(policy_path);
-    require_accounts_said(files, file);
-    const auto editor = choose_editor(own_environment());
-    const auto before = text_of(files, file);
-    const Draft draft(*observer.root(), file);
-    const bool taken_up = take_up_or_begin(draft, before);
-    const auto text = edit_until_good(draft, files, observer, editor, warnings);
-    if (text == before) {
-        draft.remove();
-        out << "the policy is as it was\n";
-        return;
-    }
-    const auto require_unchanged = [&] {
-        if (!are_same(read_policy_sources(policy_path), files))
-            throw Failure(FailureKind::changed_meanwhile, "another command changed the policy meanwhile; your draft is " + draft.path() +
-                                                              ", and the same command continues with it");
-    };
-    require_unchanged();
-    if (taken_up) {
-        out << difference_of(files, with_draft(files, file, text)) << std::flush;
-        if (ask_letter("The draft is older than this edit, and the policy may have changed since. Put it in place as shown? y(es), n(o)",
-                       "yn") != 'y')
-            throw Failure(ExitStatus::limit,
-                          "the policy is unchanged; your draft is " + draft.path() + ", and the same command continues with it");
-        require_unchanged();
-    }
-    draft.install(text);
-    draft.remove();
-    drop_empty_users_directory(with_draft(files, file, text));
-    lock.reset();
-    out << "the policy is changed\n" << std::flush;
-    if (ask_letter("Apply it now? (y or n)", "yn") == 'y') return apply_edit(*observer.root(), draft, files, text, out, warnings);
-    out << "it says who may start what from now on; people who were added or removed, and changes of agent, wrapper and run_as, need "
-           "'pi-agentctl apply'\n";
-}
-
 // --- A text as one word of YAML, a value as one line, and a value's place in a tree.
-
-namespace {
 
 // Other readers take these for booleans.
 constexpr std::string_view ambiguous_words = "y Y yes Yes YES n N no No NO on On ON off Off OFF";
@@ -207,81 +160,7 @@ std::string text_line(const YamlNode &scalar)
     return is_shown_as_it_is(scalar.text) ? in_quotes(scalar.text) : nlohmann::json(scalar.text).dump();
 }
 
-} // namespace
-
-std::string yaml_word(const std::string &text)
-{
-    if (is_plain_word(text)) return text;
-    if (!is_shown_as_it_is(text))
-        throw Failure(ExitStatus::usage, "a policy takes this as no name and no value: " + escape_for_display(text));
-    return in_quotes(text);
-}
-
-std::string yaml_line(const YamlNode &node)
-{
-    std::string text;
-    switch (node.kind) {
-    case YamlNode::Kind::null:
-        return "null";
-    case YamlNode::Kind::scalar:
-        return text_line(node);
-    case YamlNode::Kind::sequence:
-        for (const auto &item : node.items)
-            text += (text.empty() ? "" : ", ") + yaml_line(item);
-        return "[" + text + "]";
-    case YamlNode::Kind::mapping:
-        for (const auto &entry : node.entries)
-            text += (text.empty() ? "" : ", ") + yaml_word(entry.key) + ": " + yaml_line(entry.value);
-        return "{" + text + "}";
-    }
-    return text;
-}
-
-std::string yaml_lines(const YamlNode &mapping)
-{
-    std::string text;
-    for (const auto &entry : mapping.entries)
-        text += yaml_word(entry.key) + ": " + yaml_line(entry.value) + "\n";
-    return text;
-}
-
-YamlNode parse_or_throw(const std::string &file, const std::string &text)
-{
-    Problems problems;
-    auto root = parse_yaml(file, text, problems);
-    problems.throw_if_any();
-    return std::move(*root);
-}
-
-const YamlNode *find_node(const YamlNode &root, const KeyPath &path)
-{
-    const YamlNode *node = &root;
-    for (const auto &key : path) {
-        const auto entry = std::find_if(node->entries.begin(), node->entries.end(), [&](const YamlEntry &each) { return each.key == key; });
-        if (entry == node->entries.end()) return nullptr;
-        node = &entry->value;
-    }
-    return node;
-}
-
-void put_node(YamlNode &root, const KeyPath &path, const YamlNode &value)
-{
-    YamlNode *node = &root;
-    for (const auto &key : path) {
-        if (node->kind == YamlNode::Kind::null) node->kind = YamlNode::Kind::mapping;
-        if (node->kind != YamlNode::Kind::mapping)
-            throw Failure(ExitStatus::configuration,
-                          to_string(node->where) + ": is " + describe(*node) + ", and holds no keys; set it as a whole");
-        auto entry = std::find_if(node->entries.begin(), node->entries.end(), [&](const YamlEntry &each) { return each.key == key; });
-        if (entry == node->entries.end()) entry = node->entries.insert(entry, {key, {}, {}});
-        node = &entry->value;
-    }
-    *node = value;
-}
-
 // --- Each form of a value as a schema.
-
-namespace {
 
 using Json = nlohmann::ordered_json;
 
@@ -369,6 +248,119 @@ Json schema_of(const PolicyKey &key)
 }
 
 } // namespace
+
+void run_edit(const std::optional<std::string> &name, std::ostream &out, std::ostream &warnings)
+{
+    require_own_policy("edit");
+    claim_root("edit", "changes the policy, so only root can run it");
+    const auto observer = Observer::self();
+    const auto file = policy_file_named(name.value_or(policy_path));
+    auto lock = take_edit_lock(*observer.root());
+    const auto files = read_policy_sources(policy_path);
+    require_accounts_said(files, file);
+    const auto editor = choose_editor(own_environment());
+    const auto before = text_of(files, file);
+    const Draft draft(*observer.root(), file);
+    const bool taken_up = take_up_or_begin(draft, before);
+    const auto text = edit_until_good(draft, files, observer, editor, warnings);
+    if (text == before) {
+        draft.remove();
+        out << "the policy is as it was\n";
+        return;
+    }
+    const auto require_unchanged = [&] {
+        if (!are_same(read_policy_sources(policy_path), files))
+            throw Failure(FailureKind::changed_meanwhile, "another command changed the policy meanwhile; your draft is " + draft.path() +
+                                                              ", and the same command continues with it");
+    };
+    require_unchanged();
+    if (taken_up) {
+        out << difference_of(files, with_draft(files, file, text)) << std::flush;
+        if (ask_letter("The draft is older than this edit, and the policy may have changed since. Put it in place as shown? y(es), n(o)",
+                       "yn") != 'y')
+            throw Failure(ExitStatus::limit,
+                          "the policy is unchanged; your draft is " + draft.path() + ", and the same command continues with it");
+        require_unchanged();
+    }
+    draft.install(text);
+    draft.remove();
+    drop_empty_users_directory(with_draft(files, file, text));
+    lock.reset();
+    out << "the policy is changed\n" << std::flush;
+    if (ask_letter("Apply it now? (y or n)", "yn") == 'y') return apply_edit(*observer.root(), draft, files, text, out, warnings);
+    out << "it says who may start what from now on; people who were added or removed, and changes of agent, wrapper and run_as, need "
+           "'pi-agentctl apply'\n";
+}
+
+std::string yaml_word(const std::string &text)
+{
+    if (is_plain_word(text)) return text;
+    if (!is_shown_as_it_is(text))
+        throw Failure(ExitStatus::usage, "a policy takes this as no name and no value: " + escape_for_display(text));
+    return in_quotes(text);
+}
+
+std::string yaml_line(const YamlNode &node)
+{
+    std::string text;
+    switch (node.kind) {
+    case YamlNode::Kind::null:
+        return "null";
+    case YamlNode::Kind::scalar:
+        return text_line(node);
+    case YamlNode::Kind::sequence:
+        for (const auto &item : node.items)
+            text += (text.empty() ? "" : ", ") + yaml_line(item);
+        return "[" + text + "]";
+    case YamlNode::Kind::mapping:
+        for (const auto &entry : node.entries)
+            text += (text.empty() ? "" : ", ") + yaml_word(entry.key) + ": " + yaml_line(entry.value);
+        return "{" + text + "}";
+    }
+    return text;
+}
+
+std::string yaml_lines(const YamlNode &mapping)
+{
+    std::string text;
+    for (const auto &entry : mapping.entries)
+        text += yaml_word(entry.key) + ": " + yaml_line(entry.value) + "\n";
+    return text;
+}
+
+YamlNode parse_or_throw(const std::string &file, const std::string &text)
+{
+    Problems problems;
+    auto root = parse_yaml(file, text, problems);
+    problems.throw_if_any();
+    return std::move(*root);
+}
+
+const YamlNode *find_node(const YamlNode &root, const KeyPath &path)
+{
+    const YamlNode *node = &root;
+    for (const auto &key : path) {
+        const auto entry = std::find_if(node->entries.begin(), node->entries.end(), [&](const YamlEntry &each) { return each.key == key; });
+        if (entry == node->entries.end()) return nullptr;
+        node = &entry->value;
+    }
+    return node;
+}
+
+void put_node(YamlNode &root, const KeyPath &path, const YamlNode &value)
+{
+    YamlNode *node = &root;
+    for (const auto &key : path) {
+        if (node->kind == YamlNode::Kind::null) node->kind = YamlNode::Kind::mapping;
+        if (node->kind != YamlNode::Kind::mapping)
+            throw Failure(ExitStatus::configuration,
+                          to_string(node->where) + ": is " + describe(*node) + ", and holds no keys; set it as a whole");
+        auto entry = std::find_if(node->entries.begin(), node->entries.end(), [&](const YamlEntry &each) { return each.key == key; });
+        if (entry == node->entries.end()) entry = node->entries.insert(entry, {key, {}, {}});
+        node = &entry->value;
+    }
+    *node = value;
+}
 
 void run_schema(std::ostream &out)
 {

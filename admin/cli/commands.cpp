@@ -335,21 +335,8 @@ void add_session_commands(CLI::App &app, Action &chosen)
     add_state(app, chosen, all);
 }
 
-} // namespace
-
-void add_commands(CLI::App &app, Action &chosen)
-{
-    add_policy_commands(app, chosen);
-    add_change_commands(app, chosen);
-    add_agent_commands(app, chosen);
-    add_session_commands(app, chosen);
-    add_diagnosis_commands(app, chosen);
-}
-
 // --- Candidates for the word at the cursor in a command line of pi-agentctl, found by walking the same commands and options that parse it.
 // Of values it knows the keys of the policy.
-
-namespace {
 
 struct Candidate {
     std::string word;
@@ -427,6 +414,15 @@ struct Place {
 };
 
 } // namespace
+
+void add_commands(CLI::App &app, Action &chosen)
+{
+    add_policy_commands(app, chosen);
+    add_change_commands(app, chosen);
+    add_agent_commands(app, chosen);
+    add_session_commands(app, chosen);
+    add_diagnosis_commands(app, chosen);
+}
 
 std::string complete(const CLI::App &app, std::vector<std::string> words)
 {

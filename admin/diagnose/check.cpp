@@ -34,24 +34,7 @@ void look_at_patterns(const Rules &rules, std::vector<Diagnostic> &found)
                              "name the paths themselves, or a directory that holds them"});
 }
 
-} // namespace
-
-std::vector<Diagnostic> find_odd_patterns(const Policy &policy)
-{
-    std::vector<Diagnostic> found;
-    for (const auto &[path, file_class] : policy.config_classes.rules())
-        if (path.find_first_of("*?") != std::string::npos)
-            found.push_back({{},
-                             "config.classes." + escape_for_display(path),
-                             "is the one path that is written so, because classes have no wildcards",
-                             "name the directory around it, or each path"});
-    each_level(policy, [&](const Rules &rules, const std::string & /*whose*/) { look_at_patterns(rules, found); });
-    return found;
-}
-
-// Whether sandbox.method can work on this host, and hold sessions to the policy's network: what each start looks at, without a start.
-
-namespace {
+// --- Whether sandbox.method can work on this host, and hold sessions to the policy's network: what each start looks at, without a start.
 
 constexpr const char *method_key = "sandbox.method";
 
@@ -75,30 +58,7 @@ void require_running(const AsRoot &root, const SandboxPolicy &sandbox)
     if (sandbox.method == SandboxMethod::podman) require_podman(root, sandbox);
 }
 
-} // namespace
-
-void check_method(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified)
-{
-    const auto &sandbox = policy.sandbox;
-    if (problems.has_within("sandbox")) return; // the wanted method is not known
-    const bool has_programs = check_programs(sandbox, problems);
-    if (means == Means::installed || !has_programs) return;
-    if (!observer.root()) {
-        unverified.push_back(fmt::format("{} ({}): only root can ask for all that it needs", method_key, to_string(sandbox.method)));
-        return;
-    }
-    const auto &root = *observer.root();
-    const bool runs = report_failure(sandbox.where, method_key, "", problems, [&] { require_running(root, sandbox); });
-    if (!runs || problems.has_within("network")) return;
-    report_failure(policy.network.where, "network", "", problems, [&] {
-        if (sandbox.method == SandboxMethod::bwrap) require_bwrap_network(root, policy.network);
-        require_enforceable(root, policy.network, has_unit(sandbox.method));
-    });
-}
-
-// What check tells of roots that exist: others can exchange them, they lie on another host, or they overlap.
-
-namespace {
+// --- What check tells of roots that exist: others can exchange them, they lie on another host, or they overlap.
 
 bool is_open_to_all(const StepToRoot &step)
 {
@@ -141,7 +101,85 @@ Diagnostic overlap_of(const FoundRoot &inner, const FoundRoot &outer)
             "give each their own, or name a group for what they share"};
 }
 
+// --- Everything that is wrong with a policy, in one report.
+
+bool is_installed_policy(const std::string &path)
+{
+    return path == policy_path || is_same_file(path, policy_path); // by its name if it does not exist, or this process may not look at it
+}
+
+std::vector<Diagnostic> warnings_of_text(const Policy &policy)
+{
+    auto warnings = find_exposed_secrets(policy);
+    add(warnings, find_odd_host_rules(policy));
+    add(warnings, find_odd_patterns(policy));
+    if (policy.sandbox.method == SandboxMethod::none)
+        warnings.push_back({policy.sandbox.where, "sandbox.method",
+                            "is 'none', so sessions are not sandboxed: an agent reaches this host's processes, devices and services as its "
+                            "account does",
+                            "choose systemd, bwrap or podman, unless the host itself is what confines agents (docs/platforms/methods.md)"});
+    add(warnings, find_idle_placement(policy));
+    return warnings;
+}
+
+// What only root can see of an apply that was cut short.
+void warn_of_unfinished(const Observer &observer, CheckReport &report)
+{
+    try {
+        if (!observer.root() || !read_unfinished(*observer.root())) return;
+    } catch (const Failure &failure) { // a damaged note: that keeps nothing else from being told
+        report.warnings.push_back({{}, "", failure.what(), ""});
+        return;
+    }
+    report.warnings.push_back({{}, "", unfinished_change, "'sudo pi-agentctl apply' finishes it, or goes back"});
+}
+
+PolicyReading read_for_check(const std::optional<std::string> &draft)
+{
+    if (!draft || is_installed_policy(*draft)) return read_policy_as_far_as_possible(policy_path);
+    const std::string holder = parent_of(std::filesystem::absolute(*draft).lexically_normal());
+    const bool is_users = holder == directory_of_users(policy_path);
+    if (is_users || holder == directory_of_parts(policy_path))
+        throw Failure(ExitStatus::usage, escape_for_display(*draft) +
+                                             " is a part of the installed policy, which 'pi-agentctl check' checks as a whole; 'sudo "
+                                             "pi-agentctl edit " +
+                                             (is_users ? "users.d/" : "") + "NAME.yaml' tries a draft of one file");
+    return read_policy_as_far_as_possible({{escape_for_display(*draft), read_draft(*draft)}});
+}
+
 } // namespace
+
+std::vector<Diagnostic> find_odd_patterns(const Policy &policy)
+{
+    std::vector<Diagnostic> found;
+    for (const auto &[path, file_class] : policy.config_classes.rules())
+        if (path.find_first_of("*?") != std::string::npos)
+            found.push_back({{},
+                             "config.classes." + escape_for_display(path),
+                             "is the one path that is written so, because classes have no wildcards",
+                             "name the directory around it, or each path"});
+    each_level(policy, [&](const Rules &rules, const std::string & /*whose*/) { look_at_patterns(rules, found); });
+    return found;
+}
+
+void check_method(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified)
+{
+    const auto &sandbox = policy.sandbox;
+    if (problems.has_within("sandbox")) return; // the wanted method is not known
+    const bool has_programs = check_programs(sandbox, problems);
+    if (means == Means::installed || !has_programs) return;
+    if (!observer.root()) {
+        unverified.push_back(fmt::format("{} ({}): only root can ask for all that it needs", method_key, to_string(sandbox.method)));
+        return;
+    }
+    const auto &root = *observer.root();
+    const bool runs = report_failure(sandbox.where, method_key, "", problems, [&] { require_running(root, sandbox); });
+    if (!runs || problems.has_within("network")) return;
+    report_failure(policy.network.where, "network", "", problems, [&] {
+        if (sandbox.method == SandboxMethod::bwrap) require_bwrap_network(root, policy.network);
+        require_enforceable(root, policy.network, has_unit(sandbox.method));
+    });
+}
 
 RootDanger danger_of_way(const std::vector<StepToRoot> &way, const Account &user)
 {
@@ -203,56 +241,6 @@ std::vector<Diagnostic> find_overlaps(std::vector<FoundRoot> roots)
     }
     return found.all();
 }
-
-// Everything that is wrong with a policy, in one report.
-
-namespace {
-
-bool is_installed_policy(const std::string &path)
-{
-    return path == policy_path || is_same_file(path, policy_path); // by its name if it does not exist, or this process may not look at it
-}
-
-std::vector<Diagnostic> warnings_of_text(const Policy &policy)
-{
-    auto warnings = find_exposed_secrets(policy);
-    add(warnings, find_odd_host_rules(policy));
-    add(warnings, find_odd_patterns(policy));
-    if (policy.sandbox.method == SandboxMethod::none)
-        warnings.push_back({policy.sandbox.where, "sandbox.method",
-                            "is 'none', so sessions are not sandboxed: an agent reaches this host's processes, devices and services as its "
-                            "account does",
-                            "choose systemd, bwrap or podman, unless the host itself is what confines agents (docs/platforms/methods.md)"});
-    add(warnings, find_idle_placement(policy));
-    return warnings;
-}
-
-// What only root can see of an apply that was cut short.
-void warn_of_unfinished(const Observer &observer, CheckReport &report)
-{
-    try {
-        if (!observer.root() || !read_unfinished(*observer.root())) return;
-    } catch (const Failure &failure) { // a damaged note: that keeps nothing else from being told
-        report.warnings.push_back({{}, "", failure.what(), ""});
-        return;
-    }
-    report.warnings.push_back({{}, "", unfinished_change, "'sudo pi-agentctl apply' finishes it, or goes back"});
-}
-
-PolicyReading read_for_check(const std::optional<std::string> &draft)
-{
-    if (!draft || is_installed_policy(*draft)) return read_policy_as_far_as_possible(policy_path);
-    const std::string holder = parent_of(std::filesystem::absolute(*draft).lexically_normal());
-    const bool is_users = holder == directory_of_users(policy_path);
-    if (is_users || holder == directory_of_parts(policy_path))
-        throw Failure(ExitStatus::usage, escape_for_display(*draft) +
-                                             " is a part of the installed policy, which 'pi-agentctl check' checks as a whole; 'sudo "
-                                             "pi-agentctl edit " +
-                                             (is_users ? "users.d/" : "") + "NAME.yaml' tries a draft of one file");
-    return read_policy_as_far_as_possible({{escape_for_display(*draft), read_draft(*draft)}});
-}
-
-} // namespace
 
 std::vector<Diagnostic> find_warnings(const Policy &policy)
 {

@@ -48,45 +48,7 @@ Faults find_cluster_faults(const Policy &policy)
     return {};
 }
 
-} // namespace
-
-std::vector<Diagnostic> find_idle_placement(const Policy &policy)
-{
-    if (first_with_jobs(policy)) return {};
-    std::vector<Diagnostic> found;
-    each_level(policy, [&](const Rules &rules, const std::string & /*whose*/) {
-        for (const auto *key : {"placement.srun", "placement.partition", "placement.account", "placement.qos", "placement.constraint"})
-            if (const auto said = rules.places.find(key); said != rules.places.end())
-                found.push_back({said->second.where, said->second.key, "says which job, and no session has one",
-                                 "say 'engine: slurm', or remove the key"});
-    });
-    return found;
-}
-
-std::vector<Diagnostic> find_missing_cluster(const Policy &policy)
-{
-    const auto place = first_with_jobs(policy);
-    if (!place || has_srun(policy)) return {};
-    return {{place->where, place->key,
-             "slurm, and this host has no " + escape_for_display(srun_of(policy)) + ": sessions start here inside of jobs alone",
-             "install Slurm's client if users shall type pi here, or correct placement.srun"}};
-}
-
-std::string placement_text(const Policy &policy)
-{
-    if (!has_jobs(policy)) return "";
-    std::vector<std::string> options;
-    for (const auto &option : job_options(policy, job_name))
-        options.push_back(escape_for_display(option));
-    return fmt::format("runs:     in a job of Slurm's on a node of the cluster, and by the policy of that node\n"
-                       "          ({}: {} {})\n",
-                       to_string(policy.rules.places.at("placement.engine").where), escape_for_display(srun_of(policy)),
-                       fmt::join(options, " "));
-}
-
-// Asks each part for its version.
-
-namespace {
+// --- Asks each part for its version.
 
 constexpr int agent_patience_seconds = 30;
 
@@ -136,26 +98,7 @@ std::string ask_agent()
     return ask_program(*observer.root(), load_policy(policy_path));
 }
 
-} // namespace
-
-void run_version(bool json, std::ostream &out)
-{
-    const nlohmann::json answers = {{"pi_agent", {{"version", to_string(running_version())}}},
-                                    {"systemd", answer_of(SystemdBus::version_for_anybody)},
-                                    {"kernel", {{"version", kernel_version()}}},
-                                    {"agent", answer_of(ask_agent)}};
-    if (json) return print_json(answers, out);
-    for (const auto &[label, part] :
-         {std::pair{"pi-agent: ", "pi_agent"}, {"systemd:  ", "systemd"}, {"kernel:   ", "kernel"}, {"agent:    ", "agent"}}) {
-        const auto &answer = answers[part];
-        const bool is_known = answer["version"].is_string();
-        out << label << (is_known ? "" : "not known: ") << answer[is_known ? "version" : "problem"].get<std::string>() << '\n';
-    }
-}
-
-// Asks everything that can be asked, and reports all of it at once.
-
-namespace {
+// --- Asks everything that can be asked, and reports all of it at once.
 
 void tell(Faults &faults, const PolicyError &error)
 {
@@ -314,6 +257,55 @@ std::string conclusion(const Policy &policy)
 }
 
 } // namespace
+
+std::vector<Diagnostic> find_idle_placement(const Policy &policy)
+{
+    if (first_with_jobs(policy)) return {};
+    std::vector<Diagnostic> found;
+    each_level(policy, [&](const Rules &rules, const std::string & /*whose*/) {
+        for (const auto *key : {"placement.srun", "placement.partition", "placement.account", "placement.qos", "placement.constraint"})
+            if (const auto said = rules.places.find(key); said != rules.places.end())
+                found.push_back({said->second.where, said->second.key, "says which job, and no session has one",
+                                 "say 'engine: slurm', or remove the key"});
+    });
+    return found;
+}
+
+std::vector<Diagnostic> find_missing_cluster(const Policy &policy)
+{
+    const auto place = first_with_jobs(policy);
+    if (!place || has_srun(policy)) return {};
+    return {{place->where, place->key,
+             "slurm, and this host has no " + escape_for_display(srun_of(policy)) + ": sessions start here inside of jobs alone",
+             "install Slurm's client if users shall type pi here, or correct placement.srun"}};
+}
+
+std::string placement_text(const Policy &policy)
+{
+    if (!has_jobs(policy)) return "";
+    std::vector<std::string> options;
+    for (const auto &option : job_options(policy, job_name))
+        options.push_back(escape_for_display(option));
+    return fmt::format("runs:     in a job of Slurm's on a node of the cluster, and by the policy of that node\n"
+                       "          ({}: {} {})\n",
+                       to_string(policy.rules.places.at("placement.engine").where), escape_for_display(srun_of(policy)),
+                       fmt::join(options, " "));
+}
+
+void run_version(bool json, std::ostream &out)
+{
+    const nlohmann::json answers = {{"pi_agent", {{"version", to_string(running_version())}}},
+                                    {"systemd", answer_of(SystemdBus::version_for_anybody)},
+                                    {"kernel", {{"version", kernel_version()}}},
+                                    {"agent", answer_of(ask_agent)}};
+    if (json) return print_json(answers, out);
+    for (const auto &[label, part] :
+         {std::pair{"pi-agent: ", "pi_agent"}, {"systemd:  ", "systemd"}, {"kernel:   ", "kernel"}, {"agent:    ", "agent"}}) {
+        const auto &answer = answers[part];
+        const bool is_known = answer["version"].is_string();
+        out << label << (is_known ? "" : "not known: ") << answer[is_known ? "version" : "problem"].get<std::string>() << '\n';
+    }
+}
 
 void run_doctor(const DoctorOptions &options, std::ostream &out)
 {

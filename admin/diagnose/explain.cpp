@@ -63,52 +63,7 @@ std::vector<EffectiveValue> variables(const Policy &policy, const AccessRules &r
     return values;
 }
 
-} // namespace
-
-std::string said_text(const Policy &policy)
-{
-    std::string text;
-    for (const auto &[key, value, said] : effective_values(policy))
-        if (said) text += fmt::format("{} {}: {} ({})\n", text.empty() ? "said:    " : "         ", key, value, places_text(*said));
-    return text;
-}
-
-nlohmann::json said_json(const Policy &policy)
-{
-    auto values = nlohmann::json::object();
-    for (const auto &[key, value, said] : effective_values(policy))
-        if (said) values[key] = with_places({{"value", value}}, *said);
-    return values;
-}
-
-void run_show(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out)
-{
-    const auto observer = Observer::self();
-    const auto user = account_to_explain(user_name, observer);
-    const auto explanation = explain(load_policy(policy_path), policy_path, observer, user, directory);
-    if (const auto *refused = std::get_if<NotAuthorised>(&explanation.access)) throw Failure(ExitStatus::denied, refused->text);
-    if (const auto &in = explanation.directory; in && !in->allowed.value_or(false))
-        throw Failure(ExitStatus::denied, escape_for_display(in->path) + ": " + in->text);
-    auto values = effective_values(explanation.policy);
-    for (auto &variable : variables(explanation.policy, std::get<AccessRules>(explanation.access)))
-        values.push_back(std::move(variable));
-    if (!json) {
-        for (const auto &[key, value, said] : values)
-            out << key << ":" << (value.empty() ? "" : " ") << value << "    # " << (said ? places_text(*said) : "default") << '\n';
-        return;
-    }
-    auto list = nlohmann::json::object();
-    for (const auto &[key, value, said] : values) {
-        nlohmann::json entry = {{"value", text_or_null(value)}, {"key", nullptr}, {"where", nullptr}};
-        if (said) entry = with_places(std::move(entry), *said);
-        list[key] = std::move(entry);
-    }
-    print_json({{"user", user.name}, {"effective", list}}, out);
-}
-
-// What a session reaches, and whose keys stay outside of it.
-
-namespace {
+// --- What a session reaches, and whose keys stay outside of it.
 
 template <typename Item>
 std::vector<std::string> as_texts(const std::vector<Item> &items)
@@ -173,71 +128,7 @@ std::string mode_text(const NetworkPolicy &network)
     return "network:  full: the host's, without restriction (network)\n";
 }
 
-} // namespace
-
-std::string network_text(const Policy &policy)
-{
-    return mode_text(policy.network) + providers_text(policy);
-}
-
-void add_network(const Policy &policy, nlohmann::json &json)
-{
-    constexpr const char *modes[] = {"full", "loopback", "none", "list", "hosts"};
-    const auto &network = policy.network;
-    json["network"] = {{"mode", modes[static_cast<int>(network.mode)]}, {"allowed", as_texts(network.allowed)}};
-    if (network.mode == NetworkMode::hosts)
-        json["network"].update({{"hosts", as_texts(network.hosts)}, {"may_grant", as_texts(network.may_grant)}});
-    const bool reaches = !routed_providers(policy).empty();
-    auto providers = nlohmann::json::array();
-    for (const auto &provider : policy.providers)
-        providers.push_back({{"name", provider.name},
-                             {"host", provider.host},
-                             {"key_file", provider.key_file.path},
-                             {"reached", reaches},
-                             {"where", to_string(provider.where)}});
-    json["providers"] = std::move(providers);
-}
-
-// What the systemd of this host gives a session, as a part of an explanation.
-
-std::string systemd_text(const Explanation &explanation)
-{
-    const auto method = explanation.policy.sandbox.method;
-    if (const auto *failure = std::get_if<Failure>(&explanation.systemd))
-        return fmt::format("systemd:  no start is possible: {}\n", failure->what());
-    const auto *features = std::get_if<SystemdFeatures>(&explanation.systemd);
-    if (features == nullptr) return "";
-    if (method == SandboxMethod::podman || method == SandboxMethod::docker)
-        return fmt::format("systemd:  {}: sessions have process numbers of their own, by {}\n", features->version, to_string(method));
-    auto text = fmt::format("systemd:  {}: sessions {} (PrivatePIDs=, from {} on)\n", features->version,
-                            features->private_pids ? "have process numbers of their own"
-                                                   : "share the host's process numbers, and can find out which are in use",
-                            systemd_with_private_pids);
-    if (method != SandboxMethod::systemd) return text;
-    if (features->identity_ids)
-        return text + fmt::format("          access control lists: copies keep entries for accounts and groups with ids below {} "
-                                  "(PrivateUsers=, from {} on)\n",
-                                  identity_ids, systemd_with_identity_ids);
-    return text +
-           fmt::format("          access control lists: entries for other accounts and groups cannot be copied (\"Invalid argument\"; "
-                       "PrivateUsers=, from {} on)\n",
-                       systemd_with_identity_ids);
-}
-
-nlohmann::json systemd_json(const Explanation &explanation)
-{
-    if (const auto *failure = std::get_if<Failure>(&explanation.systemd)) return {{"reason", failure->what()}};
-    const auto *features = std::get_if<SystemdFeatures>(&explanation.systemd);
-    if (features == nullptr) return nullptr;
-    return {{"version", features->version},
-            {"private_pids", features->private_pids},
-            {"log_sockets", features->log_sockets},
-            {"identity_ids", features->identity_ids}};
-}
-
-// Explains with the same functions that decide.
-
-namespace {
+// --- Explains with the same functions that decide.
 
 // `own` becomes the policy as it holds in the directory, if a start there is allowed.
 ExplainedDirectory explain_directory(const Account &user, const AccessRules &rules, const std::vector<ExplainedRoot> &roots,
@@ -325,6 +216,107 @@ nlohmann::json to_json(const std::vector<OverviewLine> &lines)
 }
 
 } // namespace
+
+std::string said_text(const Policy &policy)
+{
+    std::string text;
+    for (const auto &[key, value, said] : effective_values(policy))
+        if (said) text += fmt::format("{} {}: {} ({})\n", text.empty() ? "said:    " : "         ", key, value, places_text(*said));
+    return text;
+}
+
+nlohmann::json said_json(const Policy &policy)
+{
+    auto values = nlohmann::json::object();
+    for (const auto &[key, value, said] : effective_values(policy))
+        if (said) values[key] = with_places({{"value", value}}, *said);
+    return values;
+}
+
+void run_show(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out)
+{
+    const auto observer = Observer::self();
+    const auto user = account_to_explain(user_name, observer);
+    const auto explanation = explain(load_policy(policy_path), policy_path, observer, user, directory);
+    if (const auto *refused = std::get_if<NotAuthorised>(&explanation.access)) throw Failure(ExitStatus::denied, refused->text);
+    if (const auto &in = explanation.directory; in && !in->allowed.value_or(false))
+        throw Failure(ExitStatus::denied, escape_for_display(in->path) + ": " + in->text);
+    auto values = effective_values(explanation.policy);
+    for (auto &variable : variables(explanation.policy, std::get<AccessRules>(explanation.access)))
+        values.push_back(std::move(variable));
+    if (!json) {
+        for (const auto &[key, value, said] : values)
+            out << key << ":" << (value.empty() ? "" : " ") << value << "    # " << (said ? places_text(*said) : "default") << '\n';
+        return;
+    }
+    auto list = nlohmann::json::object();
+    for (const auto &[key, value, said] : values) {
+        nlohmann::json entry = {{"value", text_or_null(value)}, {"key", nullptr}, {"where", nullptr}};
+        if (said) entry = with_places(std::move(entry), *said);
+        list[key] = std::move(entry);
+    }
+    print_json({{"user", user.name}, {"effective", list}}, out);
+}
+
+std::string network_text(const Policy &policy)
+{
+    return mode_text(policy.network) + providers_text(policy);
+}
+
+void add_network(const Policy &policy, nlohmann::json &json)
+{
+    constexpr const char *modes[] = {"full", "loopback", "none", "list", "hosts"};
+    const auto &network = policy.network;
+    json["network"] = {{"mode", modes[static_cast<int>(network.mode)]}, {"allowed", as_texts(network.allowed)}};
+    if (network.mode == NetworkMode::hosts)
+        json["network"].update({{"hosts", as_texts(network.hosts)}, {"may_grant", as_texts(network.may_grant)}});
+    const bool reaches = !routed_providers(policy).empty();
+    auto providers = nlohmann::json::array();
+    for (const auto &provider : policy.providers)
+        providers.push_back({{"name", provider.name},
+                             {"host", provider.host},
+                             {"key_file", provider.key_file.path},
+                             {"reached", reaches},
+                             {"where", to_string(provider.where)}});
+    json["providers"] = std::move(providers);
+}
+
+// What the systemd of this host gives a session, as a part of an explanation.
+
+std::string systemd_text(const Explanation &explanation)
+{
+    const auto method = explanation.policy.sandbox.method;
+    if (const auto *failure = std::get_if<Failure>(&explanation.systemd))
+        return fmt::format("systemd:  no start is possible: {}\n", failure->what());
+    const auto *features = std::get_if<SystemdFeatures>(&explanation.systemd);
+    if (features == nullptr) return "";
+    if (method == SandboxMethod::podman || method == SandboxMethod::docker)
+        return fmt::format("systemd:  {}: sessions have process numbers of their own, by {}\n", features->version, to_string(method));
+    auto text = fmt::format("systemd:  {}: sessions {} (PrivatePIDs=, from {} on)\n", features->version,
+                            features->private_pids ? "have process numbers of their own"
+                                                   : "share the host's process numbers, and can find out which are in use",
+                            systemd_with_private_pids);
+    if (method != SandboxMethod::systemd) return text;
+    if (features->identity_ids)
+        return text + fmt::format("          access control lists: copies keep entries for accounts and groups with ids below {} "
+                                  "(PrivateUsers=, from {} on)\n",
+                                  identity_ids, systemd_with_identity_ids);
+    return text +
+           fmt::format("          access control lists: entries for other accounts and groups cannot be copied (\"Invalid argument\"; "
+                       "PrivateUsers=, from {} on)\n",
+                       systemd_with_identity_ids);
+}
+
+nlohmann::json systemd_json(const Explanation &explanation)
+{
+    if (const auto *failure = std::get_if<Failure>(&explanation.systemd)) return {{"reason", failure->what()}};
+    const auto *features = std::get_if<SystemdFeatures>(&explanation.systemd);
+    if (features == nullptr) return nullptr;
+    return {{"version", features->version},
+            {"private_pids", features->private_pids},
+            {"log_sockets", features->log_sockets},
+            {"identity_ids", features->identity_ids}};
+}
 
 Account account_to_explain(const std::optional<std::string> &name, const Observer &observer)
 {

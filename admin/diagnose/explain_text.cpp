@@ -168,82 +168,8 @@ std::string box_text(const Explanation &explanation)
     return text;
 }
 
-} // namespace
-
-std::vector<std::string> texts_of(const std::vector<PolicyPath> &paths)
-{
-    std::vector<std::string> texts;
-    for (const auto &path : paths)
-        texts.push_back(path.path);
-    return texts;
-}
-
-std::string to_text(const Explanation &explanation)
-{
-    std::string text;
-    if (!explanation.policy.wrapper.enable)
-        text += to_string(explanation.policy.wrapper.where) + ": wrapper.enable is false: nobody can start pi\n";
-    if (const auto *refused = std::get_if<NotAuthorised>(&explanation.access)) return text + "not authorised: " + refused->text + "\n";
-    const auto &rules = std::get<AccessRules>(explanation.access);
-    text += access_text(explanation, rules);
-    if (explanation.directory) text += directory_text(*explanation.directory);
-    return text + start_text(explanation, rules) + box_text(explanation) + said_text(explanation.policy) +
-           to_text(explanation.environment) + systemd_text(explanation);
-}
-
-nlohmann::json to_json(const Explanation &explanation)
-{
-    nlohmann::json json = {{"user", explanation.user.name},
-                           {"uid", explanation.user.uid.value()},
-                           {"policy", explanation.policy_file},
-                           {"wrapper_enabled", explanation.policy.wrapper.enable}};
-    const auto *rules = std::get_if<AccessRules>(&explanation.access);
-    json["authorised"] = rules != nullptr;
-    if (rules == nullptr) {
-        json["reason"] = std::get<NotAuthorised>(explanation.access).text;
-        return json;
-    }
-    json["entry"] = rules->entry;
-    json["where"] = to_string(rules->where);
-    json["agent"] = {{"account", rules->agent_account},
-                     {"account_exists", explanation.account_exists},
-                     {"home", explanation.home},
-                     {"program", explanation.policy.agent.binary}};
-    json["config_directory"] = rules->config_directory;
-    for (const auto &[name, key] : {std::pair("ssh_key", &rules->ssh_key), std::pair("signing_key", &rules->signing_key)})
-        json[name] = *key ? nlohmann::json(**key) : nlohmann::json(nullptr);
-    json["environment"] = to_json(explanation.environment);
-    json["roots"] = nlohmann::json::array();
-    for (const auto &root : explanation.roots)
-        json["roots"].push_back(root_json(root));
-    const auto &sandbox = explanation.policy.sandbox;
-    json["sandbox"] = {{"method", to_string(sandbox.method)}, {"where", to_string(sandbox.where)}};
-    json["placement"] = {{"engine", has_jobs(explanation.policy) ? "slurm" : "none"}};
-    if (has_jobs(explanation.policy)) json["placement"]["options"] = job_options(explanation.policy, job_name);
-    json["systemd"] = systemd_json(explanation);
-    json["view"] = view_json(explanation);
-    json["missing_tools"] = explanation.missing_tools;
-    json["git_identity"] = explanation.policy.git_identity;
-    json["box_notes"] = explanation.policy.box_notes;
-    json["projects"] = projects_json(explanation.policy.projects);
-    json["toolchains"] = to_json(explanation.toolchains);
-    add_network(explanation.policy, json);
-    json["hardening"] = calls_json(explanation.policy);
-    json["limits"] = to_json(explanation.limits);
-    json["said"] = said_json(explanation.policy);
-    json["scratch"] = explanation.policy.scratch == ScratchKind::tmpfs ? "tmpfs" : "disk";
-    if (has_unit(sandbox.method)) json["unit"] = {{"service", "pi-agent-ID.service"}, {"scope", "pi-agent-run-ID.scope"}};
-    if (const auto &directory = explanation.directory) {
-        json["directory"] = {{"path", directory->path}, {directory->allowed.value_or(false) ? "root" : "reason", directory->text}};
-        json["directory"]["allowed"] = directory->allowed ? nlohmann::json(*directory->allowed) : nlohmann::json(nullptr);
-    }
-    return json;
-}
-
 // --- What a code of a message, a fault of doctor or a key of the policy means, and what to do: pi-agentctl explain WORD. The texts about
 // codes and faults are those of docs/troubleshooting.md, which the build puts into this program.
-
-namespace {
 
 constexpr std::string_view page = PI_AGENT_TROUBLESHOOTING;
 constexpr std::size_t answer_columns = 100;
@@ -369,6 +295,76 @@ std::string explain_key(const PolicyKey &key)
 }
 
 } // namespace
+
+std::vector<std::string> texts_of(const std::vector<PolicyPath> &paths)
+{
+    std::vector<std::string> texts;
+    for (const auto &path : paths)
+        texts.push_back(path.path);
+    return texts;
+}
+
+std::string to_text(const Explanation &explanation)
+{
+    std::string text;
+    if (!explanation.policy.wrapper.enable)
+        text += to_string(explanation.policy.wrapper.where) + ": wrapper.enable is false: nobody can start pi\n";
+    if (const auto *refused = std::get_if<NotAuthorised>(&explanation.access)) return text + "not authorised: " + refused->text + "\n";
+    const auto &rules = std::get<AccessRules>(explanation.access);
+    text += access_text(explanation, rules);
+    if (explanation.directory) text += directory_text(*explanation.directory);
+    return text + start_text(explanation, rules) + box_text(explanation) + said_text(explanation.policy) +
+           to_text(explanation.environment) + systemd_text(explanation);
+}
+
+nlohmann::json to_json(const Explanation &explanation)
+{
+    nlohmann::json json = {{"user", explanation.user.name},
+                           {"uid", explanation.user.uid.value()},
+                           {"policy", explanation.policy_file},
+                           {"wrapper_enabled", explanation.policy.wrapper.enable}};
+    const auto *rules = std::get_if<AccessRules>(&explanation.access);
+    json["authorised"] = rules != nullptr;
+    if (rules == nullptr) {
+        json["reason"] = std::get<NotAuthorised>(explanation.access).text;
+        return json;
+    }
+    json["entry"] = rules->entry;
+    json["where"] = to_string(rules->where);
+    json["agent"] = {{"account", rules->agent_account},
+                     {"account_exists", explanation.account_exists},
+                     {"home", explanation.home},
+                     {"program", explanation.policy.agent.binary}};
+    json["config_directory"] = rules->config_directory;
+    for (const auto &[name, key] : {std::pair("ssh_key", &rules->ssh_key), std::pair("signing_key", &rules->signing_key)})
+        json[name] = *key ? nlohmann::json(**key) : nlohmann::json(nullptr);
+    json["environment"] = to_json(explanation.environment);
+    json["roots"] = nlohmann::json::array();
+    for (const auto &root : explanation.roots)
+        json["roots"].push_back(root_json(root));
+    const auto &sandbox = explanation.policy.sandbox;
+    json["sandbox"] = {{"method", to_string(sandbox.method)}, {"where", to_string(sandbox.where)}};
+    json["placement"] = {{"engine", has_jobs(explanation.policy) ? "slurm" : "none"}};
+    if (has_jobs(explanation.policy)) json["placement"]["options"] = job_options(explanation.policy, job_name);
+    json["systemd"] = systemd_json(explanation);
+    json["view"] = view_json(explanation);
+    json["missing_tools"] = explanation.missing_tools;
+    json["git_identity"] = explanation.policy.git_identity;
+    json["box_notes"] = explanation.policy.box_notes;
+    json["projects"] = projects_json(explanation.policy.projects);
+    json["toolchains"] = to_json(explanation.toolchains);
+    add_network(explanation.policy, json);
+    json["hardening"] = calls_json(explanation.policy);
+    json["limits"] = to_json(explanation.limits);
+    json["said"] = said_json(explanation.policy);
+    json["scratch"] = explanation.policy.scratch == ScratchKind::tmpfs ? "tmpfs" : "disk";
+    if (has_unit(sandbox.method)) json["unit"] = {{"service", "pi-agent-ID.service"}, {"scope", "pi-agent-run-ID.scope"}};
+    if (const auto &directory = explanation.directory) {
+        json["directory"] = {{"path", directory->path}, {directory->allowed.value_or(false) ? "root" : "reason", directory->text}};
+        json["directory"]["allowed"] = directory->allowed ? nlohmann::json(*directory->allowed) : nlohmann::json(nullptr);
+    }
+    return json;
+}
 
 std::optional<std::string> explain_word(const std::string &word)
 {

@@ -100,31 +100,7 @@ private:
     Problems &problems_;
 };
 
-} // namespace
-
-void check_levels(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified)
-{
-    std::optional<Policy> around; // copied once, and only where there is something to look at
-    const auto check = [&](const RulesPtr &rules, const std::string &whose, const SaidByGroups &groups) {
-        if (!rules) return;
-        check_limits(rules->limits, whose, problems);
-        const bool names_files = rules->env_files || rules->view_paths || rules->path;
-        if (!observer.root() && names_files)
-            unverified.push_back(whose + "*: only root can look at the files and directories that it names");
-        if (!observer.root() || (!names_files && !rules->network)) return;
-        if (!around) around = policy;
-        LevelCheck(*around, *rules, whose, problems).look_as_root(*observer.root(), means, groups);
-    };
-    for (const auto &entry : policy.users) {
-        check(entry.rules, entry_key(entry) + ".", observer.root() ? find_said_by_groups(policy, entry) : SaidByGroups());
-        for (const auto &root : entry.roots)
-            check(root.rules, root_key(entry, root) + ".", {});
-    }
-}
-
-// Compares the policy with the host: each part by itself, so that it reports everything that is wrong at once.
-
-namespace {
+// --- Compares the policy with the host: each part by itself, so that it reports everything that is wrong at once.
 
 struct RootFindings {
     std::vector<FoundRoot> found;
@@ -323,6 +299,26 @@ void check_accounts(Policy policy, Means means, Problems &problems, Unverified &
 }
 
 } // namespace
+
+void check_levels(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified)
+{
+    std::optional<Policy> around; // copied once, and only where there is something to look at
+    const auto check = [&](const RulesPtr &rules, const std::string &whose, const SaidByGroups &groups) {
+        if (!rules) return;
+        check_limits(rules->limits, whose, problems);
+        const bool names_files = rules->env_files || rules->view_paths || rules->path;
+        if (!observer.root() && names_files)
+            unverified.push_back(whose + "*: only root can look at the files and directories that it names");
+        if (!observer.root() || (!names_files && !rules->network)) return;
+        if (!around) around = policy;
+        LevelCheck(*around, *rules, whose, problems).look_as_root(*observer.root(), means, groups);
+    };
+    for (const auto &entry : policy.users) {
+        check(entry.rules, entry_key(entry) + ".", observer.root() ? find_said_by_groups(policy, entry) : SaidByGroups());
+        for (const auto &root : entry.roots)
+            check(root.rules, root_key(entry, root) + ".", {});
+    }
+}
 
 void check_installed_files(Problems &problems)
 {

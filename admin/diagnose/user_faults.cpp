@@ -187,60 +187,8 @@ Document with_tags(Document defaults, const std::vector<Rule> &found)
     return defaults;
 }
 
-} // namespace
-
-Faults judge_sudoers(const std::string &json, const std::string &user, const std::string &runner, SudoKind kind)
-{
-    Faults faults;
-    try {
-        const auto sudoers = Document::parse(json);
-        const std::vector<Rule> found = rules_of(sudoers, runner);
-        judge_rules(found, user, runner, faults);
-        judge_defaults(with_tags(defaults_of(sudoers, runner), found), user, kind, faults);
-    } catch (const Document::exception &failure) {
-        throw Failure(ExitStatus::system_failure, "the output of cvtsudoers is not valid: " + escape_for_display(failure.what()));
-    }
-    return faults;
-}
-
-Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vector<std::string> &users)
-{
-    Faults faults;
-    std::ostringstream changes_text;
-    Changes changes(true, changes_text);
-    const auto sudo = installed_sudo_kind();
-    const auto visudo = visudo_of(sudo);
-    if (!build::is_system_managed)
-        install_sudoers(root, rules_directory, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users, changes);
-    if (changes.count() > 0)
-        faults.push_back(
-            {"sudo-rule", "the sudo rule in /etc/sudoers.d/pi-agent is missing, or not as the policy says", "sudo pi-agentctl apply"});
-    const auto read = run_program({visudo, "-c"});
-    if (read.status != 0)
-        faults.push_back(
-            {"sudo-configuration", visudo + " -c refuses the sudo configuration: " + one_line(read.output), "correct it with " + visudo});
-    else if (!build::is_system_managed && changes.count() == 0 && !does_sudo_read(sudo, rule_file, read.output, users))
-        faults.push_back(
-            {"sudo-rule", std::string("sudo does not read ") + rule_file, "add '@includedir /etc/sudoers.d' to " + main_sudoers_of(sudo)});
-    else if (sudo == SudoKind::rs && !has_program("cvtsudoers"))
-        faults.push_back({"sudo-configuration", "sudo-rs has no cvtsudoers, so what other rules say of the runner cannot be looked at",
-                          "install the package sudo beside it for its cvtsudoers; the wrapper goes on with sudo-rs"});
-    if (!faults.empty()) return faults; // what follows would be the same once more
-    for (const auto &user : users) {
-        // Its own filter by command would leave out what forbids one.
-        const auto result =
-            run_program({"cvtsudoers", "-e", "-M", "-f", "json", "-m", "user=" + user + ",host=" + host_name(), main_sudoers_of(sudo)});
-        if (result.status != 0)
-            throw Failure(ExitStatus::unavailable, "cvtsudoers cannot read the sudo configuration: " + one_line(result.output));
-        add(faults, judge_sudoers(result.output, user, build::runner_path, sudo));
-    }
-    return faults;
-}
-
 // --- What is wrong with a user's own things: the documents that a policy has for the agent's home, files that it names, and what the login
 // shell starts.
-
-namespace {
 
 using Plain = nlohmann::json;
 
@@ -376,6 +324,54 @@ std::string script(const std::string &command)
 }
 
 } // namespace
+
+Faults judge_sudoers(const std::string &json, const std::string &user, const std::string &runner, SudoKind kind)
+{
+    Faults faults;
+    try {
+        const auto sudoers = Document::parse(json);
+        const std::vector<Rule> found = rules_of(sudoers, runner);
+        judge_rules(found, user, runner, faults);
+        judge_defaults(with_tags(defaults_of(sudoers, runner), found), user, kind, faults);
+    } catch (const Document::exception &failure) {
+        throw Failure(ExitStatus::system_failure, "the output of cvtsudoers is not valid: " + escape_for_display(failure.what()));
+    }
+    return faults;
+}
+
+Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vector<std::string> &users)
+{
+    Faults faults;
+    std::ostringstream changes_text;
+    Changes changes(true, changes_text);
+    const auto sudo = installed_sudo_kind();
+    const auto visudo = visudo_of(sudo);
+    if (!build::is_system_managed)
+        install_sudoers(root, rules_directory, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users, changes);
+    if (changes.count() > 0)
+        faults.push_back(
+            {"sudo-rule", "the sudo rule in /etc/sudoers.d/pi-agent is missing, or not as the policy says", "sudo pi-agentctl apply"});
+    const auto read = run_program({visudo, "-c"});
+    if (read.status != 0)
+        faults.push_back(
+            {"sudo-configuration", visudo + " -c refuses the sudo configuration: " + one_line(read.output), "correct it with " + visudo});
+    else if (!build::is_system_managed && changes.count() == 0 && !does_sudo_read(sudo, rule_file, read.output, users))
+        faults.push_back(
+            {"sudo-rule", std::string("sudo does not read ") + rule_file, "add '@includedir /etc/sudoers.d' to " + main_sudoers_of(sudo)});
+    else if (sudo == SudoKind::rs && !has_program("cvtsudoers"))
+        faults.push_back({"sudo-configuration", "sudo-rs has no cvtsudoers, so what other rules say of the runner cannot be looked at",
+                          "install the package sudo beside it for its cvtsudoers; the wrapper goes on with sudo-rs"});
+    if (!faults.empty()) return faults; // what follows would be the same once more
+    for (const auto &user : users) {
+        // Its own filter by command would leave out what forbids one.
+        const auto result =
+            run_program({"cvtsudoers", "-e", "-M", "-f", "json", "-m", "user=" + user + ",host=" + host_name(), main_sudoers_of(sudo)});
+        if (result.status != 0)
+            throw Failure(ExitStatus::unavailable, "cvtsudoers cannot read the sudo configuration: " + one_line(result.output));
+        add(faults, judge_sudoers(result.output, user, build::runner_path, sudo));
+    }
+    return faults;
+}
 
 std::string secret_in_document(const std::string &document, const std::string &path, const std::set<std::string> &variables)
 {

@@ -104,113 +104,7 @@ std::vector<Finding> ask(const Observer &observer, const Account &user, const st
     return findings;
 }
 
-} // namespace
-
-Observer Observer::self()
-{
-    Observer observer;
-    if (::geteuid() == 0) observer.root_ = AsRoot::claim();
-    return observer;
-}
-
-bool Observer::can_look_for(const Account &user) const noexcept
-{
-    return user.uid != Uid(0) && (root_.has_value() || user.uid == Uid(::geteuid()));
-}
-
-std::vector<Finding> Observer::resolve_roots(const std::vector<RootSpec> &roots, const Account &user) const
-{
-    std::vector<Question> questions;
-    for (const auto &root : roots)
-        questions.emplace_back([&root, &user] { return find_root(root, user); });
-    return ask(*this, user, questions);
-}
-
-std::vector<Finding> Observer::resolve_roots(const AccessRules &rules, const Account &user) const
-{
-    std::vector<RootSpec> roots;
-    for (const auto &root : rules.roots)
-        roots.push_back(root.spec);
-    return resolve_roots(roots, user);
-}
-
-Finding Observer::resolve_directory(const std::string &path, const Account &user) const
-{
-    return ask(*this, user, {[&path] { return find_directory(path); }}).front();
-}
-
-AgentPlaces Observer::agent_places(const Policy &policy, const AccessRules &rules, const Account &user) const
-{
-    if (!root_) return find_agent_places(policy, rules, user);
-    AgentPlaces places = places_of_state(policy, rules);
-    Child child(*root_, "look for " + user.name, user, {}, [&](const AsUser & /*user*/, FdRef channel) {
-        for (const auto &root : find_roots(rules, user))
-            send_answer(channel, Encoder().text(root.path).number(root.device).number(root.inode).bytes());
-        send_answer(channel, Encoder().text("").bytes());
-    });
-    for (;;) {
-        const Packet packet = child.receive();
-        Decoder answer(packet.bytes);
-        std::string path = answer.text();
-        if (path.empty()) return places;
-        places.places.push_back({std::move(path), answer.number(), answer.number()});
-        answer.end();
-    }
-}
-
-std::vector<Finding> Observer::agents_on_way(const Policy &policy, const AccessRules &rules, const Account &user,
-                                             const std::vector<std::string> &paths) const
-{
-    const UserPaths followed(agent_places(policy, rules, user));
-    std::vector<Question> questions;
-    for (const auto &path : paths)
-        questions.emplace_back([&] {
-            const AgentPlace *place = followed.entered_by(path);
-            return Finding{Finding::Kind::usable, place == nullptr ? "" : place->path};
-        });
-    return ask(*this, user, questions);
-}
-
-std::vector<std::string> Observer::links_out(const Policy &policy, const AccessRules &rules, const Account &user) const
-{
-    const UserPaths followed(agent_places(policy, rules, user));
-    const Finding found =
-        ask(*this, user, {[&] {
-            std::size_t left = links_out_entries;
-            std::string text;
-            for (const auto &link : find_links_out(followed, paths_read_as_user(policy, rules, user), [&] { return left-- > 0; }))
-                if (text.size() + link.size() < links_out_bytes) text += link + "\n";
-            return Finding{Finding::Kind::usable, text};
-        }}).front();
-    std::vector<std::string> links;
-    std::istringstream lines(found.kind == Finding::Kind::usable ? found.text : "");
-    for (std::string line; std::getline(lines, line);)
-        links.push_back(line);
-    return links;
-}
-
-OpenedHome Observer::find_home_directories(const ToolchainsPolicy &toolchains, const Account &user) const
-{
-    if (!root_) return pi_agent::find_home_directories(user, toolchains);
-    Child child(*root_, "look for " + user.name, user, {},
-                [&](const AsUser & /*user*/, FdRef channel) { send_home(channel, pi_agent::find_home_directories(user, toolchains)); });
-    return receive_home([&] { return child.receive(); });
-}
-
-std::optional<AccessRules> rules_of_user(const Policy &policy, const Account &user)
-{
-    try {
-        auto access = find_access_rules(policy, user, policy_path);
-        auto *rules = std::get_if<AccessRules>(&access);
-        return rules == nullptr ? std::nullopt : std::optional(std::move(*rules));
-    } catch (const PolicyError &) {
-        return std::nullopt;
-    }
-}
-
 // --- Asks for each user of a policy what their starts would come to.
-
-namespace {
 
 constexpr std::size_t most_pairs = 5000; // of groups: each takes a moment
 constexpr std::size_t most_told = 20;    // of what could be: more is not read
@@ -368,6 +262,108 @@ void look_at_groups(const Policy &policy, const std::vector<SameEntries> &known,
 }
 
 } // namespace
+
+Observer Observer::self()
+{
+    Observer observer;
+    if (::geteuid() == 0) observer.root_ = AsRoot::claim();
+    return observer;
+}
+
+bool Observer::can_look_for(const Account &user) const noexcept
+{
+    return user.uid != Uid(0) && (root_.has_value() || user.uid == Uid(::geteuid()));
+}
+
+std::vector<Finding> Observer::resolve_roots(const std::vector<RootSpec> &roots, const Account &user) const
+{
+    std::vector<Question> questions;
+    for (const auto &root : roots)
+        questions.emplace_back([&root, &user] { return find_root(root, user); });
+    return ask(*this, user, questions);
+}
+
+std::vector<Finding> Observer::resolve_roots(const AccessRules &rules, const Account &user) const
+{
+    std::vector<RootSpec> roots;
+    for (const auto &root : rules.roots)
+        roots.push_back(root.spec);
+    return resolve_roots(roots, user);
+}
+
+Finding Observer::resolve_directory(const std::string &path, const Account &user) const
+{
+    return ask(*this, user, {[&path] { return find_directory(path); }}).front();
+}
+
+AgentPlaces Observer::agent_places(const Policy &policy, const AccessRules &rules, const Account &user) const
+{
+    if (!root_) return find_agent_places(policy, rules, user);
+    AgentPlaces places = places_of_state(policy, rules);
+    Child child(*root_, "look for " + user.name, user, {}, [&](const AsUser & /*user*/, FdRef channel) {
+        for (const auto &root : find_roots(rules, user))
+            send_answer(channel, Encoder().text(root.path).number(root.device).number(root.inode).bytes());
+        send_answer(channel, Encoder().text("").bytes());
+    });
+    for (;;) {
+        const Packet packet = child.receive();
+        Decoder answer(packet.bytes);
+        std::string path = answer.text();
+        if (path.empty()) return places;
+        places.places.push_back({std::move(path), answer.number(), answer.number()});
+        answer.end();
+    }
+}
+
+std::vector<Finding> Observer::agents_on_way(const Policy &policy, const AccessRules &rules, const Account &user,
+                                             const std::vector<std::string> &paths) const
+{
+    const UserPaths followed(agent_places(policy, rules, user));
+    std::vector<Question> questions;
+    for (const auto &path : paths)
+        questions.emplace_back([&] {
+            const AgentPlace *place = followed.entered_by(path);
+            return Finding{Finding::Kind::usable, place == nullptr ? "" : place->path};
+        });
+    return ask(*this, user, questions);
+}
+
+std::vector<std::string> Observer::links_out(const Policy &policy, const AccessRules &rules, const Account &user) const
+{
+    const UserPaths followed(agent_places(policy, rules, user));
+    const Finding found =
+        ask(*this, user, {[&] {
+            std::size_t left = links_out_entries;
+            std::string text;
+            for (const auto &link : find_links_out(followed, paths_read_as_user(policy, rules, user), [&] { return left-- > 0; }))
+                if (text.size() + link.size() < links_out_bytes) text += link + "\n";
+            return Finding{Finding::Kind::usable, text};
+        }}).front();
+    std::vector<std::string> links;
+    std::istringstream lines(found.kind == Finding::Kind::usable ? found.text : "");
+    for (std::string line; std::getline(lines, line);)
+        links.push_back(line);
+    return links;
+}
+
+OpenedHome Observer::find_home_directories(const ToolchainsPolicy &toolchains, const Account &user) const
+{
+    if (!root_) return pi_agent::find_home_directories(user, toolchains);
+    Child child(*root_, "look for " + user.name, user, {},
+                [&](const AsUser & /*user*/, FdRef channel) { send_home(channel, pi_agent::find_home_directories(user, toolchains)); });
+    return receive_home([&] { return child.receive(); });
+}
+
+std::optional<AccessRules> rules_of_user(const Policy &policy, const Account &user)
+{
+    try {
+        auto access = find_access_rules(policy, user, policy_path);
+        auto *rules = std::get_if<AccessRules>(&access);
+        return rules == nullptr ? std::nullopt : std::optional(std::move(*rules));
+    } catch (const PolicyError &) {
+        return std::nullopt;
+    }
+}
 
 DryStart dry_start(const Account &user, const AccessRules &rules, Policy callers, const std::vector<Finding> &roots,
                    const Finding &directory)

@@ -100,6 +100,115 @@ void add_unique(std::vector<AgentAccount> &accounts, AgentAccount account)
         found->user.clear();
 }
 
+// --- Another name of the command is a symlink to `pi`; its completions and its page lead to those of `pi`.
+
+constexpr std::size_t names_note_limit = std::size_t{64} << 10U;
+constexpr mode_t part_mode = 0644;
+constexpr mode_t names_note_mode = 0600;
+
+using CommandNames = std::set<std::string>;
+
+// One file or symlink of a name.
+struct Part {
+    std::string directory;
+    std::string name;
+    std::string text; // of the file, or where the symlink leads
+    bool is_link = false;
+    std::string own; // the file of `pi` there, without which there is nothing to lead to
+
+    [[nodiscard]] std::string path() const { return directory + "/" + name; }
+};
+
+// The symlink first.
+std::vector<Part> parts_of(const std::string &command, const CommandPlaces &places)
+{
+    const auto [directory, wrapper] = split_last(places.wrapper);
+    const std::string made = "# Made by pi-agentctl apply: the policy calls the command " + command + ".\n";
+    const std::string bash = places.data + "/bash-completion/completions";
+    std::vector<Part> parts = {
+        {directory, command, wrapper, true, wrapper},
+        {bash, command, made + ". " + bash + "/" + wrapper + "\ncomplete -F _pi_of_pi_agent " + command + "\n", false, wrapper},
+        {places.data + "/fish/vendor_completions.d", command + ".fish", made + "complete -c " + command + " -w " + wrapper + "\n", false,
+         wrapper + ".fish"}};
+    for (const char *zsh : {"/zsh/vendor-completions", "/zsh/site-functions"}) // Debian has its own place
+        parts.push_back(
+            {places.data + zsh, "_" + command, "#compdef " + command + "\n" + made + "_" + wrapper + " \"$@\"\n", false, "_" + wrapper});
+    for (const char *page : {"pi.1.gz", "pi.1"})
+        parts.push_back({places.data + "/man/man1", command + ".1", ".so man1/pi.1\n", false, page});
+    return parts;
+}
+
+enum class Found { nothing, made, other, no_place };
+
+UniqueFd open_directory(const Part &part)
+{
+    return open_trusted(part.directory, O_RDONLY | O_DIRECTORY, "directory of a name of the command");
+}
+
+// Whether this is exactly what apply makes.
+bool is_made(FdRef directory, const Part &part, const struct stat &facts)
+{
+    if (facts.st_uid != 0) return false;
+    if (part.is_link) return S_ISLNK(facts.st_mode) && read_link(directory, part.name) == part.text;
+    if (!S_ISREG(facts.st_mode) || std::cmp_not_equal(facts.st_size, part.text.size())) return false;
+    return read_trusted_file(part.path(), part.text.size(), "file of a name of the command") == part.text;
+}
+
+Found look_at_part(const Part &part)
+{
+    const auto directory = if_there([&] { return open_directory(part); });
+    if (!directory || !has_name(directory, part.own, "examining " + part.directory)) return Found::no_place;
+    struct stat facts {};
+    if (::fstatat(directory.get(), part.name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
+        require_gone("examining " + part.path());
+        return Found::nothing;
+    }
+    return is_made(directory, part, facts) ? Found::made : Found::other;
+}
+
+void make_part(const Part &part)
+{
+    const auto directory = open_directory(part);
+    if (!part.is_link) return replace_root_file(directory, part.name, part.text, part_mode, part.path());
+    if (::symlinkat(part.text.c_str(), directory.get(), part.name.c_str()) != 0) throw_errno("cannot create " + part.path());
+    if (::fsync(directory.get()) != 0) throw_errno("cannot write the directory of " + part.path() + " to disk");
+}
+
+void remove_name(const std::string &command, const CommandPlaces &places)
+{
+    for (const auto &part : parts_of(command, places))
+        if (const auto found = look_at_part(part);
+            found == Found::made || (found == Found::other && part.is_link && !defence_is_on("own-command-name")))
+            remove_root_file(open_directory(part), part.name, part.path());
+}
+
+CommandNames read_command_names(const CommandPlaces &places)
+{
+    const auto text = if_there([&] { return read_trusted_file(places.note, names_note_limit, "list of names of the command"); });
+    CommandNames names;
+    for (const auto line : split(text, '\n')) {
+        if (!is_plain_name(std::string(line))) throw Failure(ExitStatus::configuration, places.note + " is damaged; remove it");
+        names.emplace(line);
+    }
+    return names;
+}
+
+void write_command_names(const CommandPlaces &places, const CommandNames &names)
+{
+    const auto [above, name] = split_last(places.note);
+    const auto directory = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of applied policies");
+    if (names.empty()) return remove_root_file(directory, name, places.note);
+    std::string text;
+    for (const auto &command : names)
+        text += command + "\n";
+    replace_root_file(directory, name, text, names_note_mode, places.note);
+}
+
+std::string problem_of_taken(const Part &link)
+{
+    return link.path() + " exists already, and is not a name of pi";
+}
+
 } // namespace
 
 std::string creatable_name(std::string name)
@@ -265,119 +374,6 @@ void remove_group(const std::string &name)
 {
     remove_by("groupdel", "group ", name);
 }
-
-// --- Another name of the command is a symlink to `pi`; its completions and its page lead to those of `pi`.
-
-namespace {
-
-constexpr std::size_t names_note_limit = std::size_t{64} << 10U;
-constexpr mode_t part_mode = 0644;
-constexpr mode_t names_note_mode = 0600;
-
-using CommandNames = std::set<std::string>;
-
-// One file or symlink of a name.
-struct Part {
-    std::string directory;
-    std::string name;
-    std::string text; // of the file, or where the symlink leads
-    bool is_link = false;
-    std::string own; // the file of `pi` there, without which there is nothing to lead to
-
-    [[nodiscard]] std::string path() const { return directory + "/" + name; }
-};
-
-// The symlink first.
-std::vector<Part> parts_of(const std::string &command, const CommandPlaces &places)
-{
-    const auto [directory, wrapper] = split_last(places.wrapper);
-    const std::string made = "# Made by pi-agentctl apply: the policy calls the command " + command + ".\n";
-    const std::string bash = places.data + "/bash-completion/completions";
-    std::vector<Part> parts = {
-        {directory, command, wrapper, true, wrapper},
-        {bash, command, made + ". " + bash + "/" + wrapper + "\ncomplete -F _pi_of_pi_agent " + command + "\n", false, wrapper},
-        {places.data + "/fish/vendor_completions.d", command + ".fish", made + "complete -c " + command + " -w " + wrapper + "\n", false,
-         wrapper + ".fish"}};
-    for (const char *zsh : {"/zsh/vendor-completions", "/zsh/site-functions"}) // Debian has its own place
-        parts.push_back(
-            {places.data + zsh, "_" + command, "#compdef " + command + "\n" + made + "_" + wrapper + " \"$@\"\n", false, "_" + wrapper});
-    for (const char *page : {"pi.1.gz", "pi.1"})
-        parts.push_back({places.data + "/man/man1", command + ".1", ".so man1/pi.1\n", false, page});
-    return parts;
-}
-
-enum class Found { nothing, made, other, no_place };
-
-UniqueFd open_directory(const Part &part)
-{
-    return open_trusted(part.directory, O_RDONLY | O_DIRECTORY, "directory of a name of the command");
-}
-
-// Whether this is exactly what apply makes.
-bool is_made(FdRef directory, const Part &part, const struct stat &facts)
-{
-    if (facts.st_uid != 0) return false;
-    if (part.is_link) return S_ISLNK(facts.st_mode) && read_link(directory, part.name) == part.text;
-    if (!S_ISREG(facts.st_mode) || std::cmp_not_equal(facts.st_size, part.text.size())) return false;
-    return read_trusted_file(part.path(), part.text.size(), "file of a name of the command") == part.text;
-}
-
-Found look_at_part(const Part &part)
-{
-    const auto directory = if_there([&] { return open_directory(part); });
-    if (!directory || !has_name(directory, part.own, "examining " + part.directory)) return Found::no_place;
-    struct stat facts {};
-    if (::fstatat(directory.get(), part.name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
-        require_gone("examining " + part.path());
-        return Found::nothing;
-    }
-    return is_made(directory, part, facts) ? Found::made : Found::other;
-}
-
-void make_part(const Part &part)
-{
-    const auto directory = open_directory(part);
-    if (!part.is_link) return replace_root_file(directory, part.name, part.text, part_mode, part.path());
-    if (::symlinkat(part.text.c_str(), directory.get(), part.name.c_str()) != 0) throw_errno("cannot create " + part.path());
-    if (::fsync(directory.get()) != 0) throw_errno("cannot write the directory of " + part.path() + " to disk");
-}
-
-void remove_name(const std::string &command, const CommandPlaces &places)
-{
-    for (const auto &part : parts_of(command, places))
-        if (const auto found = look_at_part(part);
-            found == Found::made || (found == Found::other && part.is_link && !defence_is_on("own-command-name")))
-            remove_root_file(open_directory(part), part.name, part.path());
-}
-
-CommandNames read_command_names(const CommandPlaces &places)
-{
-    const auto text = if_there([&] { return read_trusted_file(places.note, names_note_limit, "list of names of the command"); });
-    CommandNames names;
-    for (const auto line : split(text, '\n')) {
-        if (!is_plain_name(std::string(line))) throw Failure(ExitStatus::configuration, places.note + " is damaged; remove it");
-        names.emplace(line);
-    }
-    return names;
-}
-
-void write_command_names(const CommandPlaces &places, const CommandNames &names)
-{
-    const auto [above, name] = split_last(places.note);
-    const auto directory = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of applied policies");
-    if (names.empty()) return remove_root_file(directory, name, places.note);
-    std::string text;
-    for (const auto &command : names)
-        text += command + "\n";
-    replace_root_file(directory, name, text, names_note_mode, places.note);
-}
-
-std::string problem_of_taken(const Part &link)
-{
-    return link.path() + " exists already, and is not a name of pi";
-}
-
-} // namespace
 
 CommandPlaces places_of_command()
 {

@@ -72,98 +72,7 @@ std::string first_of_group(const std::string &path, Gid group)
     return first_of_group(directory, path, facts.st_dev, group);
 }
 
-} // namespace
-
-FormerRights rights_in(const struct stat &facts)
-{
-    return {facts.st_uid, facts.st_gid, facts.st_mode & 07777U};
-}
-
-void to_json(nlohmann::json &json, const FormerRights &rights)
-{
-    json = {{"uid", rights.uid}, {"gid", rights.gid}, {"mode", rights.mode}};
-}
-
-void from_json(const nlohmann::json &json, FormerRights &rights)
-{
-    rights = {json.at("uid"), json.at("gid"), json.at("mode")};
-}
-
-void give_rights(FdRef place, const FormerRights &rights, const std::string &path)
-{
-    if (::fchown(place.get(), rights.uid, rights.gid) != 0 || ::fchmod(place.get(), rights.mode) != 0)
-        throw_errno("cannot set owner and mode of " + path);
-}
-
-HiddenPlaces read_hidden_places(const AsRoot & /*root*/)
-{
-    HiddenPlaces places;
-    if (const auto text = read_note(hidden_name))
-        parse_note(hidden_name, *text, "; remove it", NoteVersion::none, [&](const nlohmann::json &json) { json.get_to(places); });
-    return places;
-}
-
-void remember_hidden(const AsRoot &root, const std::string &path, const struct stat &facts)
-{
-    auto places = read_hidden_places(root);
-    if (places.emplace(path, rights_in(facts)).second) write_hidden(places);
-}
-
-bool is_agents_group(const AsRoot &root, gid_t gid, const std::string &group)
-{
-    if (!group_name(Gid(gid))) return true;
-    std::set<std::string> names{group};
-    try {
-        if (const auto applied = read_applied(root); applied.last) names.insert(parse_policy(*applied.last).agent.group);
-    } catch (const PolicyError &) { // NOLINT(bugprone-empty-catch): of another version, which knew other keys
-    }
-    return std::any_of(names.begin(), names.end(), [&](const std::string &name) {
-        const auto known = find_group(name);
-        return known && known->value() == gid;
-    });
-}
-
-void give_back_hidden(const AsRoot &root, const std::set<std::string> &current, const std::string &group, Changes &changes)
-{
-    auto places = read_hidden_places(root);
-    const auto before = places.size();
-    for (auto place = places.begin(); place != places.end();) {
-        bool is_done = !current.contains(place->first);
-        try {
-            if (is_done) is_done = give_back(root, place->first, place->second, group, changes);
-        } catch (const SystemFailure &failure) {
-            if (failure.error_number() != ENOENT && failure.error_number() != ENOTDIR) throw; // what is gone needs nothing
-        }
-        place = is_done ? places.erase(place) : std::next(place);
-    }
-    if (!changes.dry_run() && places.size() != before) write_hidden(places);
-}
-
-std::set<std::string> places_of_group(const AsRoot &root, const Policy &policy)
-{
-    auto places = places_of_agent(root, policy);
-    places.insert({policy.agent.binary, parent_of(policy_path)});
-    for (const auto &[path, rights] : read_hidden_places(root))
-        places.insert(path);
-    return places;
-}
-
-void require_nothing_of_group(const std::set<std::string> &places, const std::string &group)
-{
-    const auto found = find_group(group);
-    if (!found) return;
-    for (const auto &place : places) {
-        const auto path = first_of_group(place, *found);
-        if (path.empty() || !defence_is_on("group-left-empty")) continue;
-        throw Failure(ExitStatus::configuration,
-                      escape_for_display(path) + " belongs to the group " + group +
-                          ", whose number another group would get; give the file another group, and run the command again");
-    }
-}
-
-// The agent's program, and what npm installed for everybody.
-
-namespace {
+// --- The agent's program, and what npm installed for everybody.
 
 constexpr mode_t hidden_mode = 0750;
 constexpr mode_t open_mode = 0755;
@@ -278,6 +187,93 @@ std::optional<NpmInstall> look_at(const std::string &package)
 }
 
 } // namespace
+
+FormerRights rights_in(const struct stat &facts)
+{
+    return {facts.st_uid, facts.st_gid, facts.st_mode & 07777U};
+}
+
+void to_json(nlohmann::json &json, const FormerRights &rights)
+{
+    json = {{"uid", rights.uid}, {"gid", rights.gid}, {"mode", rights.mode}};
+}
+
+void from_json(const nlohmann::json &json, FormerRights &rights)
+{
+    rights = {json.at("uid"), json.at("gid"), json.at("mode")};
+}
+
+void give_rights(FdRef place, const FormerRights &rights, const std::string &path)
+{
+    if (::fchown(place.get(), rights.uid, rights.gid) != 0 || ::fchmod(place.get(), rights.mode) != 0)
+        throw_errno("cannot set owner and mode of " + path);
+}
+
+HiddenPlaces read_hidden_places(const AsRoot & /*root*/)
+{
+    HiddenPlaces places;
+    if (const auto text = read_note(hidden_name))
+        parse_note(hidden_name, *text, "; remove it", NoteVersion::none, [&](const nlohmann::json &json) { json.get_to(places); });
+    return places;
+}
+
+void remember_hidden(const AsRoot &root, const std::string &path, const struct stat &facts)
+{
+    auto places = read_hidden_places(root);
+    if (places.emplace(path, rights_in(facts)).second) write_hidden(places);
+}
+
+bool is_agents_group(const AsRoot &root, gid_t gid, const std::string &group)
+{
+    if (!group_name(Gid(gid))) return true;
+    std::set<std::string> names{group};
+    try {
+        if (const auto applied = read_applied(root); applied.last) names.insert(parse_policy(*applied.last).agent.group);
+    } catch (const PolicyError &) { // NOLINT(bugprone-empty-catch): of another version, which knew other keys
+    }
+    return std::any_of(names.begin(), names.end(), [&](const std::string &name) {
+        const auto known = find_group(name);
+        return known && known->value() == gid;
+    });
+}
+
+void give_back_hidden(const AsRoot &root, const std::set<std::string> &current, const std::string &group, Changes &changes)
+{
+    auto places = read_hidden_places(root);
+    const auto before = places.size();
+    for (auto place = places.begin(); place != places.end();) {
+        bool is_done = !current.contains(place->first);
+        try {
+            if (is_done) is_done = give_back(root, place->first, place->second, group, changes);
+        } catch (const SystemFailure &failure) {
+            if (failure.error_number() != ENOENT && failure.error_number() != ENOTDIR) throw; // what is gone needs nothing
+        }
+        place = is_done ? places.erase(place) : std::next(place);
+    }
+    if (!changes.dry_run() && places.size() != before) write_hidden(places);
+}
+
+std::set<std::string> places_of_group(const AsRoot &root, const Policy &policy)
+{
+    auto places = places_of_agent(root, policy);
+    places.insert({policy.agent.binary, parent_of(policy_path)});
+    for (const auto &[path, rights] : read_hidden_places(root))
+        places.insert(path);
+    return places;
+}
+
+void require_nothing_of_group(const std::set<std::string> &places, const std::string &group)
+{
+    const auto found = find_group(group);
+    if (!found) return;
+    for (const auto &place : places) {
+        const auto path = first_of_group(place, *found);
+        if (path.empty() || !defence_is_on("group-left-empty")) continue;
+        throw Failure(ExitStatus::configuration,
+                      escape_for_display(path) + " belongs to the group " + group +
+                          ", whose number another group would get; give the file another group, and run the command again");
+    }
+}
 
 std::optional<HidingPlace> choose_hiding_place(const std::string &directory, const std::string &program)
 {

@@ -55,6 +55,65 @@ void check_present(FdRef directory, const std::string &path, mode_t mode, Change
     changes.make(fmt::format("set the directory {} to root:root {:04o}", path, mode), [&] { set_owner_and_mode(directory, path, mode); });
 }
 
+constexpr const char *last_name = "last.json";
+constexpr const char *previous_name = "previous.json";
+constexpr int note_version = 1;
+constexpr std::size_t note_limit = std::size_t{256} << 20U; // bytes: a rule and two policies of a hundred thousand users
+constexpr mode_t policy_mode = 0644;
+constexpr mode_t note_mode = 0600;
+
+std::map<std::string, std::string> by_name(const PolicyFiles &files)
+{
+    std::map<std::string, std::string> map;
+    for (const auto &file : files)
+        map[file.name] = file.text;
+    return map;
+}
+
+std::string to_text(const PolicyFiles &files)
+{
+    return nlohmann::json{{"version", note_version}, {"files", files}}.dump(1) + "\n";
+}
+
+bool is_policy_file(const std::string &path)
+{
+    if (path == policy_path || user_of_file(path, policy_path)) return true;
+    const auto [directory, name] = split_last(path);
+    return directory == directory_of_parts(policy_path) && name.ends_with(".yaml") && name.front() != '.';
+}
+
+std::optional<PolicyFiles> read_kept(const char *name)
+{
+    const auto text = read_note(name);
+    if (!text) return std::nullopt;
+    PolicyFiles files;
+    parse_note(name, *text, "; remove it", NoteVersion::first, [&](const nlohmann::json &json) { json.at("files").get_to(files); });
+    return files;
+}
+
+UniqueFd open_applied_directory()
+{
+    return open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
+}
+
+std::string draft_of(const std::string &file)
+{
+    return split_last(file).second + ".new";
+}
+
+// Writes all of them beside their places. If one cannot be written, none stays.
+void write_drafts(const AsRoot &root, const std::vector<PolicySource> &files)
+{
+    try {
+        for (const auto &file : files)
+            write_beside(open_policy_directory(root, file.name), draft_of(file.name), file.text, policy_mode, file.name + ".new");
+    } catch (const std::exception &) {
+        for (const auto &file : files)
+            ::unlinkat(open_policy_directory(root, file.name).get(), draft_of(file.name).c_str(), 0); // best_effort: the failure counts
+        throw;
+    }
+}
+
 } // namespace
 
 void write_beside(FdRef directory, const std::string &name, const std::string &text, mode_t mode, const std::string &path)
@@ -136,69 +195,6 @@ UniqueFd take_agents_lock(const AsRoot & /*root*/)
 // --- Replaces the policy's files, and keeps applied ones as JSON: one file for each policy, however many files it has.
 
 const char *const applied_directory = "/var/lib/pi-agent/applied";
-
-namespace {
-
-constexpr const char *last_name = "last.json";
-constexpr const char *previous_name = "previous.json";
-constexpr int note_version = 1;
-constexpr std::size_t note_limit = std::size_t{256} << 20U; // bytes: a rule and two policies of a hundred thousand users
-constexpr mode_t policy_mode = 0644;
-constexpr mode_t note_mode = 0600;
-
-std::map<std::string, std::string> by_name(const PolicyFiles &files)
-{
-    std::map<std::string, std::string> map;
-    for (const auto &file : files)
-        map[file.name] = file.text;
-    return map;
-}
-
-std::string to_text(const PolicyFiles &files)
-{
-    return nlohmann::json{{"version", note_version}, {"files", files}}.dump(1) + "\n";
-}
-
-bool is_policy_file(const std::string &path)
-{
-    if (path == policy_path || user_of_file(path, policy_path)) return true;
-    const auto [directory, name] = split_last(path);
-    return directory == directory_of_parts(policy_path) && name.ends_with(".yaml") && name.front() != '.';
-}
-
-std::optional<PolicyFiles> read_kept(const char *name)
-{
-    const auto text = read_note(name);
-    if (!text) return std::nullopt;
-    PolicyFiles files;
-    parse_note(name, *text, "; remove it", NoteVersion::first, [&](const nlohmann::json &json) { json.at("files").get_to(files); });
-    return files;
-}
-
-UniqueFd open_applied_directory()
-{
-    return open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
-}
-
-std::string draft_of(const std::string &file)
-{
-    return split_last(file).second + ".new";
-}
-
-// Writes all of them beside their places. If one cannot be written, none stays.
-void write_drafts(const AsRoot &root, const std::vector<PolicySource> &files)
-{
-    try {
-        for (const auto &file : files)
-            write_beside(open_policy_directory(root, file.name), draft_of(file.name), file.text, policy_mode, file.name + ".new");
-    } catch (const std::exception &) {
-        for (const auto &file : files)
-            ::unlinkat(open_policy_directory(root, file.name).get(), draft_of(file.name).c_str(), 0); // best_effort: the failure counts
-        throw;
-    }
-}
-
-} // namespace
 
 std::string policy_file_named(const std::string &name)
 {

@@ -202,16 +202,7 @@ private:
     bool all_ = true;
 };
 
-} // namespace
-
-bool go_back(const AsRoot &root, const HostBefore &before, Changes &changes, std::ostream &warnings)
-{
-    return GoingBack(root, before, changes, warnings).run();
-}
-
-// Looks at the host before a change, and keeps what it was in a file until the change is finished.
-
-namespace {
+// --- Looks at the host before a change, and keeps what it was in a file until the change is finished.
 
 // The directories that apply makes, parents first.
 std::vector<std::string> directories_of(const std::string &state_dir)
@@ -232,6 +223,11 @@ std::optional<FormerRights> rights_of(const std::string &path)
 }
 
 } // namespace
+
+bool go_back(const AsRoot &root, const HostBefore &before, Changes &changes, std::ostream &warnings)
+{
+    return GoingBack(root, before, changes, warnings).run();
+}
 
 bool is_between(const PolicyFiles &installed, const PolicyChange &change)
 {

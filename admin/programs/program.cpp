@@ -101,90 +101,7 @@ ProgramResult run_in_unit(const AsRoot &root, Uid user, const std::vector<std::s
     return {status, std::move(program.output)};
 }
 
-} // namespace
-
-UnitProgram::UnitProgram(const AsRoot &root, const std::string &unit, const std::vector<UnitProperty> &properties, std::string_view input)
-    : unit_(unit), systemd_(root)
-{
-    const auto text = in_memory_input(input);
-    auto [ours, theirs] = make_pipe(O_NONBLOCK, "cannot make a pipe");
-    systemd_.watch_service(unit);
-    systemd_.start_program(unit, properties, {text, theirs, theirs});
-    pipe_ = std::move(ours);
-}
-
-SandboxResult UnitProgram::wait(Deadline deadline, const std::function<void()> &meanwhile)
-{
-    for (;;) {
-        systemd_.process();
-        auto result = systemd_.service_result();
-        take_output(pipe_, output);
-        if (meanwhile) meanwhile();
-        if (result.ended || Clock::now() >= deadline) return result;
-        std::array<pollfd, 2> waits{pollfd{systemd_.fd().get(), POLLIN, 0}, pollfd{pipe_ ? pipe_.get() : -1, POLLIN, 0}};
-        const auto next = systemd_.next_look(meanwhile ? std::min(deadline, Clock::now() + between_looks) : deadline);
-        if (::poll(waits.data(), waits.size(), milliseconds_left(next)) < 0 && errno != EINTR) throw_errno("waiting for a program");
-    }
-}
-
-bool has_systemd()
-{
-    return access("/run/systemd/system", F_OK) == 0;
-}
-
-std::string shell_script(const std::vector<std::string> &command, const std::vector<std::string> &variables)
-{
-    std::string script = "exec env -i";
-    for (const auto *words : {&variables, &command})
-        for (const auto &word : *words)
-            script += " " + quoted_for_unit(word);
-    return script + " </dev/null\n";
-}
-
-std::vector<UnitProperty> program_unit_properties(Uid user, int patience_seconds)
-{
-    return {
-        {"Description", std::string("pi-agent-program")},
-        {"Slice", "user-" + std::to_string(user.value()) + ".slice"}, // with the limits that this host sets its users
-        {"CollectMode", std::string("inactive-or-failed")},
-        {"AddRef", true}, // keeps the result readable until it is read
-        {"Type", std::string("exec")},
-        {"ExecStart", Command{{"/bin/sh"}}}, // its input says what to do: no byte of others' is in a property
-        {"KillMode", std::string("control-group")},
-        {"KillSignal", SignedNumber{SIGKILL}}, // also what the program has left
-        {"SendSIGKILL", true},
-        {"TimeoutStopUSec", (stop_patience_seconds - 1) * microseconds_a_second},
-        {"RuntimeMaxUSec", static_cast<std::uint64_t>(patience_seconds + margin_seconds) * microseconds_a_second},
-        {"KeyringMode", std::string("private")},
-    };
-}
-
-ProgramResult run_confined_to_group(const AsRoot &root, Uid user, const std::vector<std::string> &command, int patience_seconds)
-{
-    require_program(command.front());
-    if (!defence_is_on("canary-apart")) return run_program_apart(command, patience_seconds);
-    if (has_systemd() && defence_is_on("program-unit")) return run_in_unit(root, user, command, patience_seconds);
-    const ProgramGroup group(root);
-    if (group.entrance().empty()) return run_program_apart(command, patience_seconds);
-    std::vector<std::string> entering = {"sh", "-c", "echo 0 >\"$0\" && exec \"$@\"", group.entrance()};
-    entering.insert(entering.end(), command.begin(), command.end());
-    return run_program_apart(entering, patience_seconds);
-}
-
-ProgramResult run_as_user(const AsRoot &root, const Account &user, const std::vector<std::string> &arguments, int patience_seconds,
-                          NewPrivileges privileges)
-{
-    std::vector<std::string> command = {
-        "setpriv",       "--reuid",    std::to_string(user.uid.value()), "--regid", std::to_string(user.gid.value()),
-        "--init-groups", "--reset-env"};
-    if (privileges == NewPrivileges::refused) command.emplace_back("--no-new-privs");
-    command.insert(command.end(), arguments.begin(), arguments.end());
-    return run_confined_to_group(root, user.uid, command, patience_seconds);
-}
-
-// Starts visudo, systemd-sysusers, and, where there is no systemd, what becomes a user.
-
-namespace {
+// --- Starts visudo, systemd-sysusers, and, where there is no systemd, what becomes a user.
 
 constexpr int kill_patience_seconds = 1;
 
@@ -307,6 +224,85 @@ ProgramResult run(const std::vector<std::string> &arguments, std::string_view in
 }
 
 } // namespace
+
+UnitProgram::UnitProgram(const AsRoot &root, const std::string &unit, const std::vector<UnitProperty> &properties, std::string_view input)
+    : unit_(unit), systemd_(root)
+{
+    const auto text = in_memory_input(input);
+    auto [ours, theirs] = make_pipe(O_NONBLOCK, "cannot make a pipe");
+    systemd_.watch_service(unit);
+    systemd_.start_program(unit, properties, {text, theirs, theirs});
+    pipe_ = std::move(ours);
+}
+
+SandboxResult UnitProgram::wait(Deadline deadline, const std::function<void()> &meanwhile)
+{
+    for (;;) {
+        systemd_.process();
+        auto result = systemd_.service_result();
+        take_output(pipe_, output);
+        if (meanwhile) meanwhile();
+        if (result.ended || Clock::now() >= deadline) return result;
+        std::array<pollfd, 2> waits{pollfd{systemd_.fd().get(), POLLIN, 0}, pollfd{pipe_ ? pipe_.get() : -1, POLLIN, 0}};
+        const auto next = systemd_.next_look(meanwhile ? std::min(deadline, Clock::now() + between_looks) : deadline);
+        if (::poll(waits.data(), waits.size(), milliseconds_left(next)) < 0 && errno != EINTR) throw_errno("waiting for a program");
+    }
+}
+
+bool has_systemd()
+{
+    return access("/run/systemd/system", F_OK) == 0;
+}
+
+std::string shell_script(const std::vector<std::string> &command, const std::vector<std::string> &variables)
+{
+    std::string script = "exec env -i";
+    for (const auto *words : {&variables, &command})
+        for (const auto &word : *words)
+            script += " " + quoted_for_unit(word);
+    return script + " </dev/null\n";
+}
+
+std::vector<UnitProperty> program_unit_properties(Uid user, int patience_seconds)
+{
+    return {
+        {"Description", std::string("pi-agent-program")},
+        {"Slice", "user-" + std::to_string(user.value()) + ".slice"}, // with the limits that this host sets its users
+        {"CollectMode", std::string("inactive-or-failed")},
+        {"AddRef", true}, // keeps the result readable until it is read
+        {"Type", std::string("exec")},
+        {"ExecStart", Command{{"/bin/sh"}}}, // its input says what to do: no byte of others' is in a property
+        {"KillMode", std::string("control-group")},
+        {"KillSignal", SignedNumber{SIGKILL}}, // also what the program has left
+        {"SendSIGKILL", true},
+        {"TimeoutStopUSec", (stop_patience_seconds - 1) * microseconds_a_second},
+        {"RuntimeMaxUSec", static_cast<std::uint64_t>(patience_seconds + margin_seconds) * microseconds_a_second},
+        {"KeyringMode", std::string("private")},
+    };
+}
+
+ProgramResult run_confined_to_group(const AsRoot &root, Uid user, const std::vector<std::string> &command, int patience_seconds)
+{
+    require_program(command.front());
+    if (!defence_is_on("canary-apart")) return run_program_apart(command, patience_seconds);
+    if (has_systemd() && defence_is_on("program-unit")) return run_in_unit(root, user, command, patience_seconds);
+    const ProgramGroup group(root);
+    if (group.entrance().empty()) return run_program_apart(command, patience_seconds);
+    std::vector<std::string> entering = {"sh", "-c", "echo 0 >\"$0\" && exec \"$@\"", group.entrance()};
+    entering.insert(entering.end(), command.begin(), command.end());
+    return run_program_apart(entering, patience_seconds);
+}
+
+ProgramResult run_as_user(const AsRoot &root, const Account &user, const std::vector<std::string> &arguments, int patience_seconds,
+                          NewPrivileges privileges)
+{
+    std::vector<std::string> command = {
+        "setpriv",       "--reuid",    std::to_string(user.uid.value()), "--regid", std::to_string(user.gid.value()),
+        "--init-groups", "--reset-env"};
+    if (privileges == NewPrivileges::refused) command.emplace_back("--no-new-privs");
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return run_confined_to_group(root, user.uid, command, patience_seconds);
+}
 
 UniqueFd in_memory_input(std::string_view text)
 {

@@ -110,66 +110,7 @@ RenderFacts find_render_facts(const AsRoot &root, Policy &policy, const AccessRu
     return facts;
 }
 
-} // namespace
-
-std::string default_image()
-{
-    return std::string("localhost/pi-agent:") + build::version;
-}
-
-std::vector<std::string> links_among(const std::map<std::string, PointKind> &points, FdRef top)
-{
-    std::vector<std::string> links;
-    for (const auto &point : points) {
-        const UniqueFd found = find_beneath(top, point.first, O_PATH);
-        struct stat facts {};
-        const bool is_behind_link = !found && (errno == ELOOP || errno == EXDEV);
-        if (!found && !is_behind_link) throw_errno("looking at " + escape_for_display(point.first));
-        if (found && fstat(found.get(), &facts) != 0) throw_errno("examining " + escape_for_display(point.first));
-        if (is_behind_link || S_ISLNK(facts.st_mode)) links.push_back(point.first);
-    }
-    return links;
-}
-
-WorkspaceVolume parse_workspace_volume(const std::string &text)
-{
-    if (text.empty()) return {};
-    const bool is_efs = text.rfind("efs:", 0) == 0;
-    const std::string place = is_efs ? text.substr(4) : text;
-    const std::size_t colon = place.find(':');
-    const std::string server = place.substr(0, colon);
-    const std::string path = colon == std::string::npos ? "" : place.substr(colon + 1);
-    const bool is_whole = !server.empty() && !path.empty() && (is_efs ? path.rfind("fsap-", 0) == 0 : path[0] == '/');
-    if (!is_whole) throw Failure(ExitStatus::usage, "--volume: '" + text + "' is neither SERVER:/EXPORT of NFS nor efs:fs-ID:fsap-ID");
-    return {is_efs ? WorkspaceVolume::Kind::efs : WorkspaceVolume::Kind::nfs, server, path};
-}
-
-void run_render(const RenderOptions &options, std::ostream &out)
-{
-    if (options.target == "seccomp") {
-        out << render_seccomp();
-        return;
-    }
-    if (options.target != "kubernetes")
-        throw Failure(ExitStatus::usage, "--target: unknown target " + quote(options.target) + ": kubernetes or seccomp");
-    if (!options.user || !options.directory)
-        throw Failure(ExitStatus::usage, "a rendering for kubernetes needs --user and --cwd: it is for one user in one directory");
-    const AsRoot root = claim_root("render", "reads files of variables that only root can read, and looks for others");
-    const auto user = find_account(*options.user);
-    if (!user) throw Failure(ExitStatus::usage, "this host has no user " + quote(*options.user));
-    Policy policy = load_enabled_policy(*user);
-    const AccessRules rules = authorise(policy, *user);
-    policy = policy_for(std::move(policy), rules);
-    RenderFacts facts = find_render_facts(root, policy, rules, *user, *options.directory);
-    facts.image = options.image;
-    const RenderPlan plan = plan_rendering(policy, rules, facts);
-    require_honoured(plan);
-    out << render_kubernetes(plan, parse_workspace_volume(options.volume), options.arguments);
-}
-
 // --- A system-call filter as data, and as the engines' JSON.
-
-namespace {
 
 using Conditions = std::vector<PassingCondition>; // one of them holds
 
@@ -252,6 +193,61 @@ Json arguments_of(const PassingCondition &condition)
 }
 
 } // namespace
+
+std::string default_image()
+{
+    return std::string("localhost/pi-agent:") + build::version;
+}
+
+std::vector<std::string> links_among(const std::map<std::string, PointKind> &points, FdRef top)
+{
+    std::vector<std::string> links;
+    for (const auto &point : points) {
+        const UniqueFd found = find_beneath(top, point.first, O_PATH);
+        struct stat facts {};
+        const bool is_behind_link = !found && (errno == ELOOP || errno == EXDEV);
+        if (!found && !is_behind_link) throw_errno("looking at " + escape_for_display(point.first));
+        if (found && fstat(found.get(), &facts) != 0) throw_errno("examining " + escape_for_display(point.first));
+        if (is_behind_link || S_ISLNK(facts.st_mode)) links.push_back(point.first);
+    }
+    return links;
+}
+
+WorkspaceVolume parse_workspace_volume(const std::string &text)
+{
+    if (text.empty()) return {};
+    const bool is_efs = text.rfind("efs:", 0) == 0;
+    const std::string place = is_efs ? text.substr(4) : text;
+    const std::size_t colon = place.find(':');
+    const std::string server = place.substr(0, colon);
+    const std::string path = colon == std::string::npos ? "" : place.substr(colon + 1);
+    const bool is_whole = !server.empty() && !path.empty() && (is_efs ? path.rfind("fsap-", 0) == 0 : path[0] == '/');
+    if (!is_whole) throw Failure(ExitStatus::usage, "--volume: '" + text + "' is neither SERVER:/EXPORT of NFS nor efs:fs-ID:fsap-ID");
+    return {is_efs ? WorkspaceVolume::Kind::efs : WorkspaceVolume::Kind::nfs, server, path};
+}
+
+void run_render(const RenderOptions &options, std::ostream &out)
+{
+    if (options.target == "seccomp") {
+        out << render_seccomp();
+        return;
+    }
+    if (options.target != "kubernetes")
+        throw Failure(ExitStatus::usage, "--target: unknown target " + quote(options.target) + ": kubernetes or seccomp");
+    if (!options.user || !options.directory)
+        throw Failure(ExitStatus::usage, "a rendering for kubernetes needs --user and --cwd: it is for one user in one directory");
+    const AsRoot root = claim_root("render", "reads files of variables that only root can read, and looks for others");
+    const auto user = find_account(*options.user);
+    if (!user) throw Failure(ExitStatus::usage, "this host has no user " + quote(*options.user));
+    Policy policy = load_enabled_policy(*user);
+    const AccessRules rules = authorise(policy, *user);
+    policy = policy_for(std::move(policy), rules);
+    RenderFacts facts = find_render_facts(root, policy, rules, *user, *options.directory);
+    facts.image = options.image;
+    const RenderPlan plan = plan_rendering(policy, rules, facts);
+    require_honoured(plan);
+    out << render_kubernetes(plan, parse_workspace_volume(options.volume), options.arguments);
+}
 
 std::map<std::string, std::vector<PassingCondition>> passing_calls()
 {

@@ -271,33 +271,7 @@ std::vector<std::string> notes(const RenderPlan &plan, const WorkspaceVolume &vo
     return lines;
 }
 
-} // namespace
-
-std::vector<Json> kubernetes_objects(const RenderPlan &plan, const WorkspaceVolume &volume, const std::vector<std::string> &arguments)
-{
-    std::vector<Json> objects = {make_namespace(plan), make_quota(plan)};
-    if (volume.kind != WorkspaceVolume::Kind::storage_class) objects.push_back(make_volume(plan, volume));
-    objects.push_back(make_claim(plan, volume));
-    if (const auto documents = documents_of(plan); !documents.empty()) {
-        objects.push_back(object("v1", "ConfigMap", in_namespace(plan, plan.name + settings_suffix), {}));
-        objects.back()["data"] = documents;
-    }
-    if (plan.policy.network.mode != NetworkMode::full) objects.push_back(make_network(plan));
-    objects.push_back(make_job(plan, arguments));
-    return objects;
-}
-
-std::string render_kubernetes(const RenderPlan &plan, const WorkspaceVolume &volume, const std::vector<std::string> &arguments)
-{
-    std::string text = head_of(plan, notes(plan, volume));
-    for (const auto &one : kubernetes_objects(plan, volume, arguments))
-        text += "---\n" + to_yaml(one);
-    return text;
-}
-
 // --- The text of a rendering: its head, and data as YAML.
-
-namespace {
 
 using Json = nlohmann::ordered_json;
 
@@ -364,6 +338,28 @@ std::vector<std::string> left_out(const RenderPlan &plan)
 }
 
 } // namespace
+
+std::vector<Json> kubernetes_objects(const RenderPlan &plan, const WorkspaceVolume &volume, const std::vector<std::string> &arguments)
+{
+    std::vector<Json> objects = {make_namespace(plan), make_quota(plan)};
+    if (volume.kind != WorkspaceVolume::Kind::storage_class) objects.push_back(make_volume(plan, volume));
+    objects.push_back(make_claim(plan, volume));
+    if (const auto documents = documents_of(plan); !documents.empty()) {
+        objects.push_back(object("v1", "ConfigMap", in_namespace(plan, plan.name + settings_suffix), {}));
+        objects.back()["data"] = documents;
+    }
+    if (plan.policy.network.mode != NetworkMode::full) objects.push_back(make_network(plan));
+    objects.push_back(make_job(plan, arguments));
+    return objects;
+}
+
+std::string render_kubernetes(const RenderPlan &plan, const WorkspaceVolume &volume, const std::vector<std::string> &arguments)
+{
+    std::string text = head_of(plan, notes(plan, volume));
+    for (const auto &one : kubernetes_objects(plan, volume, arguments))
+        text += "---\n" + to_yaml(one);
+    return text;
+}
 
 std::string kubernetes_word(const std::string &text)
 {

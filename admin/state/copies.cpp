@@ -193,29 +193,7 @@ UniqueFd open_sessions_of_agent(const AsRoot &root, const UserState &state)
     return std::move(answer.fds.front());
 }
 
-} // namespace
-
-void run_state_export(const std::string &user, const std::string &directory, std::ostream &out)
-{
-    const auto root = claim_root("state export", "reads as the agent's account and writes as the user, so only root can run it");
-    const auto state = find_state(root, load_policy(policy_path).agent.state_dir, user);
-    const auto account = find_account(user);
-    if (!account || account->uid == Uid(0))
-        throw Failure(ExitStatus::configuration,
-                      escape_for_display(user) + " is not a user of this host any more, so nobody can own the copy");
-    const std::string path = without_trailing_slashes(std::filesystem::absolute(directory).lexically_normal().string());
-    if (path == "/") throw Failure(ExitStatus::usage, "the export needs an empty directory of its own; name a new one");
-    const auto sessions = open_sessions_of_agent(root, state);
-    const auto exported = transfer_files(root, state, *account, sessions, path);
-    out << exported.files << " files, " << to_size(exported.bytes) << ", copied to " << escape_for_display(path) << ", of "
-        << escape_for_display(user) << '\n';
-    if (exported.skipped > 0)
-        out << exported.skipped << " entries left out: links, other things than files, or larger than " << to_size(export_limit) << '\n';
-}
-
 // --- Copies and compares trees by descriptors. Agents wrote them, so nothing in them is believed: neither names, nor links, nor depth.
-
-namespace {
 
 constexpr int deepest_home = 256;                           // three descriptors each; a path of usual length has fewer names
 constexpr std::size_t names_limit = std::size_t{64} << 10U; // of attributes, the kernel's own
@@ -420,6 +398,24 @@ std::vector<std::string> sorted_names(FdRef directory)
 }
 
 } // namespace
+
+void run_state_export(const std::string &user, const std::string &directory, std::ostream &out)
+{
+    const auto root = claim_root("state export", "reads as the agent's account and writes as the user, so only root can run it");
+    const auto state = find_state(root, load_policy(policy_path).agent.state_dir, user);
+    const auto account = find_account(user);
+    if (!account || account->uid == Uid(0))
+        throw Failure(ExitStatus::configuration,
+                      escape_for_display(user) + " is not a user of this host any more, so nobody can own the copy");
+    const std::string path = without_trailing_slashes(std::filesystem::absolute(directory).lexically_normal().string());
+    if (path == "/") throw Failure(ExitStatus::usage, "the export needs an empty directory of its own; name a new one");
+    const auto sessions = open_sessions_of_agent(root, state);
+    const auto exported = transfer_files(root, state, *account, sessions, path);
+    out << exported.files << " files, " << to_size(exported.bytes) << ", copied to " << escape_for_display(path) << ", of "
+        << escape_for_display(user) << '\n';
+    if (exported.skipped > 0)
+        out << exported.skipped << " entries left out: links, other things than files, or larger than " << to_size(export_limit) << '\n';
+}
 
 void copy_tree(const AsRoot & /*root*/, FdRef from, FdRef to, const std::string &path)
 {

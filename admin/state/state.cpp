@@ -126,74 +126,7 @@ void sweep_scratch(const AsRoot &root, const std::string &state_dir)
     }
 }
 
-} // namespace
-
-void run_state_prune(const std::optional<std::string> &user, bool yes, std::ostream &out)
-{
-    const auto root = claim_root("state prune", "removes files of agents, so only root can run it");
-    const auto state_dir = load_policy(policy_path).agent.state_dir;
-    std::vector<UserState> states;
-    if (user)
-        states.push_back(find_state(root, state_dir, *user));
-    else
-        states = find_states(root, state_dir, {});
-    require_consent("Remove the caches of " + (user ? escape_for_display(*user) : "all users who have no session now") +
-                        " and the temporary files that sessions left?",
-                    yes);
-    std::string problems;
-    for (const auto &state : states) {
-        try {
-            prune(root, state_dir, state, out);
-        } catch (const Failure &failure) { // one user keeps no other's from being pruned
-            problems += (problems.empty() ? "" : "\n") + escape_for_display(state.user) + ": " + failure.what();
-        }
-    }
-    sweep_scratch(root, state_dir);
-    if (!problems.empty()) throw Failure(ExitStatus::system_failure, problems);
-}
-
-void run_state_reset(const std::string &user, bool yes, std::ostream &out)
-{
-    const auto root = claim_root("state reset", "removes files of agents, so only root can run it");
-    const auto policy = load_policy(policy_path);
-    const auto &state_dir = policy.agent.state_dir;
-    const auto state = find_state(root, state_dir, user);
-    const std::string shown = escape_for_display(user);
-    const auto refuse = [&] {
-        throw Failure(ExitStatus::limit, shown + " has a session; end it first: pi-agentctl stop --user " + name_as_word(user));
-    };
-    if (count_live_sessions(root, user) > 0) refuse();
-    require_consent("Remove everything in " + state.path + "/home, with the agent's own sessions, logins and installed programs?", yes);
-    const auto directory = take_idle(root, state_dir, state);
-    if (!directory) refuse();
-    empty_as_agent(root, state, *directory);
-    give_empty_home(policy, state, *directory);
-    out << "the state of " << shown << " is empty: the next start is like the first\n";
-}
-
-void remove_state_of(const AsRoot &root, const std::string &state_dir, const std::string &name)
-{
-    const auto state = find_state(root, state_dir, name);
-    remove_users_state(root, state_dir, open_trusted(state_dir + "/users", O_RDONLY | O_DIRECTORY, "state directory"), state);
-}
-
-void remove_all_state(const AsRoot &root, const std::string &state_dir)
-{
-    for (const auto &state : find_states(root, state_dir, {}))
-        remove_users_state(root, state_dir, open_trusted(state_dir + "/users", O_RDONLY | O_DIRECTORY, "state directory"), state);
-    sweep_scratch(root, state_dir);
-    const auto top = open_trusted(state_dir, O_RDONLY | O_DIRECTORY, "state directory");
-    for (const auto *name : {"users", "sessions"})
-        remove_directory(top, name, state_dir + "/" + name);
-    const auto parent = open_trusted(parent_of(state_dir), O_RDONLY | O_DIRECTORY, "parent of the state directory");
-    const std::string action = "examining " + state_dir;
-    if (examine(top, action).st_dev != examine(parent, action).st_dev) return; // a mount point is not ours to remove
-    remove_directory(parent, split_last(state_dir).second, state_dir);
-}
-
-// Shows what is kept for each user; for others than root, for themselves alone.
-
-namespace {
+// --- Shows what is kept for each user; for others than root, for themselves alone.
 
 Row to_row(const SizeOfState &size)
 {
@@ -214,46 +147,7 @@ std::vector<SizeOfState> sizes_for_caller(const std::optional<std::string> &user
     return ask_own({OwnSubject::state}).states;
 }
 
-} // namespace
-
-// Not in a namespace without a name: nlohmann-json finds it by its argument.
-static void to_json(nlohmann::json &json, const SizeOfState &size)
-{
-    const bool is_known = !size.home.empty();
-    json = {{"user", text_or_null(size.user)},
-            {"account", text_or_null(size.account)},
-            {"path", size.path},
-            {"sessions", size.sessions},
-            {"home_bytes", is_known ? nlohmann::json(size.home.front().all) : nlohmann::json(nullptr)},
-            {"caches_bytes", is_known ? nlohmann::json(size.home.front().caches) : nlohmann::json(nullptr)},
-            {"scratch_bytes", size.scratch},
-            {"problem", text_or_null(size.problem)}};
-}
-
-UserState find_state(const AsRoot &root, const std::string &state_dir, const std::string &user)
-{
-    auto states = find_states(root, state_dir, user);
-    if (states.empty()) throw Nothing("no state of " + escape_for_display(user) + " is kept in " + state_dir + "/users");
-    return std::move(states.front());
-}
-
-void run_state(const std::optional<std::string> &user, bool json, std::ostream &out)
-{
-    const auto sizes = sizes_for_caller(user);
-    if (json) return print_json({{"states", sizes}}, out);
-    if (sizes.empty()) {
-        if (::geteuid() != 0) throw Nothing("no state is kept of you");
-        throw Nothing(user ? "no state is kept of " + escape_for_display(*user) : "no state is kept of any user");
-    }
-    std::vector<Row> rows;
-    for (const auto &size : sizes)
-        rows.push_back(to_row(size));
-    out << to_table({"USER", "AGENT", "SESSIONS", "HOME", "CACHES", "SCRATCH", "PATH"}, rows);
-}
-
 // --- Compares what is kept, and which accounts there are, with who may still come back.
-
-namespace {
 
 constexpr const char *services_path = "/etc/nsswitch.conf";
 constexpr std::size_t services_limit = 64U << 10U;
@@ -330,6 +224,104 @@ std::set<std::string> names_of_agents(const Policy &policy, const std::vector<Ma
 }
 
 } // namespace
+
+void run_state_prune(const std::optional<std::string> &user, bool yes, std::ostream &out)
+{
+    const auto root = claim_root("state prune", "removes files of agents, so only root can run it");
+    const auto state_dir = load_policy(policy_path).agent.state_dir;
+    std::vector<UserState> states;
+    if (user)
+        states.push_back(find_state(root, state_dir, *user));
+    else
+        states = find_states(root, state_dir, {});
+    require_consent("Remove the caches of " + (user ? escape_for_display(*user) : "all users who have no session now") +
+                        " and the temporary files that sessions left?",
+                    yes);
+    std::string problems;
+    for (const auto &state : states) {
+        try {
+            prune(root, state_dir, state, out);
+        } catch (const Failure &failure) { // one user keeps no other's from being pruned
+            problems += (problems.empty() ? "" : "\n") + escape_for_display(state.user) + ": " + failure.what();
+        }
+    }
+    sweep_scratch(root, state_dir);
+    if (!problems.empty()) throw Failure(ExitStatus::system_failure, problems);
+}
+
+void run_state_reset(const std::string &user, bool yes, std::ostream &out)
+{
+    const auto root = claim_root("state reset", "removes files of agents, so only root can run it");
+    const auto policy = load_policy(policy_path);
+    const auto &state_dir = policy.agent.state_dir;
+    const auto state = find_state(root, state_dir, user);
+    const std::string shown = escape_for_display(user);
+    const auto refuse = [&] {
+        throw Failure(ExitStatus::limit, shown + " has a session; end it first: pi-agentctl stop --user " + name_as_word(user));
+    };
+    if (count_live_sessions(root, user) > 0) refuse();
+    require_consent("Remove everything in " + state.path + "/home, with the agent's own sessions, logins and installed programs?", yes);
+    const auto directory = take_idle(root, state_dir, state);
+    if (!directory) refuse();
+    empty_as_agent(root, state, *directory);
+    give_empty_home(policy, state, *directory);
+    out << "the state of " << shown << " is empty: the next start is like the first\n";
+}
+
+void remove_state_of(const AsRoot &root, const std::string &state_dir, const std::string &name)
+{
+    const auto state = find_state(root, state_dir, name);
+    remove_users_state(root, state_dir, open_trusted(state_dir + "/users", O_RDONLY | O_DIRECTORY, "state directory"), state);
+}
+
+void remove_all_state(const AsRoot &root, const std::string &state_dir)
+{
+    for (const auto &state : find_states(root, state_dir, {}))
+        remove_users_state(root, state_dir, open_trusted(state_dir + "/users", O_RDONLY | O_DIRECTORY, "state directory"), state);
+    sweep_scratch(root, state_dir);
+    const auto top = open_trusted(state_dir, O_RDONLY | O_DIRECTORY, "state directory");
+    for (const auto *name : {"users", "sessions"})
+        remove_directory(top, name, state_dir + "/" + name);
+    const auto parent = open_trusted(parent_of(state_dir), O_RDONLY | O_DIRECTORY, "parent of the state directory");
+    const std::string action = "examining " + state_dir;
+    if (examine(top, action).st_dev != examine(parent, action).st_dev) return; // a mount point is not ours to remove
+    remove_directory(parent, split_last(state_dir).second, state_dir);
+}
+
+// Not in a namespace without a name: nlohmann-json finds it by its argument.
+static void to_json(nlohmann::json &json, const SizeOfState &size)
+{
+    const bool is_known = !size.home.empty();
+    json = {{"user", text_or_null(size.user)},
+            {"account", text_or_null(size.account)},
+            {"path", size.path},
+            {"sessions", size.sessions},
+            {"home_bytes", is_known ? nlohmann::json(size.home.front().all) : nlohmann::json(nullptr)},
+            {"caches_bytes", is_known ? nlohmann::json(size.home.front().caches) : nlohmann::json(nullptr)},
+            {"scratch_bytes", size.scratch},
+            {"problem", text_or_null(size.problem)}};
+}
+
+UserState find_state(const AsRoot &root, const std::string &state_dir, const std::string &user)
+{
+    auto states = find_states(root, state_dir, user);
+    if (states.empty()) throw Nothing("no state of " + escape_for_display(user) + " is kept in " + state_dir + "/users");
+    return std::move(states.front());
+}
+
+void run_state(const std::optional<std::string> &user, bool json, std::ostream &out)
+{
+    const auto sizes = sizes_for_caller(user);
+    if (json) return print_json({{"states", sizes}}, out);
+    if (sizes.empty()) {
+        if (::geteuid() != 0) throw Nothing("no state is kept of you");
+        throw Nothing(user ? "no state is kept of " + escape_for_display(*user) : "no state is kept of any user");
+    }
+    std::vector<Row> rows;
+    for (const auto &size : sizes)
+        rows.push_back(to_row(size));
+    out << to_table({"USER", "AGENT", "SESSIONS", "HOME", "CACHES", "SCRATCH", "PATH"}, rows);
+}
 
 UserDatabase user_database()
 {

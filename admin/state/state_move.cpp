@@ -52,70 +52,7 @@ void check_way(const std::string &path, const Position &where, Problems &problem
     }
 }
 
-} // namespace
-
-StatePlace read_state_place(const AsRoot & /*root*/)
-{
-    constexpr const char *remedy = ": write {\"place\": \"…\"} there, with the directory where the agents' homes are";
-    StatePlace known;
-    const auto text = read_note(state_note);
-    if (!text || text->empty()) return known;
-    parse_note(state_note, *text, remedy, NoteVersion::none, [&](const nlohmann::json &json) {
-        known = {json.at("place").get<std::string>(), json.value("next", ""), json.value("former", "")};
-    });
-    if (is_place(known.place) && (known.next.empty() || is_place(known.next)) && (known.former.empty() || is_place(known.former)))
-        return known;
-    throw Failure(ExitStatus::configuration, path_of_applied(state_note) + " is damaged" + remedy);
-}
-
-void write_state_place(const AsRoot & /*root*/, const StatePlace &place)
-{
-    nlohmann::json json = {{"place", place.place}};
-    if (!place.next.empty()) json["next"] = place.next;
-    if (!place.former.empty()) json["former"] = place.former;
-    write_note(state_note, json.dump(1) + "\n");
-}
-
-bool holds_homes(const AsRoot & /*root*/, const std::string &state_dir)
-{
-    const auto users = if_there([&] { return open_trusted(state_dir + "/users", O_RDONLY | O_DIRECTORY, "state directory"); });
-    return users && !names_in(users).empty();
-}
-
-void check_state_place(const Policy &policy, const AsRoot *root, Problems &problems)
-{
-    const auto &wanted = policy.agent.state_dir;
-    const auto &where = policy.agent.state_dir_where;
-    if (wanted != default_state_dir) check_way(wanted, where, problems); // that one the package brings
-    if (root == nullptr || problems.has(state_dir_key)) return;
-    try {
-        const auto known = read_state_place(*root);
-        if (!known.is_settled())
-            problems.add(where, state_dir_key, "a move of the agents' homes was interrupted", "finish it: sudo pi-agentctl state move");
-        else if (known.place != wanted && holds_homes(*root, known.place))
-            problems.add(where, state_dir_key, "the agents' homes are in " + known.place,
-                         "move them to " + wanted + ": sudo pi-agentctl state move");
-    } catch (const Failure &failure) {
-        problems.add(where, state_dir_key, failure.what(), "");
-    }
-}
-
-void settle_state_place(const AsRoot &root, const Policy &policy, Changes &changes)
-{
-    const auto known = read_state_place(root);
-    const auto &wanted = policy.agent.state_dir;
-    if (known.place == wanted || !known.is_settled()) return; // a move in between is told by check
-    changes.make("note that the agents' homes are in " + wanted, [&] {
-        if (holds_homes(root, known.place))
-            throw Failure(ExitStatus::configuration,
-                          "the agents' homes are in " + known.place + "; move them: sudo pi-agentctl state move");
-        write_state_place(root, {wanted});
-    });
-}
-
-// Copies, compares, switches by one rename, and only then removes. Killed at any moment, the note says how the next call goes on.
-
-namespace {
+// --- Copies, compares, switches by one rename, and only then removes. Killed at any moment, the note says how the next call goes on.
 
 constexpr const char *users_name = "users";
 constexpr const char *copy_name = "users.moving";    // only root may enter it
@@ -266,6 +203,65 @@ void move_homes(const AsRoot &root, const std::string &from, const std::string &
 }
 
 } // namespace
+
+StatePlace read_state_place(const AsRoot & /*root*/)
+{
+    constexpr const char *remedy = ": write {\"place\": \"…\"} there, with the directory where the agents' homes are";
+    StatePlace known;
+    const auto text = read_note(state_note);
+    if (!text || text->empty()) return known;
+    parse_note(state_note, *text, remedy, NoteVersion::none, [&](const nlohmann::json &json) {
+        known = {json.at("place").get<std::string>(), json.value("next", ""), json.value("former", "")};
+    });
+    if (is_place(known.place) && (known.next.empty() || is_place(known.next)) && (known.former.empty() || is_place(known.former)))
+        return known;
+    throw Failure(ExitStatus::configuration, path_of_applied(state_note) + " is damaged" + remedy);
+}
+
+void write_state_place(const AsRoot & /*root*/, const StatePlace &place)
+{
+    nlohmann::json json = {{"place", place.place}};
+    if (!place.next.empty()) json["next"] = place.next;
+    if (!place.former.empty()) json["former"] = place.former;
+    write_note(state_note, json.dump(1) + "\n");
+}
+
+bool holds_homes(const AsRoot & /*root*/, const std::string &state_dir)
+{
+    const auto users = if_there([&] { return open_trusted(state_dir + "/users", O_RDONLY | O_DIRECTORY, "state directory"); });
+    return users && !names_in(users).empty();
+}
+
+void check_state_place(const Policy &policy, const AsRoot *root, Problems &problems)
+{
+    const auto &wanted = policy.agent.state_dir;
+    const auto &where = policy.agent.state_dir_where;
+    if (wanted != default_state_dir) check_way(wanted, where, problems); // that one the package brings
+    if (root == nullptr || problems.has(state_dir_key)) return;
+    try {
+        const auto known = read_state_place(*root);
+        if (!known.is_settled())
+            problems.add(where, state_dir_key, "a move of the agents' homes was interrupted", "finish it: sudo pi-agentctl state move");
+        else if (known.place != wanted && holds_homes(*root, known.place))
+            problems.add(where, state_dir_key, "the agents' homes are in " + known.place,
+                         "move them to " + wanted + ": sudo pi-agentctl state move");
+    } catch (const Failure &failure) {
+        problems.add(where, state_dir_key, failure.what(), "");
+    }
+}
+
+void settle_state_place(const AsRoot &root, const Policy &policy, Changes &changes)
+{
+    const auto known = read_state_place(root);
+    const auto &wanted = policy.agent.state_dir;
+    if (known.place == wanted || !known.is_settled()) return; // a move in between is told by check
+    changes.make("note that the agents' homes are in " + wanted, [&] {
+        if (holds_homes(root, known.place))
+            throw Failure(ExitStatus::configuration,
+                          "the agents' homes are in " + known.place + "; move them: sudo pi-agentctl state move");
+        write_state_place(root, {wanted});
+    });
+}
 
 void run_state_move(bool yes, std::ostream &out)
 {
