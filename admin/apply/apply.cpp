@@ -2,7 +2,6 @@
 #include "admin/apply/apply.hpp"
 
 #include "admin/diagnose/faults.hpp"
-#include "admin/host/host_things.hpp"
 #include "admin/programs/program.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"

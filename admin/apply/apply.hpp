@@ -2,7 +2,6 @@
 #pragma once
 
 #include "admin/diagnose/explain.hpp"
-#include "admin/host/host_things.hpp"
 #include "common/policy/policy_keys.hpp"
 #include "common/policy/yaml/yaml_tree.hpp"
 
@@ -204,8 +203,6 @@ std::string yaml_line(const YamlNode &node);
 
 // A mapping with a line for each key.
 std::string yaml_lines(const YamlNode &mapping);
-
-// --- The parts of pi-agentctl init: what it finds, what it asks, and what it writes.
 
 // --- Found on this host (init.cpp).
 

@@ -1,10 +1,8 @@
 // A first policy: what it is made of, and its files, which are never written over.
 #include "admin/apply/apply.hpp"
 #include "admin/diagnose/faults.hpp"
-#include "admin/host/host_things.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "runner/root/errand/errand.hpp"

@@ -2,7 +2,6 @@
 #include "admin/apply/apply.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_values.hpp"

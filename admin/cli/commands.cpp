@@ -7,7 +7,6 @@
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/policy/policy_keys.hpp"
 
 #include <fmt/ranges.h>
 
@@ -335,36 +334,36 @@ void add_session_commands(CLI::App &app, Action &chosen)
     add_state(app, chosen, all);
 }
 
-// --- Candidates for the word at the cursor in a command line of pi-agentctl, found by walking the same commands and options that parse it.
+// --- Proposals for the word at the cursor in a command line of pi-agentctl, found by walking the same commands and options that parse it.
 // Of values it knows the keys of the policy.
 
-struct Candidate {
+struct Proposal {
     std::string word;
     std::string meaning;
 };
-using Candidates = std::vector<Candidate>;
+using Proposals = std::vector<Proposal>;
 
 // Those of one user with the name that `begun` has: "users.alice.roots".
-Candidates keys_of_policy(const std::string &begun)
+Proposals keys_of_policy(const std::string &begun)
 {
     constexpr std::string_view of_user = "users.*.";
     const std::size_t end = begun.starts_with("users.") ? begun.find('.', of_user.find('*')) : std::string::npos;
-    Candidates candidates;
+    Proposals proposals;
     for (const auto &key : policy_keys()) {
         std::string path(key.path);
         if (end != std::string::npos && path.starts_with(of_user)) path.replace(0, of_user.size() - 1, begun, 0, end);
-        if (path.find('*') == std::string::npos) candidates.push_back({path, "key"});
+        if (path.find('*') == std::string::npos) proposals.push_back({path, "key"});
     }
-    return candidates;
+    return proposals;
 }
 
-Candidates options_of(const CLI::App &app)
+Proposals options_of(const CLI::App &app)
 {
-    Candidates candidates;
+    Proposals proposals;
     for (const auto *option : app.get_options())
         for (const auto &name : option->get_lnames())
-            candidates.push_back({"--" + name, option->get_description()});
-    return candidates;
+            proposals.push_back({"--" + name, option->get_description()});
+    return proposals;
 }
 
 const CLI::App *command_called(const CLI::App &app, const std::string &name)
@@ -401,15 +400,15 @@ struct Place {
         }
     }
 
-    [[nodiscard]] Candidates next(const std::string &begun) const
+    [[nodiscard]] Proposals next(const std::string &begun) const
     {
         if (awaits_value) return {}; // the shell has its own completion of paths
         if (begun[0] == '-') return options_of(*command);
         if (positionals > 0) return {};
-        Candidates candidates = takes_key(*command) ? keys_of_policy(begun) : Candidates{};
+        Proposals proposals = takes_key(*command) ? keys_of_policy(begun) : Proposals{};
         for (const auto *below : commands_below(*command))
-            candidates.push_back({below->get_name(), below->get_description()});
-        return candidates;
+            proposals.push_back({below->get_name(), below->get_description()});
+        return proposals;
     }
 };
 

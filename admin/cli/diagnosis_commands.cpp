@@ -2,7 +2,6 @@
 // and -q.
 #include "admin/apply/apply.hpp"
 #include "admin/cli/commands.hpp"
-#include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/faults.hpp"
 #include "admin/render/render.hpp"
 #include "admin/sessions/metrics.hpp"

@@ -1,7 +1,5 @@
 // Everything that is wrong with a policy, in one report: patterns, method, roots, and the rest.
-#include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/faults.hpp"
-#include "admin/host/host_things.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/policy/policy_values.hpp"
 #include "runner/root/kernel/host_facts.hpp"

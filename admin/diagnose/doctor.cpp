@@ -1,5 +1,4 @@
 // Asks everything that can be asked, the cluster and each part's version among it, and reports it at once.
-#include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/faults.hpp"
 #include "admin/programs/program.hpp"
 #include "admin/sessions/sessions.hpp"
@@ -7,7 +6,6 @@
 #include "common/decide/effective.hpp"
 #include "common/host/remedy.hpp"
 #include "runner/root/kernel/host_facts.hpp"
-#include "runner/root/method/systemd_bus.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

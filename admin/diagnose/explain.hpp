@@ -5,14 +5,9 @@
 #include "common/decide/host_access.hpp"
 #include "common/decide/start.hpp"
 #include "common/decide/user_paths.hpp"
-#include "common/host/identity.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/root/kernel/enforcement.hpp"
 #include "runner/wire/user_files.hpp"
-
-#include <nlohmann/json_fwd.hpp>
-
-#include <ostream>
 
 namespace pi_agent {
 
@@ -118,8 +113,6 @@ std::vector<Diagnostic> find_refused_starts(const Policy &policy, const Database
 // Of accounts that could be: members of a group without members, or of two groups at once that share no account.
 std::vector<Diagnostic> find_possible_refusals(const Policy &policy, const Database &database = {});
 
-// --- Says, in words, what a start would be, and by which rules: `pi-agentctl explain` and `why`.
-
 // --- The variables that a start would give to the agent, and which layer each comes from, for pi-agentctl explain.
 
 struct ExplainedVariable {
@@ -169,7 +162,6 @@ std::string idle_defaults(const Policy &policy);
 
 // `policy`: as it holds for the user.
 std::string find_disk_problem(const Policy &policy);
-std::string disk_text(const ExplainedLimits &explained); // lines of to_text
 
 // A level that says something of it, where nothing holds agents to it. It is an error where no session starts then, and told otherwise.
 struct IdleDiskLimit {

@@ -22,16 +22,6 @@ std::string find_disk_problem(const Policy &policy)
     return policy.limits.disk ? problem_of_disk_limit(policy) : "";
 }
 
-std::string disk_text(const ExplainedLimits &explained)
-{
-    const auto &said = explained.limits.disk;
-    if (!said) return "";
-    std::string text = fmt::format("          disk of a user's agent: {} ({})\n", said->text, to_string(said->where));
-    if (explained.disk.empty()) return text;
-    const char *start = explained.limits.without_quota == WithoutQuota::refuse ? "no start is possible: " : "";
-    return text + fmt::format("          {}limits.disk is not enforced: {}\n", start, explained.disk);
-}
-
 std::vector<IdleDiskLimit> find_idle_disk_limits(const Policy &policy)
 {
     std::vector<IdleDiskLimit> found;
@@ -67,6 +57,16 @@ void check_disk_limits(const Policy &policy, Problems &problems)
 
 namespace {
 
+std::string disk_text(const ExplainedLimits &explained)
+{
+    const auto &said = explained.limits.disk;
+    if (!said) return "";
+    std::string text = fmt::format("          disk of a user's agent: {} ({})\n", said->text, to_string(said->where));
+    if (explained.disk.empty()) return text;
+    const char *start = explained.limits.without_quota == WithoutQuota::refuse ? "no start is possible: " : "";
+    return text + fmt::format("          {}limits.disk is not enforced: {}\n", start, explained.disk);
+}
+
 // Their names are from the tables of common/policy/session_calls.hpp.
 std::string said_line(const char *label, const char *key, const std::vector<PolicyPath> &list)
 {
@@ -85,8 +85,8 @@ std::string tracing_text(const Policy &policy)
                        policy.tracing == Tracing::always ? "may debug" : "cannot debug");
 }
 
-// --- The parts of an explanation: the environment, by the same functions that compose it; the limits in force, who set them, and which of them
-// this host does not enforce; toolchains and caches; what git and the agent are told.
+// --- The parts of an explanation: the environment, by the same functions that compose it; the limits in force, who set them, and which of
+// them this host does not enforce; toolchains and caches; what git and the agent are told.
 
 HostVariables look_at_host_files(const Policy &policy, const Observer &observer, const Account &user, const AgentPlaces &agents)
 {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "admin/diagnose/explain.hpp"
-#include "admin/host/host_things.hpp"
 
 namespace pi_agent {
 

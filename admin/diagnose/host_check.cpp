@@ -1,7 +1,5 @@
 // Compares the policy, and what its levels say, with the host: each part by itself, so that all that is wrong is told at once.
-#include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/faults.hpp"
-#include "admin/host/host_things.hpp"
 #include "admin/state/state.hpp"
 #include "common/decide/effective.hpp"
 #include "common/host/remedy.hpp"

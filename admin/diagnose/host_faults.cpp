@@ -1,8 +1,6 @@
 // Looks at files, accounts and file systems.
 #include "admin/diagnose/faults.hpp"
 
-#include "admin/diagnose/explain.hpp"
-#include "admin/host/host_things.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/remedy.hpp"

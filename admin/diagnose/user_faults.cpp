@@ -4,9 +4,9 @@
 #include "common/decide/root_path.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_values.hpp"
-#include "runner/plan/environment.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 
+#include <fmt/format.h>
 #include <fnmatch.h>
 #include <nlohmann/json.hpp>
 
@@ -111,6 +111,10 @@ Document defaults_of(const Document &sudoers, const std::string &runner)
     return all;
 }
 
+// What messages say instead of "pi-agentctl apply" where the system's configuration brings the rule.
+constexpr const char *bring_sudo_rule =
+    build::is_system_managed ? "rebuild the system, whose configuration brings the rule" : "sudo pi-agentctl apply";
+
 void judge_rules(const std::vector<Rule> &found, const std::string &user, const std::string &runner, Faults &faults)
 {
     const std::string exact = runner + " \"\"";
@@ -124,7 +128,7 @@ void judge_rules(const std::vector<Rule> &found, const std::string &user, const 
                               std::string("remove that rule: ") + sudo_look});
     }
     if (!is_there) {
-        faults.push_back({"sudo-rule", "sudo has no rule that lets " + user + " start the runner", bring_sudo_rule()});
+        faults.push_back({"sudo-rule", "sudo has no rule that lets " + user + " start the runner", bring_sudo_rule});
         return;
     }
     const Rule &last = found.back();
@@ -151,7 +155,7 @@ void judge_defaults(const Document &defaults, const std::string &user, SudoKind 
 {
     const auto add = [&](const char *about, const std::string &what) {
         faults.push_back({about, what + " (for " + user + ")",
-                          std::string(bring_sudo_rule()) + ", and remove what a later line says, as Defaults or before a command"});
+                          std::string(bring_sudo_rule) + ", and remove what a later line says, as Defaults or before a command"});
     };
     for (const char *list : {"env_keep", "env_check"})
         for (const auto &name : defaults.value(list, Document::array()))
@@ -189,77 +193,6 @@ Document with_tags(Document defaults, const std::vector<Rule> &found)
 
 // --- What is wrong with a user's own things: the documents that a policy has for the agent's home, files that it names, and what the login
 // shell starts.
-
-using Plain = nlohmann::json;
-
-std::string lower(std::string text)
-{
-    for (char &byte : text)
-        if (byte >= 'A' && byte <= 'Z') byte = static_cast<char>(byte - 'A' + 'a');
-    return text;
-}
-
-// A header that says who asks: "Authorization", "Proxy-Authorization", "Cookie".
-bool is_authorising(const std::string &name)
-{
-    const std::string header = lower(name);
-    return header.ends_with("authorization") || header == "cookie";
-}
-
-class SecretSearch {
-public:
-    explicit SecretSearch(const std::set<std::string> &variables) : variables_(variables) {}
-
-    [[nodiscard]] std::string in(const Plain &data, const std::string &path) const
-    {
-        if (!data.is_structured()) return {};
-        const Plain *before = nullptr; // in a list
-        for (const auto &[key, value] : data.items()) {
-            std::string below = path + "." + key;
-            const bool is_secret = value.is_string() && (data.is_object() ? is_secret_value(key, value.get<std::string>())
-                                                                          : is_secret_word(before, value.get<std::string>()));
-            if (is_secret) return below;
-            if (auto found = in(value, below); !found.empty()) return found;
-            before = &value;
-        }
-        return {};
-    }
-
-private:
-    // NAME, $NAME or ${NAME}, after "Bearer" or the like, too.
-    [[nodiscard]] bool is_reference(std::string text) const
-    {
-        for (const char *scheme : {"bearer ", "basic ", "token "})
-            if (lower(text).starts_with(scheme)) text = text.substr(text.find(' ') + 1);
-        if (text.starts_with("${") && text.ends_with("}"))
-            text = text.substr(2, text.size() - 3);
-        else if (text.starts_with("$"))
-            text = text.substr(1);
-        return text.empty() || lower(text) == "none" || variables_.contains(text);
-    }
-
-    [[nodiscard]] bool is_secret_value(const std::string &name, const std::string &value) const
-    {
-        const bool authorises = is_authorising(name) || lower(value).starts_with("bearer ") || lower(value).starts_with("basic ");
-        return (authorises || looks_secret(name, value)) && !is_reference(value);
-    }
-
-    // "--token=x", "x" after "--token", "Authorization: x"; and what is one by itself.
-    [[nodiscard]] bool is_secret_word(const Plain *before, const std::string &word) const
-    {
-        if (before != nullptr && before->is_string()) {
-            const auto option = before->get<std::string>();
-            if (option.starts_with("-") && option.find('=') == std::string::npos && is_secret_value(option, word)) return true;
-        }
-        for (const char *divider : {"=", ": "}) {
-            const auto at = word.find(divider);
-            if (at != std::string::npos && is_secret_value(word.substr(0, at), word.substr(at + std::string(divider).size()))) return true;
-        }
-        return is_secret_value("", word);
-    }
-
-    const std::set<std::string> &variables_;
-};
 
 struct NamedFile {
     Position where;
@@ -373,11 +306,6 @@ Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vec
     return faults;
 }
 
-std::string secret_in_document(const std::string &document, const std::string &path, const std::set<std::string> &variables)
-{
-    return SecretSearch(variables).in(Plain::parse(document), path);
-}
-
 void check_named_files(const Policy &policy, const UserEntry &entry, const std::optional<Account> &user, const Observer &observer,
                        Problems &problems, Unverified &unverified)
 {
@@ -444,17 +372,16 @@ Faults judge_shell(const std::string &output, const std::string &user, const std
 
 Faults find_user_faults(const AsRoot &root, const Account &user, const std::string &command, const std::vector<std::string> &wrapper)
 {
+    std::string problem;
     try {
         const auto result = run_as_user(root, user, {"sh", "-c", script(command)}, shell_patience_seconds, NewPrivileges::refused);
-        if (result.output.find(found_mark) == std::string::npos)
-            return {{"shell",
-                     "the login shell of " + user.name + " does not come to the question (status " + std::to_string(result.status) +
-                         "): " + one_line(result.output.substr(0, said_limit)),
-                     "look at its start files"}};
-        return judge_shell(result.output, user.name, command, wrapper);
+        if (result.output.find(found_mark) != std::string::npos) return judge_shell(result.output, user.name, command, wrapper);
+        problem =
+            fmt::format(" does not come to the question (status {}): {}", result.status, one_line(result.output.substr(0, said_limit)));
     } catch (const Failure &failure) { // the user's own shell kept it
-        return {{"shell", "the login shell of " + user.name + " does not answer: " + failure.what(), "look at its start files"}};
+        problem = std::string(" does not answer: ") + failure.what();
     }
+    return {{"shell", "the login shell of " + user.name + problem, "look at its start files"}};
 }
 
 } // namespace pi_agent

@@ -1,11 +1,9 @@
 // What a user can reach, and what their starts would come to.
-#include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/faults.hpp"
 #include "common/decide/effective.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/host/beneath.hpp"
 #include "runner/as_user/project.hpp"
-#include "runner/plan/host_view.hpp"
 #include "runner/root/view/root_tree.hpp"
 
 #include <fmt/format.h>

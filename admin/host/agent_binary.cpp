@@ -99,6 +99,13 @@ std::optional<std::string> problem_of_program(const struct stat &status)
     return std::nullopt;
 }
 
+// Notes the current owner and mode of `path` before they change; what is noted of it already stays.
+void remember_hidden(const AsRoot &root, const std::string &path, const struct stat &facts)
+{
+    auto places = read_hidden_places(root);
+    if (places.emplace(path, rights_in(facts)).second) write_hidden(places);
+}
+
 // Closes `path`, which is canonical, or opens it again. `what` names it in messages.
 void hide_place(const AsRoot &root, const Policy &policy, const std::string &path, const std::string &what, Changes &changes)
 {
@@ -215,12 +222,6 @@ HiddenPlaces read_hidden_places(const AsRoot & /*root*/)
     if (const auto text = read_note(hidden_name))
         parse_note(hidden_name, *text, "; remove it", NoteVersion::none, [&](const nlohmann::json &json) { json.get_to(places); });
     return places;
-}
-
-void remember_hidden(const AsRoot &root, const std::string &path, const struct stat &facts)
-{
-    auto places = read_hidden_places(root);
-    if (places.emplace(path, rights_in(facts)).second) write_hidden(places);
 }
 
 bool is_agents_group(const AsRoot &root, gid_t gid, const std::string &group)

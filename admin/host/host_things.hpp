@@ -13,9 +13,6 @@
 
 namespace pi_agent {
 
-// --- Root's own files and directories, the policy's among them: reads them, replaces them in one step, locks them, keeps them and puts
-// them back.
-
 // --- Root's files that are replaced in one step: readers see the old text or the new one, even if the host goes down meanwhile.
 
 // Creates `name`, root:root, in a directory that only root can write; it is on disk when this returns. Removes a former file of that name.
@@ -147,12 +144,6 @@ void forget_applied(const AsRoot &root, Changes &changes);
 
 // --- Hosts whose own configuration brings the policy and the sudo rule (NixOS), as a build option.
 
-// What doctor and messages say instead of "pi-agentctl apply".
-inline const char *bring_sudo_rule()
-{
-    return build::is_system_managed ? "rebuild the system, whose configuration brings the rule" : "sudo pi-agentctl apply";
-}
-
 // For commands that write the policy. Throws Failure(usage) on a host whose policy they must not write.
 inline void require_own_policy(const char *command)
 {
@@ -160,8 +151,6 @@ inline void require_own_policy(const char *command)
         throw Failure(ExitStatus::usage, std::string(command) + ": " + policy_path +
                                              " is made by the configuration of this system; change it there, and rebuild the system");
 }
-
-// --- The accounts and groups that pi-agent makes.
 
 // --- The accounts that agents run as: which ones the policy needs, what is wrong with existing ones, and making the missing ones.
 
@@ -221,8 +210,6 @@ std::set<std::string> places_of_group(const AsRoot &root, const Policy &policy);
 // Throws Failure(configuration), which names the first of it at these places and below them, and says what to do.
 void require_nothing_of_group(const std::set<std::string> &places, const std::string &group);
 
-// --- Where the agent is installed, and whether npm installed it for everybody.
-
 // --- The agent's program: whether it can be trusted, and hiding it from everybody but agents while the wrapper is on.
 
 // What is closed to others: the tree that holds only the agent, or its npm package, or without these only the program's file.
@@ -268,9 +255,6 @@ void from_json(const nlohmann::json &json, FormerRights &rights);
 // By canonical path. Kept beside the policies that were applied (admin/host/host_things.hpp), in a directory that only root can enter.
 using HiddenPlaces = std::map<std::string, FormerRights>;
 HiddenPlaces read_hidden_places(const AsRoot &root);
-
-// Notes the current owner and mode of `path` before they change; what is noted of it already stays.
-void remember_hidden(const AsRoot &root, const std::string &path, const struct stat &facts);
 
 // Whether a group is the agents': `group`, which the last applied policy names, or a group that does not exist any more.
 bool is_agents_group(const AsRoot &root, gid_t gid, const std::string &group);
@@ -324,8 +308,6 @@ std::string noted_command(const AsRoot &root, const CommandPlaces &places);
 
 // Takes away all that it made.
 void remove_command(const AsRoot &root, const CommandPlaces &places, Changes &changes);
-
-// --- The sudo rule, and which sudo reads it.
 
 constexpr const char *sudoers_directory = "/etc/sudoers.d";
 

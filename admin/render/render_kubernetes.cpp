@@ -142,6 +142,15 @@ Json make_preparation(const RenderPlan &plan)
     return container;
 }
 
+// Kubernetes puts variables into what it starts: $(NAME) is one's value, and $$ a dollar sign.
+std::string kubernetes_word(const std::string &text)
+{
+    std::string quoted;
+    for (const char byte : text)
+        quoted.append(byte == '$' ? 2 : 1, byte);
+    return quoted;
+}
+
 Json make_container(const RenderPlan &plan, const std::vector<std::string> &arguments)
 {
     Json container = container_of(plan, "agent", {plan.policy.agent.binary});
@@ -359,14 +368,6 @@ std::string render_kubernetes(const RenderPlan &plan, const WorkspaceVolume &vol
     for (const auto &one : kubernetes_objects(plan, volume, arguments))
         text += "---\n" + to_yaml(one);
     return text;
-}
-
-std::string kubernetes_word(const std::string &text)
-{
-    std::string quoted;
-    for (const char byte : text)
-        quoted.append(byte == '$' ? 2 : 1, byte);
-    return quoted;
 }
 
 std::string head_of(const RenderPlan &plan, const std::vector<std::string> &more)

@@ -8,16 +8,15 @@
 #include "runner/root/errand/errand.hpp"
 #include "runner/wire/user_files.hpp"
 
+#include <filesystem>
 #include <sys/sendfile.h>
 #include <sys/xattr.h>
 
-#include <filesystem>
-
 namespace pi_agent {
 
-// --- The reader sends each file's path and descriptor to the writer, over a channel that root holds no end of.
-
 namespace {
+
+// --- Export: the reader sends each file's path and descriptor to the writer, over a channel that root holds no end of.
 
 constexpr int depth_limit = 16;                      // the agent makes two
 constexpr std::size_t export_file_limit = 200'000;   // files of one export
@@ -71,12 +70,6 @@ private:
 };
 
 // --- the user's side ---
-
-// Anything can come from the agent's account. It takes only a path of names, each of one component, none of which leads up.
-bool is_path_of_names(const std::string &path)
-{
-    return !has_odd_component(path) && path.find('\0') == std::string::npos;
-}
 
 // In the child that is the user whose sessions are copied.
 std::string name_of_this_user()
@@ -147,7 +140,9 @@ void receive_all(FdRef transfer, const std::string &path, FdRef channel)
     for (;;) {
         const Packet packet = receive_file(transfer, channel);
         if (packet.bytes == "/") break;
-        if (packet.fds.size() != 1 || !is_path_of_names(packet.bytes)) throw ProtocolError("the reader sent something else than a file");
+        // Anything can come from the agent's account. It takes only a path of names, each of one component, none of which leads up.
+        if (packet.fds.size() != 1 || has_odd_component(packet.bytes) || packet.bytes.find('\0') != std::string::npos)
+            throw ProtocolError("the reader sent something else than a file");
         const auto [above, name] = split_last(packet.bytes);
         bytes += copy_file(packet.fds.front(), ensure_directory_beneath(top, above), name, channel);
         ++files;

@@ -3,14 +3,11 @@
 
 #include "admin/sessions/sessions.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/text.hpp"
-#include "common/decide/decision.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
-#include "runner/root/session/record.hpp"
 #include "runner/root/session/scratch.hpp"
 
 #include <fmt/format.h>
@@ -223,6 +220,13 @@ std::set<std::string> names_of_agents(const Policy &policy, const std::vector<Ma
     return names;
 }
 
+UserDatabase user_database()
+{
+    const auto text = if_there([] { return read_trusted_file(services_path, services_limit, "list of services for names"); });
+    return {[](const std::string &name) { return find_account(name); }, [](Uid uid) { return find_account(uid); }, find_group,
+            group_members, services_of_users(text)};
+}
+
 } // namespace
 
 void run_state_prune(const std::optional<std::string> &user, bool yes, std::ostream &out)
@@ -321,13 +325,6 @@ void run_state(const std::optional<std::string> &user, bool json, std::ostream &
     for (const auto &size : sizes)
         rows.push_back(to_row(size));
     out << to_table({"USER", "AGENT", "SESSIONS", "HOME", "CACHES", "SCRATCH", "PATH"}, rows);
-}
-
-UserDatabase user_database()
-{
-    const auto text = if_there([] { return read_trusted_file(services_path, services_limit, "list of services for names"); });
-    return {[](const std::string &name) { return find_account(name); }, [](Uid uid) { return find_account(uid); }, find_group,
-            group_members, services_of_users(text)};
 }
 
 std::vector<std::string> services_of_users(const std::string &nsswitch)
