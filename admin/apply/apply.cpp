@@ -260,9 +260,9 @@ void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std:
     const auto installed = read_installed();
     const auto wanted = choose(root, installed);
     if (const auto policy = parse_policy(wanted); policy.wrapper.enable) { // the emergency stop does not depend on the host
-        Problems problems;
-        check_host(policy, observer, Means::installed, problems);
-        problems.throw_if_any();
+        HostCheck check{policy, observer, Means::installed};
+        check_host(check);
+        check.problems.throw_if_any();
     }
     out << difference_of(installed, wanted) << std::flush;
     if (!options.dry_run) require_consent("Put this policy back, and apply it?", yes);

@@ -166,10 +166,10 @@ private:
     // What a start would be refused for, before anything changes.
     void require_fitting()
     {
-        Problems problems;
-        check_installed_files(problems);
-        check_host(policy_, observer_, options_.try_sandbox ? Means::running : Means::later, problems);
-        problems.throw_if_any();
+        HostCheck check{policy_, observer_, options_.try_sandbox ? Means::running : Means::later};
+        check_installed_files(check.problems);
+        check_host(check);
+        check.problems.throw_if_any();
         if (policy_.agent.create_user) require_program("systemd-sysusers");
         if (!options_.try_sandbox) warn(find_what_starts_lack(policy_, observer_), warnings_);
         if (build::is_system_managed) return;

@@ -251,9 +251,10 @@ void show_next(const std::vector<Candidate> &candidates, const Policy &policy, s
 // Judges as check does, before the policy is written.
 void note_mistakes(const Policy &policy, const Observer &observer, std::ostream &notes)
 {
-    Problems problems;
-    check_host(policy, observer, Means::installed, problems);
-    if (!problems.empty()) notes << "pi-agentctl: fix before 'pi-agentctl apply':\n" << PolicyError(problems.all()).what() << '\n';
+    HostCheck check{policy, observer, Means::installed};
+    check_host(check);
+    if (const auto &problems = check.problems; !problems.empty())
+        notes << "pi-agentctl: fix before 'pi-agentctl apply':\n" << PolicyError(problems.all()).what() << '\n';
 }
 
 bool can_ask(const InitOrder &order)

@@ -32,30 +32,6 @@ void look_at_patterns(const Rules &rules, std::vector<Diagnostic> &found)
                              "name the paths themselves, or a directory that holds them"});
 }
 
-// --- Whether sandbox.method can work on this host, and hold sessions to the policy's network: what each start looks at, without a start.
-
-constexpr const char *method_key = "sandbox.method";
-
-bool check_programs(const SandboxPolicy &sandbox, Problems &problems)
-{
-    bool all_there = true;
-    for (const auto &program : programs_of(sandbox.method)) {
-        const bool is_there = report_failure(sandbox.where, method_key, "", problems, [&] {
-            if (const auto problem = problem_of_program(sandbox.method, program)) throw Failure(ExitStatus::unavailable, *problem);
-        });
-        all_there = all_there && is_there;
-    }
-    return all_there;
-}
-
-void require_running(const AsRoot &root, const SandboxPolicy &sandbox)
-{
-    if (has_unit(sandbox.method)) systemd_features(SystemdBus::version_for_anybody());
-    if (sandbox.method == SandboxMethod::bwrap) require_bwrap(root);
-    if (sandbox.method == SandboxMethod::docker) require_docker(root, sandbox);
-    if (sandbox.method == SandboxMethod::podman) require_podman(root, sandbox);
-}
-
 // --- What check tells of roots that exist: others can exchange them, they lie on another host, or they overlap.
 
 bool is_open_to_all(const StepToRoot &step)
@@ -160,25 +136,6 @@ std::vector<Diagnostic> find_odd_patterns(const Policy &policy)
     return found;
 }
 
-void check_method(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified)
-{
-    const auto &sandbox = policy.sandbox;
-    if (problems.has_within("sandbox")) return; // the wanted method is not known
-    const bool has_programs = check_programs(sandbox, problems);
-    if (means == Means::installed || !has_programs) return;
-    if (!observer.root()) {
-        unverified.push_back(fmt::format("{} ({}): only root can ask for all that it needs", method_key, to_string(sandbox.method)));
-        return;
-    }
-    const auto &root = *observer.root();
-    const bool runs = report_failure(sandbox.where, method_key, "", problems, [&] { require_running(root, sandbox); });
-    if (!runs || problems.has_within("network")) return;
-    report_failure(policy.network.where, "network", "", problems, [&] {
-        if (sandbox.method == SandboxMethod::bwrap) require_bwrap_network(root, policy.network);
-        require_enforceable(root, policy.network, has_unit(sandbox.method));
-    });
-}
-
 RootDanger danger_of_way(const std::vector<StepToRoot> &way, const Account &user)
 {
     const std::string remedy = "let only root and " + user.name + " write there, or choose another place";
@@ -263,10 +220,10 @@ void warn(const std::vector<Diagnostic> &found, std::ostream &warnings)
 
 std::vector<Diagnostic> find_mistakes(const PolicyReading &reading, const Observer &observer, Means means)
 {
-    Problems problems;
-    problems.add_all(reading.problems);
-    if (reading.complete) check_host(reading.policy, observer, means, problems);
-    return problems.all();
+    HostCheck check{reading.policy, observer, means};
+    check.problems.add_all(reading.problems);
+    if (reading.complete) check_host(check);
+    return check.problems.all();
 }
 
 CheckReport check_policy(const std::optional<std::string> &draft, CheckScope scope)
@@ -276,26 +233,26 @@ CheckReport check_policy(const std::optional<std::string> &draft, CheckScope sco
     report.entries = reading.policy.users.size();
     report.enabled = reading.policy.wrapper.enable;
     report.missing = reading.missing;
-    Problems problems;
-    problems.add_all(reading.problems);
+    const auto observer = Observer::self();
+    HostCheck check{reading.policy, observer};
+    check.problems.add_all(reading.problems);
     if (scope == CheckScope::policy_only) {
         report.warnings = warnings_of_text(reading.policy);
         report.unverified = {"this host: --policy-only says not to look at it"};
-        check_host_rules(reading.policy, problems);
+        check_host_rules(reading.policy, check.problems);
     } else if (!reading.complete) { // that file may hold what is missing
         report.warnings = warnings_of_text(reading.policy);
         report.unverified = {"what the rest means together, and this host: a file of the policy cannot be read yet"};
     } else {
         report.warnings = find_warnings(reading.policy);
-        if (!draft || is_installed_policy(*draft)) check_installed_files(problems);
-        const auto observer = Observer::self();
+        if (!draft || is_installed_policy(*draft)) check_installed_files(check.problems);
         warn_of_unfinished(observer, report);
-        auto found = check_host(reading.policy, observer, Means::running, problems);
-        report.unverified = std::move(found.unverified);
-        add(report.warnings, found.warnings);
+        check_host(check);
+        report.unverified = std::move(check.unverified);
+        add(report.warnings, check.warnings);
         report.idle = idle_defaults(reading.policy);
     }
-    report.errors = problems.all();
+    report.errors = check.problems.all();
     return report;
 }
 

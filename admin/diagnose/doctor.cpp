@@ -160,11 +160,11 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
     Faults faults;
     const auto users = users_of(policy);
     look("holding the policy against the host", faults, [&] {
-        Problems problems;
-        check_installed_files(problems);
-        check_host(policy, observer, Means::running, problems);
-        problems.add_all(find_refused_starts(policy));
-        problems.throw_if_any();
+        HostCheck check{policy, observer};
+        check_installed_files(check.problems);
+        check_host(check);
+        check.problems.add_all(find_refused_starts(policy));
+        check.problems.throw_if_any();
         return Faults{};
     });
     if (policy.sandbox.method == SandboxMethod::none)

@@ -304,16 +304,16 @@ std::vector<Diagnostic> find_odd_host_rules(const Policy &policy)
     return found;
 }
 
-void check_key_files(const Policy &policy, const Observer &observer, Problems &problems, Unverified &unverified)
+void check_key_files(HostCheck &check)
 {
-    each_level(policy, [&](const Rules &rules, const std::string &whose) {
+    each_level(check.policy, [&](const Rules &rules, const std::string &whose) {
         for (const auto &provider : rules.providers.value_or(std::vector<ProviderRule>())) {
-            const std::string key = whose + "providers." + provider.name + ".key_file";
-            if (!observer.root())
-                unverified.push_back(
-                    fmt::format("{} ({}): only root can read it", provider.key_file.path, to_string(provider.key_file.where)));
+            const auto &file = provider.key_file;
+            if (const auto &root = check.observer.root())
+                check.report_failure(file.where, whose + "providers." + provider.name + ".key_file", "",
+                                     [&] { ask_placeholders(*root, {provider}); });
             else
-                report_failure(provider.key_file.where, key, "", problems, [&] { ask_placeholders(*observer.root(), {provider}); });
+                check.unverified.push_back(fmt::format("{} ({}): only root can read it", file.path, to_string(file.where)));
         }
     });
 }

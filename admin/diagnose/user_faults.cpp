@@ -306,28 +306,28 @@ Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vec
     return faults;
 }
 
-void check_named_files(const Policy &policy, const UserEntry &entry, const std::optional<Account> &user, const Observer &observer,
-                       Problems &problems, Unverified &unverified)
+void check_named_files(HostCheck &check, const UserEntry &entry, const std::optional<Account> &user)
 {
-    const std::vector<NamedFile> files = named_files(policy, entry);
+    const std::vector<NamedFile> files = named_files(check.policy, entry);
     if (files.empty()) return;
-    if (!user || !observer.can_look_for(*user)) {
+    if (!user || !check.observer.can_look_for(*user)) {
         for (const auto &file : files)
             for (const auto &root : entry.roots)
                 if (is_within(as_text(file.path), without_trailing_slashes(root.text)))
-                    refuse(file, as_text(file.path), root.text, entry_key(entry), problems);
-        if (user) unverified.push_back(entry_key(entry) + ": only root or " + user->name + " can verify where files that it names lie");
+                    refuse(file, as_text(file.path), root.text, entry_key(entry), check.problems);
+        if (user)
+            check.unverified.push_back(entry_key(entry) + ": only root or " + user->name + " can verify where files that it names lie");
         return;
     }
-    const auto rules = rules_of_user(policy, *user);
+    const auto rules = rules_of_user(check.policy, *user);
     if (!rules) return; // nobody starts by it
     std::vector<std::string> paths;
     for (const auto &file : files)
         paths.push_back(expand_home(as_text(file.path), *user));
-    const std::vector<Finding> places = observer.agents_on_way(policy, *rules, *user, paths);
+    const std::vector<Finding> places = check.observer.agents_on_way(check.policy, *rules, *user, paths);
     for (std::size_t index = 0; index < files.size(); ++index)
         if (places[index].kind == Finding::Kind::usable && !places[index].text.empty())
-            refuse(files[index], paths[index], places[index].text, user->name, problems);
+            refuse(files[index], paths[index], places[index].text, user->name, check.problems);
 }
 
 std::vector<std::string> names_of_wrapper(const std::string &command, const std::string &wrapper)
