@@ -174,15 +174,18 @@ KnownAgent read_known_agent(const std::string &name)
                                                                "install the agent yourself, and name it in agent.binary",
                                                                host.machine, name));
         const auto platforms = json.value("platform_package", nlohmann::json::object());
-        return {name,
-                json.at("package"),
-                json.at("command"),
-                platforms.value(host.machine, ""),
-                json.at("version"),
-                read_data(name + ".package"),
-                read_data(name + ".lock"),
-                pinned_from(*node),
-                pinned_from(shared.at("npm"))};
+        return {{{},
+                 {},
+                 {},
+                 pinned_from(*node),
+                 pinned_from(shared.at("npm")),
+                 json.at("package"),
+                 json.at("command"),
+                 platforms.value(host.machine, ""),
+                 json.at("version"),
+                 read_data(name + ".package"),
+                 read_data(name + ".lock")},
+                name};
     } catch (const nlohmann::json::exception &failure) {
         throw Failure(ExitStatus::configuration,
                       std::string("the data in ") + build::agents_path + " is damaged; install pi-agent again: " + failure.what());
@@ -193,8 +196,7 @@ void remove_trees(const std::vector<std::string> &paths, const std::string &what
 {
     std::vector<std::string> command = {"rm", "-rf", "--one-file-system", "--"}; // it follows no link
     command.insert(command.end(), paths.begin(), paths.end());
-    const auto result = run_program(command);
-    if (result.status != 0) throw Failure(ExitStatus::system_failure, "cannot remove " + what + ": " + one_line(result.output));
+    require_success(command, "cannot remove " + what);
 }
 
 bool is_installed_by_hand(const AsRoot & /*root*/)

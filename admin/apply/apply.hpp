@@ -156,30 +156,6 @@ struct WantedPolicy {
 int apply_policy(const Observer &observer, UniqueFd lock, WantedPolicy wanted, const ApplyOptions &options, std::ostream &out,
                  std::ostream &warnings);
 
-// A key of the policy as somebody types it: limits.memory, users.alice.roots. And the value for it.
-struct KeyName {
-    KeyPath path;                   // {"users", "Alice.Smith", "roots"}
-    const PolicyKey *key = nullptr; // its entry in the table; of a path within a document, the document's
-    std::string doubt;              // "; did you mean 'roots'?" if a misspelt key may have become a part of a name
-};
-
-// A name between dots may have dots itself: the first division counts that makes a key. Throws Failure(usage) for anything else.
-KeyName parse_key_name(const std::string &text);
-
-// `value` as a file of the policy has it. Where the key takes a text, these are its bytes, and quotes come as they are needed; elsewhere it
-// is YAML in one line. Throws Failure(usage) for more than a line.
-std::string value_for(const KeyName &name, const std::string &value);
-
-// --- A policy as it would be: the installed files with one of them exchanged, and what is wrong with that.
-
-std::optional<std::string> find_text(const PolicyFiles &files, const std::string &file);
-
-// The other files as they are, and the draft instead of its own file. Diagnostics name the file, not the draft.
-PolicyFiles with_draft(PolicyFiles files, const std::string &file, const std::string &draft);
-
-// What is wrong with the policy, as check prints it; empty if nothing is.
-std::string mistakes_in(const PolicyFiles &files, const Observer &observer);
-
 // --- YAML as pi-agentctl writes it: a line for each key at the top. And a value found in a tree, or put there.
 
 // {"limits", "memory"}; empty is the whole document.
@@ -203,6 +179,30 @@ std::string yaml_line(const YamlNode &node);
 
 // A mapping with a line for each key.
 std::string yaml_lines(const YamlNode &mapping);
+
+// A key of the policy as somebody types it: limits.memory, users.alice.roots. And the value for it.
+struct KeyName {
+    KeyPath path;                   // {"users", "Alice.Smith", "roots"}
+    const PolicyKey *key = nullptr; // its entry in the table; of a path within a document, the document's
+    std::string doubt;              // "; did you mean 'roots'?" if a misspelt key may have become a part of a name
+};
+
+// A name between dots may have dots itself: the first division counts that makes a key. Throws Failure(usage) for anything else.
+KeyName parse_key_name(const std::string &text);
+
+// `value` as a file of the policy has it. Where the key takes a text, these are its bytes, and quotes come as they are needed; elsewhere it
+// is YAML in one line. Throws Failure(usage) for more than a line.
+std::string value_for(const KeyName &name, const std::string &value);
+
+// --- A policy as it would be: the installed files with one of them exchanged, and what is wrong with that.
+
+std::optional<std::string> find_text(const PolicyFiles &files, const std::string &file);
+
+// The other files as they are, and the draft instead of its own file. Diagnostics name the file, not the draft.
+PolicyFiles with_draft(PolicyFiles files, const std::string &file, const std::string &draft);
+
+// What is wrong with the policy, as check prints it; empty if nothing is.
+std::string mistakes_in(const PolicyFiles &files, const Observer &observer);
 
 // --- Found on this host (init.cpp).
 

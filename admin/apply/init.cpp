@@ -21,11 +21,9 @@ namespace pi_agent {
 
 namespace {
 
-constexpr const char *login_defaults = "/etc/login.defs";
-
 unsigned login_default(const std::string &name, unsigned otherwise)
 {
-    std::ifstream file(login_defaults);
+    std::ifstream file("/etc/login.defs");
     for (std::string line; std::getline(file, line);) {
         std::istringstream words(line);
         std::string word;
@@ -35,18 +33,22 @@ unsigned login_default(const std::string &name, unsigned otherwise)
     return otherwise;
 }
 
+std::vector<Finding> look_at_roots(const std::vector<std::string> &roots, const Account &user, const Observer &observer)
+{
+    std::vector<RootSpec> specs;
+    for (const auto &root : roots)
+        specs.push_back({root, {}, true});
+    return observer.resolve_roots(specs, user);
+}
+
 // The usual places that a session could have as a root, found with the user's rights; none if this process may not look.
 std::vector<std::string> usable_places(const Account &user, const Observer &observer)
 {
-    const std::vector<std::string> places = {"~/projects", "~/src", "~/work", "~/code", "~/dev", "~/git", "~/repos", "~/workspace"};
-    std::vector<RootSpec> specs;
-    for (const auto &place : places)
-        specs.push_back({place, {}, true});
-    const auto findings = observer.resolve_roots(specs, user);
-    std::vector<std::string> found;
-    for (std::size_t index = 0; index < findings.size(); ++index)
-        if (findings[index].kind == Finding::Kind::usable) found.push_back(places[index]);
-    return found;
+    std::vector<std::string> places = {"~/projects", "~/src", "~/work", "~/code", "~/dev", "~/git", "~/repos", "~/workspace"};
+    const auto findings = look_at_roots(places, user, observer);
+    auto finding = findings.begin();
+    std::erase_if(places, [&](const std::string & /*place*/) { return (finding++)->kind != Finding::Kind::usable; });
+    return places;
 }
 
 // A name with control characters is refused: nobody types one.
@@ -328,10 +330,7 @@ bool is_persons(const Account &account, const std::string &shell, unsigned first
 
 void require_usable(const std::vector<std::string> &roots, const Account &user, const Observer &observer)
 {
-    std::vector<RootSpec> specs;
-    for (const auto &root : roots)
-        specs.push_back({root, {}, true});
-    for (const auto &finding : observer.resolve_roots(specs, user))
+    for (const auto &finding : look_at_roots(roots, user, observer))
         if (finding.kind == Finding::Kind::unusable)
             throw Failure(ExitStatus::usage, "a root of " + user.name + " cannot be one: " + finding.text);
 }

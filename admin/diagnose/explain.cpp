@@ -148,71 +148,47 @@ ExplainedDirectory explain_directory(const Account &user, const AccessRules &rul
     }
 }
 
-// The users who may start pi on this host: all that the policy authorises today. It does not look at roots, as `explain --user` does.
-struct OverviewLine {
-    std::string user;
-    std::optional<AccessRules> rules = {};
-    bool agent_exists = false;
-    std::string problem = {}; // why this user cannot start pi whatever the roots are, or ""
-
-    [[nodiscard]] std::string entry() const { return rules ? rules->entry : ""; }
-    [[nodiscard]] std::string where() const { return rules ? to_string(rules->where) : ""; }
-    [[nodiscard]] std::string agent() const { return rules ? rules->agent_account : ""; }
-    [[nodiscard]] std::vector<std::string> roots() const
-    {
-        std::vector<std::string> roots; // as the policy writes them
-        for (std::size_t index = 0; rules && index < rules->roots.size(); ++index)
-            roots.push_back(rules->roots[index].spec.text);
-        return roots;
-    }
-};
-
-// `of_all` is the policy without users.
-OverviewLine line_of(const Policy &policy, const Policy &of_all, const std::string &name)
+// What the policy authorises this user to today. It does not look at roots, as `explain --user` does. `of_all` is the policy without users.
+nlohmann::json line_of(const Policy &policy, const Policy &of_all, const std::string &name)
 {
-    OverviewLine line{name};
+    nlohmann::json line = {{"user", name}, {"entry", nullptr}, {"where", nullptr}, {"agent", nullptr}, {"agent_exists", false}};
+    line["roots"] = nlohmann::json::array(); // as the policy writes them
+    std::string problem;                     // why this user cannot start pi whatever the roots are
     const auto user = find_account(name);
-    if (!user) return {name, {}, false, "this host has no such user"};
     try {
-        auto access = find_access_rules(policy, *user, policy_path);
-        if (const auto *refused = std::get_if<NotAuthorised>(&access)) return {name, {}, false, refused->text};
-        line.rules = std::get<AccessRules>(std::move(access));
-        line.agent_exists = find_account(line.agent()).has_value();
-        if (!line.agent_exists) line.problem = "this host has no account " + line.agent() + "; run 'sudo pi-agentctl apply'";
-        const auto refused = refused_starts(of_all, *user, *line.rules);
-        if (!refused.empty() && refused.size() == line.rules->roots.size()) line.problem = refused.front().text();
+        const auto access = user ? find_access_rules(policy, *user, policy_path) : NotAuthorised{"this host has no such user"};
+        if (const auto *rules = std::get_if<AccessRules>(&access)) {
+            const bool exists = find_account(rules->agent_account).has_value();
+            line.update(
+                {{"entry", rules->entry}, {"where", to_string(rules->where)}, {"agent", rules->agent_account}, {"agent_exists", exists}});
+            for (const auto &root : rules->roots)
+                line["roots"].push_back(root.spec.text);
+            if (!exists) problem = "this host has no account " + rules->agent_account + "; run 'sudo pi-agentctl apply'";
+            const auto refused = refused_starts(of_all, *user, *rules);
+            if (!refused.empty() && refused.size() == rules->roots.size()) problem = refused.front().text();
+        } else {
+            problem = std::get<NotAuthorised>(access).text;
+        }
     } catch (const PolicyError &error) { // their groups contradict each other, or their own entry
-        line.problem = error.what();
+        problem = error.what();
     }
+    line["problem"] = text_or_null(problem);
     return line;
 }
 
-std::string to_text(const std::vector<OverviewLine> &lines)
+std::string overview_text(const nlohmann::json &lines)
 {
     std::vector<Row> rows;
     std::string problems;
     for (const auto &line : lines) {
+        const auto text = [&](const char *key) { return line[key].is_null() ? "" : line[key].get<std::string>(); };
         std::string roots;
-        for (const auto &root : line.roots())
-            roots += (roots.empty() ? "" : " ") + escape_for_display(root);
-        rows.push_back({line.user, line.entry(), line.where(), line.agent(), roots});
-        if (!line.problem.empty()) problems += line.user + " cannot start pi: " + line.problem + "\n";
+        for (const auto &root : line["roots"])
+            roots += (roots.empty() ? "" : " ") + escape_for_display(root.get<std::string>());
+        rows.push_back({text("user"), text("entry"), text("where"), text("agent"), roots});
+        if (!line["problem"].is_null()) problems += text("user") + " cannot start pi: " + text("problem") + "\n";
     }
     return to_table({"USER", "ENTRY", "IN", "AGENT", "ROOTS"}, rows) + problems;
-}
-
-nlohmann::json to_json(const std::vector<OverviewLine> &lines)
-{
-    auto list = nlohmann::json::array();
-    for (const auto &line : lines)
-        list.push_back({{"user", line.user},
-                        {"entry", text_or_null(line.entry())},
-                        {"where", text_or_null(line.where())},
-                        {"agent", text_or_null(line.agent())},
-                        {"agent_exists", line.agent_exists},
-                        {"roots", line.roots()},
-                        {"problem", text_or_null(line.problem)}});
-    return {{"users", list}};
 }
 
 } // namespace
@@ -365,11 +341,11 @@ void run_explain(const std::optional<std::string> &user_name, const std::optiona
         const auto policy = load_policy(policy_path);
         Policy of_all = policy;
         of_all.users.clear();
-        std::vector<OverviewLine> lines; // members of groups count as they are today
+        auto lines = nlohmann::json::array(); // members of groups count as they are today
         for (const auto &name : users_of(policy))
             lines.push_back(line_of(policy, of_all, name));
-        if (json) return print_json(to_json(lines), out);
-        out << to_text(lines);
+        if (json) return print_json({{"users", lines}}, out);
+        out << overview_text(lines);
         return;
     }
     const auto user = account_to_explain(user_name, observer);

@@ -112,7 +112,7 @@ Document defaults_of(const Document &sudoers, const std::string &runner)
 }
 
 // What messages say instead of "pi-agentctl apply" where the system's configuration brings the rule.
-constexpr const char *bring_sudo_rule =
+const char *const bring_sudo_rule =
     build::is_system_managed ? "rebuild the system, whose configuration brings the rule" : "sudo pi-agentctl apply";
 
 void judge_rules(const std::vector<Rule> &found, const std::string &user, const std::string &runner, Faults &faults)
@@ -297,11 +297,10 @@ Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vec
     if (!faults.empty()) return faults; // what follows would be the same once more
     for (const auto &user : users) {
         // Its own filter by command would leave out what forbids one.
-        const auto result =
-            run_program({"cvtsudoers", "-e", "-M", "-f", "json", "-m", "user=" + user + ",host=" + host_name(), main_sudoers_of(sudo)});
-        if (result.status != 0)
-            throw Failure(ExitStatus::unavailable, "cvtsudoers cannot read the sudo configuration: " + one_line(result.output));
-        add(faults, judge_sudoers(result.output, user, build::runner_path, sudo));
+        const auto json =
+            require_success({"cvtsudoers", "-e", "-M", "-f", "json", "-m", "user=" + user + ",host=" + host_name(), main_sudoers_of(sudo)},
+                            "cvtsudoers cannot read the sudo configuration", {}, ExitStatus::unavailable);
+        add(faults, judge_sudoers(json, user, build::runner_path, sudo));
     }
     return faults;
 }

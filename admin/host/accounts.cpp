@@ -83,13 +83,6 @@ void check_program_stays_hidden(const Policy &policy, const std::vector<Account>
     }
 }
 
-void remove_by(const char *program, const char *what, const std::string &name)
-{
-    const auto result = run_program({program, name});
-    if (result.status != 0)
-        throw Failure(ExitStatus::system_failure, std::string("cannot remove the ") + what + name + ": " + one_line(result.output));
-}
-
 void add_unique(std::vector<AgentAccount> &accounts, AgentAccount account)
 {
     const auto same = [&account](const AgentAccount &other) { return other.name == account.name; };
@@ -330,9 +323,7 @@ void create_accounts(const AsRoot & /*root*/, const Policy &policy, const std::v
     problems.throw_if_any();
     if (orders.empty()) return;
     const auto create = [&] {
-        const auto result = run_program({"systemd-sysusers", "-"}, sysusers_text(policy, missing));
-        if (result.status != 0)
-            throw Failure(ExitStatus::system_failure, "systemd-sysusers cannot create the agents' accounts: " + one_line(result.output));
+        require_success({"systemd-sysusers", "-"}, "systemd-sysusers cannot create the agents' accounts", sysusers_text(policy, missing));
     };
     // One call makes them all; the others only print their changes.
     for (const auto &order : orders)
@@ -367,12 +358,12 @@ std::vector<MadeAccount> made_agent_accounts()
 
 void remove_agent_account(const AsRoot & /*root*/, const std::string &name, Changes &changes)
 {
-    changes.make("remove the account " + name, [&] { remove_by("userdel", "account ", name); });
+    changes.make("remove the account " + name, [&] { require_success({"userdel", name}, "cannot remove the account " + name); });
 }
 
 void remove_group(const std::string &name)
 {
-    remove_by("groupdel", "group ", name);
+    require_success({"groupdel", name}, "cannot remove the group " + name);
 }
 
 CommandPlaces places_of_command()

@@ -50,11 +50,10 @@ std::optional<Installed> read_installed(FdRef directory, const std::string &path
 // Checks everything that sudo reads, and that it reads `path`.
 void require_sudo_accepts(const std::string &path, SudoKind kind, const std::vector<std::string> &users)
 {
-    const auto result = run_program({visudo_of(kind), "-c"});
-    if (result.status != 0)
-        throw Failure(ExitStatus::configuration,
-                      visudo_of(kind) + " -c refuses the sudo configuration, so the new rule was taken back: " + one_line(result.output));
-    if (does_sudo_read(kind, path, result.output, users)) return;
+    const auto visudo = visudo_of(kind);
+    const auto checked = require_success({visudo, "-c"}, visudo + " -c refuses the sudo configuration, so the new rule was taken back", {},
+                                         ExitStatus::configuration);
+    if (does_sudo_read(kind, path, checked, users)) return;
     throw Failure(ExitStatus::configuration, "sudo does not read " + path + ", so the new rule was taken back; add '@includedir " +
                                                  path.substr(0, path.rfind('/')) + "' to " + main_sudoers_of(kind));
 }
@@ -154,9 +153,8 @@ void require_valid_rule(const std::string &text, SudoKind kind)
 {
     const auto visudo = visudo_of(kind);
     // The first versions of sudo-rs take "-" for a name.
-    const auto result = run_program({visudo, "-c", "-f", kind == SudoKind::rs ? "/dev/stdin" : "-"}, text);
-    if (result.status != 0)
-        throw Failure(ExitStatus::internal, visudo + " refuses the rule that was generated: " + one_line(result.output));
+    require_success({visudo, "-c", "-f", kind == SudoKind::rs ? "/dev/stdin" : "-"}, visudo + " refuses the rule that was generated", text,
+                    ExitStatus::internal);
 }
 
 void install_sudoers(const AsRoot & /*root*/, const std::string &directory, const std::string &text, SudoKind kind,

@@ -165,9 +165,7 @@ private:
         const auto agents = find_group(before_.group);
         if (!found || !agents || std::find(found->groups.begin(), found->groups.end(), agents->value()) == found->groups.end()) return;
         changes_.make("take " + name + " out of the group " + before_.group, [&] {
-            const auto result = run_program({"gpasswd", "-d", name, before_.group});
-            if (result.status != 0)
-                throw Failure(ExitStatus::system_failure, "cannot take " + name + " out of the group: " + one_line(result.output));
+            require_success({"gpasswd", "-d", name, before_.group}, "cannot take " + name + " out of the group");
         });
     }
 

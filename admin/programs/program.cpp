@@ -331,6 +331,14 @@ ProgramResult run_program(const std::vector<std::string> &arguments, std::string
     return run(arguments, input, false, Deadline::max());
 }
 
+std::string require_success(const std::vector<std::string> &arguments, const std::string &problem, std::string_view input,
+                            ExitStatus status)
+{
+    auto result = run_program(arguments, input);
+    if (result.status != 0) throw Failure(status, problem + ": " + one_line(result.output));
+    return std::move(result.output);
+}
+
 int run_at_terminal(const std::vector<std::string> &arguments, const std::vector<std::string> &variables)
 {
     const IgnoredInterrupts ignored;

@@ -16,6 +16,9 @@ struct ProgramResult {
 // Runs `arguments` (the first names a program in the system's own directories) with `input` as its standard input, and waits for it. Throws
 // Failure(configuration) if it is not installed.
 ProgramResult run_program(const std::vector<std::string> &arguments, std::string_view input = {});
+// The same for one that must succeed: returns its output, or throws Failure, which has that after `problem`.
+std::string require_success(const std::vector<std::string> &arguments, const std::string &problem, std::string_view input = {},
+                            ExitStatus status = ExitStatus::system_failure);
 
 // The same for a program that belongs to a user, or becomes one (run_as_user), and can be traced then. It runs in a session without a
 // terminal (setsid(2)) and with a session keyring of its own (session-keyring(7)). If it, or its output, does not end in time, it is killed

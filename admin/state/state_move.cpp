@@ -51,7 +51,7 @@ void check_way(const std::string &path, const Position &where, Problems &problem
     }
 }
 
-void write_state_place(const StatePlace &place)
+void write_state_place(const AsRoot & /*root*/, const StatePlace &place)
 {
     nlohmann::json json = {{"place", place.place}};
     if (!place.next.empty()) json["next"] = place.next;
@@ -60,7 +60,7 @@ void write_state_place(const StatePlace &place)
 }
 
 // Whether users' homes are there.
-bool holds_homes(const std::string &state_dir)
+bool holds_homes(const AsRoot & /*root*/, const std::string &state_dir)
 {
     const auto users = if_there([&] { return open_trusted(state_dir + "/users", O_RDONLY | O_DIRECTORY, "state directory"); });
     return users && !names_in(users).empty();
@@ -142,13 +142,13 @@ StatePlace resume_move(const AsRoot &root, StatePlace known, std::ostream &out)
             out << "removed what an interrupted move had copied to " << known.next << '\n';
             known.next.clear();
         }
-        write_state_place(known);
+        write_state_place(root, known);
     }
     if (!known.former.empty()) {
         remove_former(known.former);
         out << "removed what an interrupted move had left in " << known.former << '\n';
         known.former.clear();
-        write_state_place(known);
+        write_state_place(root, known);
     }
     return known;
 }
@@ -194,7 +194,7 @@ void move_homes(const AsRoot &root, const std::string &from, const std::string &
         throw Failure(ExitStatus::configuration, "one of " + from + " and " + to + " is in the other; name another directory");
     require_no_session(root, end_them_first);
     const auto top = prepare_place(root, to, out);
-    write_state_place({from, to, ""});
+    write_state_place(root, {from, to, ""});
     out << "copying the agents' homes from " << from << " to " << to << '\n' << std::flush;
     try {
         copy_homes(root, from, top, to);
@@ -205,15 +205,15 @@ void move_homes(const AsRoot &root, const std::string &from, const std::string &
     } catch (const Failure &failure) {
         bring_back(from);
         remove_parts(to, {copy_name});
-        write_state_place({from});
+        write_state_place(root, {from});
         throw Failure(failure, std::string("nothing is moved: ") + failure.what());
     }
     if (::fsync(top.get()) != 0) throw_errno("writing " + to + " to disk");
     fault_point("state-switched");
-    write_state_place({to, "", from});
+    write_state_place(root, {to, "", from});
     fault_point("state-leaving");
     remove_former(from);
-    write_state_place({to});
+    write_state_place(root, {to});
 }
 
 } // namespace
@@ -242,7 +242,7 @@ void check_state_place(const Policy &policy, const AsRoot *root, Problems &probl
         const auto known = read_state_place(*root);
         if (!known.is_settled())
             problems.add(where, state_dir_key, "a move of the agents' homes was interrupted", "finish it: sudo pi-agentctl state move");
-        else if (known.place != wanted && holds_homes(known.place))
+        else if (known.place != wanted && holds_homes(*root, known.place))
             problems.add(where, state_dir_key, "the agents' homes are in " + known.place,
                          "move them to " + wanted + ": sudo pi-agentctl state move");
     } catch (const Failure &failure) {
@@ -256,10 +256,10 @@ void settle_state_place(const AsRoot &root, const Policy &policy, Changes &chang
     const auto &wanted = policy.agent.state_dir;
     if (known.place == wanted || !known.is_settled()) return; // a move in between is told by check
     changes.make("note that the agents' homes are in " + wanted, [&] {
-        if (holds_homes(known.place))
+        if (holds_homes(root, known.place))
             throw Failure(ExitStatus::configuration,
                           "the agents' homes are in " + known.place + "; move them: sudo pi-agentctl state move");
-        write_state_place({wanted});
+        write_state_place(root, {wanted});
     });
 }
 
@@ -270,7 +270,7 @@ void run_state_move(bool yes, std::ostream &out)
     const auto &wanted = policy.agent.state_dir;
     const auto before = read_state_place(root);
     if (before.is_settled() && before.place == wanted) throw Nothing("the agents' homes are in " + wanted + " already");
-    if (before.is_settled() && !holds_homes(before.place))
+    if (before.is_settled() && !holds_homes(root, before.place))
         throw Nothing("no homes are in " + before.place + ", so nothing has to move; next: sudo pi-agentctl apply");
     require_consent(before.is_settled() ? "Move the agents' homes from " + before.place + " to " + wanted + "?"
                                         : "Finish the move of the agents' homes that was interrupted, or take it back?",
