@@ -347,8 +347,8 @@ std::string sudoers_text(const Policy &policy, const std::string &policy_file, c
 // Throws Failure(internal) if the visudo of that sudo refuses it.
 void require_valid_rule(const std::string &text, SudoKind kind);
 
-// Installs `text` as `directory`/pi-agent, unless it is installed already. Writes it under a name that sudo ignores, lets visudo check it
-// alone, renames it, and checks the whole configuration again; if that fails, the former file comes back. `users` are the policy's.
+// Installs `text` as `directory`/pi-agent, unless it is installed already. Lets visudo check it alone, writes it under a name that sudo
+// ignores, renames it, and checks the whole configuration again; if that fails, the former file comes back. `users` are the policy's.
 void install_sudoers(const AsRoot &root, const std::string &directory, const std::string &text, SudoKind kind,
                      const std::vector<std::string> &users, Changes &changes);
 

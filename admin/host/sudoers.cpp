@@ -17,7 +17,6 @@ namespace pi_agent {
 namespace {
 
 constexpr const char *file_name = "pi-agent";
-constexpr const char *temporary_name = "pi-agent.new"; // sudo skips names with a dot
 constexpr mode_t file_mode = 0440;
 constexpr std::size_t sudoers_limit = std::size_t{16} << 20U; // as older versions wrote it: a line for each of a hundred thousand users
 // sudo reads every line at every start: these take it 2 ms, and a hundred thousand lines 350 ms.
@@ -67,14 +66,8 @@ void put_back(FdRef directory, const std::optional<Installed> &former, const std
 void replace(FdRef directory, const std::optional<Installed> &former, const std::string &text, const std::string &path, SudoKind kind,
              const std::vector<std::string> &users)
 {
-    const auto temporary_path = path.substr(0, path.rfind('/') + 1) + temporary_name;
-    write_beside(directory, temporary_name, text, file_mode, temporary_path);
-    const auto result = run_program({visudo_of(kind), "-c", "-f", temporary_path});
-    if (result.status != 0) {
-        ::unlinkat(directory.get(), temporary_name, 0); // best effort: sudo ignores the name
-        throw Failure(ExitStatus::internal, visudo_of(kind) + " refuses the rule that was generated: " + one_line(result.output));
-    }
-    move_into_place(directory, temporary_name, file_name, path);
+    require_valid_rule(text, kind);
+    replace_root_file(directory, file_name, text, file_mode, path); // by way of pi-agent.new: sudo skips names with a dot
     try {
         require_sudo_accepts(path, kind, users);
     } catch (...) {
