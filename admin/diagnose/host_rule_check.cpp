@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 #include <libpsl.h>
-#include <nlohmann/json.hpp>
 
 namespace pi_agent {
 
