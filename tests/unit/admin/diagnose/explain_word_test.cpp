@@ -81,7 +81,7 @@ TEST_CASE("an answer has the whole text, in lines that begin below each other")
 {
     CHECK(*explain_word("E64-update") ==
           "E64-update: The agent cannot update itself (exit status 64)\n\n"
-          "'pi update' would replace the agent's program, which belongs to the host. 'pi update --extensions' "
+          "'pi update' would replace the agent's program, which belongs to the host. 'pi update --extensions'\n"
           "works.\n\n"
           "User:          Ask the administrator for a newer version.\n"
           "Administrator: Run 'sudo pi-agentctl agent upgrade'.\n");
