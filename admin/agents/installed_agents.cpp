@@ -16,8 +16,6 @@
 
 namespace pi_agent {
 
-// The agents that this release can fetch, from the product's own data.
-
 namespace {
 
 constexpr std::size_t agent_data_limit = std::size_t{8} << 20U;

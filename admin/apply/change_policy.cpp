@@ -10,8 +10,6 @@
 
 namespace pi_agent {
 
-// Walks the table of keys along a dotted name.
-
 namespace {
 
 class Walk {

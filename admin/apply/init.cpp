@@ -17,8 +17,6 @@
 
 namespace pi_agent {
 
-// --- A first policy: who is on this host, where these people keep their projects, and the text with its reasons.
-
 namespace {
 
 unsigned login_default(const std::string &name, unsigned otherwise)

@@ -13,8 +13,6 @@
 
 namespace pi_agent {
 
-// Patterns and paths of a policy that mean less than they seem to.
-
 namespace {
 
 void look_at_patterns(const Rules &rules, std::vector<Diagnostic> &found)

@@ -14,8 +14,6 @@
 
 namespace pi_agent {
 
-// Whether the cluster of the policy's placement can be asked from this host, and what a start asks it for.
-
 namespace {
 
 constexpr int cluster_patience_seconds = 20; // Slurm's programs give up after ten

@@ -8,8 +8,6 @@
 
 namespace pi_agent {
 
-// --- An explanation as text for people and as JSON for programs.
-
 namespace {
 
 std::string name_of_group(Gid group)

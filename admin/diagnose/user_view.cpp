@@ -12,8 +12,6 @@
 
 namespace pi_agent {
 
-// --- Looks with a user's rights.
-
 namespace {
 
 constexpr std::size_t links_out_entries = 20'000;

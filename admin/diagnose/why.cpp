@@ -12,8 +12,6 @@
 
 namespace pi_agent {
 
-// Says which rule lets a session reach a host, or why none does: `pi-agentctl why HOST[:PORT]`.
-
 namespace {
 
 const char *verdict_on_host(Reach reach)

@@ -14,8 +14,6 @@
 
 namespace pi_agent {
 
-// --- Agent accounts on the host.
-
 namespace {
 
 // What apply writes as the real name of an account.

@@ -16,8 +16,6 @@
 
 namespace pi_agent {
 
-// A unit for one program, and its output; without systemd, what holds a user's program together.
-
 namespace {
 
 constexpr const char *program_too_late = "a program did not end in time";
