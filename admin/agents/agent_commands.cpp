@@ -1,7 +1,7 @@
 // install-agent, and agent list, upgrade, rollback and prune: the order of their steps, and what they print.
 #include "admin/agents/agents.hpp"
 
-#include "admin/host/root_files.hpp"
+#include "admin/host/host_things.hpp"
 #include "admin/text/terminal.hpp"
 #include "runner/root/session/session_directory.hpp"
 
@@ -79,17 +79,9 @@ void require_no_session_of_hand(const AsRoot &root, const std::string &name)
 
 FetchOrder order_of(const AsRoot &root, const KnownAgent &agent, const std::string &version, const std::string &registry)
 {
-    FetchOrder order;
-    order.node = agent.node;
-    order.npm = agent.npm;
-    order.package = agent.package;
-    order.command = agent.command;
-    order.platform_package = agent.platform_package;
+    FetchOrder order = agent;
+    if (version != agent.version) order.manifest = order.lock = "";
     order.version = version;
-    if (version == agent.tested) {
-        order.manifest = agent.manifest;
-        order.lock = agent.lock;
-    }
     configure_fetch(root, registry, order);
     return order;
 }
@@ -178,12 +170,12 @@ void run_install_agent(const InstallOrder &order, std::ostream &out)
     const auto lock = take_agents_lock(root);
     require_no_session_of_hand(root, agent.name);
     remove_unfinished(root);
-    auto version = request.version.empty() ? agent.tested : request.version;
+    auto version = request.version.empty() ? agent.version : request.version;
     if (order.is_upgrade) {
         const auto current = require_current(root, agent.name);
-        if (request.version.empty() && is_package_version(current.version) && !is_older_version(current.version, agent.tested)) {
+        if (request.version.empty() && is_package_version(current.version) && !is_older_version(current.version, agent.version)) {
             out << fmt::format("{} {} is in use; this release was tested with {}. '{}@latest' asks the registry for its latest one\n",
-                               agent.name, current.version, agent.tested, agent.name);
+                               agent.name, current.version, agent.version, agent.name);
             return;
         }
     }
@@ -208,7 +200,7 @@ void run_agent_list(bool json, std::ostream &out)
     const auto all = installed_agents(root);
     const auto known = known_agents();
     const auto is_tested = [&](const InstalledAgent &agent) {
-        return std::find(known.begin(), known.end(), agent.name) != known.end() && read_known_agent(agent.name).tested == agent.version;
+        return std::find(known.begin(), known.end(), agent.name) != known.end() && read_known_agent(agent.name).version == agent.version;
     };
     if (json) {
         auto list = nlohmann::json::array();

@@ -11,12 +11,8 @@ namespace pi_agent {
 
 // --- What this release knows of an agent: a directory of data below the product's own, with the agent's name.
 
-struct KnownAgent {
+struct KnownAgent : FetchOrder { // of the version that this release was tested with, for this machine
     std::string name;
-    std::string package, command, platform_package; // as in FetchOrder
-    std::string tested;                             // the version that this release was tested with
-    std::string manifest, lock;                     // of that version
-    PinnedPackage node, npm;                        // for this machine
 };
 
 std::vector<std::string> known_agents();

@@ -1,6 +1,6 @@
 // The agents that this release can fetch, and the versions on this host with the links that say which starts.
 #include "admin/agents/agents.hpp"
-#include "admin/host/root_files.hpp"
+#include "admin/host/host_things.hpp"
 #include "admin/programs/program.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
@@ -15,8 +15,6 @@
 #include <sys/utsname.h>
 
 namespace pi_agent {
-
-// The agents that this release can fetch, from the product's own data.
 
 namespace {
 
@@ -33,53 +31,7 @@ PinnedPackage pinned_from(const nlohmann::json &json)
     return {json.at("package"), json.at("version"), json.at("integrity")};
 }
 
-} // namespace
-
-std::vector<std::string> known_agents()
-{
-    std::vector<std::string> names;
-    for (auto &file : list_trusted_directory(build::agents_path, agent_suffix, "data of agents")) {
-        file.resize(file.size() - std::string_view(agent_suffix).size());
-        if (file != "node") names.push_back(std::move(file));
-    }
-    return names;
-}
-
-KnownAgent read_known_agent(const std::string &name)
-{
-    const auto names = known_agents();
-    if (std::find(names.begin(), names.end(), name) == names.end())
-        throw Failure(ExitStatus::usage, fmt::format("this release does not know the agent {}; it knows {}", escape_for_display(name),
-                                                     fmt::join(names, ", ")));
-    utsname host{};
-    if (::uname(&host) != 0) throw_errno("asking for the kind of this machine");
-    try {
-        const auto json = nlohmann::json::parse(read_data(name + agent_suffix));
-        const auto shared = nlohmann::json::parse(read_data("node.json"));
-        const auto node = shared.at("node").find(host.machine);
-        if (node == shared.at("node").end())
-            throw Failure(ExitStatus::unavailable, fmt::format("there is no node for {} here, so {} cannot be installed on it; "
-                                                               "install the agent yourself, and name it in agent.binary",
-                                                               host.machine, name));
-        const auto platforms = json.value("platform_package", nlohmann::json::object());
-        return {name,
-                json.at("package"),
-                json.at("command"),
-                platforms.value(host.machine, ""),
-                json.at("version"),
-                read_data(name + ".package"),
-                read_data(name + ".lock"),
-                pinned_from(*node),
-                pinned_from(shared.at("npm"))};
-    } catch (const nlohmann::json::exception &failure) {
-        throw Failure(ExitStatus::configuration,
-                      std::string("the data in ") + build::agents_path + " is damaged; install pi-agent again: " + failure.what());
-    }
-}
-
-// The versions on this host, and the links that say which of them starts. Each change is one rename(2).
-
-namespace {
+// --- The versions on this host, and the links that say which of them starts. Each change is one rename(2).
 
 constexpr const char *current_link = "current";
 constexpr const char *previous_link = "previous";
@@ -193,12 +145,56 @@ void remove_unfinished_tree()
 
 } // namespace
 
+std::vector<std::string> known_agents()
+{
+    std::vector<std::string> names;
+    for (auto &file : list_trusted_directory(build::agents_path, agent_suffix, "data of agents")) {
+        file.resize(file.size() - std::string_view(agent_suffix).size());
+        if (file != "node") names.push_back(std::move(file));
+    }
+    return names;
+}
+
+KnownAgent read_known_agent(const std::string &name)
+{
+    const auto names = known_agents();
+    if (std::find(names.begin(), names.end(), name) == names.end())
+        throw Failure(ExitStatus::usage, fmt::format("this release does not know the agent {}; it knows {}", escape_for_display(name),
+                                                     fmt::join(names, ", ")));
+    utsname host{};
+    if (::uname(&host) != 0) throw_errno("asking for the kind of this machine");
+    try {
+        const auto json = nlohmann::json::parse(read_data(name + agent_suffix));
+        const auto shared = nlohmann::json::parse(read_data("node.json"));
+        const auto node = shared.at("node").find(host.machine);
+        if (node == shared.at("node").end())
+            throw Failure(ExitStatus::unavailable, fmt::format("there is no node for {} here, so {} cannot be installed on it; "
+                                                               "install the agent yourself, and name it in agent.binary",
+                                                               host.machine, name));
+        const auto platforms = json.value("platform_package", nlohmann::json::object());
+        return {{{},
+                 {},
+                 {},
+                 pinned_from(*node),
+                 pinned_from(shared.at("npm")),
+                 json.at("package"),
+                 json.at("command"),
+                 platforms.value(host.machine, ""),
+                 json.at("version"),
+                 read_data(name + ".package"),
+                 read_data(name + ".lock")},
+                name};
+    } catch (const nlohmann::json::exception &failure) {
+        throw Failure(ExitStatus::configuration,
+                      std::string("the data in ") + build::agents_path + " is damaged; install pi-agent again: " + failure.what());
+    }
+}
+
 void remove_trees(const std::vector<std::string> &paths, const std::string &what)
 {
     std::vector<std::string> command = {"rm", "-rf", "--one-file-system", "--"}; // it follows no link
     command.insert(command.end(), paths.begin(), paths.end());
-    const auto result = run_program(command);
-    if (result.status != 0) throw Failure(ExitStatus::system_failure, "cannot remove " + what + ": " + one_line(result.output));
+    require_success(command, "cannot remove " + what);
 }
 
 bool is_installed_by_hand(const AsRoot & /*root*/)

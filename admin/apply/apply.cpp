@@ -2,7 +2,6 @@
 #include "admin/apply/apply.hpp"
 
 #include "admin/diagnose/faults.hpp"
-#include "admin/host/command_name.hpp"
 #include "admin/programs/program.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"
@@ -11,11 +10,10 @@
 #include "common/seams/seams.hpp"
 
 #include <fmt/format.h>
+
 #include <sstream>
 
 namespace pi_agent {
-
-// Apply, rollback, and the text of the sudo rule: which policy is applied.
 
 namespace {
 
@@ -53,81 +51,7 @@ PolicyFiles complete_files(const AsRoot &root, PolicyFiles installed, bool dry_r
     return wanted;
 }
 
-} // namespace
-
-void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &warnings, std::optional<PolicyFiles> before)
-{
-    claim_root("apply", "changes the host, so only root can run it");
-    const auto observer = Observer::self();
-    const auto &root = *observer.root();
-    auto lock = take_apply_lock(root);
-    auto files = complete_files(root, read_policy_sources(policy_path), options.dry_run, out);
-    if (options.dry_run) {
-        const auto last = read_applied(root).last;
-        if (last && !are_same(*last, files)) out << "the policy has changed since it was last applied:\n" << difference_of(*last, files);
-    }
-    auto policy = parse_policy(files);
-    apply_policy(observer, std::move(lock), {std::move(files), std::move(before), {}}, options, out, warnings);
-    if (policy.wrapper.enable) tell_left(root, policy, out, warnings); // the emergency stop waits for no user database
-}
-
-void tell_apply(const Observer &observer, const PolicyFiles &files, std::ostream &out, std::ostream &warnings)
-{
-    std::ostringstream would;
-    std::ostringstream besides; // apply warns of these itself
-    int count = 0;
-    try {
-        ApplyOptions options;
-        options.dry_run = true;
-        count = apply_policy(observer, take_apply_lock(*observer.root()), {files, {}, {}}, options, would, besides);
-    } catch (const Failure &failure) {
-        warnings << prefix_lines("pi-agentctl: ", std::string("apply would stop: ") + failure.what());
-        return;
-    }
-    if (count == 0)
-        out << "nothing to apply: the next start follows this\n";
-    else
-        out << "run 'sudo pi-agentctl apply', which does this:\n" << would.str();
-}
-
-void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std::ostream &warnings)
-{
-    require_own_policy("rollback");
-    claim_root("rollback", "changes the host, so only root can run it");
-    const auto observer = Observer::self();
-    const auto &root = *observer.root();
-    auto editing = take_edit_lock(root);
-    const auto installed = read_installed();
-    const auto wanted = choose(root, installed);
-    if (const auto policy = parse_policy(wanted); policy.wrapper.enable) { // the emergency stop does not depend on the host
-        Problems problems;
-        check_host(policy, observer, Means::installed, problems);
-        problems.throw_if_any();
-    }
-    out << difference_of(installed, wanted) << std::flush;
-    if (!options.dry_run) require_consent("Put this policy back, and apply it?", yes);
-    auto lock = take_apply_lock(root); // not during the question: an emergency stop would have to wait
-    if (!are_same(read_installed(), installed) || !are_same(choose(root, installed), wanted))
-        throw Failure(FailureKind::changed_meanwhile, "another command changed or applied the policy meanwhile; run this one again");
-    apply_policy(observer, std::move(lock), {wanted, installed, std::move(editing)}, options, out, warnings);
-}
-
-void run_sudoers(std::ostream &out, std::ostream &notes)
-{
-    const auto policy = load_policy(policy_path);
-    const auto sudo = installed_sudo_kind();
-    const auto text = sudoers_text(policy, policy_path, build::runner_path, sudo);
-    if (has_program(visudo_of(sudo)))
-        require_valid_rule(text, sudo);
-    else
-        notes << "pi-agentctl: there is no visudo here, so nobody has checked this\n";
-    if (!policy.wrapper.enable) notes << "pi-agentctl: wrapper.enable is false: apply would install no rule, and remove the one there is\n";
-    out << text;
-}
-
-// Names and removes what is left of people who left: `pi-agentctl prune`, and the last words of `apply`.
-
-namespace {
+// --- What is left of people who left.
 
 constexpr std::size_t named_limit = 20; // that apply names one by one
 
@@ -206,32 +130,7 @@ void remove_left(const AsRoot &root, const Policy &policy, const std::vector<Lef
     if (!problems.empty()) throw Failure(ExitStatus::system_failure, problems);
 }
 
-} // namespace
-
-void run_prune(const PruneOrder &order, std::ostream &out)
-{
-    const auto root = claim_root("prune", "removes homes and accounts of agents, so only root can run it");
-    if (order.json && !order.dry_run) throw Failure(ExitStatus::usage, "--json lists what is left, and needs --dry-run");
-    auto policy = load_policy(policy_path);
-    const auto left = find_left(root, policy, order.gone);
-    if (order.json) return print_json(to_json(root, policy, left), out);
-    show(root, policy, left, order.dry_run ? "would: remove " : "left behind: ", out);
-    if (std::none_of(left.begin(), left.end(), can_go)) {
-        out << "nothing to remove\n";
-        return;
-    }
-    if (order.dry_run) return;
-    require_program("userdel");
-    require_consent(question_about(left), order.yes);
-    const auto lock = take_apply_lock(root); // not during the question: an emergency stop would have to wait
-    policy = load_policy(policy_path);
-    mark_host_changed(root); // a start that is under way either sees this, or shows as a session now
-    if (find_left(root, policy, order.gone) != left)
-        throw Failure(FailureKind::changed_meanwhile, "somebody came back, or left, or started a session meanwhile; run this again");
-    Changes changes(false, out);
-    remove_left(root, policy, left, changes);
-}
-
+// What `apply` says at its end of what people left behind. What cannot be found out is a warning.
 void tell_left(const AsRoot &root, const Policy &policy, std::ostream &out, std::ostream &warnings)
 {
     std::vector<Left> left;
@@ -249,9 +148,7 @@ void tell_left(const AsRoot &root, const Policy &policy, std::ostream &out, std:
                        left.size() <= named_limit ? "that" : fmt::format("{} homes and accounts of people who left", left.size()));
 }
 
-// Undoes apply, in the opposite order.
-
-namespace {
+// --- Undoing apply, in the opposite order.
 
 // What apply did follows from the policy that it applied, not from what somebody has written since.
 Policy applied_policy(const AsRoot &root)
@@ -318,6 +215,100 @@ std::string question_of(const RemoveOrder &order)
 }
 
 } // namespace
+
+void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &warnings, std::optional<PolicyFiles> before)
+{
+    claim_root("apply", "changes the host, so only root can run it");
+    const auto observer = Observer::self();
+    const auto &root = *observer.root();
+    auto lock = take_apply_lock(root);
+    auto files = complete_files(root, read_policy_sources(policy_path), options.dry_run, out);
+    if (options.dry_run) {
+        const auto last = read_applied(root).last;
+        if (last && !are_same(*last, files)) out << "the policy has changed since it was last applied:\n" << difference_of(*last, files);
+    }
+    auto policy = parse_policy(files);
+    apply_policy(observer, std::move(lock), {std::move(files), std::move(before), {}}, options, out, warnings);
+    if (policy.wrapper.enable) tell_left(root, policy, out, warnings); // the emergency stop waits for no user database
+}
+
+void tell_apply(const Observer &observer, const PolicyFiles &files, std::ostream &out, std::ostream &warnings)
+{
+    std::ostringstream would;
+    std::ostringstream besides; // apply warns of these itself
+    int count = 0;
+    try {
+        ApplyOptions options;
+        options.dry_run = true;
+        count = apply_policy(observer, take_apply_lock(*observer.root()), {files, {}, {}}, options, would, besides);
+    } catch (const Failure &failure) {
+        warnings << prefix_lines("pi-agentctl: ", std::string("apply would stop: ") + failure.what());
+        return;
+    }
+    if (count == 0)
+        out << "nothing to apply: the next start follows this\n";
+    else
+        out << "run 'sudo pi-agentctl apply', which does this:\n" << would.str();
+}
+
+void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std::ostream &warnings)
+{
+    require_own_policy("rollback");
+    claim_root("rollback", "changes the host, so only root can run it");
+    const auto observer = Observer::self();
+    const auto &root = *observer.root();
+    auto editing = take_edit_lock(root);
+    const auto installed = read_installed();
+    const auto wanted = choose(root, installed);
+    if (const auto policy = parse_policy(wanted); policy.wrapper.enable) { // the emergency stop does not depend on the host
+        HostCheck check{policy, observer, Means::installed};
+        check_host(check);
+        check.problems.throw_if_any();
+    }
+    out << difference_of(installed, wanted) << std::flush;
+    if (!options.dry_run) require_consent("Put this policy back, and apply it?", yes);
+    auto lock = take_apply_lock(root); // not during the question: an emergency stop would have to wait
+    if (!are_same(read_installed(), installed) || !are_same(choose(root, installed), wanted))
+        throw Failure(FailureKind::changed_meanwhile, "another command changed or applied the policy meanwhile; run this one again");
+    apply_policy(observer, std::move(lock), {wanted, installed, std::move(editing)}, options, out, warnings);
+}
+
+void run_sudoers(std::ostream &out, std::ostream &notes)
+{
+    const auto policy = load_policy(policy_path);
+    const auto sudo = installed_sudo_kind();
+    const auto text = sudoers_text(policy, policy_path, build::runner_path, sudo);
+    if (has_program(visudo_of(sudo)))
+        require_valid_rule(text, sudo);
+    else
+        notes << "pi-agentctl: there is no visudo here, so nobody has checked this\n";
+    if (!policy.wrapper.enable) notes << "pi-agentctl: wrapper.enable is false: apply would install no rule, and remove the one there is\n";
+    out << text;
+}
+
+void run_prune(const PruneOrder &order, std::ostream &out)
+{
+    const auto root = claim_root("prune", "removes homes and accounts of agents, so only root can run it");
+    if (order.json && !order.dry_run) throw Failure(ExitStatus::usage, "--json lists what is left, and needs --dry-run");
+    auto policy = load_policy(policy_path);
+    const auto left = find_left(root, policy, order.gone);
+    if (order.json) return print_json(to_json(root, policy, left), out);
+    show(root, policy, left, order.dry_run ? "would: remove " : "left behind: ", out);
+    if (std::none_of(left.begin(), left.end(), can_go)) {
+        out << "nothing to remove\n";
+        return;
+    }
+    if (order.dry_run) return;
+    require_program("userdel");
+    require_consent(question_about(left), order.yes);
+    const auto lock = take_apply_lock(root); // not during the question: an emergency stop would have to wait
+    policy = load_policy(policy_path);
+    mark_host_changed(root); // a start that is under way either sees this, or shows as a session now
+    if (find_left(root, policy, order.gone) != left)
+        throw Failure(FailureKind::changed_meanwhile, "somebody came back, or left, or started a session meanwhile; run this again");
+    Changes changes(false, out);
+    remove_left(root, policy, left, changes);
+}
 
 void run_remove(const RemoveOrder &order, std::ostream &out)
 {

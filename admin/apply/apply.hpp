@@ -1,41 +1,10 @@
 // The commands that change the host: apply, rollback, remove, prune, init, edit, set; and what they print before a change.
 #pragma once
 
-#include "admin/diagnose/user_view.hpp"
-#include "admin/host/unfinished_apply.hpp"
-#include "admin/host/yaml_line.hpp"
+#include "admin/diagnose/explain.hpp"
+#include "common/policy/yaml/yaml_tree.hpp"
 
 namespace pi_agent {
-
-// One change of this host, by apply, rollback or edit: it is finished, or goes back by itself.
-
-// Made and used under the lock of apply. Until begin() it has changed nothing.
-class Transaction {
-public:
-    // Takes up what a command that was killed has left unfinished: going back leads to what that one found.
-    explicit Transaction(const AsRoot &root);
-
-    [[nodiscard]] bool was_cut_short() const noexcept { return was_cut_short_; }
-
-    // Looks at the host before the first change. `policy_change`: where the command itself replaces the policy's files.
-    void look(const Policy &policy, const std::optional<PolicyChange> &policy_change);
-    // Writes down what it saw, on disk; the directory of applied policies exists.
-    void begin();
-    // Whether nobody else went on with it, or ended it, while the lock was free.
-    [[nodiscard]] bool is_ours() const;
-    // From here on nothing goes back.
-    void finish();
-    // Makes the host what it was. Returns how the message about the failure begins.
-    std::string go_back(std::ostream &out, std::ostream &warnings);
-
-private:
-    const AsRoot &root_;
-    HostBefore before_;
-    std::string noted_; // the command that the note names; empty without one
-    bool was_cut_short_ = false;
-};
-
-// The commands that change the host: apply, rollback, remove, prune, init, edit; and what they print before a change.
 
 // --- pi-agentctl apply: makes the host follow the policy.
 struct ApplyOptions {
@@ -46,7 +15,7 @@ struct ApplyOptions {
 // Root only. Prints each change on `out`; a second run has nothing to do. Plans all changes first, and tries the sandbox in a session of a
 // user who can start pi already (admin/diagnose/faults.hpp): throws before the first change if a start could not work. If anything was
 // changed, or nobody could start pi before, it tries the sandbox again at the end. What fails after the first change goes back by itself;
-// after a kill, the next apply finishes it or goes back (admin/host/unfinished_apply.hpp). Ends the sessions that the policy does not allow
+// after a kill, the next apply finishes it or goes back (admin/host/host_things.hpp). Ends the sessions that the policy does not allow
 // any more, first and whatever else is wrong, and keeps the policy for a rollback. `before`: the files that the same command has just
 // replaced, which come back if it fails; sessions then end last.
 void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &warnings, std::optional<PolicyFiles> before = {});
@@ -82,9 +51,6 @@ struct PruneOrder {
 // Lists, asks, and removes what is the same then (admin/state/state.hpp): each home by a child with its owner's rights. Throws
 // Failure(limit) if something changed meanwhile.
 void run_prune(const PruneOrder &order, std::ostream &out);
-
-// What `apply` says of it at its end. What cannot be found out is a warning.
-void tell_left(const AsRoot &root, const Policy &policy, std::ostream &out, std::ostream &warnings);
 
 // --- pi-agentctl init: a first policy, from the users and directories of this host.
 struct InitOrder {
@@ -174,7 +140,7 @@ void run_sudoers(std::ostream &out, std::ostream &notes);
 // docs/reference/policy-files.md.
 void run_schema(std::ostream &out);
 
-// Makes the host follow a policy, from the plan to the last probe: for apply, rollback and edit.
+// --- Makes the host follow a policy, from the plan to the last probe: for apply, rollback and edit.
 
 // The policy to apply.
 struct WantedPolicy {
@@ -188,6 +154,30 @@ struct WantedPolicy {
 // changes it has made, or would make.
 int apply_policy(const Observer &observer, UniqueFd lock, WantedPolicy wanted, const ApplyOptions &options, std::ostream &out,
                  std::ostream &warnings);
+
+// --- YAML as pi-agentctl writes it: a line for each key at the top. And a value found in a tree, or put there.
+
+// {"limits", "memory"}; empty is the whole document.
+using KeyPath = std::vector<std::string>;
+
+// The tree of a text. Throws PolicyError for one that is not YAML.
+YamlNode parse_or_throw(const std::string &file, const std::string &text);
+
+// The value at `path`; nullptr without one.
+const YamlNode *find_node(const YamlNode &root, const KeyPath &path);
+
+// Gives `path` this value; mappings on the way are made. Throws Failure(configuration) where another kind of value is on the way.
+void put_node(YamlNode &root, const KeyPath &path, const YamlNode &value);
+
+// A text as a scalar in one line, in quotes wherever a reader could take it for anything else. Throws Failure(usage) for a text with
+// control characters.
+std::string yaml_word(const std::string &text);
+
+// A value in one line: [a, 'b c'], {key: value}.
+std::string yaml_line(const YamlNode &node);
+
+// A mapping with a line for each key.
+std::string yaml_lines(const YamlNode &mapping);
 
 // A key of the policy as somebody types it: limits.memory, users.alice.roots. And the value for it.
 struct KeyName {
@@ -203,7 +193,7 @@ KeyName parse_key_name(const std::string &text);
 // is YAML in one line. Throws Failure(usage) for more than a line.
 std::string value_for(const KeyName &name, const std::string &value);
 
-// A policy as it would be: the installed files with one of them exchanged, and what is wrong with that.
+// --- A policy as it would be: the installed files with one of them exchanged, and what is wrong with that.
 
 std::optional<std::string> find_text(const PolicyFiles &files, const std::string &file);
 
@@ -212,5 +202,55 @@ PolicyFiles with_draft(PolicyFiles files, const std::string &file, const std::st
 
 // What is wrong with the policy, as check prints it; empty if nothing is.
 std::string mistakes_in(const PolicyFiles &files, const Observer &observer);
+
+// --- Found on this host (init.cpp).
+
+// The account of a user that a policy can name. Throws Failure(usage).
+Account account_of_user(const std::string &name);
+// If `roots` is empty, the usual places that this user has. Throws Failure(usage) for a root that cannot be one.
+Candidate find_candidate(const Account &user, const std::vector<std::string> &roots, const Observer &observer);
+std::vector<Candidate> find_candidates(const InitOrder &order, const Observer &observer);
+// Throws Failure(usage) for a directory that a session of `user` cannot have as a root.
+void require_usable(const std::vector<std::string> &roots, const Account &user, const Observer &observer);
+
+// --- Asked at the terminal (init_questions.cpp).
+
+// A key of a model's provider, for everybody, as the file that holds it.
+struct ProviderKey {
+    std::string file;
+    std::string text; // never in a message, argument or log
+};
+
+struct InitAnswers {
+    std::vector<Candidate> candidates;
+    std::vector<Candidate> new_roots; // directories that do not exist yet, to be created by their users
+    PolicyAnswers policy;
+    std::optional<ProviderKey> key; // to be written
+};
+
+constexpr const char *no_key = "none";
+// Why a key is not written there.
+std::string existing_key_file(const std::string &file);
+
+// The words of an answer, separated by commas or spaces.
+std::vector<std::string> words_of_answer(const std::string &answer);
+// The provider whose key stays outside of sessions, of a provider or a variable: where the policy names hosts, and a gate can hold such
+// keys.
+std::optional<std::string> provider_outside(const std::string &key, const std::optional<std::string> &network);
+// Where the key of a provider is kept, or of a variable.
+std::string file_of_key(const std::string &key, const std::optional<std::string> &network);
+// The hosts of the providers whose keys a file of variables has. Empty for a file without one, or that cannot be read. Throws
+// Failure(usage) for a provider whose host is not known, where the network is the suggested one: nothing would lead there.
+std::vector<std::string> hosts_of_keys(const std::string &file, const std::optional<std::string> &network);
+// The variable that holds the key of a provider ("anthropic", or the variable's own name). Throws Failure(usage) for others.
+std::string variable_of_key(const std::string &provider);
+// Throws Failure(usage) for a value that cannot be written as one line of a file of variables.
+void require_plain_key(const std::string &value);
+
+// Asks what `order` leaves open. `has_key_file`: key_file() exists, and is used unless an answer says otherwise; of a provider's own file
+// nothing is asked. Throws Nothing at the end of input. Nothing is written before it returns.
+InitAnswers ask_for_policy(const InitOrder &order, const Observer &observer, bool has_key_file, std::ostream &questions);
+// The same without questions. A key comes from standard input: a line without an echo at a terminal, else the first line.
+InitAnswers answers_of(const InitOrder &order, const Observer &observer);
 
 } // namespace pi_agent

@@ -2,7 +2,6 @@
 #include "admin/apply/apply.hpp"
 
 #include "admin/diagnose/faults.hpp"
-#include "admin/host/command_name.hpp"
 #include "admin/programs/program.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"
@@ -11,54 +10,6 @@
 #include <sstream>
 
 namespace pi_agent {
-
-// The order in which a change of the host is written down, finished, or taken back.
-
-Transaction::Transaction(const AsRoot &root) : root_(root)
-{
-    auto earlier = read_unfinished(root);
-    if (!earlier) return;
-    before_ = std::move(*earlier);
-    noted_ = before_.command;
-    was_cut_short_ = true;
-}
-
-void Transaction::look(const Policy &policy, const std::optional<PolicyChange> &policy_change)
-{
-    auto now = look_at_host(root_, policy);
-    now.command = make_session_id();
-    now.policy = policy_change;
-    before_ = was_cut_short_ ? joined(std::move(before_), now) : std::move(now);
-}
-
-void Transaction::begin()
-{
-    write_unfinished(root_, before_);
-    noted_ = before_.command;
-    fault_point("apply-begun");
-}
-
-bool Transaction::is_ours() const
-{
-    const auto note = read_unfinished(root_);
-    return note ? note->command == noted_ : noted_.empty();
-}
-
-void Transaction::finish()
-{
-    remove_unfinished_note(root_);
-    noted_.clear();
-}
-
-std::string Transaction::go_back(std::ostream &out, std::ostream &warnings)
-{
-    if (noted_.empty()) return "nothing is applied: ";
-    Changes changes(false, out);
-    const bool is_whole = pi_agent::go_back(root_, before_, changes, warnings);
-    mark_host_changed(root_);
-    return is_whole ? "nothing is applied, and what had been changed is as it was: "
-                    : "nothing is applied, and the warnings say what is not as it was, which the next apply goes on with: ";
-}
 
 // The phases of apply: plan, probe, change, probe again, finish. The sudo rule comes last, so that nobody can start what is not ready.
 
@@ -69,6 +20,71 @@ bool is_installed(const PolicyFiles &files)
     Problems unread;
     return are_same(read_policy_sources(policy_path, std::nullopt, unread), files) && unread.empty();
 }
+
+// One change of this host, by apply, rollback or edit: it is finished, or goes back by itself. Made and used under the lock of apply. Until
+// begin() it has changed nothing.
+class Transaction {
+public:
+    // Takes up what a command that was killed has left unfinished: going back leads to what that one found.
+    explicit Transaction(const AsRoot &root) : root_(root)
+    {
+        auto earlier = read_unfinished(root);
+        if (!earlier) return;
+        before_ = std::move(*earlier);
+        noted_ = before_.command;
+        was_cut_short_ = true;
+    }
+
+    [[nodiscard]] bool was_cut_short() const noexcept { return was_cut_short_; }
+
+    // Looks at the host before the first change. `policy_change`: where the command itself replaces the policy's files.
+    void look(const Policy &policy, const std::optional<PolicyChange> &policy_change)
+    {
+        auto now = look_at_host(root_, policy);
+        now.command = make_session_id();
+        now.policy = policy_change;
+        before_ = was_cut_short_ ? joined(std::move(before_), now) : std::move(now);
+    }
+
+    // Writes down what it saw, on disk; the directory of applied policies exists.
+    void begin()
+    {
+        write_unfinished(root_, before_);
+        noted_ = before_.command;
+        fault_point("apply-begun");
+    }
+
+    // Whether nobody else went on with it, or ended it, while the lock was free.
+    [[nodiscard]] bool is_ours() const
+    {
+        const auto note = read_unfinished(root_);
+        return note ? note->command == noted_ : noted_.empty();
+    }
+
+    // From here on nothing goes back.
+    void finish()
+    {
+        remove_unfinished_note(root_);
+        noted_.clear();
+    }
+
+    // Makes the host what it was. Returns how the message about the failure begins.
+    std::string go_back(std::ostream &out, std::ostream &warnings)
+    {
+        if (noted_.empty()) return "nothing is applied: ";
+        Changes changes(false, out);
+        const bool is_whole = pi_agent::go_back(root_, before_, changes, warnings);
+        mark_host_changed(root_);
+        return is_whole ? "nothing is applied, and what had been changed is as it was: "
+                        : "nothing is applied, and the warnings say what is not as it was, which the next apply goes on with: ";
+    }
+
+private:
+    const AsRoot &root_;
+    HostBefore before_;
+    std::string noted_; // the command that the note names; empty without one
+    bool was_cut_short_ = false;
+};
 
 class Applying {
 public:
@@ -150,10 +166,10 @@ private:
     // What a start would be refused for, before anything changes.
     void require_fitting()
     {
-        Problems problems;
-        check_installed_files(problems);
-        check_host(policy_, observer_, options_.try_sandbox ? Means::running : Means::later, problems);
-        problems.throw_if_any();
+        HostCheck check{policy_, observer_, options_.try_sandbox ? Means::running : Means::later};
+        check_installed_files(check.problems);
+        check_host(check);
+        check.problems.throw_if_any();
         if (policy_.agent.create_user) require_program("systemd-sysusers");
         if (!options_.try_sandbox) warn(find_what_starts_lack(policy_, observer_), warnings_);
         if (build::is_system_managed) return;

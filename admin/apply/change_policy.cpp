@@ -1,5 +1,6 @@
 // Changes files of the policy without an editor: walks the table of keys along a name, and checks the whole before.
 #include "admin/apply/apply.hpp"
+
 #include "admin/diagnose/faults.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/host/beneath.hpp"
@@ -9,8 +10,6 @@
 #include <nlohmann/json.hpp>
 
 namespace pi_agent {
-
-// Walks the table of keys along a dotted name.
 
 namespace {
 
@@ -82,69 +81,8 @@ private:
     std::string_view siblings_of_unknown_;
 };
 
-} // namespace
-
-KeyName parse_key_name(const std::string &text)
-{
-    KeyName name;
-    Walk walk(text);
-    if (walk.go(0, "", name)) {
-        const bool is_free = last_part(*name.key) == "*" && name.path.back().find('.') != std::string::npos;
-        if (is_free || walk.enters_list()) name.doubt = walk.hint();
-        return name;
-    }
-    throw Failure(ExitStatus::usage, quote(text) + " is not a key of a policy" + walk.hint() + "; docs/reference/policy.md lists them");
-}
-
-std::string value_for(const KeyName &name, const std::string &value)
-{
-    if (value.find('\n') != std::string::npos) throw Failure(ExitStatus::usage, "the value has several lines; use: sudo pi-agentctl edit");
-    const auto form = name.key->form;
-    const bool is_text = form == ValueForm::text || form == ValueForm::line || form == ValueForm::name;
-    if (is_text) return yaml_word(value);
-    if (parse_or_throw("the value", value).kind == YamlNode::Kind::null)
-        throw Failure(ExitStatus::usage, "the value says nothing; remove the key with: sudo pi-agentctl edit");
-    return value;
-}
-
-// Exchanges one file of the installed policy, and checks the whole.
-
-std::optional<std::string> find_text(const PolicyFiles &files, const std::string &file)
-{
-    const auto found = std::find_if(files.begin(), files.end(), [&](const PolicySource &source) { return source.name == file; });
-    return found == files.end() ? std::nullopt : std::optional(found->text);
-}
-
-PolicyFiles with_draft(PolicyFiles files, const std::string &file, const std::string &draft)
-{
-    const auto in_order = [](const PolicySource &source, const std::string &name) { return source.name < name; };
-    const auto place = file == files.front().name ? files.begin() : std::lower_bound(files.begin() + 1, files.end(), file, in_order);
-    if (place == files.end() || place->name != file)
-        files.insert(place, {file, draft});
-    else
-        place->text = draft;
-    return files;
-}
-
-std::string mistakes_in(const PolicyFiles &files, const Observer &observer)
-{
-    try {
-        // Something that does not run just now keeps nobody from changing the policy.
-        const auto reading = read_policy_as_far_as_possible(files);
-        // As for apply: the emergency stop does not wait until the host fits what nobody can start by.
-        const bool is_stop = reading.problems.empty() && reading.complete && !reading.policy.wrapper.enable;
-        const auto mistakes = is_stop ? std::vector<Diagnostic>() : find_mistakes(reading, observer, Means::installed);
-        auto shown = show_problems(mistakes, "", [&files](const std::string &name) { return find_text(files, name); });
-        if (!shown.empty()) shown.pop_back(); // the caller prints the last line feed
-        return shown;
-    } catch (const Failure &failure) {
-        return failure.what();
-    }
-}
-
-// Changes the policy without an editor, in files that these commands alone write: `pi-agentctl user add`, `user remove`, `set`; and `get`.
-
-namespace {
+// --- Changes the policy without an editor, in files that these commands alone write: `pi-agentctl user add`, `user remove`, `set`; and
+// `get`.
 
 constexpr const char *set_file = "/set.yaml"; // in policy.d
 constexpr const char *head = "# Written by pi-agentctl (user add, set), which leaves this file alone once it has comments of your own.\n";
@@ -326,6 +264,64 @@ nlohmann::ordered_json json_of(const YamlNode &node)
 }
 
 } // namespace
+
+KeyName parse_key_name(const std::string &text)
+{
+    KeyName name;
+    Walk walk(text);
+    if (walk.go(0, "", name)) {
+        const bool is_free = last_part(*name.key) == "*" && name.path.back().find('.') != std::string::npos;
+        if (is_free || walk.enters_list()) name.doubt = walk.hint();
+        return name;
+    }
+    throw Failure(ExitStatus::usage, quote(text) + " is not a key of a policy" + walk.hint() + "; docs/reference/policy.md lists them");
+}
+
+std::string value_for(const KeyName &name, const std::string &value)
+{
+    if (value.find('\n') != std::string::npos) throw Failure(ExitStatus::usage, "the value has several lines; use: sudo pi-agentctl edit");
+    const auto form = name.key->form;
+    const bool is_text = form == ValueForm::text || form == ValueForm::line || form == ValueForm::name;
+    if (is_text) return yaml_word(value);
+    if (parse_or_throw("the value", value).kind == YamlNode::Kind::null)
+        throw Failure(ExitStatus::usage, "the value says nothing; remove the key with: sudo pi-agentctl edit");
+    return value;
+}
+
+// Exchanges one file of the installed policy, and checks the whole.
+
+std::optional<std::string> find_text(const PolicyFiles &files, const std::string &file)
+{
+    const auto found = std::find_if(files.begin(), files.end(), [&](const PolicySource &source) { return source.name == file; });
+    return found == files.end() ? std::nullopt : std::optional(found->text);
+}
+
+PolicyFiles with_draft(PolicyFiles files, const std::string &file, const std::string &draft)
+{
+    const auto in_order = [](const PolicySource &source, const std::string &name) { return source.name < name; };
+    const auto place = file == files.front().name ? files.begin() : std::lower_bound(files.begin() + 1, files.end(), file, in_order);
+    if (place == files.end() || place->name != file)
+        files.insert(place, {file, draft});
+    else
+        place->text = draft;
+    return files;
+}
+
+std::string mistakes_in(const PolicyFiles &files, const Observer &observer)
+{
+    try {
+        // Something that does not run just now keeps nobody from changing the policy.
+        const auto reading = read_policy_as_far_as_possible(files);
+        // As for apply: the emergency stop does not wait until the host fits what nobody can start by.
+        const bool is_stop = reading.problems.empty() && reading.complete && !reading.policy.wrapper.enable;
+        const auto mistakes = is_stop ? std::vector<Diagnostic>() : find_mistakes(reading, observer, Means::installed);
+        auto shown = show_problems(mistakes, "", [&files](const std::string &name) { return find_text(files, name); });
+        if (!shown.empty()) shown.pop_back(); // the caller prints the last line feed
+        return shown;
+    } catch (const Failure &failure) {
+        return failure.what();
+    }
+}
 
 void run_user_add(const std::string &name, const std::vector<std::string> &roots, const ChangeOrder &order, std::ostream &out,
                   std::ostream &warnings)

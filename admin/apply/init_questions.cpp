@@ -1,6 +1,5 @@
 // The four questions of pi-agentctl init, each with an answer that Enter takes.
-#include "admin/apply/first_policy.hpp"
-
+#include "admin/apply/apply.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"

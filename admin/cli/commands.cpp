@@ -8,15 +8,16 @@
 #include "admin/state/state.hpp"
 #include "admin/text/terminal.hpp"
 
-#include <filesystem>
 #include <fmt/ranges.h>
+
+#include <filesystem>
 #include <iostream>
 
 namespace pi_agent {
 
-// The commands that change one thing in the policy, and read one: user with what is below it, set and get.
-
 namespace {
+
+// --- the commands that change one thing in the policy, and read one: user with what is below it, set and get
 
 struct KeyChange {
     ChangeOrder order;
@@ -29,8 +30,6 @@ void add_dry_run(CLI::App *command, KeyChange &change)
 {
     command->add_flag("-n,--dry-run", change.order.dry_run, "Show the lines that would change, and change nothing");
 }
-
-} // namespace
 
 void add_change_commands(CLI::App &app, Action &chosen)
 {
@@ -63,9 +62,7 @@ void add_change_commands(CLI::App &app, Action &chosen)
     add_json(get, all->json);
 }
 
-// The commands that install agents: install-agent, and agent list, upgrade, rollback and prune.
-
-namespace {
+// --- the commands that install agents: install-agent, and agent list, upgrade, rollback and prune
 
 struct AgentOptions {
     InstallOrder install;
@@ -80,8 +77,6 @@ void add_installing(CLI::App *command, AgentOptions &options)
     command->add_option("--registry", options.install.registry, "The npm registry; without it the one in this host's npm configuration")
         ->type_name("URL");
 }
-
-} // namespace
 
 void add_agent_commands(CLI::App &app, Action &chosen)
 {
@@ -113,10 +108,6 @@ void add_agent_commands(CLI::App &app, Action &chosen)
     prune->add_flag("-y,--yes", all->yes, "Do not ask");
 }
 
-// The commands of pi-agentctl with their options, and what each does.
-
-namespace {
-
 // --- about the policy: init, check, schema, edit, apply, rollback, sudoers, remove, prune
 
 struct PolicyOptions {
@@ -128,6 +119,23 @@ struct PolicyOptions {
 
     [[nodiscard]] ApplyOptions for_apply() const { return {dry_run, !no_canary}; }
 };
+
+// An answer to each of its questions.
+void add_init_options(CLI::App *init, InitOrder &order)
+{
+    init->add_option("--user", order.users, "Who may run the agent; without it everybody who keeps projects here")->type_name("NAME");
+    init->add_option("--root", order.roots, "Where, for these users; without it ~/projects, ~/src and similar")->type_name("DIRECTORY");
+    add_optional(init, "--network", order.network,
+                 "What sessions reach: hosts (the provider's), names of hosts, full, loopback, none, or addresses; separated by commas")
+        ->type_name("NETWORK");
+    add_optional(init, "--key", order.key,
+                 "A provider whose key everybody uses, or none. The key is asked for, or is the first line of standard input")
+        ->type_name("PROVIDER");
+    add_optional(init, "--env-file", order.env_file, "A file of variables with the keys that everybody uses; only root can read it")
+        ->type_name("FILE");
+    add_optional(init, "--output", order.output, "Where to write it; - is standard output")->type_name("FILE");
+    init->add_flag("-y,--yes", order.yes, "Ask nothing, also at a terminal");
+}
 
 void add_applying(CLI::App *command, PolicyOptions &options)
 {
@@ -141,7 +149,7 @@ void add_policy_commands(CLI::App &app, Action &chosen)
     const auto all = std::make_shared<PolicyOptions>();
     auto *init = add_command(app, chosen, "init", "Write a first policy from the users and directories of this host",
                              [all] { run_init(all->init, std::cout, std::cerr); });
-    add_init_options(*init, all->init);
+    add_init_options(init, all->init);
 
     auto *check =
         add_command(app, chosen, "check", "Check the policy and whether this host fits it; as root, the roots of every user too", [all] {
@@ -326,6 +334,84 @@ void add_session_commands(CLI::App &app, Action &chosen)
     add_state(app, chosen, all);
 }
 
+// --- Proposals for the word at the cursor in a command line of pi-agentctl, found by walking the same commands and options that parse it.
+// Of values it knows the keys of the policy.
+
+struct Proposal {
+    std::string word;
+    std::string meaning;
+};
+using Proposals = std::vector<Proposal>;
+
+// Those of one user with the name that `begun` has: "users.alice.roots".
+Proposals keys_of_policy(const std::string &begun)
+{
+    constexpr std::string_view of_user = "users.*.";
+    const std::size_t end = begun.starts_with("users.") ? begun.find('.', of_user.find('*')) : std::string::npos;
+    Proposals proposals;
+    for (const auto &key : policy_keys()) {
+        std::string path(key.path);
+        if (end != std::string::npos && path.starts_with(of_user)) path.replace(0, of_user.size() - 1, begun, 0, end);
+        if (path.find('*') == std::string::npos) proposals.push_back({path, "key"});
+    }
+    return proposals;
+}
+
+Proposals options_of(const CLI::App &app)
+{
+    Proposals proposals;
+    for (const auto *option : app.get_options())
+        for (const auto &name : option->get_lnames())
+            proposals.push_back({"--" + name, option->get_description()});
+    return proposals;
+}
+
+const CLI::App *command_called(const CLI::App &app, const std::string &name)
+{
+    const auto found = app.get_subcommands([&name](const CLI::App *command) { return command->get_name() == name; });
+    return found.empty() ? nullptr : found.front();
+}
+
+// Whether its first word is one, by the word that stands for it in the help.
+bool takes_key(const CLI::App &app)
+{
+    const auto all = app.get_options([](const CLI::Option *option) { return option->get_positional(); });
+    return !all.empty() && (all.front()->get_name(true) == "KEY" || all.front()->get_name(true) == "WORD");
+}
+
+// Where in the tree of commands a command line is.
+struct Place {
+    const CLI::App *command = nullptr;
+    bool awaits_value = false;   // of the option before
+    std::size_t positionals = 0; // words that were neither command nor option
+
+    void take(const std::string &word)
+    {
+        if (word == "=") return; // bash takes --user=alice apart
+        if (awaits_value) {
+            awaits_value = false;
+        } else if (word.size() > 1 && word[0] == '-') {
+            const auto *option = command->get_option_no_throw(word);
+            awaits_value = option != nullptr && option->get_items_expected_max() > 0;
+        } else if (const auto *below = positionals == 0 ? command_called(*command, word) : nullptr; below != nullptr) {
+            command = below;
+        } else {
+            ++positionals;
+        }
+    }
+
+    [[nodiscard]] Proposals next(const std::string &begun) const
+    {
+        if (awaits_value) return {}; // the shell has its own completion of paths
+        if (begun[0] == '-') return options_of(*command);
+        if (positionals > 0) return {};
+        Proposals proposals = takes_key(*command) ? keys_of_policy(begun) : Proposals{};
+        for (const auto *below : commands_below(*command))
+            proposals.push_back({below->get_name(), below->get_description()});
+        return proposals;
+    }
+};
+
 } // namespace
 
 void add_commands(CLI::App &app, Action &chosen)
@@ -335,6 +421,22 @@ void add_commands(CLI::App &app, Action &chosen)
     add_agent_commands(app, chosen);
     add_session_commands(app, chosen);
     add_diagnosis_commands(app, chosen);
+}
+
+std::string complete(const CLI::App &app, std::vector<std::string> words)
+{
+    std::string begun;
+    if (!words.empty()) {
+        begun = words.back() == "=" ? std::string() : words.back();
+        words.pop_back();
+    }
+    Place place{&app};
+    for (const auto &word : words)
+        place.take(word);
+    std::string text;
+    for (const auto &[word, meaning] : place.next(begun))
+        if (word.starts_with(begun)) text += word + '\t' + meaning + '\n';
+    return text;
 }
 
 } // namespace pi_agent

@@ -1,9 +1,5 @@
 // Everything that is wrong with a policy, in one report: patterns, method, roots, and the rest.
-#include "admin/diagnose/dry_start.hpp"
-
-#include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/faults.hpp"
-#include "admin/host/unfinished_apply.hpp"
 #include "admin/text/terminal.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/engine_host.hpp"
@@ -16,8 +12,6 @@
 #include <filesystem>
 
 namespace pi_agent {
-
-// Patterns and paths of a policy that mean less than they seem to.
 
 namespace {
 
@@ -36,75 +30,7 @@ void look_at_patterns(const Rules &rules, std::vector<Diagnostic> &found)
                              "name the paths themselves, or a directory that holds them"});
 }
 
-} // namespace
-
-std::vector<Diagnostic> find_odd_patterns(const Policy &policy)
-{
-    std::vector<Diagnostic> found;
-    for (const auto &[path, file_class] : policy.config_classes.rules())
-        if (path.find_first_of("*?") != std::string::npos)
-            found.push_back({{},
-                             "config.classes." + escape_for_display(path),
-                             "is the one path that is written so, because classes have no wildcards",
-                             "name the directory around it, or each path"});
-    look_at_patterns(policy.rules, found);
-    for (const auto &entry : policy.users) {
-        if (entry.rules) look_at_patterns(*entry.rules, found);
-        for (const auto &root : entry.roots)
-            if (root.rules) look_at_patterns(*root.rules, found);
-    }
-    return found;
-}
-
-// Whether sandbox.method can work on this host, and hold sessions to the policy's network: what each start looks at, without a start.
-
-namespace {
-
-constexpr const char *method_key = "sandbox.method";
-
-bool check_programs(const SandboxPolicy &sandbox, Problems &problems)
-{
-    bool all_there = true;
-    for (const auto &program : programs_of(sandbox.method)) {
-        const bool is_there = report_failure(sandbox.where, method_key, "", problems, [&] {
-            if (const auto problem = problem_of_program(sandbox.method, program)) throw Failure(ExitStatus::unavailable, *problem);
-        });
-        all_there = all_there && is_there;
-    }
-    return all_there;
-}
-
-void require_running(const AsRoot &root, const SandboxPolicy &sandbox)
-{
-    if (has_unit(sandbox.method)) systemd_features(SystemdBus::version_for_anybody());
-    if (sandbox.method == SandboxMethod::bwrap) require_bwrap(root);
-    if (sandbox.method == SandboxMethod::docker || sandbox.method == SandboxMethod::podman) require_engine(root, sandbox);
-}
-
-} // namespace
-
-void check_method(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified)
-{
-    const auto &sandbox = policy.sandbox;
-    if (problems.has_within("sandbox")) return; // the wanted method is not known
-    const bool has_programs = check_programs(sandbox, problems);
-    if (means == Means::installed || !has_programs) return;
-    if (!observer.root()) {
-        unverified.push_back(fmt::format("{} ({}): only root can ask for all that it needs", method_key, to_string(sandbox.method)));
-        return;
-    }
-    const auto &root = *observer.root();
-    const bool runs = report_failure(sandbox.where, method_key, "", problems, [&] { require_running(root, sandbox); });
-    if (!runs || problems.has_within("network")) return;
-    report_failure(policy.network.where, "network", "", problems, [&] {
-        if (sandbox.method == SandboxMethod::bwrap) require_bwrap_network(root, policy.network);
-        require_enforceable(root, policy.network, has_unit(sandbox.method));
-    });
-}
-
-// What check tells of roots that exist: others can exchange them, they lie on another host, or they overlap.
-
-namespace {
+// --- What check tells of roots that exist: others can exchange them, they lie on another host, or they overlap.
 
 bool is_open_to_all(const StepToRoot &step)
 {
@@ -147,7 +73,66 @@ Diagnostic overlap_of(const FoundRoot &inner, const FoundRoot &outer)
             "give each their own, or name a group for what they share"};
 }
 
+// --- Everything that is wrong with a policy, in one report.
+
+bool is_installed_policy(const std::string &path)
+{
+    return path == policy_path || is_same_file(path, policy_path); // by its name if it does not exist, or this process may not look at it
+}
+
+std::vector<Diagnostic> warnings_of_text(const Policy &policy)
+{
+    auto warnings = find_exposed_secrets(policy);
+    add(warnings, find_odd_host_rules(policy));
+    add(warnings, find_odd_patterns(policy));
+    if (policy.sandbox.method == SandboxMethod::none)
+        warnings.push_back({policy.sandbox.where, "sandbox.method",
+                            "is 'none', so sessions are not sandboxed: an agent reaches this host's processes, devices and services as its "
+                            "account does",
+                            "choose systemd, bwrap or podman, unless the host itself is what confines agents (docs/platforms/methods.md)"});
+    add(warnings, find_idle_placement(policy));
+    return warnings;
+}
+
+// What only root can see of an apply that was cut short.
+void warn_of_unfinished(const Observer &observer, CheckReport &report)
+{
+    try {
+        if (!observer.root() || !read_unfinished(*observer.root())) return;
+    } catch (const Failure &failure) { // a damaged note: that keeps nothing else from being told
+        report.warnings.push_back({{}, "", failure.what(), ""});
+        return;
+    }
+    report.warnings.push_back({{}, "", unfinished_change, "'sudo pi-agentctl apply' finishes it, or goes back"});
+}
+
+PolicyReading read_for_check(const std::optional<std::string> &draft)
+{
+    if (!draft || is_installed_policy(*draft)) return read_policy_as_far_as_possible(policy_path);
+    const std::string holder = parent_of(std::filesystem::absolute(*draft).lexically_normal());
+    const bool is_users = holder == directory_of_users(policy_path);
+    if (is_users || holder == directory_of_parts(policy_path))
+        throw Failure(ExitStatus::usage, escape_for_display(*draft) +
+                                             " is a part of the installed policy, which 'pi-agentctl check' checks as a whole; 'sudo "
+                                             "pi-agentctl edit " +
+                                             (is_users ? "users.d/" : "") + "NAME.yaml' tries a draft of one file");
+    return read_policy_as_far_as_possible({{escape_for_display(*draft), read_draft(*draft)}});
+}
+
 } // namespace
+
+std::vector<Diagnostic> find_odd_patterns(const Policy &policy)
+{
+    std::vector<Diagnostic> found;
+    for (const auto &[path, file_class] : policy.config_classes.rules())
+        if (path.find_first_of("*?") != std::string::npos)
+            found.push_back({{},
+                             "config.classes." + escape_for_display(path),
+                             "is the one path that is written so, because classes have no wildcards",
+                             "name the directory around it, or each path"});
+    each_level(policy, [&](const Rules &rules, const std::string & /*whose*/) { look_at_patterns(rules, found); });
+    return found;
+}
 
 RootDanger danger_of_way(const std::vector<StepToRoot> &way, const Account &user)
 {
@@ -210,62 +195,6 @@ std::vector<Diagnostic> find_overlaps(std::vector<FoundRoot> roots)
     return found.all();
 }
 
-// Everything that is wrong with a policy, in one report.
-
-namespace {
-
-bool is_installed_policy(const std::string &path)
-{
-    return path == policy_path || is_same_file(path, policy_path); // by its name if it does not exist, or this process may not look at it
-}
-
-std::vector<Diagnostic> warnings_of_text(const Policy &policy)
-{
-    auto warnings = find_exposed_secrets(policy);
-    for (auto &odd : find_odd_host_rules(policy))
-        warnings.push_back(std::move(odd));
-    for (auto &odd : find_odd_patterns(policy))
-        warnings.push_back(std::move(odd));
-    if (policy.sandbox.method == SandboxMethod::none)
-        warnings.push_back({policy.sandbox.where, "sandbox.method",
-                            "is 'none', so sessions are not sandboxed: an agent reaches this host's processes, devices and services as its "
-                            "account does",
-                            "choose systemd, bwrap or podman, unless the host itself is what confines agents (docs/platforms/methods.md)"});
-    for (auto &idle : find_idle_placement(policy))
-        warnings.push_back(std::move(idle));
-    return warnings;
-}
-
-// What only root can see of an apply that was cut short.
-void warn_of_unfinished(const Observer &observer, CheckReport &report)
-{
-    try {
-        if (!observer.root() || !read_unfinished(*observer.root())) return;
-    } catch (const Failure &failure) { // a damaged note: that keeps nothing else from being told
-        report.warnings.push_back({{}, "", failure.what(), ""});
-        return;
-    }
-    report.warnings.push_back({{},
-                               "",
-                               "a change of this host (apply, rollback or edit) has not finished: it was cut short, or runs just now",
-                               "'sudo pi-agentctl apply' finishes it, or goes back"});
-}
-
-PolicyReading read_for_check(const std::optional<std::string> &draft)
-{
-    if (!draft || is_installed_policy(*draft)) return read_policy_as_far_as_possible(policy_path);
-    const std::string holder = parent_of(std::filesystem::absolute(*draft).lexically_normal());
-    const bool is_users = holder == directory_of_users(policy_path);
-    if (is_users || holder == directory_of_parts(policy_path))
-        throw Failure(ExitStatus::usage, escape_for_display(*draft) +
-                                             " is a part of the installed policy, which 'pi-agentctl check' checks as a whole; 'sudo "
-                                             "pi-agentctl edit " +
-                                             (is_users ? "users.d/" : "") + "NAME.yaml' tries a draft of one file");
-    return read_policy_as_far_as_possible({{escape_for_display(*draft), read_draft(*draft)}});
-}
-
-} // namespace
-
 std::vector<Diagnostic> find_warnings(const Policy &policy)
 {
     auto warnings = warnings_of_text(policy);
@@ -275,10 +204,8 @@ std::vector<Diagnostic> find_warnings(const Policy &policy)
                             "remove the key, and run: sudo pi-agentctl apply"});
     for (auto &idle : find_idle_disk_limits(policy))
         if (idle.choice != WithoutQuota::refuse) warnings.push_back(std::move(idle.told)); // an error otherwise
-    for (auto &missing : find_missing_cluster(policy))
-        warnings.push_back(std::move(missing));
-    for (const auto &refused : {find_refused_starts(policy), find_possible_refusals(policy)})
-        warnings.insert(warnings.end(), refused.begin(), refused.end());
+    for (const auto &found : {find_missing_cluster(policy), find_refused_starts(policy), find_possible_refusals(policy)})
+        add(warnings, found);
     for (const auto &missing : missing_search_tools())
         warnings.push_back({{}, "", name_package(missing), ""});
     return warnings;
@@ -291,10 +218,10 @@ void warn(const std::vector<Diagnostic> &found, std::ostream &warnings)
 
 std::vector<Diagnostic> find_mistakes(const PolicyReading &reading, const Observer &observer, Means means)
 {
-    Problems problems;
-    problems.add_all(reading.problems);
-    if (reading.complete) check_host(reading.policy, observer, means, problems);
-    return problems.all();
+    HostCheck check{reading.policy, observer, means};
+    check.problems.add_all(reading.problems);
+    if (reading.complete) check_host(check);
+    return check.problems.all();
 }
 
 CheckReport check_policy(const std::optional<std::string> &draft, CheckScope scope)
@@ -304,26 +231,26 @@ CheckReport check_policy(const std::optional<std::string> &draft, CheckScope sco
     report.entries = reading.policy.users.size();
     report.enabled = reading.policy.wrapper.enable;
     report.missing = reading.missing;
-    Problems problems;
-    problems.add_all(reading.problems);
+    const auto observer = Observer::self();
+    HostCheck check{reading.policy, observer};
+    check.problems.add_all(reading.problems);
     if (scope == CheckScope::policy_only) {
         report.warnings = warnings_of_text(reading.policy);
         report.unverified = {"this host: --policy-only says not to look at it"};
-        check_host_rules(reading.policy, problems);
+        check_host_rules(reading.policy, check.problems);
     } else if (!reading.complete) { // that file may hold what is missing
         report.warnings = warnings_of_text(reading.policy);
         report.unverified = {"what the rest means together, and this host: a file of the policy cannot be read yet"};
     } else {
         report.warnings = find_warnings(reading.policy);
-        if (!draft || is_installed_policy(*draft)) check_installed_files(problems);
-        const auto observer = Observer::self();
+        if (!draft || is_installed_policy(*draft)) check_installed_files(check.problems);
         warn_of_unfinished(observer, report);
-        auto found = check_host(reading.policy, observer, Means::running, problems);
-        report.unverified = std::move(found.unverified);
-        report.warnings.insert(report.warnings.end(), found.warnings.begin(), found.warnings.end());
+        check_host(check);
+        report.unverified = std::move(check.unverified);
+        add(report.warnings, check.warnings);
         report.idle = idle_defaults(reading.policy);
     }
-    report.errors = problems.all();
+    report.errors = check.problems.all();
     return report;
 }
 

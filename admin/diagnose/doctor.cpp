@@ -1,7 +1,4 @@
 // Asks everything that can be asked, the cluster and each part's version among it, and reports it at once.
-#include "admin/diagnose/dry_start.hpp"
-
-#include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/faults.hpp"
 #include "admin/programs/program.hpp"
 #include "admin/sessions/sessions.hpp"
@@ -17,8 +14,6 @@
 
 namespace pi_agent {
 
-// Whether the cluster of the policy's placement can be asked from this host, and what a start asks it for.
-
 namespace {
 
 constexpr int cluster_patience_seconds = 20; // Slurm's programs give up after ten
@@ -26,15 +21,11 @@ constexpr int cluster_patience_seconds = 20; // Slurm's programs give up after t
 // Where the first level says that sessions have jobs.
 std::optional<SaidAt> first_with_jobs(const Policy &policy)
 {
-    const auto said = [](const Rules &rules) -> std::optional<SaidAt> {
-        if (rules.placement.engine != PlacementEngine::slurm) return std::nullopt;
-        return rules.places.at("placement.engine");
-    };
-    if (auto place = said(policy.rules)) return place;
-    for (const auto &entry : policy.users)
-        if (entry.rules)
-            if (auto place = said(*entry.rules)) return place;
-    return std::nullopt;
+    std::optional<SaidAt> first;
+    each_level(policy, [&](const Rules &rules, const std::string & /*whose*/) {
+        if (!first && rules.placement.engine == PlacementEngine::slurm) first = rules.places.at("placement.engine");
+    });
+    return first;
 }
 
 bool has_srun(const Policy &policy)
@@ -42,41 +33,9 @@ bool has_srun(const Policy &policy)
     return access(srun_of(policy).c_str(), X_OK) == 0;
 }
 
-} // namespace
-
-std::vector<Diagnostic> find_idle_placement(const Policy &policy)
-{
-    if (has_any_jobs(policy)) return {};
-    std::vector<Diagnostic> found;
-    const auto look = [&](const Rules &rules) {
-        for (const auto *key : {"placement.srun", "placement.partition", "placement.account", "placement.qos", "placement.constraint"})
-            if (const auto said = rules.places.find(key); said != rules.places.end())
-                found.push_back({said->second.where, said->second.key, "says which job, and no session has one",
-                                 "say 'engine: slurm', or remove the key"});
-    };
-    look(policy.rules);
-    for (const auto &entry : policy.users)
-        if (entry.rules) look(*entry.rules);
-    return found;
-}
-
-std::vector<Diagnostic> find_missing_cluster(const Policy &policy)
-{
-    const auto place = first_with_jobs(policy);
-    if (!place || has_srun(policy)) return {};
-    return {{place->where, place->key,
-             "slurm, and this host has no " + escape_for_display(srun_of(policy)) + ": sessions start here inside of jobs alone",
-             "install Slurm's client if users shall type pi here, or correct placement.srun"}};
-}
-
-bool has_any_jobs(const Policy &policy)
-{
-    return first_with_jobs(policy).has_value();
-}
-
 Faults find_cluster_faults(const Policy &policy)
 {
-    if (!has_any_jobs(policy) || !has_srun(policy) || !has_program("sinfo")) return {};
+    if (!has_srun(policy) || !has_program("sinfo")) return {};
     const std::string remedy = "find out with sinfo and 'systemctl status slurmctld' why, or say placement: {engine: none}";
     const auto result = run_program_apart({"sinfo", "--noheader", "--format=%D"}, cluster_patience_seconds);
     if (result.status != 0)
@@ -85,21 +44,7 @@ Faults find_cluster_faults(const Policy &policy)
     return {};
 }
 
-std::string placement_text(const Policy &policy)
-{
-    if (!has_jobs(policy)) return "";
-    std::vector<std::string> options;
-    for (const auto &option : job_options(policy, job_name))
-        options.push_back(escape_for_display(option));
-    return fmt::format("runs:     in a job of Slurm's on a node of the cluster, and by the policy of that node\n"
-                       "          ({}: {} {})\n",
-                       to_string(policy.rules.places.at("placement.engine").where), escape_for_display(srun_of(policy)),
-                       fmt::join(options, " "));
-}
-
-// Asks each part for its version.
-
-namespace {
+// --- Asks each part for its version.
 
 constexpr int agent_patience_seconds = 30;
 
@@ -149,26 +94,7 @@ std::string ask_agent()
     return ask_program(*observer.root(), load_policy(policy_path));
 }
 
-} // namespace
-
-void run_version(bool json, std::ostream &out)
-{
-    const nlohmann::json answers = {{"pi_agent", {{"version", to_string(running_version())}}},
-                                    {"systemd", answer_of(SystemdBus::version_for_anybody)},
-                                    {"kernel", {{"version", kernel_version()}}},
-                                    {"agent", answer_of(ask_agent)}};
-    if (json) return print_json(answers, out);
-    for (const auto &[label, part] :
-         {std::pair{"pi-agent: ", "pi_agent"}, {"systemd:  ", "systemd"}, {"kernel:   ", "kernel"}, {"agent:    ", "agent"}}) {
-        const auto &answer = answers[part];
-        const bool is_known = answer["version"].is_string();
-        out << label << (is_known ? "" : "not known: ") << answer[is_known ? "version" : "problem"].get<std::string>() << '\n';
-    }
-}
-
-// Asks everything that can be asked, and reports all of it at once.
-
-namespace {
+// --- Asks everything that can be asked, and reports all of it at once.
 
 void tell(Faults &faults, const PolicyError &error)
 {
@@ -232,11 +158,11 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
     Faults faults;
     const auto users = users_of(policy);
     look("holding the policy against the host", faults, [&] {
-        Problems problems;
-        check_installed_files(problems);
-        check_host(policy, observer, Means::running, problems);
-        problems.add_all(find_refused_starts(policy));
-        problems.throw_if_any();
+        HostCheck check{policy, observer};
+        check_installed_files(check.problems);
+        check_host(check);
+        check.problems.add_all(find_refused_starts(policy));
+        check.problems.throw_if_any();
         return Faults{};
     });
     if (policy.sandbox.method == SandboxMethod::none)
@@ -254,7 +180,7 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
     look("looking at pi-agent's own files", faults, [&] { return find_changed_files(); });
     look("reading the sudo configuration", faults, [&] { return find_sudo_faults(root, policy, users); });
     look("looking at file systems", faults, [&] { return find_file_system_faults(root, policy, agents, observer); });
-    if (has_any_jobs(policy)) look("asking the cluster", faults, [&] { return find_cluster_faults(policy); });
+    if (first_with_jobs(policy)) look("asking the cluster", faults, [&] { return find_cluster_faults(policy); });
     look("looking for what sessions left", faults, [&] { return find_leftovers(root); });
     const auto wrapper = names_of_wrapper(policy.wrapper.command_name, build::wrapper_path);
     for (const auto &agent : agents)
@@ -327,6 +253,55 @@ std::string conclusion(const Policy &policy)
 }
 
 } // namespace
+
+std::vector<Diagnostic> find_idle_placement(const Policy &policy)
+{
+    if (first_with_jobs(policy)) return {};
+    std::vector<Diagnostic> found;
+    each_level(policy, [&](const Rules &rules, const std::string & /*whose*/) {
+        for (const auto *key : {"placement.srun", "placement.partition", "placement.account", "placement.qos", "placement.constraint"})
+            if (const auto said = rules.places.find(key); said != rules.places.end())
+                found.push_back({said->second.where, said->second.key, "says which job, and no session has one",
+                                 "say 'engine: slurm', or remove the key"});
+    });
+    return found;
+}
+
+std::vector<Diagnostic> find_missing_cluster(const Policy &policy)
+{
+    const auto place = first_with_jobs(policy);
+    if (!place || has_srun(policy)) return {};
+    return {{place->where, place->key,
+             "slurm, and this host has no " + escape_for_display(srun_of(policy)) + ": sessions start here inside of jobs alone",
+             "install Slurm's client if users shall type pi here, or correct placement.srun"}};
+}
+
+std::string placement_text(const Policy &policy)
+{
+    if (!has_jobs(policy)) return "";
+    std::vector<std::string> options;
+    for (const auto &option : job_options(policy, job_name))
+        options.push_back(escape_for_display(option));
+    return fmt::format("runs:     in a job of Slurm's on a node of the cluster, and by the policy of that node\n"
+                       "          ({}: {} {})\n",
+                       to_string(policy.rules.places.at("placement.engine").where), escape_for_display(srun_of(policy)),
+                       fmt::join(options, " "));
+}
+
+void run_version(bool json, std::ostream &out)
+{
+    const nlohmann::json answers = {{"pi_agent", {{"version", to_string(running_version())}}},
+                                    {"systemd", answer_of(SystemdBus::version_for_anybody)},
+                                    {"kernel", {{"version", kernel_version()}}},
+                                    {"agent", answer_of(ask_agent)}};
+    if (json) return print_json(answers, out);
+    for (const auto &[label, part] :
+         {std::pair{"pi-agent: ", "pi_agent"}, {"systemd:  ", "systemd"}, {"kernel:   ", "kernel"}, {"agent:    ", "agent"}}) {
+        const auto &answer = answers[part];
+        const bool is_known = answer["version"].is_string();
+        out << label << (is_known ? "" : "not known: ") << answer[is_known ? "version" : "problem"].get<std::string>() << '\n';
+    }
+}
 
 void run_doctor(const DoctorOptions &options, std::ostream &out)
 {

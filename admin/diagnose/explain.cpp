@@ -1,7 +1,6 @@
 // Explains with the same functions that decide: levels, network, what this host's systemd gives, and the whole.
 #include "admin/diagnose/explain.hpp"
 
-#include "admin/diagnose/dry_start.hpp"
 #include "admin/diagnose/faults.hpp"
 #include "admin/text/terminal.hpp"
 #include "runner/root/kernel/host_facts.hpp"
@@ -62,52 +61,7 @@ std::vector<EffectiveValue> variables(const Policy &policy, const AccessRules &r
     return values;
 }
 
-} // namespace
-
-std::string said_text(const Policy &policy)
-{
-    std::string text;
-    for (const auto &[key, value, said] : effective_values(policy))
-        if (said) text += fmt::format("{} {}: {} ({})\n", text.empty() ? "said:    " : "         ", key, value, places_text(*said));
-    return text;
-}
-
-nlohmann::json said_json(const Policy &policy)
-{
-    auto values = nlohmann::json::object();
-    for (const auto &[key, value, said] : effective_values(policy))
-        if (said) values[key] = with_places({{"value", value}}, *said);
-    return values;
-}
-
-void run_show(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out)
-{
-    const auto observer = Observer::self();
-    const auto user = account_to_explain(user_name, observer);
-    const auto explanation = explain(load_policy(policy_path), policy_path, observer, user, directory);
-    if (const auto *refused = std::get_if<NotAuthorised>(&explanation.access)) throw Failure(ExitStatus::denied, refused->text);
-    if (const auto &in = explanation.directory; in && !in->allowed.value_or(false))
-        throw Failure(ExitStatus::denied, escape_for_display(in->path) + ": " + in->text);
-    auto values = effective_values(explanation.policy);
-    for (auto &variable : variables(explanation.policy, std::get<AccessRules>(explanation.access)))
-        values.push_back(std::move(variable));
-    if (!json) {
-        for (const auto &[key, value, said] : values)
-            out << key << ":" << (value.empty() ? "" : " ") << value << "    # " << (said ? places_text(*said) : "default") << '\n';
-        return;
-    }
-    auto list = nlohmann::json::object();
-    for (const auto &[key, value, said] : values) {
-        nlohmann::json entry = {{"value", text_or_null(value)}, {"key", nullptr}, {"where", nullptr}};
-        if (said) entry = with_places(std::move(entry), *said);
-        list[key] = std::move(entry);
-    }
-    print_json({{"user", user.name}, {"effective", list}}, out);
-}
-
-// What a session reaches, and whose keys stay outside of it.
-
-namespace {
+// --- What a session reaches, and whose keys stay outside of it.
 
 template <typename Item>
 std::vector<std::string> as_texts(const std::vector<Item> &items)
@@ -172,7 +126,111 @@ std::string mode_text(const NetworkPolicy &network)
     return "network:  full: the host's, without restriction (network)\n";
 }
 
+// --- Explains with the same functions that decide.
+
+// `own` becomes the policy as it holds in the directory, if a start there is allowed.
+ExplainedDirectory explain_directory(const Account &user, const AccessRules &rules, const std::vector<ExplainedRoot> &roots,
+                                     const Finding &directory, const std::string &asked, Policy &own)
+{
+    if (directory.kind == Finding::Kind::unknown) return {asked, std::nullopt, directory.text, {}};
+    if (directory.kind == Finding::Kind::unusable) return {asked, false, directory.text, {}};
+    std::vector<Finding> findings;
+    for (const auto &root : roots)
+        findings.push_back(root.finding);
+    try {
+        auto start = dry_start(user, rules, own, findings, directory);
+        own = std::move(start.policy);
+        return {directory.text, true, start.root.path, start.root.where};
+    } catch (const Failure &failure) {
+        return {directory.text, false, failure.what(), {}};
+    }
+}
+
+// What the policy authorises this user to today. It does not look at roots, as `explain --user` does. `of_all` is the policy without users.
+nlohmann::json line_of(const Policy &policy, const Policy &of_all, const std::string &name)
+{
+    nlohmann::json line = {{"user", name}, {"entry", nullptr}, {"where", nullptr}, {"agent", nullptr}, {"agent_exists", false}};
+    line["roots"] = nlohmann::json::array(); // as the policy writes them
+    std::string problem;                     // why this user cannot start pi whatever the roots are
+    const auto user = find_account(name);
+    try {
+        const auto access = user ? find_access_rules(policy, *user, policy_path) : NotAuthorised{"this host has no such user"};
+        if (const auto *rules = std::get_if<AccessRules>(&access)) {
+            const bool exists = find_account(rules->agent_account).has_value();
+            line.update(
+                {{"entry", rules->entry}, {"where", to_string(rules->where)}, {"agent", rules->agent_account}, {"agent_exists", exists}});
+            for (const auto &root : rules->roots)
+                line["roots"].push_back(root.spec.text);
+            if (!exists) problem = "this host has no account " + rules->agent_account + "; run 'sudo pi-agentctl apply'";
+            const auto refused = refused_starts(of_all, *user, *rules);
+            if (!refused.empty() && refused.size() == rules->roots.size()) problem = refused.front().text();
+        } else {
+            problem = std::get<NotAuthorised>(access).text;
+        }
+    } catch (const PolicyError &error) { // their groups contradict each other, or their own entry
+        problem = error.what();
+    }
+    line["problem"] = text_or_null(problem);
+    return line;
+}
+
+std::string overview_text(const nlohmann::json &lines)
+{
+    std::vector<Row> rows;
+    std::string problems;
+    for (const auto &line : lines) {
+        const auto text = [&](const char *key) { return line[key].is_null() ? "" : line[key].get<std::string>(); };
+        std::string roots;
+        for (const auto &root : line["roots"])
+            roots += (roots.empty() ? "" : " ") + escape_for_display(root.get<std::string>());
+        rows.push_back({text("user"), text("entry"), text("where"), text("agent"), roots});
+        if (!line["problem"].is_null()) problems += text("user") + " cannot start pi: " + text("problem") + "\n";
+    }
+    return to_table({"USER", "ENTRY", "IN", "AGENT", "ROOTS"}, rows) + problems;
+}
+
 } // namespace
+
+std::string said_text(const Policy &policy)
+{
+    std::string text;
+    for (const auto &[key, value, said] : effective_values(policy))
+        if (said) text += fmt::format("{} {}: {} ({})\n", text.empty() ? "said:    " : "         ", key, value, places_text(*said));
+    return text;
+}
+
+nlohmann::json said_json(const Policy &policy)
+{
+    auto values = nlohmann::json::object();
+    for (const auto &[key, value, said] : effective_values(policy))
+        if (said) values[key] = with_places({{"value", value}}, *said);
+    return values;
+}
+
+void run_show(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out)
+{
+    const auto observer = Observer::self();
+    const auto user = account_to_explain(user_name, observer);
+    const auto explanation = explain(load_policy(policy_path), policy_path, observer, user, directory);
+    if (const auto *refused = std::get_if<NotAuthorised>(&explanation.access)) throw Failure(ExitStatus::denied, refused->text);
+    if (const auto &in = explanation.directory; in && !in->allowed.value_or(false))
+        throw Failure(ExitStatus::denied, escape_for_display(in->path) + ": " + in->text);
+    auto values = effective_values(explanation.policy);
+    for (auto &variable : variables(explanation.policy, std::get<AccessRules>(explanation.access)))
+        values.push_back(std::move(variable));
+    if (!json) {
+        for (const auto &[key, value, said] : values)
+            out << key << ":" << (value.empty() ? "" : " ") << value << "    # " << (said ? places_text(*said) : "default") << '\n';
+        return;
+    }
+    auto list = nlohmann::json::object();
+    for (const auto &[key, value, said] : values) {
+        nlohmann::json entry = {{"value", text_or_null(value)}, {"key", nullptr}, {"where", nullptr}};
+        if (said) entry = with_places(std::move(entry), *said);
+        list[key] = std::move(entry);
+    }
+    print_json({{"user", user.name}, {"effective", list}}, out);
+}
 
 std::string network_text(const Policy &policy)
 {
@@ -234,97 +292,6 @@ nlohmann::json systemd_json(const Explanation &explanation)
             {"identity_ids", features->identity_ids}};
 }
 
-// Explains with the same functions that decide.
-
-namespace {
-
-// `own` becomes the policy as it holds in the directory, if a start there is allowed.
-ExplainedDirectory explain_directory(const Account &user, const AccessRules &rules, const std::vector<ExplainedRoot> &roots,
-                                     const Finding &directory, const std::string &asked, Policy &own)
-{
-    if (directory.kind == Finding::Kind::unknown) return {asked, std::nullopt, directory.text, {}};
-    if (directory.kind == Finding::Kind::unusable) return {asked, false, directory.text, {}};
-    std::vector<Finding> findings;
-    for (const auto &root : roots)
-        findings.push_back(root.finding);
-    try {
-        auto start = dry_start(user, rules, own, findings, directory);
-        own = std::move(start.policy);
-        return {directory.text, true, start.root.path, start.root.where};
-    } catch (const Failure &failure) {
-        return {directory.text, false, failure.what(), {}};
-    }
-}
-
-// The users who may start pi on this host: all that the policy authorises today. It does not look at roots, as `explain --user` does.
-struct OverviewLine {
-    std::string user;
-    std::optional<AccessRules> rules = {};
-    bool agent_exists = false;
-    std::string problem = {}; // why this user cannot start pi whatever the roots are, or ""
-
-    [[nodiscard]] std::string entry() const { return rules ? rules->entry : ""; }
-    [[nodiscard]] std::string where() const { return rules ? to_string(rules->where) : ""; }
-    [[nodiscard]] std::string agent() const { return rules ? rules->agent_account : ""; }
-    [[nodiscard]] std::vector<std::string> roots() const
-    {
-        std::vector<std::string> roots; // as the policy writes them
-        for (std::size_t index = 0; rules && index < rules->roots.size(); ++index)
-            roots.push_back(rules->roots[index].spec.text);
-        return roots;
-    }
-};
-
-// `of_all` is the policy without users.
-OverviewLine line_of(const Policy &policy, const Policy &of_all, const std::string &name)
-{
-    OverviewLine line{name};
-    const auto user = find_account(name);
-    if (!user) return {name, {}, false, "this host has no such user"};
-    try {
-        auto access = find_access_rules(policy, *user, policy_path);
-        if (const auto *refused = std::get_if<NotAuthorised>(&access)) return {name, {}, false, refused->text};
-        line.rules = std::get<AccessRules>(std::move(access));
-        line.agent_exists = find_account(line.agent()).has_value();
-        if (!line.agent_exists) line.problem = "this host has no account " + line.agent() + "; run 'sudo pi-agentctl apply'";
-        const auto refused = refused_starts(of_all, *user, *line.rules);
-        if (!refused.empty() && refused.size() == line.rules->roots.size()) line.problem = refused.front().text();
-    } catch (const PolicyError &error) { // their groups contradict each other, or their own entry
-        line.problem = error.what();
-    }
-    return line;
-}
-
-std::string to_text(const std::vector<OverviewLine> &lines)
-{
-    std::vector<Row> rows;
-    std::string problems;
-    for (const auto &line : lines) {
-        std::string roots;
-        for (const auto &root : line.roots())
-            roots += (roots.empty() ? "" : " ") + escape_for_display(root);
-        rows.push_back({line.user, line.entry(), line.where(), line.agent(), roots});
-        if (!line.problem.empty()) problems += line.user + " cannot start pi: " + line.problem + "\n";
-    }
-    return to_table({"USER", "ENTRY", "IN", "AGENT", "ROOTS"}, rows) + problems;
-}
-
-nlohmann::json to_json(const std::vector<OverviewLine> &lines)
-{
-    auto list = nlohmann::json::array();
-    for (const auto &line : lines)
-        list.push_back({{"user", line.user},
-                        {"entry", text_or_null(line.entry())},
-                        {"where", text_or_null(line.where())},
-                        {"agent", text_or_null(line.agent())},
-                        {"agent_exists", line.agent_exists},
-                        {"roots", line.roots()},
-                        {"problem", text_or_null(line.problem)}});
-    return {{"users", list}};
-}
-
-} // namespace
-
 Account account_to_explain(const std::optional<std::string> &name, const Observer &observer)
 {
     if (!name && observer.root()) throw Failure(ExitStatus::usage, "root cannot run the agent; say whose access to explain: --user NAME");
@@ -372,11 +339,11 @@ void run_explain(const std::optional<std::string> &user_name, const std::optiona
         const auto policy = load_policy(policy_path);
         Policy of_all = policy;
         of_all.users.clear();
-        std::vector<OverviewLine> lines; // members of groups count as they are today
+        auto lines = nlohmann::json::array(); // members of groups count as they are today
         for (const auto &name : users_of(policy))
             lines.push_back(line_of(policy, of_all, name));
-        if (json) return print_json(to_json(lines), out);
-        out << to_text(lines);
+        if (json) return print_json({{"users", lines}}, out);
+        out << overview_text(lines);
         return;
     }
     const auto user = account_to_explain(user_name, observer);

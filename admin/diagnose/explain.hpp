@@ -1,17 +1,118 @@
-// Says, in words, what a start would be, and by which rules: `pi-agentctl explain` and `why`.
+// What a user can reach, whether starts would be, and both in words: `pi-agentctl explain` and `why`.
 #pragma once
 
-#include "admin/diagnose/user_view.hpp"
+#include "admin/host/host_things.hpp"
+#include "common/decide/effective.hpp"
 #include "common/decide/explained.hpp"
 #include "common/decide/host_access.hpp"
+#include "common/decide/user_paths.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/root/kernel/enforcement.hpp"
-
-#include <nlohmann/json_fwd.hpp>
-
-#include <ostream>
+#include "runner/wire/user_files.hpp"
 
 namespace pi_agent {
+
+// --- What a user can reach, found out with that user's rights: as the user, or as root through a child that became the user.
+
+// How far a user may write to a directory. A session has fewer groups than its user.
+enum class Writing { none, as_others_let, as_owner };
+
+struct Finding {
+    enum class Kind { usable, unusable, unknown };
+    Kind kind = Kind::unusable;
+    std::string text;                     // the canonical path, or why not
+    std::uint64_t mount = 0;              // that holds what is usable: its id
+    std::string file_system_problem = {}; // why a start that shows it is still refused; empty if no reason is known
+    std::string mapping_problem = {};     // the same for a start that maps owners (projects.ownership)
+    std::string danger = {};              // of a root: who else can change what it is, or where it lies (admin/diagnose/faults.hpp)
+    std::string remedy = {};              // against that
+    Writing writing = Writing::none;      // to what is usable
+    bool is_gone = false;                 // a root that does not exist
+
+    // From a child, whose word is its user's.
+    static void fields(auto &archive, auto &self)
+    {
+        archive.bounded(self.kind, Kind::unusable, "a finding of no kind");
+        archive(self.text, self.mount, self.file_system_problem, self.mapping_problem, self.danger, self.remedy, self.is_gone);
+        archive.bounded(self.writing, Writing::as_owner, "a finding without a right to write");
+    }
+};
+
+// The account that looks. Root can look for everybody, any other account only for itself.
+class Observer {
+public:
+    // The process's own identity, claimed once.
+    static Observer self();
+
+    [[nodiscard]] bool can_look_for(const Account &user) const noexcept;
+    // Set when this process is root.
+    [[nodiscard]] const std::optional<AsRoot> &root() const noexcept { return root_; }
+
+    // One finding for each root; all unknown if this process cannot look for `user`.
+    [[nodiscard]] std::vector<Finding> resolve_roots(const std::vector<RootSpec> &roots, const Account &user) const;
+    [[nodiscard]] std::vector<Finding> resolve_roots(const AccessRules &rules, const Account &user) const;
+    // The canonical path of a directory, as `user` reaches it.
+    [[nodiscard]] Finding resolve_directory(const std::string &path, const Account &user) const;
+    // Where agents of `user` write. Throws Failure when it cannot be found out; only where can_look_for(user).
+    [[nodiscard]] AgentPlaces agent_places(const Policy &policy, const AccessRules &rules, const Account &user) const;
+    // One finding for each absolute path, where one can be made: the agents' directory that the path leads into, or "".
+    [[nodiscard]] std::vector<Finding> agents_on_way(const Policy &policy, const AccessRules &rules, const Account &user,
+                                                     const std::vector<std::string> &paths) const;
+    // What a start of the user leaves out because agents can have made it lead elsewhere, each as a text (common/decide/user_paths.hpp).
+    [[nodiscard]] std::vector<std::string> links_out(const Policy &policy, const AccessRules &rules, const Account &user) const;
+    // What a session would find of the lists in the home. Throws Failure when it cannot be found out; only where can_look_for(user).
+    [[nodiscard]] OpenedHome find_home_directories(const ToolchainsPolicy &toolchains, const Account &user) const;
+
+private:
+    Observer() = default;
+    std::optional<AsRoot> root_;
+};
+
+// What the installed policy grants to a user. Empty for a user without rules, and for one whose entries contradict each other: that
+// concerns only this user, whose own start reports it, and find_refused_starts() (admin/diagnose/explain.hpp).
+std::optional<AccessRules> rules_of_user(const Policy &policy, const Account &user);
+
+// --- Whether starts would be, without one: the decision of wrapper and runner (common/decide/start.hpp) on what pi-agentctl finds of the
+// host.
+
+// A start that would be.
+struct DryStart {
+    RootCandidate root;
+    Policy policy; // as it holds there
+};
+
+// A start of `user` in a directory that exists. `callers` is the policy as it holds for them, `roots` has a finding of each root of the
+// rules. Throws the Failure with which the start would end.
+DryStart dry_start(const Account &user, const AccessRules &rules, Policy callers, const std::vector<Finding> &roots,
+                   const Finding &directory);
+
+// --- By the policy's text alone, without looking for a root on the host: what the entries of a user say together.
+
+// A start that the policy refuses.
+struct RefusedStart {
+    std::string root;            // as the policy writes it
+    std::vector<Diagnostic> why; // what the start says
+    [[nodiscard]] std::string text() const;
+};
+
+// The starts in their roots that the policy refuses to a user with these rules. `of_all` is the policy without users. Throws PolicyError if
+// their entries contradict each other.
+std::vector<RefusedStart> refused_starts(const Policy &of_all, const Account &user, const AccessRules &rules);
+
+using FindUser = std::function<std::optional<Account>(const std::string &name)>;
+
+// The user database: this host's, or a test's.
+struct Database {
+    MembersOf members_of = group_members;
+    FindUser find_user = [](const std::string &name) { return find_account(name); };
+};
+
+// Of all users of the policy, each with its place and whom it keeps from starting. Of users with the same entries it tells one, and how
+// many they are.
+std::vector<Diagnostic> find_refused_starts(const Policy &policy, const Database &database = {});
+
+// Of accounts that could be: members of a group without members, or of two groups at once that share no account.
+std::vector<Diagnostic> find_possible_refusals(const Policy &policy, const Database &database = {});
 
 // --- The variables that a start would give to the agent, and which layer each comes from, for pi-agentctl explain.
 
@@ -62,7 +163,6 @@ std::string idle_defaults(const Policy &policy);
 
 // `policy`: as it holds for the user.
 std::string find_disk_problem(const Policy &policy);
-std::string disk_text(const ExplainedLimits &explained); // lines of to_text
 
 // A level that says something of it, where nothing holds agents to it. It is an error where no session starts then, and told otherwise.
 struct IdleDiskLimit {
@@ -156,6 +256,11 @@ void run_explain(const std::optional<std::string> &user_name, const std::optiona
 // --- pi-agentctl show: all values that levels can say, as they hold for a user, and in a directory where one is given.
 
 void run_show(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out);
+
+// --- pi-agentctl explain WORD: a code of a message ("E77-root"), a fault of doctor ("sudo-rule"), or a key of the policy.
+
+// Empty if there is no such word. Lines of at most 100 columns.
+std::optional<std::string> explain_word(const std::string &word);
 
 // --- pi-agentctl why: may the agent read or write a path, by which rule, and which key would change it. A session is asked.
 

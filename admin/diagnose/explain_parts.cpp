@@ -21,16 +21,6 @@ std::string find_disk_problem(const Policy &policy)
     return policy.limits.disk ? problem_of_disk_limit(policy) : "";
 }
 
-std::string disk_text(const ExplainedLimits &explained)
-{
-    const auto &said = explained.limits.disk;
-    if (!said) return "";
-    std::string text = fmt::format("          disk of a user's agent: {} ({})\n", said->text, to_string(said->where));
-    if (explained.disk.empty()) return text;
-    const char *start = explained.limits.without_quota == WithoutQuota::refuse ? "no start is possible: " : "";
-    return text + fmt::format("          {}limits.disk is not enforced: {}\n", start, explained.disk);
-}
-
 std::vector<IdleDiskLimit> find_idle_disk_limits(const Policy &policy)
 {
     std::vector<IdleDiskLimit> found;
@@ -66,6 +56,16 @@ void check_disk_limits(const Policy &policy, Problems &problems)
 
 namespace {
 
+std::string disk_text(const ExplainedLimits &explained)
+{
+    const auto &said = explained.limits.disk;
+    if (!said) return "";
+    std::string text = fmt::format("          disk of a user's agent: {} ({})\n", said->text, to_string(said->where));
+    if (explained.disk.empty()) return text;
+    const char *start = explained.limits.without_quota == WithoutQuota::refuse ? "no start is possible: " : "";
+    return text + fmt::format("          {}limits.disk is not enforced: {}\n", start, explained.disk);
+}
+
 // Their names are from the tables of common/policy/policy_paths.hpp.
 std::string said_line(const char *label, const char *key, const std::vector<PolicyPath> &list)
 {
@@ -84,31 +84,8 @@ std::string tracing_text(const Policy &policy)
                        policy.tracing == Tracing::always ? "may debug" : "cannot debug");
 }
 
-} // namespace
-
-std::string calls_text(const Policy &policy)
-{
-    const auto &calls = policy.calls;
-    return tracing_text(policy) + said_line("calls:    refused besides: ", "deny_system_calls", calls.denied) +
-           said_line("calls:    not refused: ", "allow_system_calls", calls.allowed) +
-           said_line("sockets:  only ", "address_families", calls.families);
-}
-
-nlohmann::json calls_json(const Policy &policy)
-{
-    std::vector<std::string> families;
-    for (std::size_t index = 0; index < std::size(address_families); ++index)
-        if ((address_families_of(policy.calls) & (1U << index)) != 0) families.emplace_back(address_families[index]);
-    return {{"tracing", tracing_words[static_cast<int>(policy.tracing)]},
-            {"deny_system_calls", denied_calls_of(policy.calls)},
-            {"allow_system_calls", allowed_calls_of(policy.calls)},
-            {"address_families", families}};
-}
-
-// The parts of an explanation: the environment, by the same functions that compose it; the limits in force, who set them, and which of them
-// this host does not enforce; toolchains and caches; what git and the agent are told.
-
-namespace {
+// --- The parts of an explanation: the environment, by the same functions that compose it; the limits in force, who set them, and which of
+// them this host does not enforce; toolchains and caches; what git and the agent are told.
 
 HostVariables look_at_host_files(const Policy &policy, const Observer &observer, const Account &user, const AgentPlaces &agents)
 {
@@ -222,6 +199,25 @@ nlohmann::json json_of(const std::vector<ExplainedHomeDirectory> &directories)
 }
 
 } // namespace
+
+std::string calls_text(const Policy &policy)
+{
+    const auto &calls = policy.calls;
+    return tracing_text(policy) + said_line("calls:    refused besides: ", "deny_system_calls", calls.denied) +
+           said_line("calls:    not refused: ", "allow_system_calls", calls.allowed) +
+           said_line("sockets:  only ", "address_families", calls.families);
+}
+
+nlohmann::json calls_json(const Policy &policy)
+{
+    std::vector<std::string> families;
+    for (std::size_t index = 0; index < std::size(address_families); ++index)
+        if ((address_families_of(policy.calls) & (1U << index)) != 0) families.emplace_back(address_families[index]);
+    return {{"tracing", tracing_words[static_cast<int>(policy.tracing)]},
+            {"deny_system_calls", denied_calls_of(policy.calls)},
+            {"allow_system_calls", allowed_calls_of(policy.calls)},
+            {"address_families", families}};
+}
 
 ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules &rules, const Observer &observer, const Account &user,
                                          const std::string &home)

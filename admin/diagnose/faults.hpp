@@ -1,12 +1,9 @@
 // What is wrong on this host, part by part, for `doctor` and `check`.
 #pragma once
 
-#include "admin/diagnose/user_view.hpp"
-#include "admin/host/sudoers.hpp"
+#include "admin/diagnose/explain.hpp"
 
 namespace pi_agent {
-
-// What is wrong on this host, part by part, for `doctor` and `check`.
 
 // --- What is wrong with this host, for pi-agentctl doctor.
 struct Fault {
@@ -15,13 +12,16 @@ struct Fault {
     std::string remedy;
 };
 using Faults = std::vector<Fault>;
-inline void add(Faults &faults, const Faults &more)
+
+// Of what was found, one after another.
+template <typename Found>
+void add(std::vector<Found> &all, const std::vector<Found> &more)
 {
-    faults.insert(faults.end(), more.begin(), more.end());
+    all.insert(all.end(), more.begin(), more.end());
 }
 
-// What this process could not find out, as sentences.
-using Unverified = std::vector<std::string>;
+// Each level of the policy that says something; `whose` is before its keys: "users.alice.".
+void each_level(const Policy &policy, const std::function<void(const Rules &rules, const std::string &whose)> &visit);
 
 // How much of what a start needs must exist, the agents' homes included. later: nothing yet, because no session can run (an image that is
 // being built). installed: the programs, though what they need may not run just now. running: everything that a start asks for.
@@ -32,17 +32,31 @@ enum class Means { later, installed, running };
 // Reports files of the installed policy that its users cannot read, and a missing sudo.
 void check_installed_files(Problems &problems);
 
-// Reports everything about this host that keeps a start from what the policy says. `problems` may hold a diagnostic about a key already;
-// then it does not look at anything that follows from that key's value. Returns what it could not find out, and what keeps nobody from
-// starting: roots that others can exchange, that overlap, or on whose file system a start is refused.
-struct HostFindings {
-    Unverified unverified;
-    std::vector<Diagnostic> warnings;
-};
-HostFindings check_host(const Policy &policy, const Observer &observer, Means means, Problems &problems);
+// A check of a policy on this host: who looks, how much must exist, and what was found.
+struct HostCheck {
+    const Policy &policy;
+    const Observer &observer;
+    Means means = Means::running;
+    Problems problems = {};                   // what keeps a start from what the policy says
+    std::vector<std::string> unverified = {}; // what this process could not find out
+    std::vector<Diagnostic> warnings = {};    // roots that others can exchange, that overlap, or on whose file system a start is refused
 
-// The part of it about what users, groups and roots say for their own sessions.
-void check_levels(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified);
+    // Reports why `task` fails. False if it does.
+    template <typename Task>
+    bool report_failure(const Position &where, const std::string &key, const char *remedy, const Task &task)
+    {
+        try {
+            task();
+            return true;
+        } catch (const Failure &failure) {
+            problems.add(where, key, failure.what(), remedy);
+            return false;
+        }
+    }
+};
+
+// There may be a problem of a key already; then it does not look at anything that follows from that key's value.
+void check_host(HostCheck &check);
 
 // For a valid policy: what it says of jobs that no session has.
 std::vector<Diagnostic> find_idle_placement(const Policy &policy);
@@ -74,10 +88,9 @@ Faults find_changed_files();
 Faults find_account_faults(const AgentsOfUsers &agents);
 // Where state cannot be kept, or a root cannot be mapped.
 Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const AgentsOfUsers &agents, const Observer &observer);
-// Whether sessions of anybody run in jobs of a cluster; and where that does not answer.
-bool has_any_jobs(const Policy &policy);
-Faults find_cluster_faults(const Policy &policy);
 // What sessions left whose runners are gone, and an apply that was cut short.
+constexpr const char *unfinished_change =
+    "a change of this host (apply, rollback or edit) has not finished: it was cut short, or runs just now";
 Faults find_leftovers(const AsRoot &root);
 
 // --- Whether sudo lets each user of the policy start the runner, exactly that, and as the policy says.
@@ -104,8 +117,7 @@ Faults judge_shell(const std::string &output, const std::string &user, const std
 
 // The config directory, the key, the files of variables and of certificates that `entry`, or the policy for everybody, names. `user` is
 // whose entry it is. For a group it is empty, and the names are compared with the group's roots as texts.
-void check_named_files(const Policy &policy, const UserEntry &entry, const std::optional<Account> &user, const Observer &observer,
-                       Problems &problems, Unverified &unverified);
+void check_named_files(HostCheck &check, const UserEntry &entry, const std::optional<Account> &user);
 
 // --- pi-agentctl version: what runs on this host, in one answer for a bug report.
 
@@ -137,7 +149,7 @@ enum class CheckScope { host, policy_only };
 struct CheckReport {
     std::vector<Diagnostic> errors;
     std::vector<Diagnostic> warnings;
-    Unverified unverified;
+    std::vector<std::string> unverified;
     std::size_t entries = 0; // of `users`
     bool enabled = false;
     bool missing = false; // there is no policy at all
@@ -205,24 +217,6 @@ nlohmann::json to_json(const CanaryReport &report);
 // Users of the policy by name, with the current members of its groups; each once.
 std::vector<std::string> users_of(const Policy &policy);
 
-// Parts of check that look at the host: what is unsafe about roots that a start would use, and whether the method can work here.
-
-// Reports why `task` fails. False if it does.
-template <typename Task>
-bool report_failure(const Position &where, const std::string &key, const char *remedy, Problems &problems, const Task &task)
-{
-    try {
-        task();
-        return true;
-    } catch (const Failure &failure) {
-        problems.add(where, key, failure.what(), remedy);
-        return false;
-    }
-}
-
-// The remedy for an element of a list.
-constexpr const char *correct_list = "correct it, or take it out of the list";
-
 // --- Roots that others than root and the user can exchange, or that lie on another host.
 
 // A directory on the way to a root, from "/" to the root itself.
@@ -267,10 +261,6 @@ std::vector<Diagnostic> find_odd_host_rules(const Policy &policy);
 std::vector<Diagnostic> find_odd_patterns(const Policy &policy);
 
 // The files with the keys of providers, as a start reads them.
-void check_key_files(const Policy &policy, const Observer &observer, Problems &problems, Unverified &unverified);
-
-// --- What each start looks at first for its method, without a start.
-
-void check_method(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified);
+void check_key_files(HostCheck &check);
 
 } // namespace pi_agent

@@ -1,22 +1,16 @@
 // Compares the policy, and what its levels say, with the host: each part by itself, so that all that is wrong is told at once.
-#include "admin/diagnose/dry_start.hpp"
-
-#include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/faults.hpp"
-#include "admin/host/agent_binary.hpp"
-#include "admin/host/command_name.hpp"
 #include "admin/state/state.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/method/sandbox.hpp"
+#include "runner/root/method/systemd_bus.hpp"
 #include "runner/root/view/root_tree.hpp"
 
 #include <fmt/format.h>
 
 namespace pi_agent {
-
-// Holds against this host what users, groups and roots say for their own sessions.
 
 namespace {
 
@@ -44,22 +38,34 @@ SaidByGroups find_said_by_groups(const Policy &policy, const UserEntry &entry)
     return said;
 }
 
+// The remedy for an element of a list.
+constexpr const char *correct_list = "correct it, or take it out of the list";
+
+void require_network(const AsRoot &root, SandboxMethod method, const NetworkPolicy &network)
+{
+    if (method == SandboxMethod::bwrap) require_bwrap_network(root, network);
+    require_enforceable(root, network, has_unit(method));
+}
+
 // One level, in the names of the policy around it.
 class LevelCheck {
 public:
-    LevelCheck(Policy &around, const Rules &rules, std::string whose, Problems &problems)
-        : around_(around), rules_(rules), whose_(std::move(whose)), problems_(problems)
+    LevelCheck(HostCheck &check, Policy &around, const Rules &rules, std::string whose)
+        : check_(check), around_(around), rules_(rules), whose_(std::move(whose))
     {
     }
 
-    void look_as_root(const AsRoot &root, Means means, const SaidByGroups &groups)
+    void look_as_root(const AsRoot &root, const SaidByGroups &groups)
     {
+        const auto &problems = check_.problems;
         for (const auto &file : rules_.env_files.value_or(std::vector<PolicyPath>()))
             report(file.where, "env_files", [&] { read_managed_env_files({file}); });
         for (const auto &shown : rules_.view_paths.value_or(std::vector<PolicyPath>()))
             report(shown.where, "view_paths", [&] { require_can_be_shown(around_, shown); });
-        if (!problems_.has(whose_ + "view_paths") && !problems_.has("agent") && !problems_.has("agent.binary")) look_at_path(groups);
-        if (means == Means::running && rules_.network && !problems_.has_within("sandbox")) look_at_network(root, *rules_.network);
+        if (!problems.has(whose_ + "view_paths") && !problems.has("agent") && !problems.has("agent.binary")) look_at_path(groups);
+        if (check_.means == Means::running && rules_.network && !problems.has_within("sandbox"))
+            check_.report_failure(rules_.network->where, whose_ + "network", "",
+                                  [&] { require_network(root, around_.sandbox.method, *rules_.network); });
     }
 
 private:
@@ -67,7 +73,7 @@ private:
     void look_at_path(const SaidByGroups &groups)
     {
         const bool is_own = rules_.path.has_value();
-        if (!is_own && (!rules_.view_paths || groups.path || problems_.has("path"))) return;
+        if (!is_own && (!rules_.view_paths || groups.path || check_.problems.has("path"))) return;
         const auto view_paths = around_.view_paths;
         const auto path = around_.path;
         if (rules_.view_paths || !groups.view_paths.empty()) around_.view_paths = rules_.view_paths.value_or(groups.view_paths);
@@ -80,57 +86,82 @@ private:
         around_.path = path;
     }
 
-    void look_at_network(const AsRoot &root, const NetworkPolicy &network)
-    {
-        const auto method = around_.sandbox.method;
-        report_failure(network.where, whose_ + "network", "", problems_, [&] {
-            if (method == SandboxMethod::bwrap) require_bwrap_network(root, network);
-            require_enforceable(root, network, has_unit(method));
-        });
-    }
-
     template <typename Task>
     void report(const Position &where, const char *key, const Task &task)
     {
-        report_failure(where, whose_ + key, correct_list, problems_, task);
+        check_.report_failure(where, whose_ + key, correct_list, task);
     }
 
+    HostCheck &check_;
     Policy &around_;
     const Rules &rules_;
     std::string whose_;
-    Problems &problems_;
 };
 
-} // namespace
-
-void check_levels(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified)
+// What users, groups and roots say for their own sessions.
+void check_levels(HostCheck &check)
 {
+    const auto &root = check.observer.root();
     std::optional<Policy> around; // copied once, and only where there is something to look at
-    const auto check = [&](const RulesPtr &rules, const std::string &whose, const SaidByGroups &groups) {
+    const auto look = [&](const RulesPtr &rules, const std::string &whose, const SaidByGroups &groups) {
         if (!rules) return;
-        check_limits(rules->limits, whose, problems);
+        check_limits(rules->limits, whose, check.problems);
         const bool names_files = rules->env_files || rules->view_paths || rules->path;
-        if (!observer.root() && names_files)
-            unverified.push_back(whose + "*: only root can look at the files and directories that it names");
-        if (!observer.root() || (!names_files && !rules->network)) return;
-        if (!around) around = policy;
-        LevelCheck(*around, *rules, whose, problems).look_as_root(*observer.root(), means, groups);
+        if (!root && names_files) check.unverified.push_back(whose + "*: only root can look at the files and directories that it names");
+        if (!root || (!names_files && !rules->network)) return;
+        if (!around) around = check.policy;
+        LevelCheck(check, *around, *rules, whose).look_as_root(*root, groups);
     };
-    for (const auto &entry : policy.users) {
-        check(entry.rules, entry_key(entry) + ".", observer.root() ? find_said_by_groups(policy, entry) : SaidByGroups());
-        for (const auto &root : entry.roots)
-            check(root.rules, root_key(entry, root) + ".", {});
+    for (const auto &entry : check.policy.users) {
+        look(entry.rules, entry_key(entry) + ".", root ? find_said_by_groups(check.policy, entry) : SaidByGroups());
+        for (const auto &one : entry.roots)
+            look(one.rules, root_key(entry, one) + ".", {});
     }
 }
 
-// Compares the policy with the host: each part by itself, so that it reports everything that is wrong at once.
+// --- Whether sandbox.method can work on this host, and hold sessions to the policy's network: what each start looks at, without a start.
 
-namespace {
+constexpr const char *method_key = "sandbox.method";
 
-struct RootFindings {
-    std::vector<FoundRoot> found;
-    std::vector<Diagnostic> dangers;
-};
+bool check_programs(HostCheck &check, const SandboxPolicy &sandbox)
+{
+    bool all_there = true;
+    for (const auto &program : programs_of(sandbox.method)) {
+        const bool is_there = check.report_failure(sandbox.where, method_key, "", [&] {
+            if (const auto problem = problem_of_program(sandbox.method, program)) throw Failure(ExitStatus::unavailable, *problem);
+        });
+        all_there = all_there && is_there;
+    }
+    return all_there;
+}
+
+void require_running(const AsRoot &root, const SandboxPolicy &sandbox)
+{
+    if (has_unit(sandbox.method)) systemd_features(SystemdBus::version_for_anybody());
+    if (sandbox.method == SandboxMethod::bwrap) require_bwrap(root);
+    if (sandbox.method == SandboxMethod::docker) require_docker(root, sandbox);
+    if (sandbox.method == SandboxMethod::podman) require_podman(root, sandbox);
+}
+
+void check_method(HostCheck &check)
+{
+    const auto &policy = check.policy;
+    const auto &problems = check.problems;
+    const auto &sandbox = policy.sandbox;
+    const auto &root = check.observer.root();
+    if (problems.has_within("sandbox")) return; // the wanted method is not known
+    const bool has_programs = check_programs(check, sandbox);
+    if (check.means == Means::installed || !has_programs) return;
+    if (!root) {
+        check.unverified.push_back(fmt::format("{} ({}): only root can ask for all that it needs", method_key, to_string(sandbox.method)));
+        return;
+    }
+    const bool runs = check.report_failure(sandbox.where, method_key, "", [&] { require_running(*root, sandbox); });
+    if (runs && !problems.has_within("network"))
+        check.report_failure(policy.network.where, "network", "", [&] { require_network(*root, sandbox.method, policy.network); });
+}
+
+// --- Compares the policy with the host: each part by itself, so that it reports everything that is wrong at once.
 
 // Why a start in a root that is there would be refused, by what is in the way of this one: what entries contradict is told once for them
 // (find_refused_starts).
@@ -149,65 +180,65 @@ std::string problem_of_start(const Policy &of_groups, const UserEntry &entry, co
     return "";
 }
 
-void check_roots(const Policy &of_groups, const UserEntry &entry, const Account &user, const Observer &observer, Problems &problems,
-                 Unverified &unverified, RootFindings &roots)
+void check_roots(HostCheck &check, const Policy &of_groups, const UserEntry &entry, const Account &user, std::vector<FoundRoot> &roots)
 {
-    const auto findings = observer.resolve_roots(entry.roots, user);
+    const auto findings = check.observer.resolve_roots(entry.roots, user);
     const bool are_all_there = std::all_of(findings.begin(), findings.end(), // else that one is reported
                                            [](const Finding &finding) { return finding.kind == Finding::Kind::usable; });
     for (std::size_t index = 0; index < findings.size(); ++index) {
+        const auto &finding = findings[index];
+        const auto &where = entry.roots[index].where;
         const auto key = root_key(entry, entry.roots[index]);
-        if (problems.has(key)) continue; // reported already
-        if (findings[index].kind == Finding::Kind::unusable) {
-            problems.add(entry.roots[index].where, key, findings[index].text, "");
-        } else if (findings[index].kind == Finding::Kind::unknown) {
-            unverified.push_back(fmt::format("{} ({}): {}", key, entry.roots[index].text, findings[index].text));
+        if (check.problems.has(key)) continue; // reported already
+        if (finding.kind == Finding::Kind::unusable) {
+            check.problems.add(where, key, finding.text, "");
+        } else if (finding.kind == Finding::Kind::unknown) {
+            check.unverified.push_back(fmt::format("{} ({}): {}", key, entry.roots[index].text, finding.text));
         } else {
-            const auto &where = entry.roots[index].where;
-            const auto &problem = findings[index].file_system_problem;
-            if (are_all_there && problem.empty() && findings[index].mapping_problem.empty())
-                if (const auto refused = problem_of_start(of_groups, entry, user, findings, findings[index]); !refused.empty())
-                    problems.add(where, key, refused, "");
-            roots.found.push_back({findings[index].text, user.name, key, where});
-            if (!problem.empty()) roots.dangers.push_back({where, key, "a start there may be refused: " + problem, ""});
-            if (!findings[index].danger.empty()) roots.dangers.push_back({where, key, findings[index].danger, findings[index].remedy});
+            const auto &problem = finding.file_system_problem;
+            if (are_all_there && problem.empty() && finding.mapping_problem.empty())
+                if (const auto refused = problem_of_start(of_groups, entry, user, findings, finding); !refused.empty())
+                    check.problems.add(where, key, refused, "");
+            roots.push_back({finding.text, user.name, key, where});
+            if (!problem.empty()) check.warnings.push_back({where, key, "a start there may be refused: " + problem, ""});
+            if (!finding.danger.empty()) check.warnings.push_back({where, key, finding.danger, finding.remedy});
         }
     }
 }
 
-void check_entry(const Policy &policy, const Policy &of_groups, const UserEntry &entry, const Observer &observer, Problems &problems,
-                 Unverified &unverified, RootFindings &roots)
+void check_entry(HostCheck &check, const Policy &of_groups, const UserEntry &entry, std::vector<FoundRoot> &roots)
 {
     const auto key = entry_key(entry);
     if (!is_account_name(entry.name)) return; // reported already
+    const auto report = [&](const std::string &problem, const std::string &remedy) {
+        check.problems.add(entry.where, key, problem, remedy);
+    };
     if (entry.is_group) {
         const auto group = find_group(entry.name);
         if (!group)
-            problems.add(entry.where, key, "this host has no group " + quote(entry.name), "create it, or remove the entry");
+            report("this host has no group " + quote(entry.name), "create it, or remove the entry");
         else if (is_privileged_group(*group))
-            problems.add(entry.where, key,
-                         quote(entry.name) + " is a group whose members control the host (root, sudo, docker, ...), so it grants no start",
-                         "name users, or another group");
-        check_named_files(policy, entry, std::nullopt, observer, problems, unverified);
-        unverified.push_back(key + ": the roots of a group are verified for each member when that member starts pi");
+            report(quote(entry.name) + " is a group whose members control the host (root, sudo, docker, ...), so it grants no start",
+                   "name users, or another group");
+        check_named_files(check, entry, std::nullopt);
+        check.unverified.push_back(key + ": the roots of a group are verified for each member when that member starts pi");
         return;
     }
     const auto user = find_account(entry.name);
     if (!user) {
-        problems.add(entry.where, key, "this host has no user " + quote(entry.name), "create the account, or remove the entry");
+        report("this host has no user " + quote(entry.name), "create the account, or remove the entry");
     } else if (user->uid == Uid(0)) {
-        problems.add(entry.where, key, quote(entry.name) + " is root under another name (uid 0)", "name an ordinary account");
+        report(quote(entry.name) + " is root under another name (uid 0)", "name an ordinary account");
     } else if (user->home == default_state_dir) {
-        problems.add(entry.where, key, quote(entry.name) + " is an agent's account: its home is " + user->home, "name a person's account");
+        report(quote(entry.name) + " is an agent's account: its home is " + user->home, "name a person's account");
     } else if (const auto by_number = find_account(user->uid); by_number && by_number->name != entry.name) {
         // In another case of letters, for example, as directory services find it. A start knows its user by the number.
-        problems.add(entry.where, key,
-                     fmt::format("this host calls the user with the uid {} {}, so nobody starts by this entry", user->uid.value(),
-                                 quote(by_number->name)),
-                     "write " + quote(by_number->name) + ", or remove the entry");
+        report(fmt::format("this host calls the user with the uid {} {}, so nobody starts by this entry", user->uid.value(),
+                           quote(by_number->name)),
+               "write " + quote(by_number->name) + ", or remove the entry");
     } else {
-        check_roots(of_groups, entry, *user, observer, problems, unverified, roots);
-        check_named_files(policy, entry, user, observer, problems, unverified);
+        check_roots(check, of_groups, entry, *user, roots);
+        check_named_files(check, entry, user);
     }
 }
 
@@ -220,40 +251,38 @@ void check_readable_by_all(const std::string &path, mode_t needed, const char *r
                  command_on(std::string("chmod ") + rights, path, "make the file that it leads to readable for all"));
 }
 
-void check_env_files(const Policy &policy, const Observer &observer, Problems &problems, Unverified &unverified)
+void check_env_files(HostCheck &check)
 {
-    for (const auto &file : policy.env_files) {
-        if (!observer.root()) {
-            unverified.push_back(file.path + " (" + to_string(file.where) + "): only root can read it");
-            continue;
-        }
-        report_failure(file.where, "env_files", correct_list, problems, [&] { read_managed_env_files({file}); });
-    }
+    for (const auto &file : check.policy.env_files)
+        if (check.observer.root())
+            check.report_failure(file.where, "env_files", correct_list, [&] { read_managed_env_files({file}); });
+        else
+            check.unverified.push_back(file.path + " (" + to_string(file.where) + "): only root can read it");
 }
 
-void check_view(const Policy &policy, const Observer &observer, Problems &problems, Unverified &unverified)
+void check_view(HostCheck &check)
 {
-    if (!observer.root()) {
+    const auto &policy = check.policy;
+    const auto &problems = check.problems;
+    if (!check.observer.root()) {
         if (!policy.view_paths.empty())
-            unverified.push_back("view_paths (" + to_string(policy.view_paths.front().where) + "): only root can look at them");
+            check.unverified.push_back("view_paths (" + to_string(policy.view_paths.front().where) + "): only root can look at them");
         return;
     }
     for (const auto &shown : policy.view_paths)
-        report_failure(shown.where, "view_paths", correct_list, problems, [&] { require_can_be_shown(policy, shown); });
+        check.report_failure(shown.where, "view_paths", correct_list, [&] { require_can_be_shown(policy, shown); });
     if (problems.has("agent") || problems.has("agent.binary")) return; // what is wrong with it is reported
-    report_failure(policy.agent.binary_where, "agent.binary", "install the agent elsewhere, or correct it", problems, [&] {
-        auto without_paths = policy;
-        without_paths.view_paths.clear();
-        without_paths.path.clear();
-        plan_host_view(without_paths);
-    });
+    auto other = policy;
+    other.view_paths.clear();
+    other.path.clear();
+    check.report_failure(policy.agent.binary_where, "agent.binary", "install the agent elsewhere, or correct it",
+                         [&] { plan_host_view(other); });
     if (problems.has("view_paths") || problems.has("agent.binary")) return;
-    for (const auto &directory : policy.path)
-        report_failure(directory.where, "path", correct_list, problems, [&] {
-            auto with_one = policy;
-            with_one.path = {directory};
-            plan_host_view(with_one);
-        });
+    other.view_paths = policy.view_paths;
+    for (const auto &directory : policy.path) {
+        other.path = {directory};
+        check.report_failure(directory.where, "path", correct_list, [&] { plan_host_view(other); });
+    }
 }
 
 struct AgentOfUser {
@@ -294,33 +323,39 @@ void check_owner(const std::string &path, const std::string &user, const AgentOf
 
 // Reports each user whose next start would find that another account owns the agent's home: after a change of agent.accounts, agent.user or
 // run_as.
-void check_homes(const Policy &policy, Problems &problems, Unverified &unverified)
+void check_homes(HostCheck &check)
 {
-    for (const auto &[user, agent] : agents_of_users(policy)) {
-        const std::string path = agents_home(policy.agent.state_dir, short_name_of(user)); // root owns all but the last
+    const auto &state_dir = check.policy.agent.state_dir;
+    for (const auto &[user, agent] : agents_of_users(check.policy)) {
+        const std::string path = agents_home(state_dir, short_name_of(user)); // root owns all but the last
         struct stat facts {};
         if (::lstat(path.c_str(), &facts) == 0) {
-            check_owner(path, user, agent, facts, problems);
+            check_owner(path, user, agent, facts, check.problems);
         } else if (errno == EACCES) {
-            unverified.push_back("whose the agents' homes are: only root can look into " + policy.agent.state_dir);
+            check.unverified.push_back("whose the agents' homes are: only root can look into " + state_dir);
             return;
         } else if (errno != ENOENT && errno != ENOTDIR) {
-            problems.add(agent.where, agent.key, SystemFailure(errno, "examining " + path).what(), "");
+            check.problems.add(agent.where, agent.key, SystemFailure(errno, "examining " + path).what(), "");
         }
     }
 }
 
 // Which accounts the agents have follows from the section `agent` and from each entry. With a mistake in the section, it checks none; with
 // a mistake in an entry, it leaves that entry out.
-void check_accounts(Policy policy, Means means, Problems &problems, Unverified &unverified)
+void check_accounts(HostCheck &check)
 {
     for (const auto *key : {"agent", "agent.user", "agent.group", "agent.accounts", "agent.create_user", "users"})
-        if (problems.has(key)) return;
+        if (check.problems.has(key)) return;
+    Policy policy = check.policy;
     std::erase_if(policy.users, [&](const UserEntry &entry) {
-        return !is_account_name(entry.name) || problems.has(entry_key(entry)) || problems.has(entry_key(entry) + ".run_as");
+        return !is_account_name(entry.name) || check.problems.has(entry_key(entry)) || check.problems.has(entry_key(entry) + ".run_as");
     });
-    check_agent_accounts(policy, needed_agent_accounts(policy, group_members), problems);
-    if (means != Means::later) check_homes(policy, problems, unverified);
+    check_agent_accounts(policy, needed_agent_accounts(policy, group_members), check.problems);
+    if (check.means == Means::later) return;
+    HostCheck of_these{policy, check.observer, check.means};
+    check_homes(of_these);
+    check.problems.add_all(of_these.problems.all());
+    add(check.unverified, of_these.unverified);
 }
 
 } // namespace
@@ -341,42 +376,39 @@ void check_installed_files(Problems &problems)
             check_readable_by_all(files + "/" + name, S_IROTH, "a+r", problems);
 }
 
-HostFindings check_host(const Policy &policy, const Observer &observer, Means means, Problems &problems)
+void check_host(HostCheck &check)
 {
-    HostFindings findings;
-    auto &unverified = findings.unverified;
-    RootFindings roots;
+    const auto &policy = check.policy;
+    const auto &problems = check.problems;
+    const auto &root = check.observer.root();
+    std::vector<FoundRoot> roots;
     Policy of_groups = policy; // a hundred thousand users are not copied for each of them
     std::erase_if(of_groups.users, [](const UserEntry &entry) { return !entry.is_group; });
     for (const auto &entry : policy.users)
-        check_entry(policy, of_groups, entry, observer, problems, unverified, roots);
-    findings.warnings = std::move(roots.dangers);
-    const auto overlaps = find_overlaps(std::move(roots.found));
-    findings.warnings.insert(findings.warnings.end(), overlaps.begin(), overlaps.end());
-    if (!problems.has("agent") && !problems.has("agent.binary") && !check_agent_binary(policy, problems))
-        unverified.push_back("agent.binary (" + policy.agent.binary + "): only root can look at it, for it is hidden");
-    if (!problems.has_within("wrapper")) check_command_name(policy, places_of_command(), problems);
-    const bool can_see = observer.root() && means != Means::installed; // an edit that names another place comes before `state move`
-    if (!problems.has_within("agent")) check_state_place(policy, can_see ? &*observer.root() : nullptr, problems);
-    check_accounts(policy, means, problems, unverified);
-    if (means != Means::later) check_method(policy, observer, means, problems, unverified);
-    check_env_files(policy, observer, problems, unverified);
-    check_key_files(policy, observer, problems, unverified);
-    check_host_rules(policy, problems);
-    check_view(policy, observer, problems, unverified);
-    check_limits(policy.limits, "", problems);
-    check_disk_limits(policy, problems);
-    check_levels(policy, observer, means, problems, unverified);
-    return findings;
+        check_entry(check, of_groups, entry, roots);
+    add(check.warnings, find_overlaps(std::move(roots)));
+    if (!problems.has("agent") && !problems.has("agent.binary") && !check_agent_binary(policy, check.problems))
+        check.unverified.push_back("agent.binary (" + policy.agent.binary + "): only root can look at it, for it is hidden");
+    if (!problems.has_within("wrapper")) check_command_name(policy, places_of_command(), check.problems);
+    const bool can_see = root && check.means != Means::installed; // an edit that names another place comes before `state move`
+    if (!problems.has_within("agent")) check_state_place(policy, can_see ? &*root : nullptr, check.problems);
+    check_accounts(check);
+    if (check.means != Means::later) check_method(check);
+    check_env_files(check);
+    check_key_files(check);
+    check_host_rules(policy, check.problems);
+    check_view(check);
+    check_limits(policy.limits, "", check.problems);
+    check_disk_limits(policy, check.problems);
+    check_levels(check);
 }
 
 std::vector<Diagnostic> find_what_starts_lack(const Policy &policy, const Observer &observer)
 {
-    Problems problems;
-    Unverified unverified; // root can look at everything
-    check_homes(policy, problems, unverified);
-    check_method(policy, observer, Means::installed, problems, unverified);
-    return problems.all();
+    HostCheck check{policy, observer, Means::installed}; // root can look at everything
+    check_homes(check);
+    check_method(check);
+    return check.problems.all();
 }
 
 } // namespace pi_agent

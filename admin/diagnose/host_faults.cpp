@@ -1,8 +1,6 @@
 // Looks at files, accounts and file systems.
 #include "admin/diagnose/faults.hpp"
 
-#include "admin/diagnose/explain.hpp"
-#include "admin/host/unfinished_apply.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
@@ -259,9 +257,7 @@ Faults find_leftovers(const AsRoot &root)
         if (failure.error_number() != ENOENT) throw; // no session since the host was started
     }
     Faults faults;
-    if (read_unfinished(root))
-        faults.push_back(
-            {"unfinished", "a change of this host (apply, rollback or edit) has not finished: it was cut short, or runs just now", apply});
+    if (read_unfinished(root)) faults.push_back({"unfinished", unfinished_change, apply});
     if (!orphans.empty())
         faults.push_back(
             {"leftovers",

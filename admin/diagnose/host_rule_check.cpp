@@ -1,6 +1,8 @@
-// What is wrong with rules by name, or odd: those that say less, or more, than they seem to.
+// What is wrong with rules by name, or odd: those that say less, or more, than they seem to. And secrets in documents.
 #include "admin/diagnose/faults.hpp"
 
+#include "admin/diagnose/data.hpp"
+#include "common/policy/policy_sections.hpp"
 #include "runner/plan/gate_plan.hpp"
 #include "runner/root/errand/user_files.hpp"
 
@@ -25,42 +27,6 @@ bool is_public_suffix(const PublicSuffixes &suffixes, const std::string &name)
     return psl_is_public_suffix2(suffixes.get(), name.c_str(), PSL_TYPE_ANY | PSL_TYPE_NO_STAR_RULE) == 1;
 }
 
-// Where anybody can have a name, too, and the list that a release has does not say so, or not yet: storage, functions and tunnels, by what
-// those who rent them out document. '*' is any one part.
-constexpr std::string_view anybodys_names[] = {
-    "s3.amazonaws.com",
-    "s3.*.amazonaws.com",
-    "s3.dualstack.*.amazonaws.com",
-    "execute-api.*.amazonaws.com",
-    "lambda-url.*.on.aws",
-    "*.core.windows.net", // blob, file, queue, table, dfs, web
-    "servicebus.windows.net",
-    "database.windows.net",
-    "azurefd.net",
-    "openai.azure.com",
-    "*.cloudapp.azure.com",
-    "storage.googleapis.com",
-    "cloudfunctions.net",
-    "r2.cloudflarestorage.com",
-    "*.digitaloceanspaces.com",
-    "*.backblazeb2.com",
-    "*.wasabisys.com",
-    "*.linodeobjects.com",
-    "*.your-objectstorage.com",
-    "*.aliyuncs.com",
-    "*.myqcloud.com",
-    "objectstorage.*.oraclecloud.com",
-    "ngrok.io",
-    "ngrok.app",
-    "ngrok.dev",
-    "ngrok-free.app",
-    "ngrok-free.dev",
-    "trycloudflare.com",
-    "loca.lt",
-    "serveo.net",
-    "lhr.life",
-};
-
 // Takes the last part away.
 std::string_view take_part(std::string_view &name)
 {
@@ -80,14 +46,14 @@ bool leads_to(std::string_view name, std::string_view shared)
     return name.empty();
 }
 
-// Below which of its names, or below it, anybody can have one; none where no list says so.
+// Below which of its names, or below it, anybody can have one; none where no list says so: neither the host's nor ours, of storage,
+// functions and tunnels, by what those who rent them out document. '*' is any one part there.
 std::optional<std::string> where_anybody_is(const PublicSuffixes &suffixes, const std::string &name)
 {
     if (is_public_suffix(suffixes, name)) return name;
-    const auto *found =
-        std::find_if(std::begin(anybodys_names), std::end(anybodys_names), [&](std::string_view shared) { return leads_to(name, shared); });
-    if (found == std::end(anybodys_names)) return std::nullopt;
-    return std::string(*found);
+    for (const auto shared : split(PI_AGENT_ANYBODYS_NAMES, '\n'))
+        if (leads_to(name, shared)) return std::string(shared);
+    return std::nullopt;
 }
 
 // Whether its last part is one that the Internet has. Where it is not, whoever answers for the name is the administrator's own name server.
@@ -95,18 +61,6 @@ bool is_of_internet(const PublicSuffixes &suffixes, const std::string &name)
 {
     const auto last = name.substr(name.rfind('.') + 1); // npos + 1 is 0
     return psl_is_public_suffix2(suffixes.get(), last.c_str(), PSL_TYPE_ICANN | PSL_TYPE_NO_STAR_RULE) == 1;
-}
-
-using VisitLevel = std::function<void(const Rules &rules, const std::string &whose)>;
-
-void each_level(const Policy &policy, const VisitLevel &visit)
-{
-    visit(policy.rules, "");
-    for (const auto &entry : policy.users) {
-        if (entry.rules) visit(*entry.rules, entry_key(entry) + ".");
-        for (const auto &root : entry.roots)
-            if (root.rules) visit(*root.rules, root_key(entry, root) + ".");
-    }
 }
 
 void each_list(const Policy &policy, const std::function<void(const std::vector<HostRule> &rules, const std::string &key)> &visit)
@@ -209,7 +163,95 @@ private:
     std::optional<PublicSuffixes> suffixes_; // read where there is something to ask
 };
 
+// --- What documents should not hold.
+
+using Plain = nlohmann::json;
+
+std::string lower(std::string text)
+{
+    for (char &byte : text)
+        if (byte >= 'A' && byte <= 'Z') byte = static_cast<char>(byte - 'A' + 'a');
+    return text;
+}
+
+// A header that says who asks: "Authorization", "Proxy-Authorization", "Cookie".
+bool is_authorising(const std::string &name)
+{
+    const std::string header = lower(name);
+    return header.ends_with("authorization") || header == "cookie";
+}
+
+class SecretSearch {
+public:
+    explicit SecretSearch(const std::set<std::string> &variables) : variables_(variables) {}
+
+    [[nodiscard]] std::string in(const Plain &data, const std::string &path) const
+    {
+        if (!data.is_structured()) return {};
+        const Plain *before = nullptr; // in a list
+        for (const auto &[key, value] : data.items()) {
+            std::string below = path + "." + key;
+            const bool is_secret = value.is_string() && (data.is_object() ? is_secret_value(key, value.get<std::string>())
+                                                                          : is_secret_word(before, value.get<std::string>()));
+            if (is_secret) return below;
+            if (auto found = in(value, below); !found.empty()) return found;
+            before = &value;
+        }
+        return {};
+    }
+
+private:
+    // NAME, $NAME or ${NAME}, after "Bearer" or the like, too.
+    [[nodiscard]] bool is_reference(std::string text) const
+    {
+        for (const char *scheme : {"bearer ", "basic ", "token "})
+            if (lower(text).starts_with(scheme)) text = text.substr(text.find(' ') + 1);
+        if (text.starts_with("${") && text.ends_with("}"))
+            text = text.substr(2, text.size() - 3);
+        else if (text.starts_with("$"))
+            text = text.substr(1);
+        return text.empty() || lower(text) == "none" || variables_.contains(text);
+    }
+
+    [[nodiscard]] bool is_secret_value(const std::string &name, const std::string &value) const
+    {
+        const bool authorises = is_authorising(name) || lower(value).starts_with("bearer ") || lower(value).starts_with("basic ");
+        return (authorises || looks_secret(name, value)) && !is_reference(value);
+    }
+
+    // "--token=x", "x" after "--token", "Authorization: x"; and what is one by itself.
+    [[nodiscard]] bool is_secret_word(const Plain *before, const std::string &word) const
+    {
+        if (before != nullptr && before->is_string()) {
+            const auto option = before->get<std::string>();
+            if (option.starts_with("-") && option.find('=') == std::string::npos && is_secret_value(option, word)) return true;
+        }
+        for (const char *divider : {"=", ": "}) {
+            const auto at = word.find(divider);
+            if (at != std::string::npos && is_secret_value(word.substr(0, at), word.substr(at + std::string(divider).size()))) return true;
+        }
+        return is_secret_value("", word);
+    }
+
+    const std::set<std::string> &variables_;
+};
+
 } // namespace
+
+std::string secret_in_document(const std::string &document, const std::string &path, const std::set<std::string> &variables)
+{
+    return SecretSearch(variables).in(Plain::parse(document), path);
+}
+
+void each_level(const Policy &policy, const std::function<void(const Rules &rules, const std::string &whose)> &visit)
+{
+    visit(policy.rules, "");
+    for (const auto &entry : policy.users) {
+        if (entry.rules) visit(*entry.rules, entry_key(entry) + ".");
+        for (const auto &root : entry.roots)
+            if (root.rules) visit(*root.rules, root_key(entry, root) + ".");
+    }
+}
 
 void check_host_rules(const Policy &policy, Problems &problems)
 {
@@ -261,16 +303,16 @@ std::vector<Diagnostic> find_odd_host_rules(const Policy &policy)
     return found;
 }
 
-void check_key_files(const Policy &policy, const Observer &observer, Problems &problems, Unverified &unverified)
+void check_key_files(HostCheck &check)
 {
-    each_level(policy, [&](const Rules &rules, const std::string &whose) {
+    each_level(check.policy, [&](const Rules &rules, const std::string &whose) {
         for (const auto &provider : rules.providers.value_or(std::vector<ProviderRule>())) {
-            const std::string key = whose + "providers." + provider.name + ".key_file";
-            if (!observer.root())
-                unverified.push_back(
-                    fmt::format("{} ({}): only root can read it", provider.key_file.path, to_string(provider.key_file.where)));
+            const auto &file = provider.key_file;
+            if (const auto &root = check.observer.root())
+                check.report_failure(file.where, whose + "providers." + provider.name + ".key_file", "",
+                                     [&] { ask_placeholders(*root, {provider}); });
             else
-                report_failure(provider.key_file.where, key, "", problems, [&] { ask_placeholders(*observer.root(), {provider}); });
+                check.unverified.push_back(fmt::format("{} ({}): only root can read it", file.path, to_string(file.where)));
         }
     });
 }

@@ -1,89 +1,198 @@
-// What is wrong with a user's own things: the documents that a policy has for the agent's home, files that it names, and what the login
-// shell starts.
+// What of sudo and of users' own things keeps a start from being what it should.
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/programs/program.hpp"
 #include "common/decide/explained.hpp"
 #include "common/host/trusted_file.hpp"
-#include "runner/plan/environment.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 
+#include <fmt/format.h>
+#include <fnmatch.h>
 #include <nlohmann/json.hpp>
+
 #include <sstream>
 
 namespace pi_agent {
 
+// --- Reads sudo's whole configuration through sudo's own tools.
+
 namespace {
 
-using Plain = nlohmann::json;
+using Document = nlohmann::json;
 
-std::string lower(std::string text)
-{
-    for (char &byte : text)
-        if (byte >= 'A' && byte <= 'Z') byte = static_cast<char>(byte - 'A' + 'a');
-    return text;
-}
+constexpr const char *rules_directory = "/etc/sudoers.d";
+constexpr const char *rule_file = "/etc/sudoers.d/pi-agent";
+constexpr const char *sudo_look = "look through /etc/sudoers and /etc/sudoers.d (visudo)";
 
-// A header that says who asks: "Authorization", "Proxy-Authorization", "Cookie".
-bool is_authorising(const std::string &name)
-{
-    const std::string header = lower(name);
-    return header.ends_with("authorization") || header == "cookie";
-}
-
-class SecretSearch {
-public:
-    explicit SecretSearch(const std::set<std::string> &variables) : variables_(variables) {}
-
-    [[nodiscard]] std::string in(const Plain &data, const std::string &path) const
-    {
-        if (!data.is_structured()) return {};
-        const Plain *before = nullptr; // in a list
-        for (const auto &[key, value] : data.items()) {
-            std::string below = path + "." + key;
-            const bool is_secret = value.is_string() && (data.is_object() ? is_secret_value(key, value.get<std::string>())
-                                                                          : is_secret_word(before, value.get<std::string>()));
-            if (is_secret) return below;
-            if (auto found = in(value, below); !found.empty()) return found;
-            before = &value;
-        }
-        return {};
-    }
-
-private:
-    // NAME, $NAME or ${NAME}, after "Bearer" or the like, too.
-    [[nodiscard]] bool is_reference(std::string text) const
-    {
-        for (const char *scheme : {"bearer ", "basic ", "token "})
-            if (lower(text).starts_with(scheme)) text = text.substr(text.find(' ') + 1);
-        if (text.starts_with("${") && text.ends_with("}"))
-            text = text.substr(2, text.size() - 3);
-        else if (text.starts_with("$"))
-            text = text.substr(1);
-        return text.empty() || lower(text) == "none" || variables_.contains(text);
-    }
-
-    [[nodiscard]] bool is_secret_value(const std::string &name, const std::string &value) const
-    {
-        const bool authorises = is_authorising(name) || lower(value).starts_with("bearer ") || lower(value).starts_with("basic ");
-        return (authorises || looks_secret(name, value)) && !is_reference(value);
-    }
-
-    // "--token=x", "x" after "--token", "Authorization: x"; and what is one by itself.
-    [[nodiscard]] bool is_secret_word(const Plain *before, const std::string &word) const
-    {
-        if (before != nullptr && before->is_string()) {
-            const auto option = before->get<std::string>();
-            if (option.starts_with("-") && option.find('=') == std::string::npos && is_secret_value(option, word)) return true;
-        }
-        for (const char *divider : {"=", ": "}) {
-            const auto at = word.find(divider);
-            if (at != std::string::npos && is_secret_value(word.substr(0, at), word.substr(at + std::string(divider).size()))) return true;
-        }
-        return is_secret_value("", word);
-    }
-
-    const std::set<std::string> &variables_;
+// One command of one rule, with the options of its tags (NOPASSWD: is "authenticate": false).
+struct Rule {
+    std::string command;
+    bool negated;
+    Document options; // object; what it does not have has sudo's default
 };
+
+Document merged(const Document &options)
+{
+    Document all = Document::object();
+    for (const auto &option : options)
+        for (const auto &[name, value] : option.items())
+            all[name] = value;
+    return all;
+}
+
+// Without a list of users a rule is for root.
+bool is_for_root(const Document &commands)
+{
+    const auto users = commands.value("runasusers", Document::array());
+    bool is = users.empty();
+    for (const auto &user : users)
+        if (user.value("username", "") == "root" || user.value("username", "") == "ALL" || user.value("userid", 1) == 0)
+            is = !user.value("negated", false);
+    return is;
+}
+
+// sudoers(5): a path, with "" for no arguments, with arguments, or without a word of them; a directory; a pattern.
+bool concerns(const std::string &command, const std::string &runner)
+{
+    if (command == "ALL" || command == runner || command.rfind(runner + " ", 0) == 0) return true;
+    if (!command.empty() && command.back() == '/')
+        return runner.rfind(command, 0) == 0 && runner.find('/', command.size()) == std::string::npos;
+    return fnmatch(command.substr(0, command.find(' ')).c_str(), runner.c_str(), FNM_PATHNAME) == 0;
+}
+
+std::vector<Rule> rules_of(const Document &sudoers, const std::string &runner)
+{
+    std::vector<Rule> found;
+    for (const auto &spec : sudoers.value("User_Specs", Document::array()))
+        for (const auto &commands : spec.at("Cmnd_Specs"))
+            for (const auto &command : commands.at("Commands"))
+                if (const auto text = command.value("command", ""); is_for_root(commands) && concerns(text, runner))
+                    found.push_back({text, command.value("negated", false), merged(commands.value("Options", Document::array()))});
+    return found;
+}
+
+// Lists are assigned, added to, taken from, and emptied ("name": false).
+void apply_list(const std::string &name, const Document &value, const std::string &operation, Document &all)
+{
+    Document &list = all[name];
+    if (!value.is_array() || operation.empty()) {
+        list = value.is_array() ? value : Document::array();
+        return;
+    }
+    for (const auto &item : value) {
+        if (!list.is_array()) list = Document::array();
+        list.erase(std::remove(list.begin(), list.end(), item), list.end());
+        if (operation == "list_add") list.push_back(item);
+    }
+}
+
+// The Defaults of commands come last. The filter has left out those of other users. These are for one command, and another command's do not
+// count.
+Document defaults_of(const Document &sudoers, const std::string &runner)
+{
+    Document all = Document::object();
+    for (const bool of_commands : {false, true}) {
+        for (const auto &defaults : sudoers.value("Defaults", Document::array())) {
+            const auto binding = defaults.value("Binding", Document::array());
+            const bool is_of_command = !binding.empty() && binding[0].contains("command");
+            if (is_of_command != of_commands) continue;
+            if (is_of_command && std::none_of(binding.begin(), binding.end(),
+                                              [&](const Document &bound) { return concerns(bound.value("command", ""), runner); }))
+                continue;
+            for (const auto &option : defaults.at("Options"))
+                for (const auto &[name, value] : option.items()) {
+                    if (name == "env_keep" || name == "env_check")
+                        apply_list(name, value, option.value("operation", ""), all);
+                    else
+                        all[name] = value;
+                }
+        }
+    }
+    return all;
+}
+
+// What messages say instead of "pi-agentctl apply" where the system's configuration brings the rule.
+const char *const bring_sudo_rule =
+    build::is_system_managed ? "rebuild the system, whose configuration brings the rule" : "sudo pi-agentctl apply";
+
+void judge_rules(const std::vector<Rule> &found, const std::string &user, const std::string &runner, Faults &faults)
+{
+    const std::string exact = runner + " \"\"";
+    bool is_there = false;
+    for (const auto &rule : found) {
+        is_there = is_there || (rule.command == exact && !rule.negated);
+        if (rule.command.rfind(runner, 0) == 0 && rule.command != exact && !rule.negated)
+            faults.push_back({"sudo-rule-wider",
+                              "sudo lets " + user + " run " + escape_for_display(rule.command) + ", and the policy's rule is " + runner +
+                                  " without arguments",
+                              std::string("remove that rule: ") + sudo_look});
+    }
+    if (!is_there) {
+        faults.push_back({"sudo-rule", "sudo has no rule that lets " + user + " start the runner", bring_sudo_rule});
+        return;
+    }
+    const Rule &last = found.back();
+    if (last.negated || last.options.value("authenticate", true))
+        faults.push_back({"sudo-rule-shadowed",
+                          "a later sudo rule of " + user + " (" + escape_for_display(last.command) +
+                              ") takes the place of the policy's, and " + (last.negated ? "forbids the runner" : "asks for a password"),
+                          std::string("put it before /etc/sudoers.d/pi-agent, whose name sorts among the others: ") + sudo_look});
+    if (last.options.value("setenv", false) && last.command != "ALL") // a user who may run everything needs no variable
+        faults.push_back({"sudo-environment",
+                          "a sudo rule of " + user + " (" + escape_for_display(last.command) +
+                              ") has SETENV:, so the user may set any variable for the runner",
+                          std::string("put it before /etc/sudoers.d/pi-agent, or remove the tag: ") + sudo_look});
+}
+
+// Of a switch, number, time or path: sudo's default is none of them.
+bool is_set(const Document &settings, const std::string &name)
+{
+    const Document value = settings.value(name, Document(false));
+    return value != false && value != 0 && value != "0";
+}
+
+void judge_defaults(const Document &defaults, const std::string &user, SudoKind kind, Faults &faults)
+{
+    const auto add = [&](const char *about, const std::string &what) {
+        faults.push_back({about, what + " (for " + user + ")",
+                          std::string(bring_sudo_rule) + ", and remove what a later line says, as Defaults or before a command"});
+    };
+    for (const char *list : {"env_keep", "env_check"})
+        for (const auto &name : defaults.value(list, Document::array()))
+            add("sudo-environment", "sudo hands the runner the user's own " +
+                                        escape_for_display(name.is_string() ? name.get<std::string>() : "") + " (" + list + ")");
+    if (defaults.value("use_pty", false)) add("sudo-terminal", "sudo puts itself between the user and the runner (use_pty)");
+    for (const char *place : {"runcwd", "runchroot"})
+        if (is_set(defaults, place) && defaults[place] != "*")
+            add("sudo-start", std::string("sudo starts the runner elsewhere, and does not if it cannot (") + place + ")");
+    if (kind == SudoKind::rs) return; // it has none of the rest, and always a fresh environment
+    if (!defaults.value("env_reset", true)) add("sudo-environment", "sudo hands the runner the user's whole environment (!env_reset)");
+    if (defaults.value("setenv", false)) add("sudo-environment", "sudo lets the user set any variable for the runner (setenv)");
+    if (defaults.value("requiretty", false)) add("sudo-terminal", "sudo starts the runner only on a terminal (requiretty)");
+    for (const char *log : {"log_input", "log_output"})
+        if (defaults.value(log, false)) add("sudo-terminal", std::string("sudo puts itself between the user and the runner (") + log + ")");
+    for (const char *follower : {"log_subcmds", "intercept"})
+        if (defaults.value(follower, false))
+            add("sudo-start", std::string("sudo follows what the runner starts, and pi hangs (") + follower + ")");
+    if (is_set(defaults, "command_timeout")) add("sudo-start", "sudo ends each session after some time (command_timeout)");
+    if (defaults.value("noexec", false)) add("sudo-start", "the runner can start no program, such as git (noexec)");
+    if (defaults.value("stay_setuid", false)) add("sudo-start", "the runner is not wholly root, and refuses (stay_setuid)");
+    for (const auto &[name, value] : defaults.items())
+        if (name.starts_with("rlimit_") && name != "rlimit_core" && value != false)
+            add("sudo-start", "the runner gets limits that it may not be able to lift (" + escape_for_display(name) + ")");
+}
+
+// What a rule says before its command counts instead of the Defaults. The right to everything brings setenv along (judge_rules).
+Document with_tags(Document defaults, const std::vector<Rule> &found)
+{
+    if (found.empty()) return defaults;
+    for (const auto &[name, value] : found.back().options.items())
+        if (name != "setenv") defaults[name] = value;
+    return defaults;
+}
+
+// --- What is wrong with a user's own things: the documents that a policy has for the agent's home, files that it names, and what the login
+// shell starts.
 
 struct NamedFile {
     Position where;
@@ -149,33 +258,75 @@ std::string script(const std::string &command)
 
 } // namespace
 
-std::string secret_in_document(const std::string &document, const std::string &path, const std::set<std::string> &variables)
+Faults judge_sudoers(const std::string &json, const std::string &user, const std::string &runner, SudoKind kind)
 {
-    return SecretSearch(variables).in(Plain::parse(document), path);
+    Faults faults;
+    try {
+        const auto sudoers = Document::parse(json);
+        const std::vector<Rule> found = rules_of(sudoers, runner);
+        judge_rules(found, user, runner, faults);
+        judge_defaults(with_tags(defaults_of(sudoers, runner), found), user, kind, faults);
+    } catch (const Document::exception &failure) {
+        throw Failure(ExitStatus::system_failure, "the output of cvtsudoers is not valid: " + escape_for_display(failure.what()));
+    }
+    return faults;
 }
 
-void check_named_files(const Policy &policy, const UserEntry &entry, const std::optional<Account> &user, const Observer &observer,
-                       Problems &problems, Unverified &unverified)
+Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vector<std::string> &users)
 {
-    const std::vector<NamedFile> files = named_files(policy, entry);
+    Faults faults;
+    std::ostringstream changes_text;
+    Changes changes(true, changes_text);
+    const auto sudo = installed_sudo_kind();
+    const auto visudo = visudo_of(sudo);
+    if (!build::is_system_managed)
+        install_sudoers(root, rules_directory, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users, changes);
+    if (changes.count() > 0)
+        faults.push_back(
+            {"sudo-rule", "the sudo rule in /etc/sudoers.d/pi-agent is missing, or not as the policy says", "sudo pi-agentctl apply"});
+    const auto read = run_program({visudo, "-c"});
+    if (read.status != 0)
+        faults.push_back(
+            {"sudo-configuration", visudo + " -c refuses the sudo configuration: " + one_line(read.output), "correct it with " + visudo});
+    else if (!build::is_system_managed && changes.count() == 0 && !does_sudo_read(sudo, rule_file, read.output, users))
+        faults.push_back(
+            {"sudo-rule", std::string("sudo does not read ") + rule_file, "add '@includedir /etc/sudoers.d' to " + main_sudoers_of(sudo)});
+    else if (sudo == SudoKind::rs && !has_program("cvtsudoers"))
+        faults.push_back({"sudo-configuration", "sudo-rs has no cvtsudoers, so what other rules say of the runner cannot be looked at",
+                          "install the package sudo beside it for its cvtsudoers; the wrapper goes on with sudo-rs"});
+    if (!faults.empty()) return faults; // what follows would be the same once more
+    for (const auto &user : users) {
+        // Its own filter by command would leave out what forbids one.
+        const auto json =
+            require_success({"cvtsudoers", "-e", "-M", "-f", "json", "-m", "user=" + user + ",host=" + host_name(), main_sudoers_of(sudo)},
+                            "cvtsudoers cannot read the sudo configuration", {}, ExitStatus::unavailable);
+        add(faults, judge_sudoers(json, user, build::runner_path, sudo));
+    }
+    return faults;
+}
+
+void check_named_files(HostCheck &check, const UserEntry &entry, const std::optional<Account> &user)
+{
+    const std::vector<NamedFile> files = named_files(check.policy, entry);
     if (files.empty()) return;
-    if (!user || !observer.can_look_for(*user)) {
+    if (!user || !check.observer.can_look_for(*user)) {
         for (const auto &file : files)
             for (const auto &root : entry.roots)
                 if (is_within(as_text(file.path), without_trailing_slashes(root.text)))
-                    refuse(file, as_text(file.path), root.text, entry_key(entry), problems);
-        if (user) unverified.push_back(entry_key(entry) + ": only root or " + user->name + " can verify where files that it names lie");
+                    refuse(file, as_text(file.path), root.text, entry_key(entry), check.problems);
+        if (user)
+            check.unverified.push_back(entry_key(entry) + ": only root or " + user->name + " can verify where files that it names lie");
         return;
     }
-    const auto rules = rules_of_user(policy, *user);
+    const auto rules = rules_of_user(check.policy, *user);
     if (!rules) return; // nobody starts by it
     std::vector<std::string> paths;
     for (const auto &file : files)
         paths.push_back(expand_home(as_text(file.path), *user));
-    const std::vector<Finding> places = observer.agents_on_way(policy, *rules, *user, paths);
+    const std::vector<Finding> places = check.observer.agents_on_way(check.policy, *rules, *user, paths);
     for (std::size_t index = 0; index < files.size(); ++index)
         if (places[index].kind == Finding::Kind::usable && !places[index].text.empty())
-            refuse(files[index], paths[index], places[index].text, user->name, problems);
+            refuse(files[index], paths[index], places[index].text, user->name, check.problems);
 }
 
 std::vector<std::string> names_of_wrapper(const std::string &command, const std::string &wrapper)
@@ -220,17 +371,16 @@ Faults judge_shell(const std::string &output, const std::string &user, const std
 
 Faults find_user_faults(const AsRoot &root, const Account &user, const std::string &command, const std::vector<std::string> &wrapper)
 {
+    std::string problem;
     try {
         const auto result = run_as_user(root, user, {"sh", "-c", script(command)}, shell_patience_seconds, NewPrivileges::refused);
-        if (result.output.find(found_mark) == std::string::npos)
-            return {{"shell",
-                     "the login shell of " + user.name + " does not come to the question (status " + std::to_string(result.status) +
-                         "): " + one_line(result.output.substr(0, said_limit)),
-                     "look at its start files"}};
-        return judge_shell(result.output, user.name, command, wrapper);
+        if (result.output.find(found_mark) != std::string::npos) return judge_shell(result.output, user.name, command, wrapper);
+        problem =
+            fmt::format(" does not come to the question (status {}): {}", result.status, one_line(result.output.substr(0, said_limit)));
     } catch (const Failure &failure) { // the user's own shell kept it
-        return {{"shell", "the login shell of " + user.name + " does not answer: " + failure.what(), "look at its start files"}};
+        problem = std::string(" does not answer: ") + failure.what();
     }
+    return {{"shell", "the login shell of " + user.name + problem, "look at its start files"}};
 }
 
 } // namespace pi_agent

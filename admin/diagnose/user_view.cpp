@@ -1,11 +1,12 @@
-// Looks with a user's rights.
-#include "admin/diagnose/user_view.hpp"
-
+// What a user can reach, and what their starts would come to.
 #include "admin/diagnose/faults.hpp"
 #include "common/decide/callers_view.hpp"
+#include "common/decide/effective.hpp"
 #include "common/host/beneath.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/root/view/root_tree.hpp"
+
+#include <fmt/format.h>
 
 #include <sstream>
 
@@ -74,28 +75,12 @@ Finding find_directory(const std::string &path)
 std::vector<Finding> ask_in_child(const AsRoot &root, const Account &user, const std::vector<Question> &questions)
 {
     Child child(root, "look for " + user.name, user, {}, [&questions](const AsUser &, FdRef channel) {
-        for (const auto &question : questions) {
-            const auto finding = question();
-            Encoder answer;
-            answer.number(finding.kind == Finding::Kind::usable ? 1 : 0).text(finding.text);
-            answer.number(finding.mount).text(finding.file_system_problem).text(finding.mapping_problem);
-            answer.text(finding.danger).text(finding.remedy).number(static_cast<std::uint64_t>(finding.writing));
-            answer.number(finding.is_gone ? 1 : 0);
-            send_answer(channel, answer.bytes());
-        }
+        for (const auto &question : questions)
+            send_answer(channel, encode(question()));
     });
     std::vector<Finding> findings;
-    while (findings.size() < questions.size()) {
-        const auto packet = child.receive();
-        Decoder answer(packet.bytes);
-        const auto kind = answer.number() == 1 ? Finding::Kind::usable : Finding::Kind::unusable;
-        Finding found{kind, answer.text(), answer.number(), answer.text(), answer.text(), answer.text(), answer.text()}; // in this order
-        const auto writing = answer.number(); // the child's word, and so the user's
-        if (writing <= static_cast<std::uint64_t>(Writing::as_owner)) found.writing = static_cast<Writing>(writing);
-        found.is_gone = answer.number() == 1;
-        findings.push_back(std::move(found));
-        answer.end();
-    }
+    while (findings.size() < questions.size())
+        findings.push_back(decode_fields<Finding>(child.receive().bytes));
     return findings;
 }
 
@@ -113,6 +98,163 @@ std::vector<Finding> ask(const Observer &observer, const Account &user, const st
     for (const auto &question : questions)
         findings.push_back(question());
     return findings;
+}
+
+// --- Asks for each user of a policy what their starts would come to.
+
+constexpr std::size_t most_pairs = 5000; // of groups: each takes a moment
+constexpr std::size_t most_told = 20;    // of what could be: more is not read
+
+// What sessions see by the policy's text. A start looks at the host, too, and so knows more of the agent's own program.
+bool is_shown_by_text(const Policy &policy, const std::string &path)
+{
+    HostView view{policy.view, {tree_of_program(policy.agent.binary)}, {}};
+    for (const auto &shown : policy.view_paths)
+        view.trees.insert(shown.path);
+    return is_shown(view, path);
+}
+
+bool is_there(const std::string &path)
+{
+    struct stat facts {};
+    return ::stat(path.c_str(), &facts) == 0;
+}
+
+// Where the policy says that a root is.
+Finding named(const RootSpec &root, const Account &user)
+{
+    return {Finding::Kind::usable, without_trailing_slashes(expand_home(root.text, user))};
+}
+
+// The entries of some users, who start alike.
+struct SameEntries {
+    CallersEntries entries;
+    std::vector<std::string> users; // the first few, of whom some may be unknown to the host
+    std::size_t count = 0;
+};
+constexpr std::size_t most_tried = 5;
+
+bool says_something(const UserEntry &entry)
+{
+    return entry.rules || !entry.env.empty() ||
+           std::any_of(entry.roots.begin(), entry.roots.end(), [](const RootSpec &root) { return root.rules != nullptr; });
+}
+
+bool says_who(const UserEntry &entry)
+{
+    return says_something(entry) || entry.config || entry.run_as || entry.ssh_key || entry.signing_key;
+}
+
+// By their entries, in the order of the policy. Users with an entry of their own that says nothing for sessions, and no such group, are
+// left out, because there may be a hundred thousand of them; but not where a provider's key stays outside: what network such users have,
+// the reader of the policy leaves to their starts where groups say it.
+std::vector<SameEntries> users_by_entries(const Policy &policy, const MembersOf &members_of)
+{
+    std::map<std::string, const UserEntry *> own;
+    std::map<std::string, std::vector<CallersEntries::OfGroup>> groups;
+    for (const auto &entry : policy.users)
+        if (!entry.is_group) own.emplace(entry.name, &entry);
+    for (const auto &entry : policy.users) {
+        const auto group = entry.is_group ? find_group(entry.name) : std::nullopt;
+        if (!group) continue;
+        for (const auto &member : members_of(entry.name))
+            if (!own.contains(member) || entry.rules || !entry.env.empty()) groups[member].push_back({&entry, *group});
+    }
+    for (const auto &[name, entry] : own)
+        if (says_something(*entry) || !policy.providers.empty()) groups[name];
+    std::map<std::vector<const UserEntry *>, SameEntries> found;
+    for (auto &[user, of_groups] : groups) {
+        const auto entry = own.find(user);
+        std::vector<const UserEntry *> key = {entry == own.end() ? nullptr : entry->second};
+        for (const auto &group : of_groups)
+            key.push_back(group.entry);
+        auto &same = found[key];
+        same.entries = {key.front(), std::move(of_groups)};
+        if (++same.count <= most_tried) same.users.push_back(user);
+    }
+    std::vector<SameEntries> all;
+    for (auto &[key, same] : found)
+        all.push_back(std::move(same));
+    return all;
+}
+
+class Search {
+public:
+    explicit Search(const Policy &policy) : of_all_(policy) { of_all_.users.clear(); }
+
+    // Of users of this host.
+    void look_at(const Policy &policy, const SameEntries &same, const FindUser &find_user)
+    {
+        for (const auto &name : same.users) {
+            const auto user = is_account_name(name) && !is_agent_account(policy, name) ? find_user(name) : std::nullopt;
+            if (!user) continue;
+            const std::string others = same.count > 1 ? fmt::format(" (and {} more with the same entries)", same.count - 1) : "";
+            tell(*user, same.entries, escape_for_display(name) + others, found_);
+            return;
+        }
+    }
+
+    // Of an account that could be. A message of one group does not come again for two.
+    void look_at_members(const CallersEntries &entries)
+    {
+        std::string name = "a member of";
+        for (const auto &[entry, group] : entries.groups)
+            name += (entry == entries.groups.front().entry ? " %" : " and %") + entry->name;
+        std::vector<Diagnostic> could_be;
+        tell({name, Uid(65534), Gid(65534), "/home/member", {}}, entries, name, could_be);
+        for (auto &one : could_be)
+            if (told_.insert(to_string(one.where) + one.key).second && told_.size() <= most_told) found_.push_back(std::move(one));
+    }
+
+    std::vector<Diagnostic> found() { return std::move(found_); }
+
+private:
+    void tell(const Account &user, const CallersEntries &entries, const std::string &who, std::vector<Diagnostic> &found)
+    {
+        const auto add = [&](const std::vector<Diagnostic> &why, const std::string &root) {
+            for (auto one : why) {
+                one.problem += ", so " + who + " cannot start pi" + (root.empty() ? "" : " in " + escape_for_display(root));
+                found.push_back(std::move(one));
+            }
+        };
+        try {
+            const auto access = rules_by(of_all_, user, entries, policy_path);
+            if (const auto *rules = std::get_if<AccessRules>(&access))
+                for (const auto &refused : refused_starts(of_all_, user, *rules))
+                    add(refused.why, refused.root);
+        } catch (const PolicyError &error) {
+            add(error.diagnostics(), "");
+        }
+    }
+
+    Policy of_all_;
+    std::vector<Diagnostic> found_;
+    std::set<std::string> told_;
+};
+
+// Each group alone, then two at once.
+void look_at_groups(const Policy &policy, const std::vector<SameEntries> &known, Search &search)
+{
+    std::set<std::set<const UserEntry *>> seen;
+    for (const auto &same : known) {
+        std::set<const UserEntry *> groups;
+        for (const auto &group : same.entries.groups)
+            groups.insert(group.entry);
+        if (same.entries.own == nullptr) seen.insert(std::move(groups));
+    }
+    std::vector<CallersEntries::OfGroup> groups;
+    for (const auto &entry : policy.users)
+        if (const auto group = entry.is_group ? find_group(entry.name) : std::nullopt) groups.push_back({&entry, *group});
+    for (const auto &group : groups)
+        if (!seen.contains({group.entry})) search.look_at_members({nullptr, {group}});
+    std::size_t pairs = 0;
+    for (std::size_t one = 0; one < groups.size(); ++one)
+        for (std::size_t other = one + 1; other < groups.size(); ++other) {
+            const bool can_differ = says_who(*groups[one].entry) || says_who(*groups[other].entry);
+            if (!can_differ || seen.contains({groups[one].entry, groups[other].entry})) continue;
+            if (++pairs > most_pairs) return;
+            search.look_at_members({nullptr, {groups[one], groups[other]}});
+        }
 }
 
 } // namespace
@@ -217,6 +359,76 @@ std::optional<AccessRules> rules_of_user(const Policy &policy, const Account &us
     } catch (const PolicyError &) {
         return std::nullopt;
     }
+}
+
+DryStart dry_start(const Account &user, const AccessRules &rules, Policy callers, const std::vector<Finding> &roots,
+                   const Finding &directory)
+{
+    std::vector<std::optional<RootProblem>> problems;
+    std::vector<bool> there;
+    std::vector<const Finding *> found;
+    StartPlaces places{{}, directory.text, directory.mount};
+    for (std::size_t index = 0; index < roots.size(); ++index) {
+        const auto &spec = rules.roots[index].spec;
+        const Finding &finding = roots[index];
+        there.push_back(finding.kind != Finding::Kind::unusable);
+        problems.push_back(there.back() ? std::nullopt : std::optional(RootProblem{spec.where, finding.text, finding.is_gone}));
+        if (!there.back()) continue;
+        found.push_back(&finding);
+        places.roots.push_back({finding.text, rules.roots[index].by_group, spec.where, spec.rules, finding.mount});
+    }
+    require_roots(rules, problems);
+    const auto ownership = callers.projects.ownership;
+    const IsShown is_in_view = [&, shown = callers](const std::string &path) { return is_shown_by_text(shown, path) && is_there(path); };
+    auto decision = decide_start(user, with_roots_there(rules, there), std::move(callers), places, {}, is_in_view);
+    if (const auto *refused = std::get_if<Refused>(&decision)) throw Failure(FailureKind::outside_roots, refused->text);
+    auto &start = std::get<Start>(decision);
+    require_harmless_grant(user, places.roots[start.root].path, places.roots[start.root].by_group);
+    const Finding &holder = *found[start.root];
+    if (!holder.file_system_problem.empty()) throw Failure(FailureKind::user_root, holder.file_system_problem);
+    if (ownership == ProjectOwnership::idmap && !holder.mapping_problem.empty())
+        throw Failure(FailureKind::user_root, holder.mapping_problem);
+    return {places.roots[start.root], std::move(start.policy)};
+}
+
+std::string RefusedStart::text() const
+{
+    return PolicyError(why).what();
+}
+
+std::vector<RefusedStart> refused_starts(const Policy &of_all, const Account &user, const AccessRules &rules)
+{
+    std::vector<RefusedStart> refused;
+    const Policy callers = policy_for(of_all, rules);
+    std::vector<Finding> roots;
+    for (const auto &root : rules.roots)
+        roots.push_back(named(root.spec, user));
+    for (std::size_t index = 0; index < roots.size(); ++index) {
+        const RootSpec &root = rules.roots[index].spec;
+        try {
+            static_cast<void>(dry_start(user, rules, callers, roots, roots[index]));
+        } catch (const PolicyError &error) {
+            refused.push_back({root.text, error.diagnostics()});
+        } catch (const Failure &failure) {
+            refused.push_back({root.text, {{root.where, rules.entry + ".roots", failure.what(), ""}}});
+        }
+    }
+    return refused;
+}
+
+std::vector<Diagnostic> find_refused_starts(const Policy &policy, const Database &database)
+{
+    Search search(policy);
+    for (const auto &same : users_by_entries(policy, database.members_of))
+        search.look_at(policy, same, database.find_user);
+    return search.found();
+}
+
+std::vector<Diagnostic> find_possible_refusals(const Policy &policy, const Database &database)
+{
+    Search search(policy);
+    look_at_groups(policy, users_by_entries(policy, database.members_of), search);
+    return search.found();
 }
 
 } // namespace pi_agent

@@ -1,17 +1,78 @@
-// Looks at the agent's program and at what npm installed for everybody, and closes the way to it.
-#include "admin/host/agent_binary.hpp"
-
+// Looks at the agent's program and at what npm installed for everybody, closes the way to it, and keeps in mind what was closed.
+#include "admin/host/host_things.hpp"
+#include "common/base/files.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
-#include <system_error>
 
 namespace pi_agent {
 
+// What apply has hidden, as a file of JSON in a directory that only root can enter; and looking through root's places for files of the
+// agents' group.
+
 namespace {
+
+void write_hidden(const HiddenPlaces &places)
+{
+    write_note(hidden_name, nlohmann::json(places).dump(1) + "\n");
+}
+
+// Gives back only what is still hidden: root's, of the agents' group, closed to others. True if its notes are not needed any more.
+// What somebody has opened stays noted, because it still belongs to the agents' group.
+bool give_back(const AsRoot &root, const std::string &path, const FormerRights &former, const std::string &group, Changes &changes)
+{
+    const auto place = open_trusted(path, O_RDONLY | O_NONBLOCK, "program that was hidden");
+    const struct stat facts = examine(place, "cannot examine " + path);
+    if (!is_agents_group(root, facts.st_gid, group) || !defence_is_on("hidden-given-back")) return true;
+    if ((facts.st_mode & S_IRWXO) != 0) return false;
+    const auto order =
+        fmt::format("give {} its owner and mode back ({}:{} {:04o}): whoever these let in can run what is in it, without a sandbox",
+                    escape_for_display(path), former.uid, former.gid, former.mode);
+    changes.make(order, [&] { give_rights(place, former, path); });
+    return true;
+}
+
+// The first entry of that group; "" without one. Follows no link, and looks at nothing that is mounted there.
+std::string first_of_group(FdRef directory, const std::string &path, dev_t device, Gid group)
+{
+    for (const auto &name : names_in(directory)) {
+        std::string below = join_path(path, name);
+        struct stat facts {};
+        if (::fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
+            require_gone("examining " + below);
+            continue;
+        }
+        if (facts.st_gid == group.value()) return below;
+        if (!S_ISDIR(facts.st_mode) || facts.st_dev != device) continue;
+        const UniqueFd inner = find_beneath(directory, name, O_RDONLY | O_DIRECTORY);
+        if (!inner) {
+            require_gone("opening " + below);
+            continue;
+        }
+        if (auto found = first_of_group(inner, below, device, group); !found.empty()) return found;
+    }
+    return "";
+}
+
+std::string first_of_group(const std::string &path, Gid group)
+{
+    struct stat facts {};
+    if (::stat(path.c_str(), &facts) != 0) {
+        require_gone("examining " + path, ENOTDIR);
+        return "";
+    }
+    if (facts.st_gid == group.value()) return path;
+    if (!S_ISDIR(facts.st_mode)) return "";
+    const UniqueFd directory = open_or_throw("opening " + path, path, O_RDONLY | O_DIRECTORY);
+    return first_of_group(directory, path, facts.st_dev, group);
+}
+
+// --- The agent's program, and what npm installed for everybody.
 
 constexpr mode_t hidden_mode = 0750;
 constexpr mode_t open_mode = 0755;
@@ -38,10 +99,11 @@ std::optional<std::string> problem_of_program(const struct stat &status)
     return std::nullopt;
 }
 
-void set_owner_and_mode(const std::string &path, Gid group, mode_t mode)
+// Notes the current owner and mode of `path` before they change; what is noted of it already stays.
+void remember_hidden(const AsRoot &root, const std::string &path, const struct stat &facts)
 {
-    const auto fd = open_trusted(path, O_RDONLY | O_NONBLOCK, program_name);
-    if (::fchown(fd.get(), 0, group.value()) != 0 || ::fchmod(fd.get(), mode) != 0) throw_errno("cannot set owner and mode of " + path);
+    auto places = read_hidden_places(root);
+    if (places.emplace(path, rights_in(facts)).second) write_hidden(places);
 }
 
 // Closes `path`, which is canonical, or opens it again. `what` names it in messages.
@@ -52,6 +114,9 @@ void hide_place(const AsRoot &root, const Policy &policy, const std::string &pat
     const struct stat status = examine(fd, "cannot examine " + path);
     const bool hidden = group && status.st_gid == group->value() && (status.st_mode & 07777U) == hidden_mode;
     const bool hide = policy.wrapper.hide_direct_binary;
+    const auto give = [&](const FormerRights &rights) {
+        give_rights(open_trusted(path, O_RDONLY | O_NONBLOCK, program_name), rights, path);
+    };
     if (hide && !hidden) {
         changes.make(fmt::format("hide {}{} (root:{} {:04o})", what, path, policy.agent.group, hidden_mode), [&] {
             if (!group) throw Failure(ExitStatus::internal, "the group " + policy.agent.group + " does not exist yet");
@@ -60,16 +125,16 @@ void hide_place(const AsRoot &root, const Policy &policy, const std::string &pat
             const bool is_hidden_already =
                 status.st_uid == 0 && (status.st_mode & 07777U) == hidden_mode && is_agents_group(root, status.st_gid, policy.agent.group);
             if (!is_hidden_already) remember_hidden(root, path, status);
-            set_owner_and_mode(path, *group, hidden_mode);
+            give(FormerRights{0, group->value(), hidden_mode});
         });
     } else if (!hide && hidden) {
         const auto notes = read_hidden_places(root);
         const auto noted = notes.find(path);
-        const mode_t mode = noted == notes.end() ? open_mode : noted->second.mode;
-        const Gid former(noted == notes.end() ? 0 : noted->second.gid);
-        changes.make(
-            fmt::format("open {} again (group {}, {:04o}): whoever that lets in can run it without a sandbox", path, former.value(), mode),
-            [&] { set_owner_and_mode(path, former, mode); });
+        const FormerRights former = {0, noted == notes.end() ? 0 : noted->second.gid,
+                                     noted == notes.end() ? open_mode : noted->second.mode};
+        changes.make(fmt::format("open {} again (group {}, {:04o}): whoever that lets in can run it without a sandbox", path, former.gid,
+                                 former.mode),
+                     [&] { give(former); });
     }
 }
 
@@ -129,6 +194,87 @@ std::optional<NpmInstall> look_at(const std::string &package)
 }
 
 } // namespace
+
+FormerRights rights_in(const struct stat &facts)
+{
+    return {facts.st_uid, facts.st_gid, facts.st_mode & 07777U};
+}
+
+void to_json(nlohmann::json &json, const FormerRights &rights)
+{
+    json = {{"uid", rights.uid}, {"gid", rights.gid}, {"mode", rights.mode}};
+}
+
+void from_json(const nlohmann::json &json, FormerRights &rights)
+{
+    rights = {json.at("uid"), json.at("gid"), json.at("mode")};
+}
+
+void give_rights(FdRef place, const FormerRights &rights, const std::string &path)
+{
+    if (::fchown(place.get(), rights.uid, rights.gid) != 0 || ::fchmod(place.get(), rights.mode) != 0)
+        throw_errno("cannot set owner and mode of " + path);
+}
+
+HiddenPlaces read_hidden_places(const AsRoot & /*root*/)
+{
+    HiddenPlaces places;
+    if (const auto text = read_note(hidden_name))
+        parse_note(hidden_name, *text, "; remove it", NoteVersion::none, [&](const nlohmann::json &json) { json.get_to(places); });
+    return places;
+}
+
+bool is_agents_group(const AsRoot &root, gid_t gid, const std::string &group)
+{
+    if (!group_name(Gid(gid))) return true;
+    std::set<std::string> names{group};
+    try {
+        if (const auto applied = read_applied(root); applied.last) names.insert(parse_policy(*applied.last).agent.group);
+    } catch (const PolicyError &) { // NOLINT(bugprone-empty-catch): of another version, which knew other keys
+    }
+    return std::any_of(names.begin(), names.end(), [&](const std::string &name) {
+        const auto known = find_group(name);
+        return known && known->value() == gid;
+    });
+}
+
+void give_back_hidden(const AsRoot &root, const std::set<std::string> &current, const std::string &group, Changes &changes)
+{
+    auto places = read_hidden_places(root);
+    const auto before = places.size();
+    for (auto place = places.begin(); place != places.end();) {
+        bool is_done = !current.contains(place->first);
+        try {
+            if (is_done) is_done = give_back(root, place->first, place->second, group, changes);
+        } catch (const SystemFailure &failure) {
+            if (failure.error_number() != ENOENT && failure.error_number() != ENOTDIR) throw; // what is gone needs nothing
+        }
+        place = is_done ? places.erase(place) : std::next(place);
+    }
+    if (!changes.dry_run() && places.size() != before) write_hidden(places);
+}
+
+std::set<std::string> places_of_group(const AsRoot &root, const Policy &policy)
+{
+    auto places = places_of_agent(root, policy);
+    places.insert({policy.agent.binary, parent_of(policy_path)});
+    for (const auto &[path, rights] : read_hidden_places(root))
+        places.insert(path);
+    return places;
+}
+
+void require_nothing_of_group(const std::set<std::string> &places, const std::string &group)
+{
+    const auto found = find_group(group);
+    if (!found) return;
+    for (const auto &place : places) {
+        const auto path = first_of_group(place, *found);
+        if (path.empty() || !defence_is_on("group-left-empty")) continue;
+        throw Failure(ExitStatus::configuration,
+                      escape_for_display(path) + " belongs to the group " + group +
+                          ", whose number another group would get; give the file another group, and run the command again");
+    }
+}
 
 std::optional<HidingPlace> choose_hiding_place(const std::string &directory, const std::string &program)
 {

@@ -1,186 +1,16 @@
-// Root's own files and directories: read, replaced in one step, locked; and what apply has hidden, as one of them.
-#include "admin/host/root_files.hpp"
-
-#include "admin/host/accounts.hpp"
-#include "admin/host/agent_binary.hpp"
+// Root's own files and directories: read, replaced in one step, and locked.
+#include "admin/host/host_things.hpp"
+#include "admin/text/terminal.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/seams/seams.hpp"
 
-#include <cstdio>
-#include <exception>
 #include <fmt/format.h>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 #include <sys/file.h>
 
 namespace pi_agent {
-
-// What apply has hidden, as a file of JSON in a directory that only root can enter; and looking through root's places for files of the
-// agents' group.
-
-namespace {
-
-constexpr std::size_t notes_limit = std::size_t{1} << 20U;
-constexpr mode_t notes_mode = 0600;
-constexpr mode_t rights_of_mode = 07777;
-
-void write_notes(const HiddenPlaces &places)
-{
-    auto json = nlohmann::ordered_json::object();
-    for (const auto &[path, rights] : places)
-        json[path] = rights_to_json(rights);
-    const auto directory = open_applied_directory();
-    replace_root_file(directory, hidden_name, json.dump(1) + "\n", notes_mode, path_of_applied(hidden_name));
-}
-
-// Gives back only what is still hidden: root's, of the agents' group, closed to others. True if its notes are not needed any more.
-// What somebody has opened stays noted, because it still belongs to the agents' group.
-bool give_back(const AsRoot &root, const std::string &path, const FormerRights &former, const std::string &group, Changes &changes)
-{
-    const auto place = open_trusted(path, O_RDONLY | O_NONBLOCK, "program that was hidden");
-    const struct stat facts = examine(place, "cannot examine " + path);
-    if (!is_agents_group(root, facts.st_gid, group) || !defence_is_on("hidden-given-back")) return true;
-    if ((facts.st_mode & S_IRWXO) != 0) return false;
-    const auto order =
-        fmt::format("give {} its owner and mode back ({}:{} {:04o}): whoever these let in can run what is in it, without a sandbox",
-                    escape_for_display(path), former.uid, former.gid, former.mode);
-    changes.make(order, [&] {
-        if (::fchown(place.get(), former.uid, former.gid) != 0 || ::fchmod(place.get(), former.mode) != 0)
-            throw_errno("cannot set owner and mode of " + path);
-    });
-    return true;
-}
-
-// The first entry of that group; "" without one. Follows no link, and looks at nothing that is mounted there.
-std::string first_of_group(FdRef directory, const std::string &path, dev_t device, Gid group)
-{
-    for (const auto &name : names_in(directory)) {
-        std::string below = join_path(path, name);
-        struct stat facts {};
-        if (::fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
-            require_gone("examining " + below);
-            continue;
-        }
-        if (facts.st_gid == group.value()) return below;
-        if (!S_ISDIR(facts.st_mode) || facts.st_dev != device) continue;
-        const UniqueFd inner = find_beneath(directory, name, O_RDONLY | O_DIRECTORY);
-        if (!inner) {
-            require_gone("opening " + below);
-            continue;
-        }
-        if (auto found = first_of_group(inner, below, device, group); !found.empty()) return found;
-    }
-    return "";
-}
-
-std::string first_of_group(const std::string &path, Gid group)
-{
-    struct stat facts {};
-    if (::stat(path.c_str(), &facts) != 0) {
-        require_gone("examining " + path, ENOTDIR);
-        return "";
-    }
-    if (facts.st_gid == group.value()) return path;
-    if (!S_ISDIR(facts.st_mode)) return "";
-    const UniqueFd directory = open_or_throw("opening " + path, path, O_RDONLY | O_DIRECTORY);
-    return first_of_group(directory, path, facts.st_dev, group);
-}
-
-} // namespace
-
-FormerRights rights_in(const struct stat &facts)
-{
-    return {facts.st_uid, facts.st_gid, facts.st_mode & rights_of_mode};
-}
-
-nlohmann::ordered_json rights_to_json(const FormerRights &rights)
-{
-    return {{"uid", rights.uid}, {"gid", rights.gid}, {"mode", rights.mode}};
-}
-
-FormerRights rights_of_json(const nlohmann::ordered_json &json)
-{
-    return {json.at("uid"), json.at("gid"), static_cast<mode_t>(json.at("mode").get<unsigned>() & rights_of_mode)};
-}
-
-HiddenPlaces read_hidden_places(const AsRoot & /*root*/)
-{
-    const auto text =
-        if_there([] { return std::optional(read_trusted_file(path_of_applied(hidden_name), notes_limit, "list of what is hidden")); });
-    if (!text) return {};
-    HiddenPlaces places;
-    try {
-        const auto json = nlohmann::ordered_json::parse(*text);
-        for (const auto &[path, rights] : json.items())
-            places[path] = rights_of_json(rights);
-    } catch (const nlohmann::json::exception &) {
-        throw Failure(ExitStatus::configuration, path_of_applied(hidden_name) + " is damaged; remove it");
-    }
-    return places;
-}
-
-void remember_hidden(const AsRoot &root, const std::string &path, const struct stat &facts)
-{
-    auto places = read_hidden_places(root);
-    if (places.emplace(path, rights_in(facts)).second) write_notes(places);
-}
-
-bool is_agents_group(const AsRoot &root, gid_t gid, const std::string &group)
-{
-    if (!group_name(Gid(gid))) return true;
-    std::set<std::string> names{group};
-    try {
-        if (const auto applied = read_applied(root); applied.last) names.insert(parse_policy(*applied.last).agent.group);
-    } catch (const PolicyError &) { // NOLINT(bugprone-empty-catch): of another version, which knew other keys
-    }
-    return std::any_of(names.begin(), names.end(), [&](const std::string &name) {
-        const auto known = find_group(name);
-        return known && known->value() == gid;
-    });
-}
-
-void give_back_hidden(const AsRoot &root, const std::set<std::string> &current, const std::string &group, Changes &changes)
-{
-    auto places = read_hidden_places(root);
-    const auto before = places.size();
-    for (auto place = places.begin(); place != places.end();) {
-        bool is_done = !current.contains(place->first);
-        try {
-            if (is_done) is_done = give_back(root, place->first, place->second, group, changes);
-        } catch (const SystemFailure &failure) {
-            if (failure.error_number() != ENOENT && failure.error_number() != ENOTDIR) throw; // what is gone needs nothing
-        }
-        place = is_done ? places.erase(place) : std::next(place);
-    }
-    if (!changes.dry_run() && places.size() != before) write_notes(places);
-}
-
-std::set<std::string> places_of_group(const AsRoot &root, const Policy &policy)
-{
-    auto places = places_of_agent(root, policy);
-    places.insert({policy.agent.binary, parent_of(policy_path)});
-    for (const auto &[path, rights] : read_hidden_places(root))
-        places.insert(path);
-    return places;
-}
-
-void require_nothing_of_group(const std::set<std::string> &places, const std::string &group)
-{
-    const auto found = find_group(group);
-    if (!found) return;
-    for (const auto &place : places) {
-        const auto path = first_of_group(place, *found);
-        if (path.empty() || !defence_is_on("group-left-empty")) continue;
-        throw Failure(ExitStatus::configuration,
-                      escape_for_display(path) + " belongs to the group " + group +
-                          ", whose number another group would get; give the file another group, and run the command again");
-    }
-}
-
-// Root's own files and directories: read, replaced in one step, and locked.
 
 namespace {
 
@@ -223,6 +53,65 @@ void check_present(FdRef directory, const std::string &path, mode_t mode, Change
     }
     if (status.st_gid == 0 && (status.st_mode & 07777U) == mode) return;
     changes.make(fmt::format("set the directory {} to root:root {:04o}", path, mode), [&] { set_owner_and_mode(directory, path, mode); });
+}
+
+constexpr const char *last_name = "last.json";
+constexpr const char *previous_name = "previous.json";
+constexpr int note_version = 1;
+constexpr std::size_t note_limit = std::size_t{256} << 20U; // bytes: a rule and two policies of a hundred thousand users
+constexpr mode_t policy_mode = 0644;
+constexpr mode_t note_mode = 0600;
+
+std::map<std::string, std::string> by_name(const PolicyFiles &files)
+{
+    std::map<std::string, std::string> map;
+    for (const auto &file : files)
+        map[file.name] = file.text;
+    return map;
+}
+
+std::string to_text(const PolicyFiles &files)
+{
+    return nlohmann::json{{"version", note_version}, {"files", files}}.dump(1) + "\n";
+}
+
+bool is_policy_file(const std::string &path)
+{
+    if (path == policy_path || user_of_file(path, policy_path)) return true;
+    const auto [directory, name] = split_last(path);
+    return directory == directory_of_parts(policy_path) && name.ends_with(".yaml") && name.front() != '.';
+}
+
+std::optional<PolicyFiles> read_kept(const char *name)
+{
+    const auto text = read_note(name);
+    if (!text) return std::nullopt;
+    PolicyFiles files;
+    parse_note(name, *text, "; remove it", NoteVersion::first, [&](const nlohmann::json &json) { json.at("files").get_to(files); });
+    return files;
+}
+
+UniqueFd open_applied_directory()
+{
+    return open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
+}
+
+std::string draft_of(const std::string &file)
+{
+    return split_last(file).second + ".new";
+}
+
+// Writes all of them beside their places. If one cannot be written, none stays.
+void write_drafts(const AsRoot &root, const std::vector<PolicySource> &files)
+{
+    try {
+        for (const auto &file : files)
+            write_beside(open_policy_directory(root, file.name), draft_of(file.name), file.text, policy_mode, file.name + ".new");
+    } catch (const std::exception &) {
+        for (const auto &file : files)
+            ::unlinkat(open_policy_directory(root, file.name).get(), draft_of(file.name).c_str(), 0); // best_effort: the failure counts
+        throw;
+    }
 }
 
 } // namespace
@@ -301,6 +190,195 @@ UniqueFd take_edit_lock(const AsRoot & /*root*/)
 UniqueFd take_agents_lock(const AsRoot & /*root*/)
 {
     return take("/run/pi-agentctl-agents.lock", "another 'pi-agentctl install-agent' is running; wait for it");
+}
+
+// --- Replaces the policy's files, and keeps applied ones as JSON: one file for each policy, however many files it has.
+
+const char *const applied_directory = "/var/lib/pi-agent/applied";
+
+std::string policy_file_named(const std::string &name)
+{
+    const std::string directory = split_last(policy_path).first;
+    const bool is_below = name.starts_with("policy.d/") || name.starts_with("users.d/");
+    const bool is_path = name.find('/') != std::string::npos;
+    auto path = is_below                                 ? directory + "/" + name
+                : is_path                                ? name
+                : name == split_last(policy_path).second ? std::string(policy_path)
+                                                         : directory_of_parts(policy_path) + "/" + name;
+    if (is_policy_file(path)) return path;
+    throw Failure(ExitStatus::usage, escape_for_display(name) + " is not read as a part of the policy; name " + policy_path +
+                                         ", the name of a file in " + directory_of_parts(policy_path) +
+                                         ", which ends with '.yaml', or users.d/NAME.yaml with the name of a user");
+}
+
+UniqueFd open_policy_directory(const AsRoot & /*root*/, const std::string &path)
+{
+    const auto directory = split_last(path).first;
+    if (directory == directory_of_parts(policy_path) || directory == directory_of_users(policy_path)) make_policy_directory(directory);
+    return open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of the policy");
+}
+
+void make_policy_directory(const std::string &directory)
+{
+    const auto [above, below] = split_last(directory);
+    const auto parent = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of the policy");
+    const bool is_new = ::mkdirat(parent.get(), below.c_str(), 0700) == 0;
+    if (!is_new && errno != EEXIST) throw_errno("cannot create " + directory);
+    // Users read the policy, whatever root's umask is.
+    if (is_new && ::fchmodat(parent.get(), below.c_str(), 0755, 0) != 0) throw_errno("cannot set the mode of " + directory);
+}
+
+std::optional<std::string> read_note(const char *name)
+{
+    return if_there([&] { return std::optional(read_trusted_file(path_of_applied(name), note_limit, "note of apply")); });
+}
+
+void write_note(const char *name, const std::optional<std::string> &text)
+{
+    if (text) return replace_root_file(open_applied_directory(), name, *text, note_mode, path_of_applied(name));
+    if (const auto directory = if_there(open_applied_directory)) remove_root_file(directory, name, path_of_applied(name));
+}
+
+void parse_note(const char *name, const std::string &text, const char *remedy, NoteVersion version,
+                const std::function<void(const nlohmann::json &json)> &take)
+{
+    const auto path = path_of_applied(name);
+    try {
+        const auto json = nlohmann::json::parse(text);
+        if (version == NoteVersion::first && json.at("version") != note_version)
+            throw Failure(ExitStatus::configuration, path + " was written by another version of pi-agent");
+        take(json);
+    } catch (const nlohmann::json::exception &) {
+        throw Failure(ExitStatus::configuration, path + " is damaged" + remedy);
+    }
+}
+
+void to_json(nlohmann::json &json, const PolicySource &file)
+{
+    json = {{"name", file.name}, {"text", file.text}};
+}
+
+void from_json(const nlohmann::json &json, PolicySource &file)
+{
+    file = {json.at("name"), json.at("text")};
+    if (!is_policy_file(file.name))
+        throw Failure(ExitStatus::configuration,
+                      std::string("the content of ") + applied_directory + " belongs to another policy: " + escape_for_display(file.name));
+}
+
+bool are_same(const PolicyFiles &one, const PolicyFiles &other)
+{
+    return by_name(one) == by_name(other);
+}
+
+std::string difference_of(const PolicyFiles &before, const PolicyFiles &after)
+{
+    const auto old_files = by_name(before);
+    const auto new_files = by_name(after);
+    std::string text;
+    for (const auto &[name, old_text] : old_files) {
+        const auto found = new_files.find(name);
+        text += found == new_files.end() ? text_diff(name, old_text, "/dev/null", "") : text_diff(name, old_text, name, found->second);
+    }
+    for (const auto &[name, new_text] : new_files)
+        if (!old_files.contains(name)) text += text_diff("/dev/null", "", name, new_text);
+    return text;
+}
+
+bool says_accounts(const PolicyFiles &files)
+{
+    return read_policy_as_far_as_possible(files).policy.agent.accounts != Accounts::unspecified;
+}
+
+void drop_empty_users_directory(const PolicyFiles &wanted)
+{
+    const auto is_users = [](const PolicySource &file) { return user_of_file(file.name, policy_path).has_value(); };
+    if (!has_user_files(policy_path) || std::any_of(wanted.begin(), wanted.end(), is_users) || says_accounts(wanted)) return;
+    const auto [above, name] = split_last(directory_of_users(policy_path));
+    const auto holder = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of the policy");
+    if (::unlinkat(holder.get(), name.c_str(), AT_REMOVEDIR) == 0) return;
+    if (errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR) throw_errno("cannot remove " + above + "/" + name);
+}
+
+void install_policy_files(const AsRoot &root, const PolicyFiles &installed, const PolicyFiles &wanted, Changes &changes)
+{
+    const auto old_files = by_name(installed);
+    const auto new_files = by_name(wanted);
+    std::vector<PolicySource> changed;
+    std::copy_if(wanted.begin(), wanted.end(), std::back_inserter(changed), [&](const PolicySource &file) {
+        const auto found = old_files.find(file.name);
+        return found == old_files.end() || found->second != file.text;
+    });
+    if (!changes.dry_run()) write_drafts(root, changed);
+    for (const auto &file : changed)
+        changes.make("write " + escape_for_display(file.name), [&] {
+            move_into_place(open_policy_directory(root, file.name), draft_of(file.name), split_last(file.name).second, file.name);
+        });
+    for (const auto &[name, text] : old_files) {
+        if (new_files.contains(name)) continue;
+        changes.make("remove " + escape_for_display(name), [&file = name] {
+            const auto [directory, own_name] = split_last(file);
+            remove_root_file(open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of the policy"), own_name, file);
+        });
+    }
+    if (!changes.dry_run()) drop_empty_users_directory(wanted);
+}
+
+AppliedPolicies read_applied(const AsRoot & /*root*/)
+{
+    return {read_kept(last_name), read_kept(previous_name)};
+}
+
+void make_applied_directory(const AsRoot &root, const std::string &state_dir, Changes &changes)
+{
+    const auto parent = split_last(applied_directory).first;
+    if (state_dir != parent) make_root_directory(root, parent, 0711, changes);
+    make_root_directory(root, applied_directory, 0700, changes);
+}
+
+void keep_applied(const AsRoot &root, const PolicyFiles &files)
+{
+    std::optional<PolicyFiles> last;
+    try {
+        last = read_applied(root).last;
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): what is damaged is replaced
+    }
+    if (last && are_same(*last, files)) {
+        if (::utimensat(open_applied_directory().get(), last_name, nullptr, AT_SYMLINK_NOFOLLOW) != 0) // last_apply() tells that time
+            throw_errno("noting the time in " + path_of_applied(last_name));
+        return;
+    }
+    if (last) write_note(previous_name, to_text(*last));
+    write_note(last_name, to_text(files));
+}
+
+std::optional<std::uint64_t> time_of_file(const std::string &path)
+{
+    struct stat facts {};
+    if (::stat(path.c_str(), &facts) != 0) return std::nullopt;
+    return static_cast<std::uint64_t>(facts.st_mtim.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(facts.st_mtim.tv_nsec) / 1'000;
+}
+
+std::optional<std::uint64_t> last_apply(const AsRoot & /*root*/)
+{
+    return time_of_file(path_of_applied(last_name));
+}
+
+void forget_applied(const AsRoot & /*root*/, Changes &changes)
+{
+    const auto directory = if_there(open_applied_directory);
+    if (!directory) return;
+    changes.make(std::string("remove ") + applied_directory + ", with the policies that were applied", [&] {
+        const auto [parent, own] = split_last(applied_directory);
+        for (const std::string file : {last_name, previous_name, hidden_name, unfinished_apply_name, command_note, state_note})
+            for (const auto &kept : {file, file + ".new"}) // the second one is there after a failed write
+                remove_root_file(directory, kept, path_of_applied(kept));
+        const auto holder = open_trusted(parent, O_RDONLY | O_DIRECTORY, "state directory");
+        if (::unlinkat(holder.get(), own.c_str(), AT_REMOVEDIR) != 0) throw_errno(std::string("cannot remove ") + applied_directory);
+        const auto [top, last] = split_last(parent);
+        const auto above_all = open_trusted(top, O_RDONLY | O_DIRECTORY, "parent of the state directory");
+        ::unlinkat(above_all.get(), last.c_str(), AT_REMOVEDIR); // best_effort: removed only if it is empty, because the state is elsewhere
+    });
 }
 
 } // namespace pi_agent

@@ -1,6 +1,5 @@
 // The sudo rule, and which sudo reads it.
-#include "admin/host/sudoers.hpp"
-
+#include "admin/host/host_things.hpp"
 #include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/files.hpp"
@@ -16,7 +15,6 @@ namespace pi_agent {
 namespace {
 
 constexpr const char *file_name = "pi-agent";
-constexpr const char *temporary_name = "pi-agent.new"; // sudo skips names with a dot
 constexpr mode_t file_mode = 0440;
 constexpr std::size_t sudoers_limit = std::size_t{16} << 20U; // as older versions wrote it: a line for each of a hundred thousand users
 // sudo reads every line at every start: these take it 2 ms, and a hundred thousand lines 350 ms.
@@ -49,11 +47,10 @@ std::optional<Installed> read_installed(FdRef directory, const std::string &path
 // Checks everything that sudo reads, and that it reads `path`.
 void require_sudo_accepts(const std::string &path, SudoKind kind, const std::vector<std::string> &users)
 {
-    const auto result = run_program({visudo_of(kind), "-c"});
-    if (result.status != 0)
-        throw Failure(ExitStatus::configuration,
-                      visudo_of(kind) + " -c refuses the sudo configuration, so the new rule was taken back: " + one_line(result.output));
-    if (does_sudo_read(kind, path, result.output, users)) return;
+    const auto visudo = visudo_of(kind);
+    const auto checked = require_success({visudo, "-c"}, visudo + " -c refuses the sudo configuration, so the new rule was taken back", {},
+                                         ExitStatus::configuration);
+    if (does_sudo_read(kind, path, checked, users)) return;
     throw Failure(ExitStatus::configuration, "sudo does not read " + path + ", so the new rule was taken back; add '@includedir " +
                                                  path.substr(0, path.rfind('/')) + "' to " + main_sudoers_of(kind));
 }
@@ -67,14 +64,8 @@ void put_back(FdRef directory, const std::optional<Installed> &former, const std
 void replace(FdRef directory, const std::optional<Installed> &former, const std::string &text, const std::string &path, SudoKind kind,
              const std::vector<std::string> &users)
 {
-    const auto temporary_path = path.substr(0, path.rfind('/') + 1) + temporary_name;
-    write_beside(directory, temporary_name, text, file_mode, temporary_path);
-    const auto result = run_program({visudo_of(kind), "-c", "-f", temporary_path});
-    if (result.status != 0) {
-        ::unlinkat(directory.get(), temporary_name, 0); // best effort: sudo ignores the name
-        throw Failure(ExitStatus::internal, visudo_of(kind) + " refuses the rule that was generated: " + one_line(result.output));
-    }
-    move_into_place(directory, temporary_name, file_name, path);
+    require_valid_rule(text, kind);
+    replace_root_file(directory, file_name, text, file_mode, path); // by way of pi-agent.new: sudo skips names with a dot
     try {
         require_sudo_accepts(path, kind, users);
     } catch (...) {
@@ -153,9 +144,8 @@ void require_valid_rule(const std::string &text, SudoKind kind)
 {
     const auto visudo = visudo_of(kind);
     // The first versions of sudo-rs take "-" for a name.
-    const auto result = run_program({visudo, "-c", "-f", kind == SudoKind::rs ? "/dev/stdin" : "-"}, text);
-    if (result.status != 0)
-        throw Failure(ExitStatus::internal, visudo + " refuses the rule that was generated: " + one_line(result.output));
+    require_success({visudo, "-c", "-f", kind == SudoKind::rs ? "/dev/stdin" : "-"}, visudo + " refuses the rule that was generated", text,
+                    ExitStatus::internal);
 }
 
 void install_sudoers(const AsRoot & /*root*/, const std::string &directory, const std::string &text, SudoKind kind,

@@ -1,31 +1,38 @@
 // Keeps what the host was until a change is finished, and takes back what a change did.
-#include "admin/host/unfinished_apply.hpp"
+#include "admin/host/host_things.hpp"
 
-#include "admin/host/command_name.hpp"
-#include "admin/host/sudoers.hpp"
 #include "admin/programs/program.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 
-#include <exception>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+// Null where there is no value.
+namespace nlohmann {
+template <typename Value>
+struct adl_serializer<std::optional<Value>> {
+    static void to_json(json &to, const std::optional<Value> &value) { to = value ? json(*value) : json(nullptr); }
+    static void from_json(const json &from, std::optional<Value> &value)
+    {
+        value = from.is_null() ? std::nullopt : std::optional(from.get<Value>());
+    }
+};
+} // namespace nlohmann
+
 namespace pi_agent {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PolicyChange, before, wanted)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HostBefore, command, group, state_dir, had_group, new_accounts, new_members, places, rule, hidden,
+                                   state_note, command_name, policy)
 
 // Takes back what a change did to the host: rule, rights, accounts, directories, each if nobody else has changed it since.
 
 namespace {
 
 constexpr mode_t for_others = 07;
-constexpr std::size_t state_note_limit = std::size_t{64} << 10U;
-
-bool are_equal(const FormerRights &one, const FormerRights &other)
-{
-    return one.uid == other.uid && one.gid == other.gid && one.mode == other.mode;
-}
 
 // The first file of that account in the state of the users: an account with files keeps its number, which nobody else must get.
 std::string first_of_account(const std::string &state_dir, Uid uid)
@@ -62,7 +69,7 @@ public:
         step([this] { rule(); });
         for (const auto &[path, rights] : before_.places)
             if (rights) step([&, &place = path, &before = rights] { rights_of_place(place, *before); });
-        step([this] { note(hidden_name, before_.hidden); });
+        step([this] { write_note(hidden_name, before_.hidden); });
         step([this] { state_place(); });
         step([this] { install_command(root_, before_.command_name, places_of_command(), changes_); });
         for (const auto &name : before_.new_accounts)
@@ -122,37 +129,23 @@ private:
         if (!place) return;
         const struct stat facts = examine(place, "cannot examine " + path);
         const FormerRights now = rights_in(facts);
-        if (are_equal(now, former)) return;
+        if (now == former) return;
         const bool is_ours = is_within(path, before_.state_dir) || is_within(path, parent_of(applied_directory));
         if (!is_ours && !is_as_apply_left_it(now, former))
             return stays(escape_for_display(path) + " keeps its owner and mode: somebody else has changed them");
         changes_.make(
             fmt::format("give {} its owner and mode back ({}:{} {:04o})", escape_for_display(path), former.uid, former.gid, former.mode),
-            [&] {
-                if (::fchown(place.get(), former.uid, former.gid) != 0 || ::fchmod(place.get(), former.mode) != 0)
-                    throw_errno("cannot set owner and mode of " + path);
-            });
-    }
-
-    static void note(const char *name, const std::optional<std::string> &text)
-    {
-        const auto directory = if_there(open_applied_directory);
-        if (!directory) return;
-        if (text) return replace_root_file(directory, name, *text, 0600, path_of_applied(name));
-        remove_root_file(directory, name, path_of_applied(name));
+            [&] { give_rights(place, former, path); });
     }
 
     // Only a place without homes was left for another one, so none are lost from sight at the former place.
     void state_place()
     {
-        const auto now = if_there([] {
-            return std::optional(read_trusted_file(path_of_applied(state_note), state_note_limit, "note of where the agents' homes are"));
-        });
-        if (now == before_.state_note) return;
+        if (read_note(state_note) == before_.state_note) return;
         const std::string path = before_.state_dir + "/users";
         const auto users = if_there([&] { return open_trusted(path, O_RDONLY | O_DIRECTORY, "state directory"); });
         if (users && !names_in(users).empty()) stays("homes that sessions made in " + path + " meanwhile stay there; look at them");
-        note(state_note, before_.state_note);
+        write_note(state_note, before_.state_note);
     }
 
     void account(const std::string &name)
@@ -172,9 +165,7 @@ private:
         const auto agents = find_group(before_.group);
         if (!found || !agents || std::find(found->groups.begin(), found->groups.end(), agents->value()) == found->groups.end()) return;
         changes_.make("take " + name + " out of the group " + before_.group, [&] {
-            const auto result = run_program({"gpasswd", "-d", name, before_.group});
-            if (result.status != 0)
-                throw Failure(ExitStatus::system_failure, "cannot take " + name + " out of the group: " + one_line(result.output));
+            require_success({"gpasswd", "-d", name, before_.group}, "cannot take " + name + " out of the group");
         });
     }
 
@@ -209,27 +200,7 @@ private:
     bool all_ = true;
 };
 
-} // namespace
-
-bool go_back(const AsRoot &root, const HostBefore &before, Changes &changes, std::ostream &warnings)
-{
-    return GoingBack(root, before, changes, warnings).run();
-}
-
-// Looks at the host before a change, and keeps what it was in a file until the change is finished.
-
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-constexpr int unfinished_version = 1;
-constexpr std::size_t unfinished_limit = std::size_t{256} << 20U; // a rule and two policies of a hundred thousand users
-constexpr mode_t unfinished_mode = 0600;
-
-std::optional<std::string> read_note(const char *name, const char *what)
-{
-    return if_there([&] { return std::optional(read_trusted_file(path_of_applied(name), unfinished_limit, what)); });
-}
+// --- Looks at the host before a change, and keeps what it was in a file until the change is finished.
 
 // The directories that apply makes, parents first.
 std::vector<std::string> directories_of(const std::string &state_dir)
@@ -249,22 +220,12 @@ std::optional<FormerRights> rights_of(const std::string &path)
     });
 }
 
-Json json_of(const std::optional<FormerRights> &rights)
-{
-    return rights ? rights_to_json(*rights) : Json(nullptr);
-}
-
-Json json_of(const std::optional<std::string> &text)
-{
-    return text ? Json(*text) : Json(nullptr);
-}
-
-std::optional<std::string> text_of(const Json &json)
-{
-    return json.is_null() ? std::nullopt : std::optional(json.get<std::string>());
-}
-
 } // namespace
+
+bool go_back(const AsRoot &root, const HostBefore &before, Changes &changes, std::ostream &warnings)
+{
+    return GoingBack(root, before, changes, warnings).run();
+}
 
 bool is_between(const PolicyFiles &installed, const PolicyChange &change)
 {
@@ -297,8 +258,8 @@ HostBefore look_at_host(const AsRoot &root, const Policy &policy)
         } catch (const Failure &) { // NOLINT(bugprone-empty-catch): others can change the way there, so apply changes nothing there
         }
     if (!build::is_system_managed) before.rule = read_sudoers(root, sudoers_directory);
-    before.hidden = read_note(hidden_name, "list of what is hidden");
-    before.state_note = read_note(state_note, "note of where the agents' homes are");
+    before.hidden = read_note(hidden_name);
+    before.state_note = read_note(state_note);
     before.command_name = noted_command(root, places_of_command());
     return before;
 }
@@ -329,27 +290,11 @@ HostBefore joined(HostBefore earlier, const HostBefore &now)
 
 std::string to_text(const HostBefore &before)
 {
-    Json places = Json::object();
-    for (const auto &[path, rights] : before.places)
-        places[path] = json_of(rights);
-    Json json = {{"version", unfinished_version},
-                 {"command", before.command},
-                 {"group", before.group},
-                 {"state_dir", before.state_dir},
-                 {"had_group", before.had_group},
-                 {"new_accounts", before.new_accounts},
-                 {"new_members", before.new_members},
-                 {"places", places},
-                 {"rule", json_of(before.rule)},
-                 {"hidden", json_of(before.hidden)},
-                 {"state_note", json_of(before.state_note)},
-                 {"command_name", before.command_name},
-                 {"policy", nullptr}};
-    if (before.policy)
-        json["policy"] = {{"before", policy_files_to_json(before.policy->before)}, {"wanted", policy_files_to_json(before.policy->wanted)}};
+    nlohmann::json json = before;
+    json["version"] = 1;
     try {
         return json.dump(1) + "\n";
-    } catch (const Json::type_error &) { // of bytes that are not UTF-8: pi-agent writes none
+    } catch (const nlohmann::json::type_error &) { // of bytes that are not UTF-8: pi-agent writes none
         throw Failure(ExitStatus::configuration, std::string("the sudo rule ") + sudoers_directory +
                                                      "/pi-agent is not text any more; remove it, and run the command again");
     }
@@ -357,52 +302,26 @@ std::string to_text(const HostBefore &before)
 
 HostBefore host_before_of(const std::string &text)
 {
-    try {
-        const auto json = Json::parse(text);
-        if (json.at("version") != unfinished_version)
-            throw Failure(ExitStatus::configuration,
-                          path_of_applied(unfinished_apply_name) + " was written by another version of pi-agent");
-        HostBefore before;
-        before.command = json.at("command").get<std::string>();
-        before.group = json.at("group").get<std::string>();
-        before.state_dir = json.at("state_dir").get<std::string>();
-        before.had_group = json.at("had_group").get<bool>();
-        before.new_accounts = json.at("new_accounts").get<std::vector<std::string>>();
-        before.new_members = json.at("new_members").get<std::vector<std::string>>();
-        for (const auto &[path, rights] : json.at("places").items())
-            before.places[path] = rights.is_null() ? std::nullopt : std::optional(rights_of_json(rights));
-        before.rule = text_of(json.at("rule"));
-        before.hidden = text_of(json.at("hidden"));
-        before.state_note = text_of(json.at("state_note"));
-        before.command_name = json.at("command_name").get<std::string>();
-        if (const auto &policy = json.at("policy"); !policy.is_null())
-            before.policy = PolicyChange{policy_files_of(policy.at("before")), policy_files_of(policy.at("wanted"))};
-        return before;
-    } catch (const Json::exception &) {
-        throw Failure(ExitStatus::configuration,
-                      path_of_applied(unfinished_apply_name) +
-                          " is damaged; remove it, and 'sudo pi-agentctl apply' makes the host follow the policy");
-    }
+    HostBefore before;
+    parse_note(unfinished_apply_name, text, "; remove it, and 'sudo pi-agentctl apply' makes the host follow the policy",
+               NoteVersion::first, [&](const nlohmann::json &json) { json.get_to(before); });
+    return before;
 }
 
 std::optional<HostBefore> read_unfinished(const AsRoot & /*root*/)
 {
-    const auto text = if_there([] {
-        return std::optional(read_trusted_file(path_of_applied(unfinished_apply_name), unfinished_limit, "note of an unfinished apply"));
-    });
+    const auto text = read_note(unfinished_apply_name);
     return text ? std::optional(host_before_of(*text)) : std::nullopt;
 }
 
 void write_unfinished(const AsRoot & /*root*/, const HostBefore &before)
 {
-    const auto directory = open_applied_directory();
-    replace_root_file(directory, unfinished_apply_name, to_text(before), unfinished_mode, path_of_applied(unfinished_apply_name));
+    write_note(unfinished_apply_name, to_text(before));
 }
 
 void remove_unfinished_note(const AsRoot & /*root*/)
 {
-    const auto directory = if_there(open_applied_directory);
-    if (directory) remove_root_file(directory, unfinished_apply_name, path_of_applied(unfinished_apply_name));
+    write_note(unfinished_apply_name, std::nullopt);
 }
 
 } // namespace pi_agent

@@ -3,7 +3,6 @@
 
 #include "admin/programs/program_group.hpp"
 #include "common/base/files.hpp"
-#include "runner/root/method/systemd_bus.hpp"
 
 #include <fmt/ranges.h>
 #include <poll.h>
@@ -14,13 +13,54 @@
 
 namespace pi_agent {
 
-// A unit for one program, and its output; without systemd, what holds a user's program together.
-
 namespace {
 
+constexpr const char *program_too_late = "a program did not end in time";
 constexpr std::uint64_t microseconds_a_second = 1'000'000;
 constexpr int stop_patience_seconds = 3; // a second more than systemd takes to stop it
-constexpr int margin_seconds = 5;        // for the caller, who waits; the unit's own end is for when the caller was killed
+constexpr auto between_looks = std::chrono::milliseconds(200);
+constexpr int margin_seconds = 5; // for the caller, who waits; the unit's own end is for when the caller was killed
+
+constexpr std::array<const char *, 5> program_directories = {"/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/", "/run/current-system/sw/bin/"};
+constexpr const char *program_path_variable = "PATH=/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin";
+
+// Empty if it is not installed.
+std::string look_for_program(const std::string &name)
+{
+    for (const auto *directory : program_directories) {
+        auto path = directory + name;
+        if (::access(path.c_str(), X_OK) == 0) return path;
+    }
+    return "";
+}
+
+// Takes what is there, at most as much as a pipe holds, because the other end may write faster than this reads. Keeps a MiB. At the end of
+// the output it closes `end`.
+void take_output(UniqueFd &end, std::string &text)
+{
+    constexpr int at_once = 256;
+    constexpr std::size_t limit = std::size_t{1} << 20U;
+    std::array<char, 4096> chunk{};
+    for (int count = 0; end && count < at_once; ++count) {
+        const auto size = ::read(end.get(), chunk.data(), chunk.size());
+        if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+        if (size < 0) throw_errno("cannot read the output of a program");
+        if (size == 0) end.reset();
+        if (text.size() < limit) text.append(chunk.data(), static_cast<std::size_t>(size));
+    }
+}
+
+// "NAME=value": the same for every program.
+std::vector<std::string> program_variables()
+{
+    return {program_path_variable, "LC_ALL=C"};
+}
+
+// A command as it is logged: everything that could deceive a reader is escaped.
+std::string shown_command(const std::vector<std::string> &words)
+{
+    return escape_for_display(fmt::format("{}", fmt::join(words, " ")));
+}
 
 std::string quoted_for_unit(const std::string &word)
 {
@@ -39,116 +79,24 @@ int status_of(const SandboxResult &result, const std::string &unit)
     return result.code == CLD_EXITED ? result.status : 128 + result.status;
 }
 
-SandboxResult wait_for_end(SystemdBus &systemd, UniqueFd &output, std::string &text, Deadline deadline)
-{
-    for (;;) {
-        systemd.process();
-        auto result = systemd.service_result();
-        take_output(output, text);
-        if (result.ended || Clock::now() >= deadline) return result;
-        std::array<pollfd, 2> waits{pollfd{systemd.fd().get(), POLLIN, 0}, pollfd{output.get(), POLLIN, 0}};
-        if (poll(waits.data(), waits.size(), milliseconds_left(systemd.next_look(deadline))) < 0 && errno != EINTR)
-            throw_errno("waiting for a program");
-    }
-}
-
 ProgramResult run_in_unit(const AsRoot &root, Uid user, const std::vector<std::string> &command, int patience_seconds)
 {
-    const auto script = in_memory_input(shell_script(command, program_variables()));
-    auto [output, their_end] = make_pipe(O_NONBLOCK, "cannot make a pipe");
-    std::string text;
     const std::string unit = "pi-agent-program-" + random_hex(8) + ".service";
     const auto deadline = in_seconds(patience_seconds);
     spdlog::debug("systemd runs {} in {}", shown_command(command), unit);
-    SystemdBus systemd(root);
-    systemd.watch_service(unit);
-    systemd.start_program(unit, program_unit_properties(user, patience_seconds), {script, their_end, their_end});
-    their_end.reset();
-    const auto result = wait_for_end(systemd, output, text, deadline);
+    UnitProgram program(root, unit, program_unit_properties(user, patience_seconds), shell_script(command, program_variables()));
+    const auto result = program.wait(deadline);
     if (!result.ended) {
-        systemd.stop_unit(unit);
-        wait_for_end(systemd, output, text, in_seconds(stop_patience_seconds));
+        program.stop();
+        program.wait(in_seconds(stop_patience_seconds));
         throw Failure(ExitStatus::unavailable, program_too_late);
     }
-    take_output(output, text); // what came between the last look and the end
     const int status = status_of(result, unit);
     spdlog::debug("{} ended with status {}", unit, status);
-    return {status, std::move(text)};
+    return {status, std::move(program.output)};
 }
 
-} // namespace
-
-bool has_systemd()
-{
-    return access("/run/systemd/system", F_OK) == 0;
-}
-
-std::string shell_script(const std::vector<std::string> &command, const std::vector<std::string> &variables)
-{
-    std::string script = "exec env -i";
-    for (const auto *words : {&variables, &command})
-        for (const auto &word : *words)
-            script += " " + quoted_for_unit(word);
-    return script + " </dev/null\n";
-}
-
-std::vector<UnitProperty> program_unit_properties(Uid user, int patience_seconds)
-{
-    return {
-        {"Description", std::string("pi-agent-program")},
-        {"Slice", "user-" + std::to_string(user.value()) + ".slice"}, // with the limits that this host sets its users
-        {"CollectMode", std::string("inactive-or-failed")},
-        {"AddRef", true}, // keeps the result readable until it is read
-        {"Type", std::string("exec")},
-        {"ExecStart", Command{{"/bin/sh"}}}, // its input says what to do: no byte of others' is in a property
-        {"KillMode", std::string("control-group")},
-        {"KillSignal", SignedNumber{SIGKILL}}, // also what the program has left
-        {"SendSIGKILL", true},
-        {"TimeoutStopUSec", (stop_patience_seconds - 1) * microseconds_a_second},
-        {"RuntimeMaxUSec", static_cast<std::uint64_t>(patience_seconds + margin_seconds) * microseconds_a_second},
-        {"KeyringMode", std::string("private")},
-    };
-}
-
-ProgramResult run_confined_to_group(const AsRoot &root, Uid user, const std::vector<std::string> &command, int patience_seconds)
-{
-    require_program(command.front());
-    if (!defence_is_on("canary-apart")) return run_program_apart(command, patience_seconds);
-    if (has_systemd() && defence_is_on("program-unit")) return run_in_unit(root, user, command, patience_seconds);
-    const ProgramGroup group(root);
-    if (group.entrance().empty()) return run_program_apart(command, patience_seconds);
-    std::vector<std::string> entering = {"sh", "-c", "echo 0 >\"$0\" && exec \"$@\"", group.entrance()};
-    entering.insert(entering.end(), command.begin(), command.end());
-    return run_program_apart(entering, patience_seconds);
-}
-
-ProgramResult run_as_user(const AsRoot &root, const Account &user, const std::vector<std::string> &arguments, int patience_seconds,
-                          NewPrivileges privileges)
-{
-    std::vector<std::string> command = {
-        "setpriv",       "--reuid",    std::to_string(user.uid.value()), "--regid", std::to_string(user.gid.value()),
-        "--init-groups", "--reset-env"};
-    if (privileges == NewPrivileges::refused) command.emplace_back("--no-new-privs");
-    command.insert(command.end(), arguments.begin(), arguments.end());
-    return run_confined_to_group(root, user.uid, command, patience_seconds);
-}
-
-// Starts visudo, systemd-sysusers, and, where there is no systemd, what becomes a user.
-
-namespace {
-
-constexpr std::array<const char *, 5> program_directories = {"/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/", "/run/current-system/sw/bin/"};
-constexpr const char *program_path_variable = "PATH=/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin";
-
-// Empty if it is not installed.
-std::string look_for_program(const std::string &name)
-{
-    for (const auto *directory : program_directories) {
-        auto path = directory + name;
-        if (::access(path.c_str(), X_OK) == 0) return path;
-    }
-    return "";
-}
+// --- Starts visudo, systemd-sysusers, and, where there is no systemd, what becomes a user.
 
 constexpr int kill_patience_seconds = 1;
 
@@ -272,6 +220,85 @@ ProgramResult run(const std::vector<std::string> &arguments, std::string_view in
 
 } // namespace
 
+UnitProgram::UnitProgram(const AsRoot &root, const std::string &unit, const std::vector<UnitProperty> &properties, std::string_view input)
+    : unit_(unit), systemd_(root)
+{
+    const auto text = in_memory_input(input);
+    auto [ours, theirs] = make_pipe(O_NONBLOCK, "cannot make a pipe");
+    systemd_.watch_service(unit);
+    systemd_.start_program(unit, properties, {text, theirs, theirs});
+    pipe_ = std::move(ours);
+}
+
+SandboxResult UnitProgram::wait(Deadline deadline, const std::function<void()> &meanwhile)
+{
+    for (;;) {
+        systemd_.process();
+        auto result = systemd_.service_result();
+        take_output(pipe_, output);
+        if (meanwhile) meanwhile();
+        if (result.ended || Clock::now() >= deadline) return result;
+        std::array<pollfd, 2> waits{pollfd{systemd_.fd().get(), POLLIN, 0}, pollfd{pipe_ ? pipe_.get() : -1, POLLIN, 0}};
+        const auto next = systemd_.next_look(meanwhile ? std::min(deadline, Clock::now() + between_looks) : deadline);
+        if (::poll(waits.data(), waits.size(), milliseconds_left(next)) < 0 && errno != EINTR) throw_errno("waiting for a program");
+    }
+}
+
+bool has_systemd()
+{
+    return access("/run/systemd/system", F_OK) == 0;
+}
+
+std::string shell_script(const std::vector<std::string> &command, const std::vector<std::string> &variables)
+{
+    std::string script = "exec env -i";
+    for (const auto *words : {&variables, &command})
+        for (const auto &word : *words)
+            script += " " + quoted_for_unit(word);
+    return script + " </dev/null\n";
+}
+
+std::vector<UnitProperty> program_unit_properties(Uid user, int patience_seconds)
+{
+    return {
+        {"Description", std::string("pi-agent-program")},
+        {"Slice", "user-" + std::to_string(user.value()) + ".slice"}, // with the limits that this host sets its users
+        {"CollectMode", std::string("inactive-or-failed")},
+        {"AddRef", true}, // keeps the result readable until it is read
+        {"Type", std::string("exec")},
+        {"ExecStart", Command{{"/bin/sh"}}}, // its input says what to do: no byte of others' is in a property
+        {"KillMode", std::string("control-group")},
+        {"KillSignal", SignedNumber{SIGKILL}}, // also what the program has left
+        {"SendSIGKILL", true},
+        {"TimeoutStopUSec", (stop_patience_seconds - 1) * microseconds_a_second},
+        {"RuntimeMaxUSec", static_cast<std::uint64_t>(patience_seconds + margin_seconds) * microseconds_a_second},
+        {"KeyringMode", std::string("private")},
+    };
+}
+
+ProgramResult run_confined_to_group(const AsRoot &root, Uid user, const std::vector<std::string> &command, int patience_seconds)
+{
+    require_program(command.front());
+    if (!defence_is_on("canary-apart")) return run_program_apart(command, patience_seconds);
+    if (has_systemd() && defence_is_on("program-unit")) return run_in_unit(root, user, command, patience_seconds);
+    const ProgramGroup group(root);
+    if (group.entrance().empty()) return run_program_apart(command, patience_seconds);
+    std::vector<std::string> entering = {"sh", "-c", "echo 0 >\"$0\" && exec \"$@\"", group.entrance()};
+    entering.insert(entering.end(), command.begin(), command.end());
+    return run_program_apart(entering, patience_seconds);
+}
+
+ProgramResult run_as_user(const AsRoot &root, const Account &user, const std::vector<std::string> &arguments, int patience_seconds,
+                          NewPrivileges privileges)
+{
+    std::vector<std::string> command = {
+        "setpriv",       "--reuid",    std::to_string(user.uid.value()), "--regid", std::to_string(user.gid.value()),
+        "--init-groups", "--reset-env"};
+    if (privileges == NewPrivileges::refused) command.emplace_back("--no-new-privs");
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return run_confined_to_group(root, user.uid, command, patience_seconds);
+}
+
 UniqueFd in_memory_input(std::string_view text)
 {
     auto fd = UniqueFd::adopt(::memfd_create("input", MFD_CLOEXEC));
@@ -279,30 +306,6 @@ UniqueFd in_memory_input(std::string_view text)
     write_whole(fd, text, "the input of a program");
     if (::lseek(fd.get(), 0, SEEK_SET) != 0) throw_errno("cannot rewind the input of a program");
     return fd;
-}
-
-void take_output(UniqueFd &end, std::string &text)
-{
-    constexpr int at_once = 256;
-    constexpr std::size_t limit = std::size_t{1} << 20U;
-    std::array<char, 4096> chunk{};
-    for (int count = 0; end && count < at_once; ++count) {
-        const auto size = ::read(end.get(), chunk.data(), chunk.size());
-        if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
-        if (size < 0) throw_errno("cannot read the output of a program");
-        if (size == 0) end.reset();
-        if (text.size() < limit) text.append(chunk.data(), static_cast<std::size_t>(size));
-    }
-}
-
-std::vector<std::string> program_variables()
-{
-    return {program_path_variable, "LC_ALL=C"};
-}
-
-std::string shown_command(const std::vector<std::string> &words)
-{
-    return escape_for_display(fmt::format("{}", fmt::join(words, " ")));
 }
 
 std::string require_program(const std::string &name)
@@ -321,6 +324,14 @@ bool has_program(const std::string &name)
 ProgramResult run_program(const std::vector<std::string> &arguments, std::string_view input)
 {
     return run(arguments, input, false, Deadline::max());
+}
+
+std::string require_success(const std::vector<std::string> &arguments, const std::string &problem, std::string_view input,
+                            ExitStatus status)
+{
+    auto result = run_program(arguments, input);
+    if (result.status != 0) throw Failure(status, problem + ": " + one_line(result.output));
+    return std::move(result.output);
 }
 
 int run_at_terminal(const std::vector<std::string> &arguments, const std::vector<std::string> &variables)

@@ -2,8 +2,9 @@
 // user.
 #pragma once
 
-#include "common/host/identity.hpp"
-#include "runner/plan/unit_properties.hpp"
+#include "runner/root/method/systemd_bus.hpp"
+
+#include <functional>
 
 namespace pi_agent {
 
@@ -15,6 +16,9 @@ struct ProgramResult {
 // Runs `arguments` (the first names a program in the system's own directories) with `input` as its standard input, and waits for it. Throws
 // Failure(configuration) if it is not installed.
 ProgramResult run_program(const std::vector<std::string> &arguments, std::string_view input = {});
+// The same for one that must succeed: returns its output, or throws Failure, which has that after `problem`.
+std::string require_success(const std::vector<std::string> &arguments, const std::string &problem, std::string_view input = {},
+                            ExitStatus status = ExitStatus::system_failure);
 
 // The same for a program that belongs to a user, or becomes one (run_as_user), and can be traced then. It runs in a session without a
 // terminal (setsid(2)) and with a session keyring of its own (session-keyring(7)). If it, or its output, does not end in time, it is killed
@@ -26,17 +30,8 @@ ProgramResult run_program_apart(const std::vector<std::string> &arguments, int p
 // 128 and the signal.
 int run_at_terminal(const std::vector<std::string> &arguments, const std::vector<std::string> &variables);
 
-// For callers that start programs in another way: the variables ("NAME=value"), a file in memory as input, and the message about a program
-// that does not end. Unlike a pipe, the file can be read at any time, and nobody waits for anybody.
-std::vector<std::string> program_variables();
+// A text in memory as the input of a program: unlike a pipe, it can be read at any time, and nobody waits for anybody.
 UniqueFd in_memory_input(std::string_view text);
-inline constexpr const char *program_too_late = "a program did not end in time";
-// Takes what is there, at most as much as a pipe holds, because the other end may write faster than this reads. Keeps a MiB. At the end of
-// the output it closes `end`.
-void take_output(UniqueFd &end, std::string &text);
-
-// A command as it is logged: everything that could deceive a reader is escaped.
-std::string shown_command(const std::vector<std::string> &words);
 
 // Its path. Throws Failure(configuration) if the program is not installed: call it before a first change, not after it.
 std::string require_program(const std::string &name);
@@ -50,7 +45,23 @@ bool has_program(const std::string &name);
 // Whether this host runs systemd (sd_booted(3)).
 bool has_systemd();
 
-// The properties of that unit. Pure.
+class UnitProgram {
+public:
+    // Starts it with these properties, with `input` as its standard input.
+    UnitProgram(const AsRoot &root, const std::string &unit, const std::vector<UnitProperty> &properties, std::string_view input);
+    // Until the unit's end, or until the deadline. Calls `meanwhile`, if there is one, several times a second, which may take output.
+    SandboxResult wait(Deadline deadline, const std::function<void()> &meanwhile = {});
+    void stop() { systemd_.stop_unit(unit_); }
+    // Its standard output and error so far, of which it keeps a MiB.
+    std::string output;
+
+private:
+    std::string unit_;
+    SystemdBus systemd_;
+    UniqueFd pipe_;
+};
+
+// The properties of the unit of a program that becomes a user. Pure.
 std::vector<UnitProperty> program_unit_properties(Uid user, int patience_seconds);
 
 // What sh(1) reads to become `command`, with these variables ("NAME=value") and no other. Pure.

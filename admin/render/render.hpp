@@ -112,9 +112,6 @@ std::string namespace_of(const RenderPlan &plan);
 // "# " lines: what this is, of which policy, and what is not in it. `more`: what to know of the cluster.
 std::string head_of(const RenderPlan &plan, const std::vector<std::string> &more);
 
-// Kubernetes puts variables into what it starts: $(NAME) is one's value, and $$ a dollar sign.
-std::string kubernetes_word(const std::string &text);
-
 // One document, with a line feed at its end. Texts are quoted wherever a reader could take them for anything else. No program of pi-agent
 // reads it again.
 std::string to_yaml(const nlohmann::ordered_json &data);

@@ -2,7 +2,7 @@
 // question.
 #pragma once
 
-#include "admin/host/root_files.hpp"
+#include "admin/host/host_things.hpp"
 #include "runner/root/confined/session_end.hpp"
 #include "runner/root/own/record_reader.hpp"
 

@@ -1,12 +1,10 @@
 // What is kept for a user, and for those who left: measured, handed out, removed, moved. `pi-agentctl state`.
 #pragma once
 
-#include "admin/host/accounts.hpp"
+#include "admin/host/host_things.hpp"
 #include "runner/root/own/session_views.hpp"
 
 namespace pi_agent {
-
-// What is kept for a user: measured, handed out, removed. `pi-agentctl state`.
 
 // --- pi-agentctl state: what is kept for each user, and how large it is.
 
@@ -38,8 +36,6 @@ void remove_state_of(const AsRoot &root, const std::string &state_dir, const std
 // Removes a state directory with all that pi-agent made in it; what it did not make stays, and is a Failure(configuration).
 void remove_all_state(const AsRoot &root, const std::string &state_dir);
 
-// Who left the policy or this host, and what of their agents is still here: homes, and accounts that apply made.
-
 // --- Whether somebody left. A directory service that does not answer must not look as if everybody had.
 
 // How a host is asked for people; each is empty for those whom it does not know.
@@ -50,7 +46,6 @@ struct UserDatabase {
     MembersOf members;
     std::vector<std::string> services = {}; // besides files of this host, by the names of nsswitch.conf(5): each may not answer just now
 };
-UserDatabase user_database();
 
 // Those of the line `passwd` of nsswitch.conf(5), besides files of this host.
 std::vector<std::string> services_of_users(const std::string &nsswitch);
@@ -99,8 +94,6 @@ std::vector<Left> find_left(const AsRoot &root, const Policy &policy, const std:
 // "the home of alice's agent, /var/lib/pi-agent/users/alice", "the account pi-agent-alice".
 std::string to_text(const Left &left);
 
-// Where the agents' homes are, and how they get to where the policy wants them: `pi-agentctl state move`.
-
 // --- What this host knows of the place of its state: a file of root's beside the policies that were applied. Without the file, the state
 // is at the default place.
 struct StatePlace {
@@ -110,10 +103,6 @@ struct StatePlace {
     [[nodiscard]] bool is_settled() const { return next.empty() && former.empty(); }
 };
 StatePlace read_state_place(const AsRoot &root);
-void write_state_place(const AsRoot &root, const StatePlace &place);
-
-// Whether users' homes are there.
-bool holds_homes(const AsRoot &root, const std::string &state_dir);
 
 // Reports a place that others than root can change or lead elsewhere, and homes that are not where the policy says. Without `root`, what
 // everybody can see.

@@ -1,7 +1,6 @@
 // Where the state is, and how it moves: copied, compared, switched by one rename, and only then removed.
 #include "admin/state/state.hpp"
 
-#include "admin/host/unfinished_apply.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/files.hpp"
@@ -19,8 +18,6 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t place_note_limit = std::size_t{64} << 10U;
-constexpr mode_t place_note_mode = 0600;
 constexpr const char *state_dir_key = "agent.state_dir";
 
 bool is_place(const std::string &path)
@@ -53,74 +50,22 @@ void check_way(const std::string &path, const Position &where, Problems &problem
     }
 }
 
-} // namespace
-
-StatePlace read_state_place(const AsRoot & /*root*/)
-{
-    const std::string path = path_of_applied(state_note);
-    const auto text = if_there([&] { return read_trusted_file(path, place_note_limit, "note of where the agents' homes are"); });
-    if (text.empty()) return {};
-    try {
-        const auto json = nlohmann::json::parse(text);
-        StatePlace known{json.at("place").get<std::string>(), json.value("next", ""), json.value("former", "")};
-        const bool is_good =
-            is_place(known.place) && (known.next.empty() || is_place(known.next)) && (known.former.empty() || is_place(known.former));
-        if (is_good) return known;
-    } catch (const nlohmann::json::exception &) { // NOLINT(bugprone-empty-catch): told below
-    }
-    throw Failure(ExitStatus::configuration,
-                  path + " is damaged: write {\"place\": \"…\"} there, with the directory where the agents' homes are");
-}
-
 void write_state_place(const AsRoot & /*root*/, const StatePlace &place)
 {
-    const auto directory = open_applied_directory();
-    nlohmann::ordered_json json = {{"place", place.place}};
+    nlohmann::json json = {{"place", place.place}};
     if (!place.next.empty()) json["next"] = place.next;
     if (!place.former.empty()) json["former"] = place.former;
-    replace_root_file(directory, state_note, json.dump(1) + "\n", place_note_mode, path_of_applied(state_note));
+    write_note(state_note, json.dump(1) + "\n");
 }
 
+// Whether users' homes are there.
 bool holds_homes(const AsRoot & /*root*/, const std::string &state_dir)
 {
     const auto users = if_there([&] { return open_trusted(state_dir + "/users", O_RDONLY | O_DIRECTORY, "state directory"); });
     return users && !names_in(users).empty();
 }
 
-void check_state_place(const Policy &policy, const AsRoot *root, Problems &problems)
-{
-    const auto &wanted = policy.agent.state_dir;
-    const auto &where = policy.agent.state_dir_where;
-    if (wanted != default_state_dir) check_way(wanted, where, problems); // that one the package brings
-    if (root == nullptr || problems.has(state_dir_key)) return;
-    try {
-        const auto known = read_state_place(*root);
-        if (!known.is_settled())
-            problems.add(where, state_dir_key, "a move of the agents' homes was interrupted", "finish it: sudo pi-agentctl state move");
-        else if (known.place != wanted && holds_homes(*root, known.place))
-            problems.add(where, state_dir_key, "the agents' homes are in " + known.place,
-                         "move them to " + wanted + ": sudo pi-agentctl state move");
-    } catch (const Failure &failure) {
-        problems.add(where, state_dir_key, failure.what(), "");
-    }
-}
-
-void settle_state_place(const AsRoot &root, const Policy &policy, Changes &changes)
-{
-    const auto known = read_state_place(root);
-    const auto &wanted = policy.agent.state_dir;
-    if (known.place == wanted || !known.is_settled()) return; // a move in between is told by check
-    changes.make("note that the agents' homes are in " + wanted, [&] {
-        if (holds_homes(root, known.place))
-            throw Failure(ExitStatus::configuration,
-                          "the agents' homes are in " + known.place + "; move them: sudo pi-agentctl state move");
-        write_state_place(root, {wanted});
-    });
-}
-
-// Copies, compares, switches by one rename, and only then removes. Killed at any moment, the note says how the next call goes on.
-
-namespace {
+// --- Copies, compares, switches by one rename, and only then removes. Killed at any moment, the note says how the next call goes on.
 
 constexpr const char *users_name = "users";
 constexpr const char *copy_name = "users.moving";    // only root may enter it
@@ -271,6 +216,51 @@ void move_homes(const AsRoot &root, const std::string &from, const std::string &
 }
 
 } // namespace
+
+StatePlace read_state_place(const AsRoot & /*root*/)
+{
+    constexpr const char *remedy = ": write {\"place\": \"…\"} there, with the directory where the agents' homes are";
+    StatePlace known;
+    const auto text = read_note(state_note);
+    if (!text || text->empty()) return known;
+    parse_note(state_note, *text, remedy, NoteVersion::none, [&](const nlohmann::json &json) {
+        known = {json.at("place").get<std::string>(), json.value("next", ""), json.value("former", "")};
+    });
+    if (is_place(known.place) && (known.next.empty() || is_place(known.next)) && (known.former.empty() || is_place(known.former)))
+        return known;
+    throw Failure(ExitStatus::configuration, path_of_applied(state_note) + " is damaged" + remedy);
+}
+
+void check_state_place(const Policy &policy, const AsRoot *root, Problems &problems)
+{
+    const auto &wanted = policy.agent.state_dir;
+    const auto &where = policy.agent.state_dir_where;
+    if (wanted != default_state_dir) check_way(wanted, where, problems); // that one the package brings
+    if (root == nullptr || problems.has(state_dir_key)) return;
+    try {
+        const auto known = read_state_place(*root);
+        if (!known.is_settled())
+            problems.add(where, state_dir_key, "a move of the agents' homes was interrupted", "finish it: sudo pi-agentctl state move");
+        else if (known.place != wanted && holds_homes(*root, known.place))
+            problems.add(where, state_dir_key, "the agents' homes are in " + known.place,
+                         "move them to " + wanted + ": sudo pi-agentctl state move");
+    } catch (const Failure &failure) {
+        problems.add(where, state_dir_key, failure.what(), "");
+    }
+}
+
+void settle_state_place(const AsRoot &root, const Policy &policy, Changes &changes)
+{
+    const auto known = read_state_place(root);
+    const auto &wanted = policy.agent.state_dir;
+    if (known.place == wanted || !known.is_settled()) return; // a move in between is told by check
+    changes.make("note that the agents' homes are in " + wanted, [&] {
+        if (holds_homes(root, known.place))
+            throw Failure(ExitStatus::configuration,
+                          "the agents' homes are in " + known.place + "; move them: sudo pi-agentctl state move");
+        write_state_place(root, {wanted});
+    });
+}
 
 void run_state_move(bool yes, std::ostream &out)
 {

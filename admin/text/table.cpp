@@ -3,12 +3,13 @@
 
 #include "common/base/text.hpp"
 
-#include <chrono>
-#include <ctime>
-#include <fmt/format.h>
-#include <iostream>
+#include <fmt/chrono.h>
 #include <nlohmann/json.hpp>
 #include <sys/ioctl.h>
+
+#include <chrono>
+#include <ctime>
+#include <iostream>
 
 namespace pi_agent {
 
@@ -49,18 +50,9 @@ std::string without_end(const std::string &text, std::size_t columns)
     return text.substr(0, end) + "…";
 }
 
-std::tm broken_down(std::uint64_t microseconds, std::tm *(*convert)(const std::time_t *, std::tm *))
+std::time_t in_seconds_since_1970(std::uint64_t microseconds)
 {
-    const auto seconds = static_cast<std::time_t>(microseconds / one_second);
-    std::tm parts{};
-    if (convert(&seconds, &parts) == nullptr) throw Failure(ExitStatus::system_failure, "a time cannot be shown");
-    return parts;
-}
-
-std::string written(const std::tm &parts, char between)
-{
-    return fmt::format("{:04}-{:02}-{:02}{}{:02}:{:02}:{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, between,
-                       parts.tm_hour, parts.tm_min, parts.tm_sec);
+    return static_cast<std::time_t>(microseconds / one_second);
 }
 
 [[noreturn]] void refuse_time(std::string_view text)
@@ -90,7 +82,7 @@ std::optional<std::uint64_t> parse_ago(std::string_view text, std::uint64_t now)
 
 std::uint64_t start_of_day(std::uint64_t now, int days_back)
 {
-    std::tm parts = broken_down(now, localtime_r);
+    std::tm parts = fmt::localtime(in_seconds_since_1970(now));
     parts.tm_hour = parts.tm_min = parts.tm_sec = 0;
     parts.tm_mday -= days_back;
     parts.tm_isdst = -1;
@@ -187,12 +179,12 @@ std::string to_duration(const std::optional<std::uint64_t> &microseconds)
 
 std::string to_local_time(std::uint64_t microseconds)
 {
-    return written(broken_down(microseconds, localtime_r), ' ');
+    return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(in_seconds_since_1970(microseconds)));
 }
 
 std::string to_utc_time(std::uint64_t microseconds)
 {
-    return written(broken_down(microseconds, gmtime_r), 'T') + fmt::format(".{:06}Z", microseconds % one_second);
+    return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z", fmt::gmtime(in_seconds_since_1970(microseconds)), microseconds % one_second);
 }
 
 std::uint64_t parse_time(std::string_view text, std::uint64_t now)

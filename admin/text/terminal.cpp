@@ -79,6 +79,75 @@ private:
     bool is_terminal_;
 };
 
+bool was_called_by_somebody(const Variable &variable)
+{
+    constexpr std::array<const char *, 5> traces = {"SUDO_UID", "SUDO_USER", "SUDO_COMMAND", "PKEXEC_UID", "DOAS_USER"};
+    return std::any_of(traces.begin(), traces.end(), [&](const char *name) { return variable(name).has_value(); });
+}
+
+// Terminal types and languages are such words. A slash would name a file that a library reads.
+bool is_plain_value(const std::string &value)
+{
+    return !value.empty() && is_made_of(value, "._-+@");
+}
+
+void require_trusted(const std::string &program, const std::string &variable)
+{
+    if (program.front() == '/')
+        open_trusted(program, O_PATH, "editor that " + variable + " names");
+    else if (program.find('/') != std::string::npos)
+        throw Failure(ExitStatus::configuration,
+                      variable + " names the editor " + escape_for_display(program) + " by a relative path; write the absolute one");
+    else
+        require_program(program);
+}
+
+constexpr std::size_t most_before = 60; // columns of a terminal before the caret, and after it
+constexpr std::size_t most_after = 50;
+constexpr std::size_t tab_stop = 8;
+
+// A character as it is shown.
+struct Cell {
+    std::string text;
+    std::size_t width; // columns of a terminal
+};
+
+// Columns that a terminal gives to a character, whatever locale this process was started in.
+std::size_t width_of(char32_t character)
+{
+    static const locale_t utf8 = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+    if (utf8 == nullptr) return 1; // a C library without it: right for most of the world's letters
+    const locale_t before = ::uselocale(utf8);
+    const int width = ::wcwidth(static_cast<wchar_t>(character));
+    ::uselocale(before);
+    return width < 0 ? 1 : static_cast<std::size_t>(width);
+}
+
+// The first character of `line`, which is not empty, is taken off it.
+Cell take_cell(std::string_view &line, std::size_t column)
+{
+    const auto character = decode_utf8(line);
+    const auto bytes = line.substr(0, std::max<std::size_t>(character.length, 1)); // bytes that are not UTF-8 count one by one
+    line.remove_prefix(bytes.size());
+    if (bytes == "\t") return {std::string(tab_stop - column % tab_stop, ' '), tab_stop - column % tab_stop};
+    if (bytes == "\\") return {"\\", 1}; // its escape would be longer than what the reader wrote
+    auto shown = escape_for_display(bytes);
+    const auto width = shown == bytes ? width_of(character.value) : shown.size();
+    return {std::move(shown), width};
+}
+
+std::optional<std::string_view> find_line(std::string_view text, int number)
+{
+    for (; number > 1; --number) {
+        const auto end = text.find('\n');
+        if (end == std::string_view::npos) return std::nullopt;
+        text.remove_prefix(end + 1);
+    }
+    auto line = text.substr(0, text.find('\n'));
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    return line;
+}
+
 } // namespace
 
 std::optional<std::string> read_hidden(const std::string &question)
@@ -174,79 +243,6 @@ void require_consent(const std::string &question, bool yes)
         throw Failure(ExitStatus::usage, question + " Standard input is not a terminal, so nobody can confirm: use --yes");
     if (ask_letter(question + " [y/n]", "yn") != 'y') throw Nothing("nothing was changed");
 }
-
-namespace {
-
-bool was_called_by_somebody(const Variable &variable)
-{
-    constexpr std::array<const char *, 5> traces = {"SUDO_UID", "SUDO_USER", "SUDO_COMMAND", "PKEXEC_UID", "DOAS_USER"};
-    return std::any_of(traces.begin(), traces.end(), [&](const char *name) { return variable(name).has_value(); });
-}
-
-// Terminal types and languages are such words. A slash would name a file that a library reads.
-bool is_plain_value(const std::string &value)
-{
-    return !value.empty() && is_made_of(value, "._-+@");
-}
-
-void require_trusted(const std::string &program, const std::string &variable)
-{
-    if (program.front() == '/')
-        open_trusted(program, O_PATH, "editor that " + variable + " names");
-    else if (program.find('/') != std::string::npos)
-        throw Failure(ExitStatus::configuration,
-                      variable + " names the editor " + escape_for_display(program) + " by a relative path; write the absolute one");
-    else
-        require_program(program);
-}
-
-constexpr std::size_t most_before = 60; // columns of a terminal before the caret, and after it
-constexpr std::size_t most_after = 50;
-constexpr std::size_t tab_stop = 8;
-
-// A character as it is shown.
-struct Cell {
-    std::string text;
-    std::size_t width; // columns of a terminal
-};
-
-// Columns that a terminal gives to a character, whatever locale this process was started in.
-std::size_t width_of(char32_t character)
-{
-    static const locale_t utf8 = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
-    if (utf8 == nullptr) return 1; // a C library without it: right for most of the world's letters
-    const locale_t before = ::uselocale(utf8);
-    const int width = ::wcwidth(static_cast<wchar_t>(character));
-    ::uselocale(before);
-    return width < 0 ? 1 : static_cast<std::size_t>(width);
-}
-
-// The first character of `line`, which is not empty, is taken off it.
-Cell take_cell(std::string_view &line, std::size_t column)
-{
-    const auto character = decode_utf8(line);
-    const auto bytes = line.substr(0, std::max<std::size_t>(character.length, 1)); // bytes that are not UTF-8 count one by one
-    line.remove_prefix(bytes.size());
-    if (bytes == "\t") return {std::string(tab_stop - column % tab_stop, ' '), tab_stop - column % tab_stop};
-    if (bytes == "\\") return {"\\", 1}; // its escape would be longer than what the reader wrote
-    auto shown = escape_for_display(bytes);
-    const auto width = shown == bytes ? width_of(character.value) : shown.size();
-    return {std::move(shown), width};
-}
-
-std::optional<std::string_view> find_line(std::string_view text, int number)
-{
-    for (; number > 1; --number) {
-        const auto end = text.find('\n');
-        if (end == std::string_view::npos) return std::nullopt;
-        text.remove_prefix(end + 1);
-    }
-    auto line = text.substr(0, text.find('\n'));
-    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-    return line;
-}
-
-} // namespace
 
 Variable own_environment()
 {

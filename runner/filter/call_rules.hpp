@@ -1,5 +1,5 @@
 // Which system calls a session may make, by number and by argument, as data. pi-agent-exec installs it (runner/filter/seccomp_filter.cpp),
-// and pi-agentctl render writes it down for container engines (admin/render/call_conditions.cpp). Also which calls root makes besides.
+// and pi-agentctl render writes it down for container engines (admin/render/render.cpp). Also which calls root makes besides.
 #pragma once
 
 #include <cstddef>

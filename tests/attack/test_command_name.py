@@ -52,7 +52,7 @@ def test_a_taken_name_is_refused_before_anything_changes(product, control_seen):
 
 
 def test_a_kill_while_the_name_is_made_is_finished_by_the_next_apply(weak, control_seen):
-    source = (SOURCES / "admin/host/command_name.cpp").read_text()
+    source = (SOURCES / "admin/host/accounts.cpp").read_text()
     assert re.findall(r'fault_point\("([^"]+)"\)', source) == [POINT]
     try:
         weak.machine.write("/etc/pi-agent/policy.yaml", named("agent"))

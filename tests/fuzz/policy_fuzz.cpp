@@ -1,5 +1,5 @@
 // Policies: YAML of any form is read or refused with places that exist, and what is read satisfies every rule that later code relies on.
-#include "admin/host/sudoers.hpp"
+#include "admin/host/host_things.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/explained.hpp"

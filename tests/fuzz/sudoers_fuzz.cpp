@@ -1,6 +1,6 @@
 // What cvtsudoers prints, whatever it prints: faults in harmless words, or one refusal.
 #include "admin/diagnose/faults.hpp"
-#include "admin/host/sudoers.hpp"
+#include "admin/host/host_things.hpp"
 #include "support/property.hpp"
 
 using namespace pi_agent;

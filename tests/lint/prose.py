@@ -14,7 +14,9 @@ MAX_LINE = 100
 MAX_PAGE_LINES = 200
 MAX_LINES_OF_COMMAND = 300  # the manual of a command (section 1 or 8) is a reference that man(1) shows whole
 MAX_WORDS = 1500
-MAX_WORDS_OF = {"README.md": 900, "man/pi-agentctl.8.scd": 2000}  # of the manual, one command is read at a time
+# Of the manual, one command is read at a time; of this page one section, which `explain` prints.
+MAX_WORDS_OF = {"README.md": 900, "man/pi-agentctl.8.scd": 2000, "docs/troubleshooting.md": 4000}
+MAX_LINES_OF = {"docs/troubleshooting.md": 700}
 MIN_SENTENCE = 4  # a shorter item of a list or cell of a table is a label, and would make the average look better than it is
 NOT_PAGES = ("docs/assurance.md",)  # what a test run saw
 
@@ -348,7 +350,7 @@ def check_page(path, text):
     limit = MAX_WORDS_OF.get(path, MAX_WORDS)
     if measures.words > limit:
         yield 1, "page-words", f"{measures.words} words, the limit here is {limit}; move what is for another reader to its page"
-    most_lines = MAX_LINES_OF_COMMAND if re.fullmatch(r"man/[^/]*\.[18]\.scd", path) else MAX_PAGE_LINES
+    most_lines = MAX_LINES_OF_COMMAND if re.fullmatch(r"man/[^/]*\.[18]\.scd", path) else MAX_LINES_OF.get(path, MAX_PAGE_LINES)
     if measures.lines > most_lines:
         yield 1, "page-lines", f"{measures.lines} lines, the limit here is {most_lines}; split the page by what its reader wants"
     if measures.average > MAX_AVERAGE:

@@ -25,7 +25,7 @@ def _name(*names):
 
 
 HOMES = (
-    ("yaml-cpp", _include(r"yaml-cpp/"), ("common/policy/yaml/yaml_tree.cpp", "admin/render/render_text.cpp"),
+    ("yaml-cpp", _include(r"yaml-cpp/"), ("common/policy/yaml/yaml_tree.cpp", "admin/render/render_kubernetes.cpp"),
      "lookups are lenient about duplicate keys and types; one file makes them strict and knows its messages, one only writes"),
     ("sdbus-c++", _include(r"(?:sdbus-c\+\+/|systemd/sd-bus|service_watch\.hpp)"),
      ("runner/root/method/service_watch.hpp", "runner/root/method/systemd_bus.cpp"),

@@ -9,7 +9,7 @@ from sources import read_sources
 
 HERE = "tests/lint/word_budget.py"
 MAX_WORDS = 60000
-# Pages that tests write (CONTRIBUTING.md has the table). Parts of other pages that tests write are not counted either: prose.py knows their marks.
+# Pages that tests write (CONTRIBUTING.md has the table), and the texts of `pi-agentctl explain CODE`, which the build takes from their page. Parts of other pages that tests write are not counted either: prose.py knows their marks.
 MADE = (
     "docs/assurance.md",
     "docs/reference/differences.md",

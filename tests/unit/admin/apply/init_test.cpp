@@ -1,7 +1,7 @@
-// A first policy: admin/apply/apply.hpp; applied policies as files: admin/host/root_files.hpp
-#include "admin/apply/first_policy.hpp"
+// A first policy: admin/apply/apply.hpp; applied policies as files: admin/host/host_things.hpp
+#include "admin/apply/apply.hpp"
 
-#include "admin/host/root_files.hpp"
+#include "admin/host/host_things.hpp"
 #include "common/base/error.hpp"
 #include "support/policy_text.hpp"
 

@@ -1,7 +1,7 @@
 // The policy against the host: admin/diagnose/faults.hpp
 #include "admin/diagnose/faults.hpp"
 
-#include "admin/diagnose/dry_start.hpp"
+#include "admin/diagnose/explain.hpp"
 #include "admin/text/terminal.hpp"
 #include "support/forked.hpp"
 #include "support/policy_text.hpp"
@@ -19,10 +19,12 @@ namespace {
 
 std::string host_problems(const std::string &text)
 {
-    Problems problems;
-    static_cast<void>(check_host(parse(text), Observer::self(), Means::installed, problems));
+    const auto policy = parse(text);
+    const auto observer = Observer::self();
+    HostCheck check{policy, observer, Means::installed};
+    check_host(check);
     try {
-        problems.throw_if_any();
+        check.problems.throw_if_any();
     } catch (const PolicyError &error) {
         return error.what();
     }
@@ -55,9 +57,11 @@ TEST_CASE("roots that their user cannot reach are errors with their place" * doc
 TEST_CASE("a network that this host cannot enforce is an error, whichever level says it" * doctest::skip(not_root()))
 {
     const auto is_refused = [](const std::string &text) {
-        Problems problems;
-        static_cast<void>(check_host(parse(text), Observer::self(), Means::running, problems));
-        return contains(PolicyError(problems.all()).what(), "cannot enforce the policy's network");
+        const auto policy = parse(text);
+        const auto observer = Observer::self();
+        HostCheck check{policy, observer};
+        check_host(check);
+        return contains(PolicyError(check.problems.all()).what(), "cannot enforce the policy's network");
     };
     for (const std::string network : {"loopback", "[10.0.0.0/8]", "none", "full"}) {
         const bool of_all = is_refused(head + "network: " + network + "\nusers: {daemon: {roots: [/usr/share]}}\n");

@@ -1,6 +1,5 @@
-// What check says of starts is what they do: admin/diagnose/dry_start.hpp
-#include "admin/diagnose/dry_start.hpp"
-
+// What check says of starts is what they do: admin/diagnose/explain.hpp
+#include "admin/diagnose/explain.hpp"
 #include "common/decide/decision.hpp"
 #include "common/decide/effective.hpp"
 #include "common/decide/user_paths.hpp"
@@ -10,8 +9,9 @@
 #include "support/policy_text.hpp"
 #include "support/temporary_directory.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <random>

@@ -1,5 +1,5 @@
-// Agent accounts: admin/host/accounts.hpp
-#include "admin/host/accounts.hpp"
+// Agent accounts: admin/host/host_things.hpp
+#include "admin/host/host_things.hpp"
 
 #include "support/policy_text.hpp"
 

@@ -1,5 +1,5 @@
-// The agent's program: admin/host/agent_binary.hpp
-#include "admin/host/agent_binary.hpp"
+// The agent's program: admin/host/host_things.hpp
+#include "admin/host/host_things.hpp"
 
 #include "support/policy_text.hpp"
 

@@ -1,5 +1,5 @@
-// The other name of the command: admin/host/command_name.hpp
-#include "admin/host/command_name.hpp"
+// The other name of the command: admin/host/host_things.hpp
+#include "admin/host/host_things.hpp"
 
 #include "common/base/files.hpp"
 #include "support/accounts.hpp"

@@ -1,5 +1,5 @@
-// The sudo rule: admin/host/sudoers.hpp
-#include "admin/host/sudoers.hpp"
+// The sudo rule: admin/host/host_things.hpp
+#include "admin/host/host_things.hpp"
 
 #include "admin/programs/program.hpp"
 #include "common/base/error.hpp"

@@ -1,5 +1,5 @@
-// What the host was before an unfinished change: admin/host/unfinished_apply.hpp
-#include "admin/host/unfinished_apply.hpp"
+// What the host was before an unfinished change: admin/host/host_things.hpp
+#include "admin/host/host_things.hpp"
 
 #include "common/base/error.hpp"
 #include "support/policy_text.hpp"

@@ -1,5 +1,5 @@
-// YAML as pi-agentctl writes it: admin/host/yaml_line.hpp
-#include "admin/host/yaml_line.hpp"
+// YAML as pi-agentctl writes it: admin/apply/apply.hpp
+#include "admin/apply/apply.hpp"
 
 #include "support/failure.hpp"
 

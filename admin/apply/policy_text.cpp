@@ -1,14 +1,20 @@
-// A draft beside the policy, an editor, a check, and a rename.
+// The policy's text: changed with an editor, written as YAML, and described as a schema.
 #include "admin/apply/apply.hpp"
-
 #include "admin/text/terminal.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
+#include "common/policy/policy_sections.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <exception>
 
 namespace pi_agent {
+
+// --- A draft beside the policy, an editor, a check, and a rename.
 
 namespace {
 
@@ -115,6 +121,131 @@ void apply_edit(const AsRoot &root, const Draft &draft, const PolicyFiles &befor
     }
 }
 
+// --- A text as one word of YAML, a value as one line, and a value's place in a tree.
+
+// Other readers take these for booleans.
+constexpr std::string_view ambiguous_words = "y Y yes Yes YES n N no No NO on On ON off Off OFF";
+constexpr std::string_view special_in_brackets = ",?[]{}"; // elsewhere a plain text may have them
+
+bool is_plain_word(const std::string &text)
+{
+    const auto is_letter = [](char byte) { return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z'); };
+    const bool begins = !text.empty() && (is_letter(text[0]) || text[0] == '_' || text[0] == '/' || text.starts_with("~/"));
+    YamlNode scalar;
+    scalar.kind = YamlNode::Kind::scalar;
+    scalar.text = text;
+    return begins && is_made_of(text, "/~_-.@") && meaning_of_scalar(scalar) == ScalarMeaning::text && !has_word(ambiguous_words, text);
+}
+
+bool is_shown_as_it_is(std::string text)
+{
+    std::erase(text, '\\'); // stands for itself in single quotes
+    return escape_for_display(text) == text;
+}
+
+std::string in_quotes(const std::string &text)
+{
+    std::string inside;
+    for (const char byte : text)
+        inside += byte == '\'' ? std::string("''") : std::string(1, byte);
+    return "'" + inside + "'";
+}
+
+// In JSON's quotes if it needs an escape.
+std::string text_line(const YamlNode &scalar)
+{
+    if (!scalar.quoted && scalar.text.find_first_of(special_in_brackets) == std::string::npos) return scalar.text;
+    if (is_plain_word(scalar.text)) return scalar.text;
+    return is_shown_as_it_is(scalar.text) ? in_quotes(scalar.text) : nlohmann::json(scalar.text).dump();
+}
+
+// --- Each form of a value as a schema.
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char *name_pattern = "^[a-z_][a-z0-9_.-]{0,31}$";
+
+Json schema_of(const PolicyKey &key);
+
+// A value of the table, which is YAML.
+Json json_of(std::string_view yaml)
+{
+    Problems problems;
+    const auto node = parse_yaml("the table of keys", std::string(yaml), problems);
+    problems.throw_if_any();
+    return Json::parse(read_json_text({*node, problems, "", {}}));
+}
+
+Json mapping_of(std::string_view path)
+{
+    Json properties = Json::object();
+    Json required = Json::array();
+    for (const auto *key : policy_keys_below(path)) {
+        properties[std::string(last_part(*key))] = schema_of(*key);
+        if (key->required) required.push_back(last_part(*key));
+    }
+    Json schema = {{"type", "object"}, {"properties", properties}};
+    if (!required.empty()) schema["required"] = required;
+    schema["additionalProperties"] = false;
+    return schema;
+}
+
+const Json line_schema = {{"type", "string"}, {"pattern", R"(^[^\u0000-\u001f\u007f]+$)"}};
+
+Json list_schema(const PolicyKey &key)
+{
+    Json schema = {{"type", "array"}, {"items", line_schema}};
+    if (key.form == ValueForm::roots)
+        schema["items"] = {{"anyOf", Json::array({line_schema, schema_of(*policy_keys_below(key.path).at(0))})}};
+    if (key.fewest_items > 0) schema["minItems"] = key.fewest_items;
+    return schema;
+}
+
+Json form_of(const PolicyKey &key)
+{
+    switch (key.form) {
+    case ValueForm::version:
+        return {{"const", policy_version}};
+    case ValueForm::section:
+        return mapping_of(key.path);
+    case ValueForm::names:
+        return {{"type", "object"}, {"additionalProperties", schema_of(*policy_keys_below(key.path).at(0))}};
+    case ValueForm::document:
+        return {{"type", "object"}};
+    case ValueForm::boolean:
+        return {{"type", "boolean"}};
+    case ValueForm::text:
+        return {{"type", "string"}, {"pattern", R"(^[^\u0000]*$)"}};
+    case ValueForm::line:
+        return line_schema;
+    case ValueForm::name:
+        return {{"type", "string"}, {"pattern", name_pattern}};
+    case ValueForm::choice:
+        return {{"enum", split(key.choices, ' ')}};
+    case ValueForm::list:
+    case ValueForm::roots:
+        return list_schema(key);
+    case ValueForm::choice_or_list:
+        return {{"anyOf", Json::array({Json{{"enum", split(key.choices, ' ')}}, list_schema(key)})}};
+    case ValueForm::network:
+        return {{"anyOf", Json::array({Json{{"enum", split(key.choices, ' ')}}, list_schema(key), mapping_of(key.path)})}};
+    case ValueForm::amount:
+        return {{"type", "string"}, {"pattern", fmt::format("^(0|[1-9][0-9]*)[{}]$", fmt::join(split(key.choices, ' '), ""))}};
+    case ValueForm::count:
+        return {{"type", "integer"}};
+    }
+    return Json::object();
+}
+
+Json schema_of(const PolicyKey &key)
+{
+    auto schema = form_of(key);
+    schema["description"] = std::string(key.meaning);
+    if (!key.standard.empty()) schema["default"] = json_of(key.standard);
+    if (!key.example.empty()) schema["examples"] = Json::array({json_of(key.example)});
+    return schema;
+}
+
 } // namespace
 
 void run_edit(const std::optional<std::string> &name, std::ostream &out, std::ostream &warnings)
@@ -158,6 +289,85 @@ void run_edit(const std::optional<std::string> &name, std::ostream &out, std::os
     if (ask_letter("Apply it now? (y or n)", "yn") == 'y') return apply_edit(*observer.root(), draft, files, text, out, warnings);
     out << "it says who may start what from now on; people who were added or removed, and changes of agent, wrapper and run_as, need "
            "'pi-agentctl apply'\n";
+}
+
+std::string yaml_word(const std::string &text)
+{
+    if (is_plain_word(text)) return text;
+    if (!is_shown_as_it_is(text))
+        throw Failure(ExitStatus::usage, "a policy takes this as no name and no value: " + escape_for_display(text));
+    return in_quotes(text);
+}
+
+std::string yaml_line(const YamlNode &node)
+{
+    std::string text;
+    switch (node.kind) {
+    case YamlNode::Kind::null:
+        return "null";
+    case YamlNode::Kind::scalar:
+        return text_line(node);
+    case YamlNode::Kind::sequence:
+        for (const auto &item : node.items)
+            text += (text.empty() ? "" : ", ") + yaml_line(item);
+        return "[" + text + "]";
+    case YamlNode::Kind::mapping:
+        for (const auto &entry : node.entries)
+            text += (text.empty() ? "" : ", ") + yaml_word(entry.key) + ": " + yaml_line(entry.value);
+        return "{" + text + "}";
+    }
+    return text;
+}
+
+std::string yaml_lines(const YamlNode &mapping)
+{
+    std::string text;
+    for (const auto &entry : mapping.entries)
+        text += yaml_word(entry.key) + ": " + yaml_line(entry.value) + "\n";
+    return text;
+}
+
+YamlNode parse_or_throw(const std::string &file, const std::string &text)
+{
+    Problems problems;
+    auto root = parse_yaml(file, text, problems);
+    problems.throw_if_any();
+    return std::move(*root);
+}
+
+const YamlNode *find_node(const YamlNode &root, const KeyPath &path)
+{
+    const YamlNode *node = &root;
+    for (const auto &key : path) {
+        const auto entry = std::find_if(node->entries.begin(), node->entries.end(), [&](const YamlEntry &each) { return each.key == key; });
+        if (entry == node->entries.end()) return nullptr;
+        node = &entry->value;
+    }
+    return node;
+}
+
+void put_node(YamlNode &root, const KeyPath &path, const YamlNode &value)
+{
+    YamlNode *node = &root;
+    for (const auto &key : path) {
+        if (node->kind == YamlNode::Kind::null) node->kind = YamlNode::Kind::mapping;
+        if (node->kind != YamlNode::Kind::mapping)
+            throw Failure(ExitStatus::configuration,
+                          to_string(node->where) + ": is " + describe(*node) + ", and holds no keys; set it as a whole");
+        auto entry = std::find_if(node->entries.begin(), node->entries.end(), [&](const YamlEntry &each) { return each.key == key; });
+        if (entry == node->entries.end()) entry = node->entries.insert(entry, {key, {}, {}});
+        node = &entry->value;
+    }
+    *node = value;
+}
+
+void run_schema(std::ostream &out)
+{
+    Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"},
+                   {"title", "The policy of pi-agent"},
+                   {"description", "What /etc/pi-agent/policy.yaml may say. 'pi-agentctl check' knows more than this schema can say."}};
+    schema.update(mapping_of(""));
+    out << schema.dump(2) << '\n';
 }
 
 } // namespace pi_agent
