@@ -10,8 +10,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::chrono::milliseconds pause_of_readers(500);
-constexpr std::chrono::seconds pause_of_askers(5); // each question is a line in sudo's log
+constexpr std::chrono::milliseconds pause(500);
 
 DeniedConnection to_denial(const LogEntry &entry)
 {
@@ -70,10 +69,7 @@ std::vector<DeniedConnection> read_denials(const DenialQuery &query, std::ostrea
         tell_if_cut(record, notes);
         return to_denials(record.entries, query);
     }
-    require_own("denials", query.user, "reads what is recorded of other users");
-    const auto answer = ask_own({OwnSubject::denials, query.since.value_or(0)});
-    if (answer.is_cut) notes << "pi-agentctl: there are older entries about you than one answer holds; ask the administrator for them\n";
-    return to_denials(answer.entries, query);
+    return to_denials(read_callers_record("denials", query.user, query.since, RecordPart::connections, notes), query);
 }
 
 void show(const std::vector<DeniedConnection> &denials, std::ostream &out)
@@ -97,7 +93,7 @@ void follow(DenialQuery query, bool json, std::ostream &out, std::ostream &notes
 {
     if (!query.since) query.since = now_microseconds();
     std::size_t told = 0; // of those at the time where the look begins
-    for (;; std::this_thread::sleep_for(can_read_record() ? pause_of_readers : std::chrono::milliseconds(pause_of_askers))) {
+    for (;; std::this_thread::sleep_for(pause)) {
         const auto denials = read_denials(query, notes);
         for (std::size_t index = told; index < denials.size(); ++index)
             out << (json ? to_object(denials[index]).dump() + "\n" : to_line(denials[index]));

@@ -147,16 +147,21 @@ std::vector<PastStart> read_all_starts(const HistoryQuery &query, std::ostream &
                       [&](const std::string &id) { return std::find(living.begin(), living.end(), id) != living.end(); });
 }
 
-// A user who cannot read the journal asks the runner, which tells them their own.
+// A user who cannot read the journal has their own record. The runner is asked only where something in it has no end.
 std::vector<PastStart> starts_for_caller(const HistoryQuery &query, std::ostream &notes)
 {
     if (can_read_record()) return read_all_starts(query, notes);
-    require_own("history", query.user, "reads what is recorded of other users");
-    const auto answer = ask_own({OwnSubject::history, query.since.value_or(0)});
-    if (answer.is_cut) notes << "pi-agentctl: there are older entries about you than one answer holds; ask the administrator for them\n";
-    return to_history(answer.entries, query, [&](const std::string &id) {
-        return std::any_of(answer.sessions.begin(), answer.sessions.end(), [&](const SessionView &session) { return session.id == id; });
-    });
+    std::vector<SessionView> living;
+    const auto read = [&] {
+        const auto entries = read_callers_record("history", query.user, query.since, RecordPart::starts, notes);
+        return to_history(entries, query, [&](const std::string &id) {
+            return std::any_of(living.begin(), living.end(), [&](const SessionView &session) { return session.id == id; });
+        });
+    };
+    auto starts = read();
+    if (std::all_of(starts.begin(), starts.end(), [](const PastStart &start) { return start.ended_usec.has_value(); })) return starts;
+    living = ask_own({OwnSubject::sessions}).sessions; // then the record again: what ends in between has its end there
+    return read();
 }
 
 } // namespace
@@ -240,6 +245,14 @@ void tell_if_cut(const RecordRead &record, std::ostream &notes)
         notes
             << "pi-agentctl: the record holds more than one look keeps; the oldest entries are left out, or those of a user who wrote too "
                "many\n";
+}
+
+std::vector<LogEntry> read_callers_record(const std::string &command, const std::optional<std::string> &user,
+                                          std::optional<std::uint64_t> since, RecordPart part, std::ostream &notes)
+{
+    auto record = read_own_record(require_own(command, user, "reads what is recorded of other users"), since, part);
+    if (record.is_cut) notes << "pi-agentctl: older entries about you may have made room for these; ask the administrator for them\n";
+    return std::move(record.entries);
 }
 
 void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::ostream &notes)

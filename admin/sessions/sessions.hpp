@@ -4,7 +4,7 @@
 
 #include "admin/host/root_files.hpp"
 #include "runner/root/confined/session_end.hpp"
-#include "runner/root/own/record_reader.hpp"
+#include "runner/wire/own_messages.hpp"
 
 namespace pi_agent {
 
@@ -83,6 +83,48 @@ inline const std::string &place_of(const std::string &directory, const std::stri
     return directory.empty() ? project : directory;
 }
 
+// --- The record, read back (docs/reference/record.md): from the journal, and from the files that root writes.
+
+struct LogEntry {
+    std::uint64_t time_usec = 0; // since 1970
+    std::map<std::string, std::string> fields_by_name = {};
+
+    // Empty without one.
+    [[nodiscard]] std::string field(const std::string &name) const;
+    [[nodiscard]] std::optional<std::uint64_t> number(const std::string &name) const;
+    // root's own word: the journal says who sent an entry, and the files belong to root. A user's entry is only about that user, and
+    // harmless at most.
+    [[nodiscard]] bool is_roots() const { return field("_UID") == "0"; }
+};
+
+enum class RecordPart {
+    starts,      // refused ones, sessions and their ends
+    connections, // that were denied in sessions
+};
+
+// In the order of their times.
+struct RecordRead {
+    std::vector<LogEntry> entries;
+    bool is_cut = false; // some are left out: of all the oldest, or the oldest of a user who wrote too many
+};
+
+// Whether this process may read the journal of the system: root, and members of some groups. read_record(), read_session_log() and
+// recorded_sessions() throw Failure(denied) for everybody else. All bound the memory of this process.
+bool can_read_record();
+
+// Of starts: the events `denied`, `started`, `ended` and `preflight`. Of `denied` it also has what the wrapper said as its own user, of
+// each user a bounded part. It leaves out every other entry that root did not write. `since` is in microseconds since 1970.
+RecordRead read_record(std::optional<std::uint64_t> since, RecordPart part = RecordPart::starts);
+
+// Of these, what is about the user of this process, from the files that root writes for them.
+RecordRead read_own_record(const Account &user, std::optional<std::uint64_t> since, RecordPart part);
+
+// Everything about one session: its record, what its units wrote, and what systemd wrote about them.
+RecordRead read_session_log(const std::string &id);
+
+// The ids of all sessions of which root has recorded a start or a refusal.
+std::vector<std::string> recorded_sessions();
+
 // --- pi-agentctl history and logs: what the record has of sessions and refusals, and everything about one session.
 
 // One start: a session, or a refusal. Values are harmless, as in the record, except `user`: the name as the host has it.
@@ -122,8 +164,11 @@ std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const Hi
 // Says so where the look kept less than the record has.
 void tell_if_cut(const RecordRead &record, std::ostream &notes);
 
-// Both throw Nothing if nothing is recorded. A user who cannot read the journal sees their own history, which the runner tells them; and
-// has no logs: Failure(denied).
+// The caller's own record: as read_own_record(), after require_own(), with a note where it is cut.
+std::vector<LogEntry> read_callers_record(const std::string &command, const std::optional<std::string> &user,
+                                          std::optional<std::uint64_t> since, RecordPart part, std::ostream &notes);
+
+// Both throw Nothing if nothing is recorded. A user who cannot read the journal sees their own history, and has no logs: Failure(denied).
 void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::ostream &notes);
 // With `follow` it goes on until the session has ended.
 void run_logs(const std::string &id, bool follow, std::ostream &out, std::ostream &notes);
@@ -165,8 +210,8 @@ void run_denials(const DenialQuery &query, bool json, std::ostream &out, std::os
 // How others than root see and end their own sessions: the runner is asked, by the same sudo rule by which pi starts it.
 
 // Throws Failure where nobody can ask, and Failure(denied) unless this user may: the policy authorises them, and `user`, whom the command
-// line names, is themselves. `why` goes on after the command's name: "looks at the sessions of other users".
-void require_own(const std::string &command, const std::optional<std::string> &user, const std::string &why);
+// line names, is themselves. `why` goes on after the command's name: "looks at the sessions of other users". Returns this user.
+Account require_own(const std::string &command, const std::optional<std::string> &user, const std::string &why);
 
 // Root's answer. Throws the Failure that root answered, or Failure with the reason why no answer came.
 OwnAnswer ask_own(const OwnQuestion &question);

@@ -10,7 +10,6 @@
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/method/own_group.hpp"
 #include "runner/root/method/own_scope.hpp"
-#include "runner/root/own/record_reader.hpp"
 #include "runner/root/own/session_views.hpp"
 
 #include <sys/socket.h>
@@ -34,26 +33,18 @@ std::optional<Uid> whose(const Account &caller)
 OwnAnswer look(const AsRoot &root, const Account &caller, const Policy &policy, const OwnQuestion &question)
 {
     OwnAnswer answer;
-    if (question.about == OwnSubject::state) {
+    if (question.about == OwnSubject::state)
         answer.states = measure_states(root, policy.agent.state_dir, whose(caller) ? std::optional(caller.name) : std::nullopt);
-        return answer;
-    }
-    // Of a history first those that live: what ends in between has its end in the record.
-    answer.sessions = look_at_sessions(root, whose(caller));
-    if (question.about == OwnSubject::sessions) return answer;
-    RecordRead record = read_own_record(root, caller, question.since > 0 ? std::optional(question.since) : std::nullopt,
-                                        question.about == OwnSubject::history ? RecordPart::starts : RecordPart::connections);
-    answer.entries = std::move(record.entries);
-    answer.is_cut = record.is_cut;
+    else
+        answer.sessions = look_at_sessions(root, whose(caller));
     return answer;
 }
 
-// What its user's own wrapper wrote is read here, and file systems that their agent filled are waited for: so a child looks, which has
-// given up what it does not need, and which is killed when its time is over.
+// File systems that their agent filled are waited for: so a child looks, which has given up what it does not need, and which is killed when
+// its time is over.
 OwnAnswer look_confined(const AsRoot &root, const Account &caller, const Policy &policy, const OwnQuestion &question)
 {
     Child looking(root, "look at your sessions", [&] {
-        bound_memory_of_reader();
         confine_root(root);
         // --- confined root from here ---
         return encode(look(root, caller, policy, question));

@@ -1,26 +1,26 @@
-// sd-journal(3), each value cut before it is copied; then judges what the journal and the file have.
-#include "runner/root/own/record_reader.hpp"
+// Reads the record back, newest entries first and within bounds: every account of the host can write to the journal, as much as it likes.
+#include "admin/sessions/sessions.hpp"
 
-#include "common/base/text.hpp"
-#include "common/seams/seams.hpp"
+#include "common/host/beneath.hpp"
+#include "common/host/trusted_file.hpp"
 #include "runner/root/session/record.hpp"
 
 #include <filesystem>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <sys/resource.h>
 #include <systemd/sd-journal.h>
 
 namespace pi_agent {
 
-// sd-journal(3). Its own threshold bounds only values that are stored compressed, so each value is cut here before it is copied.
-
 namespace {
 
-constexpr std::size_t longest_name = 64;     // of a field (journald takes no longer one)
-constexpr std::size_t looked_at = 100'000;   // entries, of which others may have written most
-constexpr rlim_t own_memory = 1UL << 30U;    // bytes
-constexpr std::uint64_t hour = 3600'000'000; // microseconds
+using FieldNames = std::span<const char *const>;
+
+constexpr std::size_t entry_value_bytes = 32UL * 1024; // of one value, as root records it (common/record/record_event.cpp)
+constexpr std::size_t longest_name = 64;               // of a field (journald takes no longer one)
+constexpr std::size_t looked_at = 100'000;             // entries, of which others may have written most
+constexpr rlim_t own_memory = 1UL << 30U;              // bytes
+constexpr std::uint64_t hour = 3600'000'000;           // microseconds
 
 void check_journal(int result, const char *action)
 {
@@ -32,7 +32,17 @@ bool is_bounded()
     return defence_is_on("record-bounds");
 }
 
-} // namespace
+// What may be kept of the entries that are read.
+class Room {
+public:
+    Room(std::size_t entries, std::size_t bytes) : entries_(entries), bytes_(bytes) {}
+    // False, and nothing is taken, where the entry is too much.
+    bool take(const LogEntry &entry);
+
+private:
+    std::size_t entries_;
+    std::size_t bytes_;
+};
 
 bool Room::take(const LogEntry &entry)
 {
@@ -45,6 +55,25 @@ bool Room::take(const LogEntry &entry)
     bytes_ -= size;
     return true;
 }
+
+// sd-journal(3). Its own threshold bounds only values that are stored compressed, so each value is cut here before it is copied.
+class Journal {
+public:
+    Journal();
+
+    // Fields of one name are alternatives; different names must all match.
+    void match(const std::string &field, const std::string &value);
+    void begin_alternative();
+
+    // Hands over what matches, newest first, as long as `take` returns true: of each entry these fields alone, and of each value the first
+    // `entry_value_bytes`. What is earlier than `since` is left out. False when there may be more.
+    bool read_newest(std::optional<std::uint64_t> since, FieldNames fields, const std::function<bool(LogEntry)> &take);
+
+private:
+    LogEntry read_entry(FieldNames fields);
+
+    std::unique_ptr<sd_journal, void (*)(sd_journal *)> journal_;
+};
 
 Journal::Journal() : journal_(nullptr, sd_journal_close)
 {
@@ -103,7 +132,8 @@ LogEntry Journal::read_entry(FieldNames fields)
     }
 }
 
-void bound_memory_of_reader()
+// A bound behind the bounds: what they let pass fits several times. Mappings of the journal's files do not count.
+void bound_memory()
 {
     rlimit limit{};
     if (getrlimit(RLIMIT_DATA, &limit) != 0) throw_errno("examining the limit of memory");
@@ -112,43 +142,33 @@ void bound_memory_of_reader()
     if (setrlimit(RLIMIT_DATA, &limit) != 0) throw_errno("limiting the memory of this process");
 }
 
-// Judges what the journal has, and the JSON lines of the file.
-
-namespace {
-
 // What a history and a list of denials are made of (admin/sessions/).
-constexpr std::array told_fields = {"PI_AGENT_EVENT",
-                                    "PI_AGENT_SESSION",
-                                    "PI_AGENT_USER",
-                                    "PI_AGENT_ACCOUNT",
-                                    "PI_AGENT_PROJECT",
-                                    "PI_AGENT_DIRECTORY",
-                                    "PI_AGENT_REPOSITORY",
-                                    "SANDBOX_SELECT",
-                                    "PI_AGENT_PROGRAM",
-                                    "PI_AGENT_REASON",
-                                    "PI_AGENT_DURATION_USEC",
-                                    "PI_AGENT_EXIT_CODE",
-                                    "PI_AGENT_EXIT_SIGNAL",
-                                    "PI_AGENT_MEMORY_PEAK",
-                                    "PI_AGENT_CPU_USEC",
-                                    "PI_AGENT_STATUS",
-                                    "PI_AGENT_CODE",
-                                    "PI_AGENT_HOST",
-                                    "PI_AGENT_PORT",
-                                    "PI_AGENT_KEY",
-                                    "PI_AGENT_WHERE",
-                                    "PI_AGENT_COUNT",
-                                    "_UID"};
-// By which an entry is judged besides; a user is not told these.
-constexpr std::array judged_fields = {"MESSAGE_ID", "PI_AGENT_UID"};
+constexpr std::array record_fields_read = {"PI_AGENT_EVENT",
+                                           "PI_AGENT_SESSION",
+                                           "PI_AGENT_USER",
+                                           "PI_AGENT_ACCOUNT",
+                                           "PI_AGENT_PROJECT",
+                                           "PI_AGENT_DIRECTORY",
+                                           "PI_AGENT_REPOSITORY",
+                                           "SANDBOX_SELECT",
+                                           "PI_AGENT_PROGRAM",
+                                           "PI_AGENT_REASON",
+                                           "PI_AGENT_DURATION_USEC",
+                                           "PI_AGENT_EXIT_CODE",
+                                           "PI_AGENT_EXIT_SIGNAL",
+                                           "PI_AGENT_MEMORY_PEAK",
+                                           "PI_AGENT_CPU_USEC",
+                                           "PI_AGENT_STATUS",
+                                           "PI_AGENT_CODE",
+                                           "PI_AGENT_HOST",
+                                           "PI_AGENT_PORT",
+                                           "PI_AGENT_KEY",
+                                           "PI_AGENT_WHERE",
+                                           "PI_AGENT_COUNT",
+                                           "_UID",
+                                           "MESSAGE_ID",
+                                           "PI_AGENT_UID"};
 constexpr std::array log_fields = {"MESSAGE", "SYSLOG_IDENTIFIER", "_COMM", "PI_AGENT_EVENT", "PI_AGENT_SESSION", "_UID"};
-
-constexpr auto record_fields_read = [] {
-    std::array<const char *, told_fields.size() + judged_fields.size()> all{};
-    std::copy(judged_fields.begin(), judged_fields.end(), std::copy(told_fields.begin(), told_fields.end(), all.begin()));
-    return all;
-}();
 
 // What one look keeps: of root's own words, of those of all users, and of those of one of them.
 constexpr std::size_t kept_entries = 100'000;
@@ -157,12 +177,31 @@ constexpr std::size_t users_bytes = std::size_t{16} << 20U;
 constexpr std::size_t one_users_entries = 1'000;
 constexpr std::size_t one_users_bytes = std::size_t{1} << 20U;
 
-// Only root can look at the file; others hear of what the journal has.
-std::vector<LogEntry> read_file(std::optional<std::uint64_t> since, FieldNames fields)
+void read_lines(const std::string &path, const std::function<void(const std::string &line)> &visit)
 {
-    std::vector<LogEntry> entries;
-    if (::geteuid() != 0) return entries;
-    read_record_file([&](const std::string &line) {
+    const UniqueFd file = if_there([&] { return open_trusted(path, O_RDONLY | O_NONBLOCK, "record"); });
+    if (!file) return;
+    std::string rest;
+    std::array<char, 65536> chunk{};
+    for (;;) {
+        const ssize_t count = ::read(file.get(), chunk.data(), chunk.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) throw_errno("reading " + path);
+        if (count == 0) break;
+        rest.append(chunk.data(), static_cast<std::size_t>(count));
+        std::size_t start = 0;
+        for (std::size_t end = 0; (end = rest.find('\n', start)) != std::string::npos; start = end + 1)
+            visit(rest.substr(start, end - start));
+        rest.erase(0, start);
+    }
+    if (!rest.empty()) visit(rest);
+}
+
+// Adds the wanted entries of root's files, and sorts by time. True if one of the files was full, so that earlier ones may be gone.
+bool add_files(std::vector<LogEntry> &entries, const std::string &directory, const std::string &stem, FieldNames fields,
+               const std::function<bool(const LogEntry &)> &is_wanted)
+{
+    const auto take = [&](const std::string &line) {
         const auto json = nlohmann::json::parse(line, nullptr, false);
         if (!json.is_object()) return; // half a line, left by a death in the middle of it
         LogEntry entry{0, {{"_UID", "0"}}};
@@ -171,28 +210,35 @@ std::vector<LogEntry> read_file(std::optional<std::uint64_t> since, FieldNames f
                 entry.fields_by_name[name] = value.get<std::string>();
         const auto time = json.find("__REALTIME_TIMESTAMP");
         if (time != json.end() && time->is_string()) entry.time_usec = to_number<std::uint64_t>(time->get<std::string>()).value_or(0);
-        if (!since || entry.time_usec >= *since) entries.push_back(std::move(entry));
-    });
-    return entries;
+        if (is_wanted(entry)) entries.push_back(std::move(entry));
+    };
+    bool was_full = false;
+    for (const auto &name : list_trusted_directory(directory, "", "directory of the record"))
+        if (name.starts_with(stem + ".full-")) {
+            was_full = true;
+            read_lines(directory + "/" + name, take);
+        }
+    read_lines(directory + "/" + stem + ".jsonl", take);
+    std::stable_sort(entries.begin(), entries.end(),
+                     [](const LogEntry &one, const LogEntry &other) { return one.time_usec < other.time_usec; });
+    return was_full;
+}
+
+// Only root can look at the file that replaces a journal; others hear of what the journal has.
+void add_record_file(std::vector<LogEntry> &entries, std::optional<std::uint64_t> since, FieldNames fields,
+                     const std::function<bool(const LogEntry &)> &is_wanted)
+{
+    if (::geteuid() == 0)
+        add_files(entries, record_directory, record_stem, fields,
+                  [&](const LogEntry &entry) { return (!since || entry.time_usec >= *since) && is_wanted(entry); });
 }
 
 void require_readable()
 {
-    bound_memory_of_reader();
+    bound_memory();
     if (can_read_record()) return;
     throw Failure(FailureKind::root_only,
                   "only root and members of the group systemd-journal can read the record, which is in the journal; use sudo");
-}
-
-// Adds the wanted entries of the file, and sorts by time.
-std::vector<LogEntry> with_file(std::vector<LogEntry> entries, std::optional<std::uint64_t> since, FieldNames fields,
-                                const std::function<bool(const LogEntry &)> &is_wanted)
-{
-    auto more = read_file(since, fields);
-    std::copy_if(std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()), std::back_inserter(entries), is_wanted);
-    std::stable_sort(entries.begin(), entries.end(),
-                     [](const LogEntry &one, const LogEntry &other) { return one.time_usec < other.time_usec; });
-    return entries;
 }
 
 // The events of starts, and those of connections: each command shows the one or the other.
@@ -221,13 +267,6 @@ bool is_of_record(const LogEntry &entry)
     const bool counts = entry.is_roots() || (event == "denied" && !uid.empty() && uid == entry.field("PI_AGENT_UID"));
     const bool is_known = std::find(start_events.begin(), start_events.end(), event) != start_events.end();
     return (counts || !defence_is_on("record-sender")) && is_known && entry.field("MESSAGE_ID") == message_id_of(event);
-}
-
-LogEntry told_of(LogEntry entry)
-{
-    for (const auto *name : judged_fields)
-        entry.fields_by_name.erase(name);
-    return entry;
 }
 
 // The newest entries that fit.
@@ -272,6 +311,17 @@ private:
 
 } // namespace
 
+std::string LogEntry::field(const std::string &name) const
+{
+    const auto found = fields_by_name.find(name);
+    return found == fields_by_name.end() ? "" : found->second;
+}
+
+std::optional<std::uint64_t> LogEntry::number(const std::string &name) const
+{
+    return to_number<std::uint64_t>(field(name));
+}
+
 bool can_read_record()
 {
     if (::geteuid() == 0) return true;
@@ -306,33 +356,35 @@ RecordRead read_record(std::optional<std::uint64_t> since, RecordPart part)
         auto more = words.oldest_first();
         std::move(more.begin(), more.end(), std::back_inserter(entries));
     }
-    return {with_file(std::move(entries), since, record_fields_read, is_wanted), !is_whole};
+    add_record_file(entries, since, record_fields_read, is_wanted);
+    return {std::move(entries), !is_whole};
 }
 
-RecordRead read_own_record(const AsRoot & /*root*/, const Account &user, std::optional<std::uint64_t> since, RecordPart part)
+RecordRead read_own_record(const Account &user, std::optional<std::uint64_t> since, RecordPart part)
 {
+    bound_memory();
     const std::string uid = std::to_string(user.uid.value());
     const std::string name = escape_for_display(user.name);
-    const bool own_alone = defence_is_on("own-record");
     const auto is_wanted = part == RecordPart::starts ? is_of_record : is_of_connections;
     // Both: a number may have been somebody else's before, and so may a name.
-    const auto is_own = [&](const LogEntry &entry) { return entry.field("PI_AGENT_UID") == uid && entry.field("PI_AGENT_USER") == name; };
-    const auto is_told = [&](const LogEntry &entry) { return is_wanted(entry) && (is_own(entry) || !own_alone); };
-    Journal journal;
-    match_events(journal, part);
-    if (own_alone) { // of others' entries this process reads nothing, not even to leave them out
-        journal.match("PI_AGENT_UID", uid);
-        journal.match("_UID", "0");
+    const auto is_own = [&](const LogEntry &entry) {
+        return is_wanted(entry) && entry.field("PI_AGENT_UID") == uid && entry.field("PI_AGENT_USER") == name;
+    };
+    Newest words(one_users_entries, one_users_bytes); // of `pi`, as this user, who can read their own part of the journal
+    bool is_whole = true;
+    if (part == RecordPart::starts) {
+        Journal journal;
+        journal.match("MESSAGE_ID", message_id_of("denied"));
         journal.match("_UID", uid);
+        is_whole =
+            journal.read_newest(since, record_fields_read, [&](LogEntry entry) { return !is_own(entry) || words.take(std::move(entry)); });
     }
-    Newest of_journal(entries_limit, entries_bytes);
-    const bool is_all = journal.read_newest(since, record_fields_read,
-                                            [&](LogEntry entry) { return !is_told(entry) || of_journal.take(told_of(std::move(entry))); });
-    const auto entries = with_file(of_journal.oldest_first(), since, record_fields_read, is_told);
-    Newest newest(entries_limit, entries_bytes);
-    const auto left_out =
-        std::find_if(entries.rbegin(), entries.rend(), [&](const LogEntry &entry) { return !newest.take(told_of(entry)); });
-    return {newest.oldest_first(), !is_all || left_out != entries.rend()};
+    auto entries = words.oldest_first();
+    const bool was_full =
+        add_files(entries, own_record_directory(user), part == RecordPart::starts ? record_stem : denials_stem, record_fields_read, is_own);
+    const bool goes_back = since && !entries.empty() && entries.front().time_usec < *since;
+    std::erase_if(entries, [&](const LogEntry &entry) { return since && entry.time_usec < *since; });
+    return {std::move(entries), !is_whole || (was_full && !goes_back)};
 }
 
 RecordRead read_session_log(const std::string &id)
@@ -350,8 +402,9 @@ RecordRead read_session_log(const std::string &id)
     }
     Newest newest(kept_entries, kept_bytes); // root's and systemd's, and what the session's units wrote
     const bool is_whole = journal.read_newest({}, log_fields, [&](LogEntry entry) { return newest.take(std::move(entry)); });
-    return {with_file(newest.oldest_first(), {}, log_fields, [&](const LogEntry &entry) { return entry.field("PI_AGENT_SESSION") == id; }),
-            !is_whole};
+    auto entries = newest.oldest_first();
+    add_record_file(entries, {}, log_fields, [&](const LogEntry &entry) { return entry.field("PI_AGENT_SESSION") == id; });
+    return {std::move(entries), !is_whole};
 }
 
 // Root's word alone: ids that anybody could add would make the beginnings of the others ambiguous.
@@ -367,7 +420,9 @@ std::vector<std::string> recorded_sessions()
         ids.insert(entry.field("PI_AGENT_SESSION"));
         return true;
     });
-    for (const auto &entry : read_file({}, fields))
+    std::vector<LogEntry> entries;
+    add_record_file(entries, {}, fields, [](const LogEntry & /*entry*/) { return true; });
+    for (const auto &entry : entries)
         ids.insert(entry.field("PI_AGENT_SESSION"));
     std::erase_if(ids, [](const std::string &id) { return !is_session_id(id); });
     return {ids.begin(), ids.end()};
