@@ -17,11 +17,10 @@
 
 namespace pi_agent {
 
-// Looks, in a process that has few rights and little time, and ends what its user asks to end.
-
 namespace {
 
 constexpr int look_patience_seconds = 30;
+constexpr int reply_patience_seconds = 5;
 constexpr const char *stop_reason = "its user ended it (pi-agentctl stop)";
 
 // Nothing in the question says whose sessions it is about.
@@ -30,24 +29,19 @@ std::optional<Uid> whose(const Account &caller)
     return defence_is_on("own-sessions") ? std::optional(caller.uid) : std::nullopt;
 }
 
-OwnAnswer look(const AsRoot &root, const Account &caller, const Policy &policy, const OwnQuestion &question)
-{
-    OwnAnswer answer;
-    if (question.about == OwnSubject::state)
-        answer.states = measure_states(root, policy.agent.state_dir, whose(caller) ? std::optional(caller.name) : std::nullopt);
-    else
-        answer.sessions = look_at_sessions(root, whose(caller));
-    return answer;
-}
-
 // File systems that their agent filled are waited for: so a child looks, which has given up what it does not need, and which is killed when
 // its time is over.
-OwnAnswer look_confined(const AsRoot &root, const Account &caller, const Policy &policy, const OwnQuestion &question)
+OwnAnswer look(const AsRoot &root, const Account &caller, const Policy &policy, OwnSubject about)
 {
     Child looking(root, "look at your sessions", [&] {
         confine_root(root);
         // --- confined root from here ---
-        return encode(look(root, caller, policy, question));
+        OwnAnswer answer;
+        if (about == OwnSubject::state)
+            answer.states = measure_states(root, policy.agent.state_dir, whose(caller) ? std::optional(caller.name) : std::nullopt);
+        else
+            answer.sessions = look_at_sessions(root, whose(caller));
+        return encode(answer);
     });
     return std::get<OwnAnswer>(decode_reply(looking.receive_long(look_patience_seconds)));
 }
@@ -55,102 +49,55 @@ OwnAnswer look_confined(const AsRoot &root, const Account &caller, const Policy 
 OwnAnswer stop(const AsRoot &root, const Account &caller, const OwnQuestion &question)
 {
     OwnAnswer answer;
-    answer.sessions = look_at_sessions(root, whose(caller));
-    std::vector<std::string> own;
-    for (const auto &session : answer.sessions)
-        own.push_back(session.id);
-    const auto found = find_own(own, question.sessions);
     std::vector<EndOrder> orders;
-    for (const auto &id : found)
-        orders.push_back({id, stop_reason});
+    for (auto &session : look_at_sessions(root, whose(caller)))
+        if (is_asked_for(session.id, question.sessions)) {
+            orders.push_back({session.id, stop_reason});
+            answer.sessions.push_back(std::move(session));
+        }
     if (!orders.empty()) answer.left = end_sessions(root, orders);
-    const auto has = [](const std::vector<std::string> &ids, const std::string &id) {
-        return std::find(ids.begin(), ids.end(), id) != ids.end();
-    };
-    std::erase_if(answer.sessions, [&](const SessionView &session) { return !has(found, session.id) || has(answer.left, session.id); });
+    std::erase_if(answer.sessions, [&](const SessionView &session) {
+        return std::find(answer.left.begin(), answer.left.end(), session.id) != answer.left.end();
+    });
     return answer;
 }
 
-} // namespace
+// What a question holds until its answer is sent.
+struct Held {
+    UniqueFd slot; // counts as one question of the caller's
+    UniqueFd termination;
+    std::optional<OwnGroup> group; // under bwrap
+};
 
-std::vector<std::string> find_own(const std::vector<std::string> &own, const std::vector<std::string> &asked)
+// As a start does, and by the same means: what root does for a question touches what others share.
+void leave_callers_group(const AsRoot &root, SandboxMethod method, Uid user, Held &held, const std::function<void()> &meanwhile)
 {
-    const auto is_meant = [](const std::string &id, const std::string &word) {
-        return defence_is_on("whole-id") ? id == word : id.starts_with(word);
-    };
-    std::vector<std::string> found;
-    for (const auto &id : own)
-        if (std::any_of(asked.begin(), asked.end(), [&](const std::string &word) { return is_meant(id, word); })) found.push_back(id);
-    return found;
+    const std::string id = make_session_id(); // of no session: it names the group alone
+    if (!has_unit(method)) {
+        held.group.emplace(root, id, user);
+        return meanwhile();
+    }
+    SystemdBus systemd(root);
+    MoveIntoScope move(systemd, scope_name(id), user); // whatever fails meanwhile, this waits for the move
+    meanwhile();
+    move.wait();
+    sweep_empty_scopes(systemd, id);
 }
 
-OwnAnswer answer_own(const AsRoot &root, const Account &caller, const Policy &policy, const OwnQuestion &question)
-{
-    return question.about == OwnSubject::stop ? stop(root, caller, question) : look_confined(root, caller, policy, question);
-}
-
-// Hears a question as its user, and answers it within bounds of number, size and time.
-
-namespace {
-
-constexpr int reply_patience_seconds = 5;
-
-UniqueFd take_slot(const AsRoot &root, const Account &caller)
+OwnAnswer hear_and_answer(const AsRoot &root, const Account &caller, FdRef wrapper, Held &held)
 {
     require_host_namespaces(root);
-    return take_question_slot(root, caller.uid);
-}
-
-UniqueFd reset_process(const AsRoot &root)
-{
+    held.slot = take_question_slot(root, caller.uid);
+    Policy policy = load_policy_to_start(policy_path, caller.name);
     reset_process_state(root);
-    return watch_termination(); // an end that has begun is finished, whatever signal sudo passes on
+    held.termination = watch_termination(); // an end that has begun is finished, whatever signal sudo passes on
+    leave_callers_group(root, policy.sandbox.method, caller.uid, held, [&] { admit(policy, caller); });
+    // --- from here the caller can neither freeze nor kill this process ---
+    const auto question = ask(
+        root, {"receiver of the question", caller, {wrapper.get()}}, [&](const AsUser & /*user*/) { return receive_question(wrapper); },
+        decode_question);
+    return question.about == OwnSubject::stop ? stop(root, caller, question) : look(root, caller, policy, question.about);
 }
-
-// Out of the caller's control group, as a start is, and by the same means: what root does for a question touches what others share.
-class OwnGroupForQuestion {
-public:
-    OwnGroupForQuestion(const AsRoot &root, SandboxMethod method, Uid user, const std::function<void()> &meanwhile)
-    {
-        const std::string id = make_session_id(); // of no session: it names the group alone
-        if (!has_unit(method)) {
-            group_.emplace(root, id, user);
-            meanwhile();
-            return;
-        }
-        SystemdBus systemd(root);
-        MoveIntoScope move(systemd, scope_name(id), user); // whatever fails meanwhile, this waits for the move
-        meanwhile();
-        move.wait();
-        sweep_empty_scopes(systemd, id);
-    }
-
-private:
-    std::optional<OwnGroup> group_; // under bwrap
-};
-
-// What a question holds until it is answered, in the order in which it is taken.
-class Asked {
-public:
-    Asked(const AsRoot &root, const Account &caller, FdRef wrapper)
-        : slot_(take_slot(root, caller)), policy_(load_policy_to_start(policy_path, caller.name)), termination_(reset_process(root)),
-          group_(root, policy_.sandbox.method, caller.uid, [&] { admit(policy_, caller); }),
-          // --- from here the caller can neither freeze nor kill this process ---
-          question_(ask(
-              root, {"receiver of the question", caller, {wrapper.get()}},
-              [&](const AsUser & /*user*/) { return receive_question(wrapper); }, decode_question))
-    {
-    }
-
-    [[nodiscard]] OwnAnswer answer(const AsRoot &root, const Account &caller) const { return answer_own(root, caller, policy_, question_); }
-
-private:
-    UniqueFd slot_; // counts as one question of the caller's
-    Policy policy_;
-    UniqueFd termination_;
-    OwnGroupForQuestion group_;
-    OwnQuestion question_;
-};
 
 FailureReport refuse(SessionRecord &record, const Failure &failure)
 {
@@ -164,6 +111,12 @@ FailureReport refuse(SessionRecord &record, const Failure &failure)
 }
 
 } // namespace
+
+bool is_asked_for(const std::string &id, const std::vector<std::string> &asked)
+{
+    return std::any_of(asked.begin(), asked.end(),
+                       [&](const std::string &word) { return defence_is_on("whole-id") ? id == word : id.starts_with(word); });
+}
 
 bool holds_question(FdRef wrapper)
 {
@@ -181,11 +134,10 @@ bool holds_question(FdRef wrapper)
 
 int answer_question(const AsRoot &root, const Account &caller, FdRef wrapper, SessionRecord &record)
 {
-    std::optional<Asked> asked; // until the answer is sent
+    Held held;
     OwnReply reply;
     try {
-        asked.emplace(root, caller, wrapper);
-        reply = asked->answer(root, caller);
+        reply = hear_and_answer(root, caller, wrapper, held);
     } catch (const Failure &failure) {
         reply = refuse(record, failure);
     } catch (const std::exception &failure) {

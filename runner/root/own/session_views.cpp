@@ -86,13 +86,9 @@ HomeSize measure_as_agent(const AsRoot &root, const std::string &what, const Acc
                 if (const UniqueFd cache = find_beneath(directory, place, O_RDONLY | O_DIRECTORY))
                     size.caches += measure_tree(self, channel, cache);
         }
-        send_answer(channel, Encoder().number(size.all).number(size.caches).bytes());
+        send_answer(channel, encode(size));
     });
-    const Packet packet = child.receive();
-    Decoder decoder(packet.bytes);
-    const HomeSize size{decoder.number(), decoder.number()};
-    decoder.end();
-    return size;
+    return decode_fields<HomeSize>(child.receive().bytes);
 }
 
 UniqueFd try_open_directory(FdRef parent, const std::string &name)

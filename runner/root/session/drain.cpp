@@ -10,8 +10,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr const char *drain_name = "drain"; // in /run/pi-agent
-constexpr const char *new_drain_name = "drain.new";
+constexpr const char *drain_name = "drain";   // in /run/pi-agent
 constexpr const char *probes_name = "probes"; // never written; each try locks the byte of its user
 constexpr std::size_t drain_limit = 4096;
 constexpr std::uint64_t microseconds_of_a_second = 1'000'000;
@@ -46,11 +45,7 @@ std::optional<Drain> find_drain(const AsRoot & /*root*/)
 
 void begin_drain(const AsRoot & /*root*/, const std::string &message)
 {
-    const std::string action = "draining this host";
-    const UniqueFd directory = open_runtime_directory();
-    const UniqueFd fresh = open_or_throw(action, directory, new_drain_name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
-    write_whole(fresh, message, new_drain_name);
-    if (renameat(directory.get(), new_drain_name, directory.get(), drain_name) != 0) throw_errno(action);
+    replace_runtime_file(drain_name, message, "draining this host");
 }
 
 bool end_drain(const AsRoot & /*root*/)

@@ -14,6 +14,8 @@ std::string make_session_id();
 
 // /run/pi-agent, for root alone; made when it is missing.
 UniqueFd open_runtime_directory();
+// Replaces a file in it in one step, root 0600.
+void replace_runtime_file(const std::string &name, const std::string &content, const std::string &action);
 
 constexpr const char *sessions_directory = "/run/pi-agent/sessions";
 // While this is held, nobody removes placeholders of this user's sessions; none where somebody still does at the deadline. A session first
@@ -90,13 +92,10 @@ bool has_living_runner(const std::string &session_id);
 // and then counts. So of starts at the same time the last one sees all the others.
 std::size_t count_sessions(const AsRoot &root, Uid user);
 
-// True when a session of `user` other than `id` is prepared, or runs, without locked settings of its own (make_file "settings.json"). Call
-// it under the lock of the user's state, in which sessions are prepared.
-bool has_unlocked_session(const AsRoot &root, Uid user, const std::string &id);
-
-// True when a session of `user` other than `id` is prepared, or runs, that has no held_link. Call it under the same lock. One that waits
-// for that lock does not count: only its user decides how long it waits.
-bool has_unheld_session(const AsRoot &root, Uid user, const std::string &id);
+// True when a session of `user` other than `id` is prepared, or runs, without `name` in its directory: "settings.json" (make_file), its
+// locked settings, or held_link. Call it under the lock of the user's state, in which sessions are prepared. One that waits for that lock
+// does not count: only its user decides how long it waits.
+bool has_session_without(const AsRoot &root, const char *name, Uid user, const std::string &id);
 
 // Sessions whose runner is gone (their lock is free).
 std::vector<std::string> find_orphans(const AsRoot &root);
