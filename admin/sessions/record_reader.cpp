@@ -1,13 +1,11 @@
 // Reads the record back, newest entries first and within bounds: every account of the host can write to the journal, as much as it likes.
 #include "admin/sessions/sessions.hpp"
 
-#include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/session/record.hpp"
 
 #include <filesystem>
-#include <iterator>
 #include <sys/resource.h>
 #include <systemd/sd-journal.h>
 
