@@ -3,7 +3,6 @@
 
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/session/record.hpp"
 
 #include <filesystem>
 #include <sys/resource.h>
