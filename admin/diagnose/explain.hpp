@@ -4,7 +4,7 @@
 #include "admin/diagnose/user_view.hpp"
 #include "common/decide/host_access.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/root/kernel/enforcement.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 

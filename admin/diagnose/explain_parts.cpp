@@ -8,7 +8,7 @@
 #include "runner/root/errand/session_git.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
-#include "runner/root/session/disk_quota.hpp"
+#include "runner/root/session/scratch.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -7,7 +7,7 @@
 #include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/method/own_scope.hpp"
-#include "runner/root/own/session_views.hpp"
+#include "runner/root/own/questions.hpp"
 #include "runner/root/session/drain.hpp"
 
 #include <fmt/format.h>

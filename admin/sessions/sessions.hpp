@@ -12,7 +12,7 @@ namespace pi_agent {
 
 // --- pi-agentctl sessions and stop: which sessions there are, and ending them.
 
-// As look_at_sessions (runner/root/own/session_views.hpp); `user` is a name of the user database, or Failure(usage).
+// As look_at_sessions (runner/root/own/questions.hpp); `user` is a name of the user database, or Failure(usage).
 std::vector<SessionView> list_sessions(const AsRoot &root, const std::optional<std::string> &user);
 
 // Which of these `id`, a whole one or its beginning, names. Throws Nothing if there is no such session, with `listing`, the command that

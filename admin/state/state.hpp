@@ -2,7 +2,7 @@
 #pragma once
 
 #include "admin/host/accounts.hpp"
-#include "runner/root/own/session_views.hpp"
+#include "runner/root/own/questions.hpp"
 
 namespace pi_agent {
 

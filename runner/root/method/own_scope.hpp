@@ -34,7 +34,7 @@ void sweep_empty_scopes(SystemdBus &systemd, const std::string &session_id) noex
 
 // Hands the controllers down to `group`, level by level from the mounted hierarchy, and writes memory, tasks and cpu there: the policy's
 // limits, and the defaults. best_effort: the policy's limits are checked against the kernel afterwards
-// (runner/root/kernel/enforcement.hpp), and a default holds where it can.
+// (runner/root/kernel/host_facts.hpp), and a default holds where it can.
 void limit_group(const AsRoot &root, const std::string &group, const LimitsPolicy &limits);
 
 // --- What a running session uses at this moment, from the kernel.

@@ -6,6 +6,8 @@
 
 namespace pi_agent {
 
+// --- Makes a session's own network lead to its gate, and nowhere else.
+
 // Sockets in the session's network namespace, for the gate outside of it.
 struct GateSockets {
     std::vector<ReceivedListener> listeners;

@@ -1,10 +1,12 @@
-// Messages to the wrapper, and notices that are sent only once.
+// Messages to the wrapper, notices that are sent only once, and which version used a home last.
 #pragma once
 
 #include "common/base/request.hpp"
 #include "runner/root/session/state_directory.hpp"
 
 namespace pi_agent {
+
+// --- Messages to the wrapper, and notices that are sent only once.
 
 // --- Sends messages to the wrapper. Its user can stop it, and it need not read. So root waits for it once, and not again until it has read
 // something.

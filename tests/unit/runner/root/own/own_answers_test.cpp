@@ -3,7 +3,6 @@
 
 #include "runner/as_user/project.hpp"
 #include "runner/root/door/admission.hpp"
-#include "runner/root/own/session_views.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "support/failure.hpp"
 #include "support/private_run.hpp"

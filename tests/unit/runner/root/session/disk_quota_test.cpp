@@ -1,5 +1,5 @@
-// Which project a user's agent has, and what a file system without quotas is told apart by: runner/root/session/disk_quota.hpp
-#include "runner/root/session/disk_quota.hpp"
+// Which project a user's agent has, and what a file system without quotas is told apart by: runner/root/session/scratch.hpp
+#include "runner/root/session/scratch.hpp"
 
 #include "runner/as_agent/quota_project.hpp"
 #include "support/failure.hpp"
