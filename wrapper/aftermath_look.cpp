@@ -2,7 +2,7 @@
 #include "wrapper/aftermath.hpp"
 
 #include "common/base/text.hpp"
-#include "common/record/journal.hpp"
+#include "common/record/record_event.hpp"
 #include "wrapper/doors.hpp"
 
 #include <climits>

@@ -6,7 +6,7 @@
 #include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/faults.hpp"
 #include "admin/render/render.hpp"
-#include "admin/sessions/metrics.hpp"
+#include "admin/sessions/sessions.hpp"
 
 #include <fmt/ranges.h>
 #include <iostream>

@@ -5,7 +5,6 @@
 #include "common/host/remedy.hpp"
 #include "runner/inside/canary.hpp"
 #include "runner/inside/landlock.hpp"
-#include "runner/root/session/drain.hpp"
 #include "runner/root/session/record.hpp"
 
 #include <fmt/format.h>

@@ -5,7 +5,6 @@
 #include "admin/host/unfinished_apply.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/policy/policy_values.hpp"
-#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/method_program.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 #include "runner/root/session/state_directory.hpp"

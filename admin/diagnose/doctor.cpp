@@ -7,7 +7,6 @@
 #include "admin/text/terminal.hpp"
 #include "common/decide/effective.hpp"
 #include "common/host/remedy.hpp"
-#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 
 #include <fmt/format.h>

@@ -6,7 +6,6 @@
 #include "admin/text/terminal.hpp"
 #include "common/decide/effective.hpp"
 #include "common/policy/policy_values.hpp"
-#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 #include "runner/root/view/root_tree.hpp"
 

@@ -7,7 +7,6 @@
 #include "runner/plan/gate_plan.hpp"
 #include "runner/root/errand/session_git.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/session/scratch.hpp"
 
 #include <fmt/format.h>

@@ -8,7 +8,6 @@
 #include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/state_directory.hpp"

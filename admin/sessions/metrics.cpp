@@ -1,5 +1,5 @@
 // Sums up sessions and starts, and writes the sums in the text form of Prometheus: `pi-agentctl metrics`.
-#include "admin/sessions/metrics.hpp"
+#include "admin/sessions/sessions.hpp"
 
 #include "admin/text/terminal.hpp"
 #include "common/host/beneath.hpp"

@@ -8,7 +8,6 @@
 #include "common/seams/seams.hpp"
 #include "runner/root/method/own_scope.hpp"
 #include "runner/root/own/questions.hpp"
-#include "runner/root/session/drain.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -6,7 +6,6 @@
 #include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/session/record.hpp"
 
 #include <fmt/ranges.h>
 #include <sstream>

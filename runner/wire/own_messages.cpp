@@ -4,6 +4,8 @@
 #include "common/seams/seams.hpp"
 #include "runner/wire/answer.hpp"
 
+#include <algorithm>
+
 namespace pi_agent {
 
 bool OwnQuestion::are_whole_ids(const std::vector<std::string> &sessions)

@@ -6,7 +6,6 @@
 #include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/kernel/host_facts.hpp"
-#include "runner/root/session/drain.hpp"
 #include "runner/root/view/root_tree.hpp"
 
 #include <cstdlib>

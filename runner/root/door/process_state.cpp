@@ -4,7 +4,6 @@
 #include "common/base/process.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/kernel/control_group.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 
 #include <csignal>

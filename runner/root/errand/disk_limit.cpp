@@ -4,7 +4,6 @@
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/manifest.hpp"
 #include "runner/as_agent/quota_project.hpp"
-#include "runner/root/session/scratch.hpp"
 
 namespace pi_agent {
 

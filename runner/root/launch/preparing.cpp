@@ -7,7 +7,6 @@
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/errand/config_sync.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
 
 namespace pi_agent {

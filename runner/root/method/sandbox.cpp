@@ -3,7 +3,6 @@
 
 #include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/docker_daemon.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
 #include "runner/root/mount/mounts.hpp"

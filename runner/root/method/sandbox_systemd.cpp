@@ -4,7 +4,6 @@
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/gate_plan.hpp"
-#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/own_scope.hpp"
 #include "runner/root/session/session_directory.hpp"
 

@@ -15,8 +15,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#include <array>
-#include <cstddef>
 #include <cstring>
 
 namespace pi_agent {
@@ -197,8 +195,9 @@ UniqueFd make_table(const std::array<FdRef, 2> &listeners)
     return made;
 }
 
-} // namespace
-
+// As long as the result is open, each TCP connection of that namespace arrives at `v4` or `v6`, whatever its port, unless it goes to the
+// loopback (BPF_PROG_TYPE_SK_LOOKUP of the kernel). A listener at all addresses would take the port from servers of the session, and know
+// only the ports that it was opened for. Where the gate has closed its listener the connection is refused. `v6` may be empty.
 UniqueFd direct_to_gate(const AsRoot & /*root*/, FdRef network_namespace, FdRef v4, FdRef v6)
 {
     const UniqueFd table = make_table({v4, v6});
@@ -218,8 +217,6 @@ UniqueFd direct_to_gate(const AsRoot & /*root*/, FdRef network_namespace, FdRef 
 }
 
 // --- Enters the session's network namespace for one thread: brings the loopback up, makes every address local, and listens.
-
-namespace {
 
 constexpr int waiting_connections = 1024;
 constexpr int route_patience_seconds = 2;

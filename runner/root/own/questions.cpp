@@ -12,10 +12,8 @@
 #include "runner/root/confined/session_end.hpp"
 #include "runner/root/door/admission.hpp"
 #include "runner/root/door/process_state.hpp"
-#include "runner/root/errand/errand.hpp"
 #include "runner/root/method/own_group.hpp"
 #include "runner/root/method/own_scope.hpp"
-#include "runner/root/session/record.hpp"
 #include "runner/root/session/scratch.hpp"
 
 #include <linux/magic.h>

@@ -1,7 +1,6 @@
 // Answers users about their own sessions, and looks at sessions and at what is kept.
 #pragma once
 
-#include "common/host/identity.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/wire/own_messages.hpp"
 

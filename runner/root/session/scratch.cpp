@@ -2,7 +2,6 @@
 #include "runner/root/session/scratch.hpp"
 
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
@@ -20,9 +19,7 @@
 
 namespace pi_agent {
 
-// --- Makes a session's temporary directories by descriptor, and records which session uses which placeholder.
-
-// Making a session's temporary directories, by descriptor, below directories that only root can write.
+// --- Makes a session's temporary directories, by descriptor, below directories that only root can write.
 
 namespace {
 

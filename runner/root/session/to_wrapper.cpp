@@ -4,7 +4,6 @@
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/replacement.hpp"
-#include "runner/root/session/state_directory.hpp"
 
 namespace pi_agent {
 
