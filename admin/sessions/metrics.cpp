@@ -9,8 +9,6 @@
 
 namespace pi_agent {
 
-// Sums up sessions and starts, and writes the sums in the text form of Prometheus.
-
 namespace {
 
 using Labels = std::vector<std::pair<std::string_view, std::string>>;

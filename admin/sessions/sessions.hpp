@@ -8,8 +8,6 @@
 
 namespace pi_agent {
 
-// Sessions that live, and earlier ones: `pi-agentctl sessions`, `stop`, `history`, `logs`, `shell`.
-
 // --- pi-agentctl sessions and stop: which sessions there are, and ending them.
 
 // As look_at_sessions (runner/root/own/questions.hpp); `user` is a name of the user database, or Failure(usage).

@@ -50,8 +50,6 @@ UniqueFd find_job(const AsRoot & /*root*/)
     return is_there ? std::move(job) : UniqueFd();
 }
 
-// Facts about this machine: which account a process has, processors, and which programs exist.
-
 namespace {
 
 // The words of the one line with this name; none where there is no such line, or more than one.

@@ -20,8 +20,6 @@ namespace pi_agent {
 // that can be read when it has ended; empty without one, and if an ancestor ends meanwhile.
 UniqueFd find_job(const AsRoot &root);
 
-// Facts about this machine: which account a process has, processors, and which programs exist.
-
 // --- Which account a process has, as the kernel reports it: its ids, its groups and its privileges.
 struct ExpectedAccount {
     Uid user;
@@ -67,8 +65,6 @@ bool can_be_run_by_all(const std::string &path);
 
 // The notice for the user at a start; none when the program is hidden, or need not be.
 std::optional<std::string> open_program_notice(const Policy &policy);
-
-// --- What the kernel holds a session to and counts for it: network, controllers, limits, usage.
 
 // --- Asks the kernel whether it holds a session to the policy's network. Where systemd cannot attach its packet filter or may not make a
 // network namespace, it only logs that and starts the unit without.

@@ -21,8 +21,6 @@ int answer_question(const AsRoot &root, const Account &caller, FdRef wrapper, Se
 
 // --- What can be said about the sessions that live, and about what is kept for their users.
 
-// What can be said about the sessions that live: whose, where, since when, and what each uses now.
-
 // In the order in which they started; those that are still being prepared come last. Only of `user` if one is given. Values of the record
 // are harmless (common/record/record_event.hpp), names are plain.
 std::vector<SessionView> look_at_sessions(const AsRoot &root, const std::optional<Uid> &user);

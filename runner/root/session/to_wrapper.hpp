@@ -6,8 +6,6 @@
 
 namespace pi_agent {
 
-// --- Messages to the wrapper, and notices that are sent only once.
-
 // --- Sends messages to the wrapper. Its user can stop it, and it need not read. So root waits for it once, and not again until it has read
 // something.
 
