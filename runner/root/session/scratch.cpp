@@ -210,9 +210,6 @@ bool set_limit(FdRef directory, const DiskQuota &quota)
     return ask_quotas(directory, Q_SETQUOTA, quota.project, &limit) == 0;
 }
 
-// Under the name of each of these another part of the state may be mounted.
-constexpr std::array parts_of_state = {"", "/users", "/sessions"};
-
 } // namespace
 
 std::optional<std::uint32_t> project_of_agent(Uid user) noexcept
@@ -271,19 +268,6 @@ std::string problem_of_method(SandboxMethod method)
 {
     if (method != SandboxMethod::none) return "";
     return "under sandbox.method none nothing keeps an agent from taking its files out of the quota; choose another method";
-}
-
-std::string problem_of_disk_limit(const Policy &policy)
-{
-    if (auto problem = problem_of_method(policy.sandbox.method); !problem.empty()) return problem;
-    for (const char *part : parts_of_state) {
-        const std::string path = policy.agent.state_dir + part;
-        const UniqueFd place = open_if_there("opening " + path, FdRef(AT_FDCWD), path, O_PATH | O_DIRECTORY | O_NOFOLLOW);
-        if (!place) continue; // nothing was applied yet, or nobody started
-        const std::string problem = problem_of_quotas(place);
-        if (!problem.empty()) return path + ": " + problem + "; " + quota_remedy;
-    }
-    return "";
 }
 
 void set_disk_limit(const AsRoot & /*root*/, FdRef directory, const DiskQuota &quota, const std::string &path)

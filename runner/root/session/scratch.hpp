@@ -31,10 +31,6 @@ bool is_project_of_agents(std::uint32_t project) noexcept;
 // Why the kernel holds nobody to a project quota on the file system of `directory`, in words; empty if it does. Any account may ask.
 std::string problem_of_quotas(FdRef directory);
 
-// The same for the places of a state directory that exist, and for the method. `policy` has limits.disk. The place of a user that is a
-// mount of its own is looked at by their starts.
-std::string problem_of_disk_limit(const Policy &policy);
-
 // Why no quota can hold agents under this method; empty if one can.
 std::string problem_of_method(SandboxMethod method);
 
