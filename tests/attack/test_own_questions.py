@@ -278,7 +278,7 @@ def test_a_user_plants_a_link_for_root_to_write_through(prove):
 @pytest.mark.parametrize("who", ["session", "account"])
 def test_an_agent_reads_and_writes_nothing_there(who, product, control_seen):
     recorded_anew(product)
-    script = f"ls {RECORDS}/alice || cat {RECORDS}/alice/record.jsonl || echo >>{RECORDS}/alice/record.jsonl || : >{RECORDS}/alice/new || echo refused"
+    script = f"ls {RECORDS}/alice || cat {RECORDS}/alice/record.jsonl || echo >>{RECORDS}/alice/record.jsonl || touch {RECORDS}/alice/new || echo refused"
     control_seen("the user reads it")
     before = product.machine.run(["cat", f"{RECORDS}/alice/record.jsonl"], user="alice", check=True).stdout
     done = product.pi("sh", "-c", script) if who == "session" else product.machine.run(["sh", "-c", script], user="pi-agent")

@@ -59,15 +59,18 @@ struct ReaderList {
     posix_acl_xattr_entry entries[5];
 };
 
-ReaderList readers(Uid user)
+ReaderList readers(Uid user, bool alone)
 {
     constexpr std::uint32_t nobody = UINT32_MAX; // of entries that name no account
+    constexpr std::uint16_t all = ACL_READ | ACL_WRITE | ACL_EXECUTE;
+    const std::uint16_t users = alone ? ACL_READ | ACL_EXECUTE : all;
+    const std::uint16_t others = alone ? 0 : all;
     return {{POSIX_ACL_XATTR_VERSION},
-            {{ACL_USER_OBJ, ACL_READ | ACL_WRITE | ACL_EXECUTE, nobody},
-             {ACL_USER, ACL_READ | ACL_EXECUTE, user.value()},
+            {{ACL_USER_OBJ, all, nobody},
+             {ACL_USER, users, user.value()},
              {ACL_GROUP_OBJ, 0, nobody},
-             {ACL_MASK, ACL_READ | ACL_EXECUTE, nobody},
-             {ACL_OTHER, 0, nobody}}};
+             {ACL_MASK, users, nobody},
+             {ACL_OTHER, others, nobody}}};
 }
 
 // Its files inherit the list. Empty before the first `apply`.
@@ -75,14 +78,14 @@ UniqueFd open_own_directory(const std::string &path, Uid user)
 {
     const UniqueFd state = if_there([] { return open_trusted(state_path, O_RDONLY | O_DIRECTORY, "state directory"); });
     if (!state) return {};
-    const bool is_own = defence_is_on("own-record");
+    const bool alone = defence_is_on("own-record");
     const auto [parent, name] = split_last(path);
     const UniqueFd records = ensure_state_directory(state, "records", 0711, 0, 0, parent);
-    UniqueFd own = ensure_state_directory(records, name.c_str(), is_own ? 0750 : 0755, 0, 0, path);
-    const ReaderList wanted = readers(user);
+    UniqueFd own = ensure_state_directory(records, name.c_str(), alone ? 0750 : 0777, 0, 0, path);
+    const ReaderList wanted = readers(user, alone);
     ReaderList found{};
     const auto size = fgetxattr(own.get(), "system.posix_acl_access", &found, sizeof found);
-    if (!is_own || (size == sizeof found && std::memcmp(&found, &wanted, sizeof found) == 0)) return own;
+    if (size == sizeof found && std::memcmp(&found, &wanted, sizeof found) == 0) return own;
     for (const auto &left : names_in(own)) // of somebody who had this name before
         if (unlinkat(own.get(), left.c_str(), 0) != 0) throw_errno("removing " + path + "/" + left);
     for (const char *list : {"system.posix_acl_default", "system.posix_acl_access"}) // in this order: the second says that both are there
