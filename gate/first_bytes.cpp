@@ -1,7 +1,6 @@
 // Heads of HTTP and the first bytes of a connection, read strictly, and refused in their language.
 #include "gate/first_bytes.hpp"
 
-#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
 #include <boost/beast/http/status.hpp>

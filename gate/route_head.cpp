@@ -1,7 +1,6 @@
 // Targets and heads at the reverse route: read strictly, allowed, and written anew.
 #include "gate/route.hpp"
 
-#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // Walks the shown tree, the nearest repository first, and words the notice.
 #include "wrapper/aftermath.hpp"
 
-#include "common/record/journal.hpp"
+#include "common/record/record_event.hpp"
 
 #include <dirent.h>
 #include <nlohmann/json.hpp>

@@ -2,7 +2,6 @@
 #include "wrapper/aftermath.hpp"
 
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
 #include <filesystem>

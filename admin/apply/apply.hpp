@@ -2,7 +2,6 @@
 #pragma once
 
 #include "admin/diagnose/explain.hpp"
-#include "common/policy/yaml/yaml_tree.hpp"
 
 namespace pi_agent {
 

@@ -1,15 +1,17 @@
 // The commands of pi-agentctl that look, and write down what they see: doctor, explain, show, why, shell, version, metrics, render. And -v
 // and -q.
 #include "admin/apply/apply.hpp"
+
 #include "admin/cli/commands.hpp"
 #include "admin/diagnose/faults.hpp"
 #include "admin/render/render.hpp"
-#include "admin/sessions/metrics.hpp"
+#include "admin/sessions/sessions.hpp"
 
 #include <fmt/ranges.h>
-#include <iostream>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+
+#include <iostream>
 #include <streambuf>
 
 namespace pi_agent {

@@ -5,11 +5,11 @@
 #include "common/host/trusted_file.hpp"
 #include "runner/inside/canary.hpp"
 #include "runner/inside/landlock.hpp"
-#include "runner/root/session/drain.hpp"
 #include "runner/root/session/record.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
 #include <sstream>
 
 namespace pi_agent {

@@ -1,7 +1,7 @@
 // Everything that is wrong with a policy, in one report: patterns, method, roots, and the rest.
 #include "admin/diagnose/faults.hpp"
+
 #include "admin/text/terminal.hpp"
-#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/engine_host.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/session/state_directory.hpp"

@@ -1,10 +1,10 @@
 // Asks everything that can be asked, the cluster and each part's version among it, and reports it at once.
 #include "admin/diagnose/faults.hpp"
+
 #include "admin/programs/program.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/host/trusted_file.hpp"
-#include "runner/root/kernel/host_facts.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -3,7 +3,6 @@
 
 #include "admin/diagnose/faults.hpp"
 #include "admin/text/terminal.hpp"
-#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 #include "runner/root/view/root_tree.hpp"
 

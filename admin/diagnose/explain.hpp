@@ -2,12 +2,13 @@
 #pragma once
 
 #include "admin/host/host_things.hpp"
+
 #include "common/decide/effective.hpp"
 #include "common/decide/explained.hpp"
 #include "common/decide/host_access.hpp"
 #include "common/decide/user_paths.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/root/kernel/enforcement.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 #include "runner/wire/user_files.hpp"
 
 namespace pi_agent {

@@ -1,13 +1,13 @@
 // The parts of an explanation, by the same functions that compose a start: environment, limits, disk, system calls.
 #include "admin/diagnose/explain.hpp"
 
+#include "common/base/files.hpp"
 #include "common/policy/toolchains.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/plan/gate_plan.hpp"
 #include "runner/root/errand/session_git.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/kernel/host_facts.hpp"
-#include "runner/root/session/disk_quota.hpp"
+#include "runner/root/session/scratch.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,6 +15,28 @@
 namespace pi_agent {
 
 // limits.disk as it is explained and checked: whether a quota of this host holds agents to it, and what starts do where none does.
+
+namespace {
+
+// Under the name of each of these another part of the state may be mounted.
+constexpr std::array parts_of_state = {"", "/users", "/sessions"};
+
+// As problem_of_quotas() for the places of a state directory that exist, and for the method. `policy` has limits.disk. The place of a user
+// that is a mount of its own is looked at by their starts.
+std::string problem_of_disk_limit(const Policy &policy)
+{
+    if (auto problem = problem_of_method(policy.sandbox.method); !problem.empty()) return problem;
+    for (const char *part : parts_of_state) {
+        const std::string path = policy.agent.state_dir + part;
+        const UniqueFd place = open_if_there("opening " + path, FdRef(AT_FDCWD), path, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+        if (!place) continue; // nothing was applied yet, or nobody started
+        const std::string problem = problem_of_quotas(place);
+        if (!problem.empty()) return path + ": " + problem + "; " + quota_remedy;
+    }
+    return "";
+}
+
+} // namespace
 
 std::string find_disk_problem(const Policy &policy)
 {

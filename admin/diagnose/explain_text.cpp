@@ -1,7 +1,6 @@
 // An explanation, and what a code, a fault or a key means, as text for people and as JSON for programs.
 #include "admin/diagnose/data.hpp"
 #include "admin/diagnose/explain.hpp"
-#include "common/policy/policy_keys.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -5,7 +5,6 @@
 #include "common/policy/policy_levels.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/method/sandbox.hpp"
-#include "runner/root/method/systemd_bus.hpp"
 #include "runner/root/view/root_tree.hpp"
 
 #include <fmt/format.h>
@@ -139,8 +138,7 @@ void require_running(const AsRoot &root, const SandboxPolicy &sandbox)
 {
     if (has_unit(sandbox.method)) systemd_features(SystemdBus::version_for_anybody());
     if (sandbox.method == SandboxMethod::bwrap) require_bwrap(root);
-    if (sandbox.method == SandboxMethod::docker) require_docker(root, sandbox);
-    if (sandbox.method == SandboxMethod::podman) require_podman(root, sandbox);
+    if (sandbox.method == SandboxMethod::docker || sandbox.method == SandboxMethod::podman) require_engine(root, sandbox);
 }
 
 void check_method(HostCheck &check)

@@ -5,7 +5,6 @@
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/state_directory.hpp"

@@ -2,7 +2,6 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/diagnose/data.hpp"
-#include "common/policy/policy_sections.hpp"
 #include "runner/plan/gate_plan.hpp"
 #include "runner/root/errand/user_files.hpp"
 

@@ -2,9 +2,7 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/programs/program.hpp"
-#include "common/decide/explained.hpp"
 #include "common/host/trusted_file.hpp"
-#include "runner/root/kernel/host_facts.hpp"
 
 #include <fmt/format.h>
 #include <fnmatch.h>

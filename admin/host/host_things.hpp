@@ -2,13 +2,11 @@
 // not finished.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy_load.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <functional>
 #include <ostream>
 
 namespace pi_agent {

@@ -4,8 +4,6 @@
 
 #include "runner/root/method/systemd_bus.hpp"
 
-#include <functional>
-
 namespace pi_agent {
 
 struct ProgramResult {

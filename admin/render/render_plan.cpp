@@ -2,7 +2,6 @@
 #include "admin/render/render.hpp"
 
 #include "admin/diagnose/faults.hpp"
-#include "common/decide/explained.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "runner/as_user/named_files.hpp"

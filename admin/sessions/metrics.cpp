@@ -1,6 +1,5 @@
 // Sums up sessions and starts, and writes the sums in the text form of Prometheus: `pi-agentctl metrics`.
-#include "admin/sessions/metrics.hpp"
-
+#include "admin/sessions/sessions.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/decide/explained.hpp"
 #include "common/host/beneath.hpp"
@@ -9,8 +8,6 @@
 #include <fmt/format.h>
 
 namespace pi_agent {
-
-// Sums up sessions and starts, and writes the sums in the text form of Prometheus.
 
 namespace {
 

@@ -8,8 +8,7 @@
 #include "common/decide/explained.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/method/session_units.hpp"
-#include "runner/root/own/session_views.hpp"
-#include "runner/root/session/drain.hpp"
+#include "runner/root/own/questions.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,7 +19,7 @@ namespace pi_agent {
 
 // Asks the runner about the caller's own sessions.
 
-void require_own(const std::string &command, const std::optional<std::string> &user, const std::string &why)
+Account require_own(const std::string &command, const std::optional<std::string> &user, const std::string &why)
 {
     const auto refuse = [&](const std::string &what) {
         throw Failure(FailureKind::root_only, command + " " + what + "; run: sudo pi-agentctl " + command);
@@ -34,6 +33,7 @@ void require_own(const std::string &command, const std::optional<std::string> &u
     const Policy policy = load_policy_to_start(policy_path, caller->name);
     if (std::holds_alternative<NotAuthorised>(find_access_rules(policy, *caller, policy_path)))
         refuse(why + ", and the policy gives you no sessions of your own, so only root can run it");
+    return *caller;
 }
 
 OwnAnswer ask_own(const OwnQuestion &question)

@@ -3,16 +3,15 @@
 #pragma once
 
 #include "admin/host/host_things.hpp"
+
 #include "runner/root/confined/session_end.hpp"
-#include "runner/root/own/record_reader.hpp"
+#include "runner/wire/own_messages.hpp"
 
 namespace pi_agent {
 
-// Sessions that live, and earlier ones: `pi-agentctl sessions`, `stop`, `history`, `logs`, `shell`.
-
 // --- pi-agentctl sessions and stop: which sessions there are, and ending them.
 
-// As look_at_sessions (runner/root/own/session_views.hpp); `user` is a name of the user database, or Failure(usage).
+// As look_at_sessions (runner/root/own/questions.hpp); `user` is a name of the user database, or Failure(usage).
 std::vector<SessionView> list_sessions(const AsRoot &root, const std::optional<std::string> &user);
 
 // Which of these `id`, a whole one or its beginning, names. Throws Nothing if there is no such session, with `listing`, the command that
@@ -83,6 +82,48 @@ inline const std::string &place_of(const std::string &directory, const std::stri
     return directory.empty() ? project : directory;
 }
 
+// --- The record, read back (docs/reference/record.md): from the journal, and from the files that root writes.
+
+struct LogEntry {
+    std::uint64_t time_usec = 0; // since 1970
+    std::map<std::string, std::string> fields_by_name = {};
+
+    // Empty without one.
+    [[nodiscard]] std::string field(const std::string &name) const;
+    [[nodiscard]] std::optional<std::uint64_t> number(const std::string &name) const;
+    // root's own word: the journal says who sent an entry, and the files belong to root. A user's entry is only about that user, and
+    // harmless at most.
+    [[nodiscard]] bool is_roots() const { return field("_UID") == "0"; }
+};
+
+enum class RecordPart {
+    starts,      // refused ones, sessions and their ends
+    connections, // that were denied in sessions
+};
+
+// In the order of their times.
+struct RecordRead {
+    std::vector<LogEntry> entries;
+    bool is_cut = false; // some are left out: of all the oldest, or the oldest of a user who wrote too many
+};
+
+// Whether this process may read the journal of the system: root, and members of some groups. read_record(), read_session_log() and
+// recorded_sessions() throw Failure(denied) for everybody else. All bound the memory of this process.
+bool can_read_record();
+
+// Of starts: the events `denied`, `started`, `ended` and `preflight`. Of `denied` it also has what the wrapper said as its own user, of
+// each user a bounded part. It leaves out every other entry that root did not write. `since` is in microseconds since 1970.
+RecordRead read_record(std::optional<std::uint64_t> since, RecordPart part = RecordPart::starts);
+
+// Of these, what is about the user of this process, from the files that root writes for them.
+RecordRead read_own_record(const Account &user, std::optional<std::uint64_t> since, RecordPart part);
+
+// Everything about one session: its record, what its units wrote, and what systemd wrote about them.
+RecordRead read_session_log(const std::string &id);
+
+// The ids of all sessions of which root has recorded a start or a refusal.
+std::vector<std::string> recorded_sessions();
+
 // --- pi-agentctl history and logs: what the record has of sessions and refusals, and everything about one session.
 
 // One start: a session, or a refusal. Values are harmless, as in the record, except `user`: the name as the host has it.
@@ -122,8 +163,11 @@ std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const Hi
 // Says so where the look kept less than the record has.
 void tell_if_cut(const RecordRead &record, std::ostream &notes);
 
-// Both throw Nothing if nothing is recorded. A user who cannot read the journal sees their own history, which the runner tells them; and
-// has no logs: Failure(denied).
+// The caller's own record: as read_own_record(), after require_own(), with a note where it is cut.
+std::vector<LogEntry> read_callers_record(const std::string &command, const std::optional<std::string> &user,
+                                          std::optional<std::uint64_t> since, RecordPart part, std::ostream &notes);
+
+// Both throw Nothing if nothing is recorded. A user who cannot read the journal sees their own history, and has no logs: Failure(denied).
 void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::ostream &notes);
 // With `follow` it goes on until the session has ended.
 void run_logs(const std::string &id, bool follow, std::ostream &out, std::ostream &notes);
@@ -165,10 +209,42 @@ void run_denials(const DenialQuery &query, bool json, std::ostream &out, std::os
 // How others than root see and end their own sessions: the runner is asked, by the same sudo rule by which pi starts it.
 
 // Throws Failure where nobody can ask, and Failure(denied) unless this user may: the policy authorises them, and `user`, whom the command
-// line names, is themselves. `why` goes on after the command's name: "looks at the sessions of other users".
-void require_own(const std::string &command, const std::optional<std::string> &user, const std::string &why);
+// line names, is themselves. `why` goes on after the command's name: "looks at the sessions of other users". Returns this user.
+Account require_own(const std::string &command, const std::optional<std::string> &user, const std::string &why);
 
 // Root's answer. Throws the Failure that root answered, or Failure with the reason why no answer came.
 OwnAnswer ask_own(const OwnQuestion &question);
+
+// --- Numbers for a monitoring system: `pi-agentctl metrics`.
+
+// The policy's files, and what apply made of them.
+struct PolicyFacts {
+    std::size_t errors = 0; // of its text; this host may not fit it even so
+    bool is_enabled = false;
+    bool is_applied = false;                   // apply has seen these files last
+    std::optional<std::uint64_t> changed_usec; // since 1970: the newest of them
+    std::optional<std::uint64_t> applied_usec; // when apply succeeded last
+};
+
+struct MetricsInput {
+    std::uint64_t now_usec = 0;    // since 1970
+    std::uint64_t window_usec = 0; // how far back "recent" goes
+    std::vector<SessionView> sessions;
+    std::vector<PastStart> starts; // that began or ended in the window; of other times they count for nothing
+    PolicyFacts policy;
+};
+
+// In the text form of Prometheus, as OpenMetrics has it too: families of gauges, each with HELP and TYPE, and "# EOF". No value names a
+// path, a session or an argument. Pure.
+std::string to_metrics(const MetricsInput &input);
+
+struct MetricsOptions {
+    std::optional<std::string> output; // an absolute path that ends in ".prom"; without it standard output
+    std::string since = "24h";         // as parse_time (admin/text/terminal.hpp)
+};
+
+// The file is replaced in one step, so that nobody reads half of it. Throws Failure(usage) for another path, and Failure(configuration) if
+// others than root can change its directory.
+void run_metrics(const MetricsOptions &options, std::ostream &out, std::ostream &notes);
 
 } // namespace pi_agent

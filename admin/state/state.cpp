@@ -100,6 +100,15 @@ void remove_directory(FdRef parent, const std::string &name, const std::string &
     throw_errno("removing " + path);
 }
 
+// Of the record only what its user may read, or with "" what all may: the record itself stays.
+void remove_own_record(const std::string &name)
+{
+    const auto [directory, own] = split_last(own_records_path + (name.empty() ? "" : "/" + name));
+    const std::string above = directory;
+    const auto parent = if_there([&] { return open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of records"); });
+    if (parent) remove_beneath(parent, own);
+}
+
 void remove_users_state(const AsRoot &root, const std::string &state_dir, FdRef users, const UserState &state)
 {
     const auto directory = take_idle(root, state_dir, state);
@@ -110,6 +119,7 @@ void remove_users_state(const AsRoot &root, const std::string &state_dir, FdRef 
     for (const auto *name : {"meta", "staging", "home"})
         remove_directory(own, name, state.path + "/" + name);
     remove_directory(users, state.name, state.path);
+    remove_own_record(state.name);
 }
 
 // A sweep takes only some at once, and leaves the rest to the next.
@@ -282,6 +292,7 @@ void remove_all_state(const AsRoot &root, const std::string &state_dir)
     for (const auto &state : find_states(root, state_dir, {}))
         remove_users_state(root, state_dir, open_trusted(state_dir + "/users", O_RDONLY | O_DIRECTORY, "state directory"), state);
     sweep_scratch(root, state_dir);
+    remove_own_record("");
     const auto top = open_trusted(state_dir, O_RDONLY | O_DIRECTORY, "state directory");
     for (const auto *name : {"users", "sessions"})
         remove_directory(top, name, state_dir + "/" + name);

@@ -2,7 +2,8 @@
 #pragma once
 
 #include "admin/host/host_things.hpp"
-#include "runner/root/own/session_views.hpp"
+
+#include "runner/root/own/questions.hpp"
 
 namespace pi_agent {
 

@@ -1,11 +1,8 @@
 // Sends one datagram an entry (systemd.io, native journal protocol). It does not use sd_journal_sendv(3): without a journal that reports
 // success, and if the journal hangs it waits for ever. Its library would also cost every start of `pi` more than the rest of the wrapper
 // does.
-#include "common/record/journal.hpp"
+#include "common/record/record_event.hpp"
 
-#include "common/base/fd.hpp"
-
-#include <string_view>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "common/base/request.hpp"
+
 #include "common/host/account.hpp"
-#include "common/record/journal.hpp"
 
 namespace pi_agent {
 
@@ -54,6 +54,20 @@ struct ProblemEvent { // a part of pi-agent failed
     std::string text;
 };
 using RecordEvent = std::variant<DeniedEvent, StartedEvent, EndedEvent, PreflightEvent, ConnectionDeniedEvent, ProblemEvent>;
+
+// --- Entries of the systemd journal, in its own protocol (journal.cpp).
+
+struct JournalField {
+    std::string name; // A-Z, 0-9 and '_'
+    std::string value;
+};
+
+// Sends one entry. False when the journal does not take it: the host has no journal, or it is busy for longer than `patience_milliseconds`.
+// Then it never gets it. Values may hold any byte.
+bool send_to_journal(const std::vector<JournalField> &fields, int patience_milliseconds) noexcept;
+
+// The datagram of an entry.
+std::string encode_journal_entry(const std::vector<JournalField> &fields);
 
 // The entry of an event, every value made harmless and bounded. `identifier` names the program that says so.
 std::vector<JournalField> record_fields(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier);

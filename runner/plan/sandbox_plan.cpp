@@ -1,6 +1,6 @@
 // What a method must build for a session, how the session ended, and what the agent is told of it.
-#include "runner/plan/limits.hpp"
 #include "runner/plan/sandbox_plan.hpp"
+#include "runner/plan/limits.hpp"
 
 #include <csignal>
 

@@ -30,7 +30,7 @@ void add_homes(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
     properties.push_back({"TemporaryFileSystem", filesystems});
 }
 
-// runner/root/kernel/enforcement.cpp asks the kernel whether it is in force.
+// runner/root/kernel/host_facts.cpp asks the kernel whether it is in force.
 void add_network(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 {
     const NetworkMode mode = plan.network.mode;
@@ -40,7 +40,7 @@ void add_network(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
     properties.push_back({"IPAddressAllow", AddressRanges{plan.network.allowed}});
 }
 
-// runner/root/kernel/enforcement.cpp asks the kernel whether the policy's limits are in force.
+// runner/root/kernel/host_facts.cpp asks the kernel whether the policy's limits are in force.
 void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &properties)
 {
     properties.push_back(limits.memory ? UnitProperty{"MemoryMax", limits.memory->amount}
@@ -291,7 +291,7 @@ std::vector<UnitProperty> session_properties(SandboxMethod method, const Sandbox
 
 namespace {
 
-// They schedule, count, log, limit and notify. The policy's own limits are asked of the kernel (runner/root/kernel/enforcement.cpp). The
+// They schedule, count, log, limit and notify. The policy's own limits are asked of the kernel (runner/root/kernel/host_facts.cpp). The
 // launcher gives the agent an environment and a umask of its own; ends are by KILL, and nothing is started again
 // (runner/plan/unit_properties.cpp).
 constexpr std::array<std::string_view, 10> harmless_beginnings = {"CPU",  "IO",     "IPAccounting", "Memory",  "Tasks",

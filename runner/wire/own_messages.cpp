@@ -1,9 +1,10 @@
 // Reads questions and answers about a user's own sessions.
 #include "runner/wire/own_messages.hpp"
 
-#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/wire/answer.hpp"
+
+#include <algorithm>
 
 namespace pi_agent {
 
@@ -29,17 +30,6 @@ std::optional<std::uint64_t> from_list(const std::vector<std::uint64_t> &list)
 {
     if (list.size() > 1) throw ProtocolError("an answer has several numbers for one thing");
     return list.empty() ? std::nullopt : std::optional(list.front());
-}
-
-std::string LogEntry::field(const std::string &name) const
-{
-    const auto found = fields_by_name.find(name);
-    return found == fields_by_name.end() ? "" : found->second;
-}
-
-std::optional<std::uint64_t> LogEntry::number(const std::string &name) const
-{
-    return to_number<std::uint64_t>(field(name));
 }
 
 OwnReply decode_reply(std::string_view bytes)

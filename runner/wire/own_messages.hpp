@@ -7,24 +7,20 @@ namespace pi_agent {
 
 // --- The question: one packet, which is in the socket before sudo starts. It names no user: root knows who asks.
 
-enum class OwnSubject : std::uint64_t { sessions, history, state, stop, denials };
+enum class OwnSubject : std::uint64_t { sessions, state, stop };
 
 constexpr std::size_t question_limit = 4096; // bytes
 constexpr std::size_t stop_limit = 64;       // sessions in one question
 
 struct OwnQuestion {
     OwnSubject about{};
-    std::uint64_t since = 0;                // history, denials: microseconds since 1970; what was recorded earlier is left out
     std::vector<std::string> sessions = {}; // stop: whole ids
     // No request of a start begins like this (common/base/channel.cpp).
-    static constexpr std::uint64_t type = 0x70692d61736b0001; // "pi-ask", version 1
+    static constexpr std::uint64_t type = 0x70692d61736b0002; // "pi-ask", version 2
 
     static void fields(auto &archive, auto &self)
     {
-        archive.bounded(self.about, OwnSubject::denials, "a question is about something unknown");
-        archive(self.since);
-        archive.require([&] { return self.since == 0 || self.about == OwnSubject::history || self.about == OwnSubject::denials; },
-                        "only a question about the past has a time");
+        archive.bounded(self.about, OwnSubject::stop, "a question is about something unknown");
         archive.bounded(self.sessions, stop_limit);
         archive.require([&] { return self.sessions.empty() == (self.about != OwnSubject::stop); },
                         "a question names sessions exactly when it is to stop them");
@@ -38,8 +34,7 @@ private:
 // Throws ProtocolError for anything that is not exactly one question.
 OwnQuestion decode_question(std::string_view bytes);
 
-// --- The answer: one record. Texts of the record are harmless where root wrote them (common/record/record_event.hpp); what a user's own
-// wrapper wrote is made harmless by whoever shows it.
+// --- The answer: one record. Its texts are harmless, as in the record (common/record/record_event.hpp).
 
 // A number that may be unknown travels as a list of none or one.
 std::vector<std::uint64_t> to_list(const std::optional<std::uint64_t> &number);
@@ -81,29 +76,6 @@ struct SessionView {
 };
 constexpr std::size_t view_limit = 4096; // sessions in one answer
 
-// One entry of the record (docs/reference/record.md).
-struct LogEntry {
-    std::uint64_t time_usec = 0; // since 1970
-    std::map<std::string, std::string> fields_by_name = {};
-
-    // Empty without one.
-    [[nodiscard]] std::string field(const std::string &name) const;
-    [[nodiscard]] std::optional<std::uint64_t> number(const std::string &name) const;
-    // root's own word: the journal says who sent an entry, and the file belongs to root. A user's entry is only about that user, and
-    // harmless at most.
-    [[nodiscard]] bool is_roots() const { return field("_UID") == "0"; }
-
-    static void fields(auto &archive, auto &self)
-    {
-        archive(self.time_usec);
-        archive.bounded(self.fields_by_name, 64, too_many_answers);
-    }
-};
-constexpr std::size_t entries_limit = 10'000;                         // in one answer: a start has two
-constexpr std::size_t entries_bytes = 3UL * 1024 * 1024;              // of them all, so that the answer is one record
-constexpr std::size_t entry_value_bytes = 32UL * 1024;                // of one value, as root records it (common/record/record_event.cpp)
-static_assert(entries_bytes + 20 * entry_value_bytes < record_limit); // the last one may go beyond
-
 // How much disk is kept for a user.
 struct HomeSize {
     std::uint64_t all = 0;    // bytes on disk
@@ -129,8 +101,6 @@ struct SizeOfState {
 
 struct OwnAnswer {
     std::vector<SessionView> sessions = {}; // those that live; of stop: those that were ended
-    std::vector<LogEntry> entries = {};     // history, denials: in the order of their times
-    bool is_cut = false;                    // of these: older entries are left out
     std::vector<SizeOfState> states = {};   // state
     std::vector<std::string> left = {};     // stop: those that do not end
     static constexpr std::uint64_t type = 20;
@@ -138,8 +108,6 @@ struct OwnAnswer {
     static void fields(auto &archive, auto &self)
     {
         archive.bounded(self.sessions, view_limit, too_many_answers);
-        archive.bounded(self.entries, entries_limit, too_many_answers);
-        archive(self.is_cut);
         archive.bounded(self.states, view_limit, too_many_answers);
         archive.bounded(self.left, stop_limit);
     }

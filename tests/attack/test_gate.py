@@ -487,13 +487,12 @@ def test_a_users_own_word_is_no_denial(product, control_seen):
 def test_a_user_sees_their_own_denials_alone(prove):
     def attack(target):
         ask = ("python3", "-c", REACH.format("socket.AF_INET, socket.SOCK_STREAM, ('192.0.2.8', 8443)"))
+        target.machine.root(["rm", "-rf", "/var/lib/pi-agent/records"], check=True)  # this build makes it
         with target.policy_with(HOSTS):
             target.pi(*ask)
             target.pi(*ask, **BOB)
-        target.machine.root(["journalctl", "--sync"], check=True)
-        seen = target.play("tell(put(question(DENIALS)))")
-        users = {entry["PI_AGENT_USER"] for entry in seen["entries"]}
-        assert "alice" in users, seen
-        return Outcome("bob" in users, sorted(users))
+        read = [target.machine.run(["cat", f"/var/lib/pi-agent/records/{user}/denials.jsonl"]).stdout for user in ("alice", "bob")]
+        assert b'"192.0.2.8"' in read[0], read
+        return Outcome(b'"192.0.2.8"' in read[1], read)
 
     prove(attack, "own-record")

@@ -70,7 +70,7 @@ FLOORS = (
     (
         Room("runner/root/launch", "root", "call the phases of a start, in their order",
              "a start is read from top to bottom, and its parts have rooms of their own", ROOT),
-        Room("runner/root/own", "root", "look at sessions, their record and what is kept; answer a user about their own",
+        Room("runner/root/own", "root", "look at sessions and what is kept; answer a user about their own",
              "who asks is whom root has authenticated, and nothing that the question says changes that", ROOT),
     ),
     (Room("runner/root/confined", "root, with seven capabilities", "watch, end and remove a session; give capabilities up",

@@ -10,6 +10,7 @@ from launching import DEMO, DENIED, INVALID, PLAYING_POLICY, POLICY_FILE, STATE,
 DAVE = PLAYING_POLICY.replace("  bob:\n", "  dave:\n    roots: [~/work]\n  bob:\n")
 WORK = "/home/dave/work"
 HOME = f"{STATE}/dave"
+RECORD = "/var/lib/pi-agent/records/dave"
 NOTHING_LEFT = "nothing to remove\n"
 
 pytestmark = pytest.mark.usefixtures("playing")
@@ -59,10 +60,10 @@ def test_who_left_the_policy_is_named_by_apply_and_gone_after_prune(dave):
     assert home["bytes"] > 0 and (account["what"], account["account"], account["path"], account["bytes"]) == ("account", "pi-agent-dave", None, None)
     assert f"would: remove the home of dave's agent, {HOME} (" in said(machine, "prune", "-n")
     assert "use --yes" in said(machine, "prune", status=USAGE)
-    assert home_exists(machine) and account_exists(machine)
+    assert home_exists(machine) and account_exists(machine) and home_exists(machine, RECORD)
     shown = said(machine, "prune", "-y")
     assert f"done: remove the home of dave's agent, {HOME}\n" in shown and "done: remove the account pi-agent-dave\n" in shown, shown
-    assert not home_exists(machine) and not account_exists(machine)
+    assert not home_exists(machine) and not account_exists(machine) and not home_exists(machine, RECORD)
     assert machine.root(["getent", "group", "pi-agent-dave"]).returncode == 2
     assert homes(machine) == before - {"dave"} and account_exists(machine, "pi-agent-alice") and account_exists(machine, "pi-agent-bob")
     assert said(machine, "prune", "-y") == NOTHING_LEFT and "left behind" not in said(machine, "apply", "--no-canary")

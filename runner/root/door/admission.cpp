@@ -5,12 +5,12 @@
 #include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/kernel/host_facts.hpp"
-#include "runner/root/session/drain.hpp"
 #include "runner/root/view/root_tree.hpp"
+
+#include <sys/socket.h>
 
 #include <cstdlib>
 #include <limits>
-#include <sys/socket.h>
 #include <thread>
 
 namespace pi_agent {
@@ -278,7 +278,7 @@ void require_room(const AsRoot &root, const Account &caller, const LimitsPolicy 
 
 void require_locked_sessions(const AsRoot &root, const Account &caller, const std::string &id)
 {
-    if (!has_unlocked_session(root, caller.uid, id) || !defence_is_on("locked-sessions")) return;
+    if (!has_session_without(root, "settings.json", caller.uid, id) || !defence_is_on("locked-sessions")) return;
     throw Failure(FailureKind::busy, "limit: the policy locks settings.json (settings_lock), and a session of " + caller.name +
                                          " began before that; quit it, or run: pi-agentctl stop --user " + name_as_word(caller.name) +
                                          "; then try again");

@@ -6,8 +6,6 @@
 
 namespace pi_agent {
 
-// Who called, and whether the accounts that a session needs are fit for it.
-
 // --- Who is calling: the two witnesses that a caller cannot forge together (design rule 6).
 
 // A decimal uid without sign, space, leading zero or overflow; empty otherwise (CVE-2019-14287: -1 and 4294967295 meant root).

@@ -3,12 +3,8 @@
 
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/kernel/control_group.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 
-#include <csignal>
-#include <cstdlib>
-#include <fstream>
 #include <linux/securebits.h>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
@@ -16,6 +12,10 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
 #include <thread>
 
 namespace pi_agent {

@@ -4,7 +4,6 @@
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/manifest.hpp"
 #include "runner/as_agent/quota_project.hpp"
-#include "runner/root/session/scratch.hpp"
 
 namespace pi_agent {
 
@@ -109,7 +108,7 @@ void join(const AsRoot &root, const DiskHolder &holder, const StateDirectory &st
         holder.show(doing);
     }
     // A session from before the limit has no filter, and may take files out again. The next start finds them by another walk.
-    if (has_unheld_session(root, holder.user.uid, holder.session)) return;
+    if (has_session_without(root, held_link, holder.user.uid, holder.session)) return;
     write_meta_file(state, joined_name, std::to_string(project)); // last: a start that ended earlier does all of it again
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runner/root/errand/session_watch.hpp"
-#include "runner/root/session/disk_quota.hpp"
+#include "runner/root/session/scratch.hpp"
 #include "runner/root/session/state_directory.hpp"
 
 namespace pi_agent {

@@ -4,7 +4,7 @@
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/errand/config_sync.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/kernel/enforcement.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/launch/phases.hpp"
 
 namespace pi_agent {
@@ -230,7 +230,7 @@ HeldDisk hold_disk(Entered &entered, const Heard &heard, const OpenedSession &se
 }
 
 // Where the settings are locked, or others wait for the lock. It is released with that, so by then others must see that this session is
-// prepared (has_unlocked_session, has_unheld_session).
+// prepared (has_session_without).
 std::optional<Synced> sync_first(Entered &entered, Heard &heard, OpenedSession &session)
 {
     if (!session.locked_settings && !session.waited) return std::nullopt;

@@ -4,7 +4,6 @@
 #include "common/base/build_settings.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <sys/epoll.h>

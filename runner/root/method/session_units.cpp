@@ -4,7 +4,7 @@
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/door/process_state.hpp"
-#include "runner/root/kernel/enforcement.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/own_group.hpp"
 #include "runner/root/network/gate_sockets.hpp"
 #include "runner/root/session/record.hpp"

@@ -8,44 +8,33 @@
 #include "runner/root/session/state_directory.hpp"
 
 #include <cstdio>
+#include <cstring>
 #include <ctime>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
 #include <nlohmann/json.hpp>
 #include <sys/file.h>
+#include <sys/xattr.h>
 
 namespace pi_agent {
 
-// The record: what a start writes to it, where, and how its file is kept.
-
-void record_event(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier, int patience_milliseconds)
-{
-    const std::vector<JournalField> fields = record_fields(subject, event, identifier);
-    if (send_to_journal(fields, patience_milliseconds)) return;
-    try {
-        append_to_record_file(fields);
-    } catch (const Failure &failure) {
-        if (!defence_is_on("record-required")) return;
-        throw Failure(FailureKind::record, std::string("the session cannot be recorded: the journal accepts no entry (does "
-                                                       "systemd-journald run?), and the file in its place cannot be written: ") +
-                                               failure.what() + "; ask the administrator to repair one of them");
-    }
-}
-
-void record_problem(std::string_view id, std::string_view text, std::string_view more) noexcept
-{
-    try {
-        RecordSubject subject;
-        subject.session = id;
-        record_event(subject, ProblemEvent{std::string(text).append(more)});
-    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): nobody else can be informed
-    }
-}
+// The record: what a start writes to it, where, and how its files are kept.
 
 namespace {
 
 constexpr const char *parent_path = "/var/log";
-constexpr const char *directory_path = "/var/log/pi-agent";
-constexpr const char *file_name = "record.jsonl";
-constexpr off_t full_size = 16 << 20; // bytes of one file; the previous one is kept, too
+constexpr const char *state_path = "/var/lib/pi-agent"; // also where the homes are elsewhere
+
+// A file of JSON lines, and beside it the one before, which was full.
+struct LinesFile {
+    std::string directory; // its path
+    std::string stem;      // of its name
+    mode_t mode;
+    off_t full_size; // bytes
+    [[nodiscard]] std::string name() const { return stem + ".jsonl"; }
+    [[nodiscard]] std::string path() const { return directory + "/" + name(); }
+    [[nodiscard]] std::string kept_prefix() const { return stem + ".full-"; } // followed by the number of its inode
+};
 
 // Anybody else who may write there could have written the past, too.
 void require_roots_alone(const struct stat &status, const std::string &path)
@@ -55,46 +44,84 @@ void require_roots_alone(const struct stat &status, const std::string &path)
         throw Failure(FailureKind::untrusted, path + " does not belong to root, or others can write to it");
 }
 
-UniqueFd open_directory()
+UniqueFd open_record_directory()
 {
     const UniqueFd parent = open_trusted(parent_path, O_RDONLY | O_DIRECTORY, "directory of logs");
-    if (mkdirat(parent.get(), "pi-agent", 0700) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + directory_path);
-    UniqueFd directory = open_or_throw(std::string("opening ") + directory_path, parent, "pi-agent", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    require_roots_alone(examine(directory, std::string("examining ") + directory_path), directory_path);
+    if (mkdirat(parent.get(), "pi-agent", 0700) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + record_directory);
+    UniqueFd directory = open_or_throw(std::string("opening ") + record_directory, parent, "pi-agent", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    require_roots_alone(examine(directory, std::string("examining ") + record_directory), record_directory);
     return directory;
 }
 
-// Opened for each event, so that the administrator can move the file away at any time.
-UniqueFd open_file(FdRef directory)
+// An access control list in the kernel's format (linux/posix_acl_xattr.h): root may do all, and one user look.
+struct ReaderList {
+    posix_acl_xattr_header header;
+    posix_acl_xattr_entry entries[5];
+};
+
+ReaderList readers(Uid user, bool alone)
 {
-    return open_or_throw(std::string("opening ") + record_file_path, directory, file_name,
-                         O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0600);
+    constexpr std::uint32_t nobody = UINT32_MAX; // of entries that name no account
+    constexpr std::uint16_t all = ACL_READ | ACL_WRITE | ACL_EXECUTE;
+    const std::uint16_t users = alone ? ACL_READ | ACL_EXECUTE : all;
+    const std::uint16_t others = alone ? 0 : all;
+    return {{POSIX_ACL_XATTR_VERSION},
+            {{ACL_USER_OBJ, all, nobody},
+             {ACL_USER, users, user.value()},
+             {ACL_GROUP_OBJ, 0, nobody},
+             {ACL_MASK, users, nobody},
+             {ACL_OTHER, others, nobody}}};
 }
 
-struct stat examine_file(FdRef file)
+// Its files inherit the list. Empty before the first `apply`.
+UniqueFd open_own_directory(const std::string &path, Uid user)
 {
-    const struct stat facts = examine(file, std::string("examining ") + record_file_path);
-    if (!S_ISREG(facts.st_mode)) throw Failure(ExitStatus::configuration, std::string(record_file_path) + " is not a regular file");
-    require_roots_alone(facts, record_file_path);
+    const UniqueFd state = if_there([] { return open_trusted(state_path, O_RDONLY | O_DIRECTORY, "state directory"); });
+    if (!state) return {};
+    const bool alone = defence_is_on("own-record");
+    const auto [parent, name] = split_last(path);
+    const UniqueFd records = ensure_state_directory(state, "records", 0711, 0, 0, parent);
+    UniqueFd own = ensure_state_directory(records, name.c_str(), alone ? 0750 : 0777, 0, 0, path);
+    const ReaderList wanted = readers(user, alone);
+    ReaderList found{};
+    const auto size = fgetxattr(own.get(), "system.posix_acl_access", &found, sizeof found);
+    if (size == sizeof found && std::memcmp(&found, &wanted, sizeof found) == 0) return own;
+    for (const auto &left : names_in(own)) // of somebody who had this name before
+        if (unlinkat(own.get(), left.c_str(), 0) != 0) throw_errno("removing " + path + "/" + left);
+    for (const char *list : {"system.posix_acl_default", "system.posix_acl_access"}) // in this order: the second says that both are there
+        if (fsetxattr(own.get(), list, &wanted, sizeof wanted, 0) != 0) throw_errno("letting its user look into " + path);
+    return own;
+}
+
+// Opened for each event, so that the administrator can move the file away at any time.
+UniqueFd open_file(FdRef directory, const LinesFile &lines)
+{
+    return open_or_throw("opening " + lines.path(), directory, lines.name(),
+                         O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, lines.mode);
+}
+
+struct stat examine_file(FdRef file, const std::string &path)
+{
+    const struct stat facts = examine(file, "examining " + path);
+    if (!S_ISREG(facts.st_mode)) throw Failure(ExitStatus::configuration, path + " is not a regular file");
+    require_roots_alone(facts, path);
     return facts;
 }
-
-constexpr std::string_view kept_prefix = "record.full-"; // followed by the number of its inode
 
 // The full file moves away, and the one that was moved before it is removed. This takes no lock, as below: of the processes that find it
 // full, one moves it, and the others find its name taken. No other file can have its number meanwhile. A process may come so late that the
 // next file is full, too. It then moves that file early: old entries go sooner, and none is lost on its way.
-void make_room(FdRef directory, ino_t number)
+void make_room(FdRef directory, const LinesFile &lines, ino_t number)
 {
-    const std::string kept = std::string(kept_prefix) + std::to_string(number);
-    if (renameat2(directory.get(), file_name, directory.get(), kept.c_str(), RENAME_NOREPLACE) != 0) {
+    const std::string kept = lines.kept_prefix() + std::to_string(number);
+    if (renameat2(directory.get(), lines.name().c_str(), directory.get(), kept.c_str(), RENAME_NOREPLACE) != 0) {
         // EINVAL: a file system without such a rename. The file then keeps growing.
-        if (errno != EEXIST && errno != ENOENT && errno != EINVAL) throw_errno(std::string("moving the full ") + record_file_path);
+        if (errno != EEXIST && errno != ENOENT && errno != EINVAL) throw_errno("moving the full " + lines.path());
         return;
     }
     for (const auto &name : names_in(directory))
-        if (name.starts_with(kept_prefix) && name != kept && unlinkat(directory.get(), name.c_str(), 0) != 0 && errno != ENOENT)
-            throw_errno(std::string("removing an old ") + record_file_path);
+        if (name.starts_with(lines.kept_prefix()) && name != kept && unlinkat(directory.get(), name.c_str(), 0) != 0 && errno != ENOENT)
+            throw_errno("removing an old " + lines.path());
 }
 
 std::string to_line(const std::vector<JournalField> &fields)
@@ -114,41 +141,19 @@ bool ends_within_a_line(FdRef file, off_t size)
     return size > 0 && pread(file.get(), &last, 1, size - 1) == 1 && last != '\n';
 }
 
-void read_lines(const std::string &path, const std::function<void(const std::string &line)> &visit)
+// Throws Failure unless the whole event is in the file afterwards. Takes no lock: a holder can be stopped, by a terminal's ^Z or a frozen
+// control group, and then nobody could record anything. One write to the end of a file stays whole, whoever else writes (write(2),
+// O_APPEND).
+void append(FdRef directory, const LinesFile &lines, const std::vector<JournalField> &fields)
 {
-    const UniqueFd file = if_there([&] { return open_trusted(path, O_RDONLY | O_NONBLOCK, "record"); });
-    if (!file) return;
-    std::string rest;
-    std::array<char, 65536> chunk{};
-    for (;;) {
-        const ssize_t count = read(file.get(), chunk.data(), chunk.size());
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) throw_errno("reading " + path);
-        if (count == 0) break;
-        rest.append(chunk.data(), static_cast<std::size_t>(count));
-        std::size_t start = 0;
-        for (std::size_t end = 0; (end = rest.find('\n', start)) != std::string::npos; start = end + 1)
-            visit(rest.substr(start, end - start));
-        rest.erase(0, start);
-    }
-    if (!rest.empty()) visit(rest);
-}
-
-} // namespace
-
-// Takes no lock: a holder can be stopped, by a terminal's ^Z or a frozen control group, and then nobody could record anything. One write to
-// the end of a file stays whole, whoever else writes (write(2), O_APPEND).
-void append_to_record_file(const std::vector<JournalField> &fields)
-{
-    const UniqueFd directory = open_directory();
-    UniqueFd file = open_file(directory);
+    UniqueFd file = open_file(directory, lines);
     if (!defence_is_on("record-without-lock") && flock(file.get(), LOCK_EX | LOCK_NB) != 0)
-        throw SystemFailure(EWOULDBLOCK, std::string("locking ") + record_file_path);
-    struct stat facts = examine_file(file);
-    if (facts.st_size >= full_size && defence_is_on("record-bound")) {
-        make_room(directory, facts.st_ino);
-        file = open_file(directory);
-        facts = examine_file(file);
+        throw SystemFailure(EWOULDBLOCK, "locking " + lines.path());
+    struct stat facts = examine_file(file, lines.path());
+    if (facts.st_size >= lines.full_size && defence_is_on("record-bound")) {
+        make_room(directory, lines, facts.st_ino);
+        file = open_file(directory, lines);
+        facts = examine_file(file, lines.path());
     }
     const std::string line = (ends_within_a_line(file, facts.st_size) ? "\n" : "") + to_line(fields);
     const ssize_t written = write(file.get(), line.data(), line.size());
@@ -156,14 +161,52 @@ void append_to_record_file(const std::vector<JournalField> &fields)
     const int reason = written < 0 ? errno : ENOSPC;
     // The beginning of a line stays, and the next entry begins a new line: cutting it off could remove what somebody else has written
     // since.
-    throw SystemFailure(reason, std::string("writing to ") + record_file_path);
+    throw SystemFailure(reason, "writing to " + lines.path());
 }
 
-void read_record_file(const std::function<void(const std::string &line)> &visit)
+// best_effort. Connections have a file of their own: however many an agent is denied, they push no start out.
+void copy_for_user(const RecordSubject &subject, const RecordEvent &event, const std::vector<JournalField> &fields)
 {
-    for (const auto &name : list_trusted_directory(directory_path, "", "directory of the record"))
-        if (name.starts_with(kept_prefix)) read_lines(std::string(directory_path) + "/" + name, visit);
-    read_lines(record_file_path, visit);
+    if (!subject.uid || subject.user.empty() || std::holds_alternative<ProblemEvent>(event)) return;
+    const auto copy = [&] {
+        const auto path = own_record_directory(Account{subject.user, *subject.uid, Gid(0), "", {}});
+        const auto *stem = std::holds_alternative<ConnectionDeniedEvent>(event) ? denials_stem : record_stem;
+        const LinesFile lines{path, stem, mode_t{defence_is_on("own-record") ? 0640U : 0644U}, 2 << 20};
+        if (const UniqueFd directory = open_own_directory(path, *subject.uid)) append(directory, lines, fields);
+    };
+    attempt_recorded(subject.session, copy, "its user's own copy of the record: ");
+}
+
+} // namespace
+
+void record_event(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier, int patience_milliseconds)
+{
+    const std::vector<JournalField> fields = record_fields(subject, event, identifier);
+    try {
+        if (!send_to_journal(fields, patience_milliseconds))
+            append(open_record_directory(), {record_directory, record_stem, 0600, 16 << 20}, fields);
+    } catch (const Failure &failure) {
+        if (!defence_is_on("record-required")) return;
+        throw Failure(FailureKind::record, std::string("the session cannot be recorded: the journal accepts no entry (does "
+                                                       "systemd-journald run?), and the file in its place cannot be written: ") +
+                                               failure.what() + "; ask the administrator to repair one of them");
+    }
+    copy_for_user(subject, event, fields);
+}
+
+void record_problem(std::string_view id, std::string_view text, std::string_view more) noexcept
+{
+    try {
+        RecordSubject subject;
+        subject.session = id;
+        record_event(subject, ProblemEvent{std::string(text).append(more)});
+    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): nobody else can be informed
+    }
+}
+
+std::string own_record_directory(const Account &user)
+{
+    return std::string(own_records_path) + "/" + short_name(user);
 }
 
 // A session's own file, locked by its runner, stands for the `ended` that is not recorded yet. The kernel releases the lock when the runner

@@ -34,16 +34,17 @@ bool attempt_recorded(std::string_view id, const Step &step, std::string_view wo
     }
 }
 
-// --- The record on a host without a journal: one JSON line per event, in a file that only root can read.
+// --- Files of events, one JSON line each; at a bound a file is moved to STEM.full-NUMBER, which replaces the earlier one.
 
+// On a host without a journal: of all, and only root can read it.
+constexpr const char *record_directory = "/var/log/pi-agent";
 constexpr const char *record_file_path = "/var/log/pi-agent/record.jsonl";
+constexpr const char *record_stem = "record";
 
-// Appends one event. Throws Failure unless the whole event is in the file afterwards.
-void append_to_record_file(const std::vector<JournalField> &fields);
-
-// Every line, oldest first, without its end; none where there is no such file. Throws Failure(configuration) when others could have written
-// it. Only root can read it.
-void read_record_file(const std::function<void(const std::string &line)> &visit);
+// What is about one user besides, on every host: that user can read it, and root alone write. Connections that were denied are apart.
+constexpr const char *own_records_path = "/var/lib/pi-agent/records";
+constexpr const char *denials_stem = "denials";
+std::string own_record_directory(const Account &user);
 
 // --- What is recorded about one start: that it was refused, or that a session started and, once, that it ended.
 

@@ -1,4 +1,4 @@
-// Makes and removes the mount points of a session, and lists the sessions that there are.
+// Makes and removes the mount points of a session, lists the sessions that there are, and says what changed or drained the host.
 #include "runner/root/session/session_directory.hpp"
 
 #include "common/base/build_settings.hpp"
@@ -9,16 +9,15 @@
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/state_directory.hpp"
 
-#include <fstream>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
-namespace pi_agent {
+#include <fstream>
 
-// Creating and removing the mount points of a session.
+namespace pi_agent {
 
 namespace {
 
@@ -106,6 +105,87 @@ void unmount_all(const AsRoot &root, const std::string &path)
     }
 }
 
+constexpr const char *change_name = "changed"; // in /run/pi-agent
+
+template <typename Number>
+std::optional<Number> read_number(FdRef session, const char *name)
+{
+    const auto number = to_number<Number>(read_session_link(session, name));
+    return number && *number > 0 ? number : std::nullopt;
+}
+
+// False as well where it is gone.
+bool has_in_status(pid_t process, const std::string &wanted)
+{
+    std::ifstream status("/proc/" + std::to_string(process) + "/status");
+    if (!status) require_gone("looking at a session's runner", ESRCH);
+    bool found = false;
+    for (std::string line; std::getline(status, line);)
+        found = found || line == wanted;
+    return found;
+}
+
+// A user can choose the name of a program and of a process, but not root's ids.
+bool has_roots_ids(pid_t process)
+{
+    return has_in_status(process, "Uid:\t0\t0\t0\t0");
+}
+
+// Root of a container without CAP_SYS_PTRACE may not see the program of a process that is not dumpable, but may see its name and ids.
+bool is_named_as_runner(pid_t process)
+{
+    constexpr std::size_t longest = 15; // TASK_COMM_LEN, without its NUL
+    return has_in_status(process, "Name:\t" + split_last(build::runner_path).second.substr(0, longest)) && has_roots_ids(process);
+}
+
+// Whether somebody holds the session's lock: its runner holds it for as long as it lives. Another start that looks takes a shared lock.
+bool is_held(FdRef session)
+{
+    if (flock(session.get(), LOCK_SH | LOCK_NB) == 0) return false;
+    if (errno != EWOULDBLOCK && defence_is_on("only-enoent")) throw_errno("looking for the lock of a session");
+    return true;
+}
+
+using Visit = std::function<void(const std::string &id, FdRef session)>;
+
+// Visits sessions of all users: those whose runners live, or those whose runners do not.
+void for_each_session(bool lives, const Visit &visit)
+{
+    const UniqueFd sessions = open_sessions();
+    for (const auto &name : names_in(sessions)) {
+        const UniqueFd session = is_session_id(name) ? try_open_session(sessions, name) : UniqueFd();
+        if (session && is_held(session) == lives) visit(name, session);
+    }
+}
+
+void for_each_live(Uid user, const Visit &visit)
+{
+    for_each_session(true, [&, wanted = std::to_string(user.value())](const std::string &id, FdRef session) {
+        if (read_session_link(session, user_link) == wanted) visit(id, session);
+    });
+}
+
+// The file that keeps sessions from starting, and the locks by which root's own tries of the sandbox still start.
+constexpr const char *drain_name = "drain";   // in /run/pi-agent
+constexpr const char *probes_name = "probes"; // never written; each try locks the byte of its user
+constexpr std::size_t drain_limit = 4096;
+
+UniqueFd open_probes()
+{
+    return open_or_throw("opening the file of tries", open_runtime_directory(), probes_name, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+}
+
+struct flock byte_of(Uid user, short type)
+{
+    static_assert(sizeof(off_t) == 8, "each user's byte is their own");
+    struct flock byte {};
+    byte.l_type = type;
+    byte.l_whence = SEEK_SET;
+    byte.l_start = static_cast<off_t>(user.value());
+    byte.l_len = 1;
+    return byte;
+}
+
 } // namespace
 
 std::string make_session_id()
@@ -131,6 +211,14 @@ UniqueFd open_runtime_directory()
     UniqueFd directory = open_trusted(parent_directory, O_RDONLY | O_DIRECTORY, "directory");
     if (fchmod(directory.get(), 0700) != 0) throw_errno(std::string("setting the mode of ") + parent_directory);
     return directory;
+}
+
+void replace_runtime_file(const std::string &name, const std::string &content, const std::string &action)
+{
+    const UniqueFd directory = open_runtime_directory();
+    const std::string fresh = name + ".new";
+    write_whole(open_or_throw(action, directory, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600), content, fresh);
+    if (renameat(directory.get(), fresh.c_str(), directory.get(), name.c_str()) != 0) throw_errno(action);
 }
 
 SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string &id, Uid user)
@@ -235,78 +323,6 @@ void remove_session(const AsRoot &root, const std::string &id, const RemoveRest 
     if (unlinkat(sessions.get(), id.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) throw_errno("removing the session directory");
 }
 
-// Looks at the directories of sessions, and at what changed the host.
-
-namespace {
-
-constexpr const char *change_name = "changed"; // in /run/pi-agent
-constexpr const char *fresh_name = "changed.new";
-
-template <typename Number>
-std::optional<Number> read_number(FdRef session, const char *name)
-{
-    const auto number = to_number<Number>(read_session_link(session, name));
-    return number && *number > 0 ? number : std::nullopt;
-}
-
-// False as well where it is gone.
-bool has_in_status(pid_t process, const std::string &wanted)
-{
-    std::ifstream status("/proc/" + std::to_string(process) + "/status");
-    if (!status) require_gone("looking at a session's runner", ESRCH);
-    bool found = false;
-    for (std::string line; std::getline(status, line);)
-        found = found || line == wanted;
-    return found;
-}
-
-// A user can choose the name of a program and of a process, but not root's ids.
-bool has_roots_ids(pid_t process)
-{
-    return has_in_status(process, "Uid:\t0\t0\t0\t0");
-}
-
-// Root of a container without CAP_SYS_PTRACE may not see the program of a process that is not dumpable, but may see its name and ids.
-bool is_named_as_runner(pid_t process)
-{
-    constexpr std::size_t longest = 15; // TASK_COMM_LEN, without its NUL
-    return has_in_status(process, "Name:\t" + split_last(build::runner_path).second.substr(0, longest)) && has_roots_ids(process);
-}
-
-// Whether somebody holds the session's lock: its runner holds it for as long as it lives. Another start that looks takes a shared lock.
-bool is_held(FdRef session)
-{
-    if (flock(session.get(), LOCK_SH | LOCK_NB) == 0) return false;
-    if (errno != EWOULDBLOCK && defence_is_on("only-enoent")) throw_errno("looking for the lock of a session");
-    return true;
-}
-
-using Visit = std::function<void(const std::string &id, FdRef session)>;
-
-// Visits sessions of all users: those whose runners live, or those whose runners do not.
-void for_each_session(bool lives, const Visit &visit)
-{
-    const UniqueFd sessions = open_sessions();
-    for (const auto &name : names_in(sessions)) {
-        const UniqueFd session = is_session_id(name) ? try_open_session(sessions, name) : UniqueFd();
-        if (session && is_held(session) == lives) visit(name, session);
-    }
-}
-
-void for_each_live(Uid user, const Visit &visit)
-{
-    for_each_session(true, [&, wanted = std::to_string(user.value())](const std::string &id, FdRef session) {
-        if (read_session_link(session, user_link) == wanted) visit(id, session);
-    });
-}
-
-bool has(FdRef session, const char *name)
-{
-    return has_name(session, name, std::string("looking for ") + name + " of a session");
-}
-
-} // namespace
-
 std::optional<Uid> session_user(FdRef session)
 {
     const auto number = read_number<uid_t>(session, user_link);
@@ -343,21 +359,14 @@ std::size_t count_sessions(const AsRoot & /*root*/, Uid user)
     return count;
 }
 
-bool has_unlocked_session(const AsRoot & /*root*/, Uid user, const std::string &id)
+bool has_session_without(const AsRoot & /*root*/, const char *name, Uid user, const std::string &id)
 {
+    const auto has = [](FdRef session, const char *one) {
+        return has_name(session, one, std::string("looking for ") + one + " of a session");
+    };
     bool found = false;
     for_each_live(user, [&](const std::string &other, FdRef session) {
-        found = found || (other != id && has(session, "home") && !has(session, "settings.json"));
-    });
-    return found;
-}
-
-bool has_unheld_session(const AsRoot & /*root*/, Uid user, const std::string &id)
-{
-    bool found = false;
-    for_each_live(user, [&](const std::string &other, FdRef session) {
-        found =
-            found || (other != id && has(session, "home") && !has(session, held_link)); // one without a home only waits: it will be held
+        found = found || (other != id && has(session, "home") && !has(session, name)); // one without a home only waits
     });
     return found;
 }
@@ -396,10 +405,45 @@ std::string host_stamp()
 
 void mark_host_changed(const AsRoot & /*root*/)
 {
-    const std::string action = "telling starts that are under way that this host is changed";
+    replace_runtime_file(change_name, "", "telling starts that are under way that this host is changed");
+}
+
+std::optional<Drain> find_drain(const AsRoot & /*root*/)
+{
+    const std::string what = "looking whether this host is drained";
+    const UniqueFd file = open_if_there(what, open_runtime_directory(), drain_name, O_RDONLY | O_NOFOLLOW);
+    if (!file) return std::nullopt;
+    const auto changed = examine(file, what).st_mtim;
+    const auto since_usec = static_cast<std::uint64_t>(changed.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(changed.tv_nsec) / 1000;
+    return Drain{read_whole(file, drain_limit, drain_name), since_usec};
+}
+
+void begin_drain(const AsRoot & /*root*/, const std::string &message)
+{
+    replace_runtime_file(drain_name, message, "draining this host");
+}
+
+bool end_drain(const AsRoot & /*root*/)
+{
     const UniqueFd directory = open_runtime_directory();
-    const UniqueFd fresh = open_or_throw(action, directory, fresh_name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
-    if (renameat(directory.get(), fresh_name, directory.get(), change_name) != 0) throw_errno(action);
+    const bool was = unlinkat(directory.get(), drain_name, 0) == 0;
+    if (!was) require_gone("ending the drain of this host");
+    return was;
+}
+
+UniqueFd let_canary_start(const AsRoot & /*root*/, Uid user)
+{
+    UniqueFd probes = open_probes();
+    struct flock byte = byte_of(user, F_RDLCK); // shared: several may try as one user
+    if (fcntl(probes.get(), F_OFD_SETLK, &byte) != 0) throw_errno("telling starts of a try of the sandbox");
+    return probes;
+}
+
+bool may_canary_start(const AsRoot & /*root*/, Uid user)
+{
+    struct flock byte = byte_of(user, F_WRLCK);
+    if (fcntl(open_probes().get(), F_OFD_GETLK, &byte) != 0) throw_errno("looking for a try of the sandbox");
+    return byte.l_type != F_UNLCK;
 }
 
 } // namespace pi_agent

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/host/identity.hpp"
+
 #include "runner/wire/answer.hpp"
 
 #include <set>
@@ -13,6 +14,8 @@ std::string make_session_id();
 
 // /run/pi-agent, for root alone; made when it is missing.
 UniqueFd open_runtime_directory();
+// Replaces a file in it in one step, root 0600.
+void replace_runtime_file(const std::string &name, const std::string &content, const std::string &action);
 
 constexpr const char *sessions_directory = "/run/pi-agent/sessions";
 // While this is held, nobody removes placeholders of this user's sessions; none where somebody still does at the deadline. A session first
@@ -89,13 +92,10 @@ bool has_living_runner(const std::string &session_id);
 // and then counts. So of starts at the same time the last one sees all the others.
 std::size_t count_sessions(const AsRoot &root, Uid user);
 
-// True when a session of `user` other than `id` is prepared, or runs, without locked settings of its own (make_file "settings.json"). Call
-// it under the lock of the user's state, in which sessions are prepared.
-bool has_unlocked_session(const AsRoot &root, Uid user, const std::string &id);
-
-// True when a session of `user` other than `id` is prepared, or runs, that has no held_link. Call it under the same lock. One that waits
-// for that lock does not count: only its user decides how long it waits.
-bool has_unheld_session(const AsRoot &root, Uid user, const std::string &id);
+// True when a session of `user` other than `id` is prepared, or runs, without `name` in its directory: "settings.json" (make_file), its
+// locked settings, or held_link. Call it under the lock of the user's state, in which sessions are prepared. One that waits for that lock
+// does not count: only its user decides how long it waits.
+bool has_session_without(const AsRoot &root, const char *name, Uid user, const std::string &id);
 
 // Sessions whose runner is gone (their lock is free).
 std::vector<std::string> find_orphans(const AsRoot &root);
@@ -113,5 +113,30 @@ std::vector<LiveSession> live_sessions(const AsRoot &root);
 std::string host_stamp();
 // A start that began before this ends, or already shows as a session: call this first, and look for session directories afterwards.
 void mark_host_changed(const AsRoot &root);
+
+// A drained host: no session starts until the administrator ends that, or the host is booted (decision 80). Sessions that live go on.
+
+// --- What `pi-agentctl drain` leaves for every start, in /run/pi-agent, which only root can enter.
+
+struct Drain {
+    std::string message;      // the administrator's words for users, harmless; may be empty
+    std::uint64_t since_usec; // since 1970
+};
+
+// None while sessions may start. Throws SystemFailure where nobody can tell.
+std::optional<Drain> find_drain(const AsRoot &root);
+
+// A start that is under way then sees it, or shows as a session already: it makes its directory first and looks afterwards. So call this
+// first, and look for sessions afterwards.
+void begin_drain(const AsRoot &root, const std::string &message);
+
+// False where nothing was to end.
+bool end_drain(const AsRoot &root);
+
+// --- Root's own tries of the sandbox go on meanwhile (apply, doctor): they start a canary as a user.
+
+// While the descriptor is open, canaries of this user may start. Leaves no trace: a lock goes with its holder.
+UniqueFd let_canary_start(const AsRoot &root, Uid user);
+bool may_canary_start(const AsRoot &root, Uid user);
 
 } // namespace pi_agent

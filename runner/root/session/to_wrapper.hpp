@@ -1,4 +1,4 @@
-// Messages to the wrapper, and notices that are sent only once.
+// Messages to the wrapper, notices that are sent only once, and which version used a home last.
 #pragma once
 
 #include "common/base/request.hpp"

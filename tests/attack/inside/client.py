@@ -22,8 +22,8 @@ RECORD_MAGIC = 0x70692D7265630001
 REQUEST, FAILURE, NOTICE, ENDED, SIGNAL, OPENED, STOPPED, READY, CONTINUE = range(1, 10)
 PACKET_LIMIT = 32 * 1024
 # Of questions about one's own sessions (runner/wire/own_messages.hpp).
-QUESTION, ANSWER = 0x70692D61736B0001, 20
-SESSIONS, HISTORY, STATE, STOP, DENIALS = range(5)
+QUESTION, ANSWER = 0x70692D61736B0002, 20
+SESSIONS, STATE, STOP = range(3)
 DEMO = "/home/alice/projects/demo"
 CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x2000000, 0x10000000, 0x20000000
 CLONE_NEWTIME, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWNET = 0x80, 0x4000000, 0x8000000, 0x40000000
@@ -181,12 +181,12 @@ def call(conversation=None, argv=SUDO, kind=socket.SOCK_SEQPACKET, pair=None, st
     return answer
 
 
-def question(about=SESSIONS, since=0, sessions=()):
-    return number(QUESTION) + number(about) + number(since) + texts(sessions)
+def question(about=SESSIONS, sessions=()):
+    return number(QUESTION) + number(about) + texts(sessions)
 
 
 def fields_of_answer(decoder):
-    """What an answer has of each thing: ids and users of sessions, users and reasons of entries, users of states, ids that are left."""
+    """What an answer has of each thing: ids and users of sessions, users of states, ids that are left."""
 
     def listed(read):
         return [read() for _ in range(decoder.number())]
@@ -199,11 +199,6 @@ def fields_of_answer(decoder):
             listed(decoder.number)
         return {"id": identity, "user": user}
 
-    def entry():
-        decoder.number()
-        words = listed(decoder.text)
-        return dict(zip(words[::2], words[1::2]))
-
     def state():
         user, _account, _path = decoder.text(), decoder.text(), decoder.text()
         decoder.number()
@@ -212,8 +207,7 @@ def fields_of_answer(decoder):
         decoder.text()
         return user
 
-    named = {"sessions": listed(session), "entries": listed(entry), "cut": decoder.number() == 1}
-    return {**named, "states": listed(state), "left": listed(decoder.text)}
+    return {"sessions": listed(session), "states": listed(state), "left": listed(decoder.text)}
 
 
 def next_part(channel):

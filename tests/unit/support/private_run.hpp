@@ -1,4 +1,4 @@
-// A place where what root makes below /run is gone with the test: a mount namespace of its own with an empty /run.
+// A place where what root makes below /run is gone with the test: a mount namespace of its own with an empty /run and /var/lib.
 #pragma once
 
 #include "support/forked.hpp"
@@ -15,7 +15,7 @@ inline std::string in_private_run(const std::function<std::string()> &task)
 {
     return in_child([&]() -> std::string {
         if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-            ::mount("none", "/run", "tmpfs", 0, "mode=0755") != 0)
+            ::mount("none", "/run", "tmpfs", 0, "mode=0755") != 0 || ::mount("none", "/var/lib", "tmpfs", 0, "mode=0755") != 0)
             return no_private_run;
         return task();
     });

@@ -1,6 +1,7 @@
 // Limits as they are explained and checked: admin/diagnose/explain.hpp
 #include "admin/diagnose/explain.hpp"
 
+#include "runner/root/session/scratch.hpp"
 #include "support/policy_text.hpp"
 
 #include <doctest/doctest.h>
@@ -35,6 +36,12 @@ TEST_CASE("each limit is shown with its place, and a default as one")
     CHECK(json["tasks"]["value"] == "4096");
     CHECK(json["tasks"]["where"] == nullptr);
     CHECK(json["cpu"]["value"] == nullptr);
+}
+
+TEST_CASE("without a sandbox no quota holds an agent")
+{
+    CHECK(find_disk_problem(policy_with("limits: {disk: 1G}\nsandbox: {method: none}\n")) == problem_of_method(SandboxMethod::none));
+    CHECK(find_disk_problem(policy_with("sandbox: {method: none}\n")).empty());
 }
 
 TEST_CASE("what holds nobody here is said, and whether a start is possible with it")

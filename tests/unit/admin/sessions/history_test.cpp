@@ -2,11 +2,14 @@
 #include "admin/sessions/sessions.hpp"
 
 #include "admin/text/terminal.hpp"
-#include "common/base/error.hpp"
+#include "runner/root/session/record.hpp"
+#include "support/fake_journal.hpp"
+#include "support/skipped.hpp"
 
 #include <doctest/doctest.h>
 
 using namespace pi_agent;
+using namespace pi_agent::test;
 
 namespace history_test {
 
@@ -43,6 +46,11 @@ const std::vector<LogEntry> entries = {
     entry(5000, "ended", "C", {{"PI_AGENT_EXIT_SIGNAL", "9"}, {"PI_AGENT_DURATION_USEC", "4500"}}),
     entry(6000, "started", "D"),
 };
+
+void record_denial_of(const std::string &user, uid_t number, const std::string &reason)
+{
+    record_event(RecordSubject{"", user, Uid(number), "", "", "systemd", "", "agent"}, DeniedEvent{ExitStatus::denied, reason});
+}
 
 } // namespace
 
@@ -169,6 +177,33 @@ TEST_CASE("a project is where a session was begun, not what it showed")
     CHECK(ids_of(to_history(begun, query, nobody_lives)) == std::vector<std::string>{"A"});
     query.project = "/srv/app";
     CHECK(ids_of(to_history(begun, query, nobody_lives)) == std::vector<std::string>{"A", "B", "C"});
+}
+
+TEST_CASE("a user's record is what has their number and their name, and goes no further back than asked" * doctest::skip(not_root()))
+{
+    const auto said = in_private_logs([] {
+        std::filesystem::create_directory(std::filesystem::path(own_records_path).parent_path());
+        const Account alice{"alice", Uid(1000), Gid(1000), "/home/alice", {1000}};
+        record_denial_of("alice", 1000, "first");
+        record_denial_of("bob", 1001, "bob's");
+        record_denial_of("former", 1000, "of another who had her number");
+        record_denial_of("alice", 1000, "second");
+        const auto record = read_own_record(alice, {}, RecordPart::starts);
+        std::string text;
+        for (const auto &entry : record.entries)
+            text += entry.field("PI_AGENT_REASON") + ", ";
+        const auto later = read_own_record(alice, record.entries.empty() ? 0 : record.entries.back().time_usec + 1, RecordPart::starts);
+        text += (record.is_cut ? "cut" : "whole") + std::string(", later ") + std::to_string(later.entries.size());
+        const std::string own = own_record_directory(alice);
+        std::filesystem::copy_file(own + "/record.jsonl", own + "/record.full-7"); // what was there before is read, too
+        const auto doubled = read_own_record(alice, {}, RecordPart::starts);
+        text += ", full " + std::to_string(doubled.entries.size()) + (doubled.is_cut ? " cut" : " whole");
+        record_denial_of("alice", 10001, "of another who was called alice");
+        text += ", then " + std::to_string(read_own_record(alice, {}, RecordPart::starts).entries.size());
+        return text + ", denials " + std::to_string(read_own_record(alice, {}, RecordPart::connections).entries.size());
+    });
+    if (said == no_private_run) return skipped("this place makes no mount namespaces");
+    CHECK(said == "first, second, whole, later 0, full 4 cut, then 0, denials 0");
 }
 
 } // namespace history_test

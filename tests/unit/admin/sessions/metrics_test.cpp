@@ -1,5 +1,5 @@
-// The metrics hold to the rules of promtool and of OpenMetrics, and name nothing that is private: admin/sessions/metrics.hpp
-#include "admin/sessions/metrics.hpp"
+// The metrics hold to the rules of promtool and of OpenMetrics, and name nothing that is private: admin/sessions/sessions.hpp
+#include "admin/sessions/sessions.hpp"
 
 #include "common/base/text.hpp"
 

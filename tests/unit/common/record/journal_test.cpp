@@ -1,5 +1,5 @@
-// Entries as the journal takes them: common/record/journal.hpp
-#include "common/record/journal.hpp"
+// Entries as the journal takes them: common/record/record_event.hpp
+#include "common/record/record_event.hpp"
 
 #include "support/fake_journal.hpp"
 #include "support/skipped.hpp"

@@ -19,16 +19,16 @@ const std::string other_id = "fedcba9876543210fedcba9876543210";
 
 std::vector<OwnQuestion> questions()
 {
-    return {{OwnSubject::denials},           {OwnSubject::denials, most},
-            {OwnSubject::sessions},          {OwnSubject::history},
-            {OwnSubject::history, most},     {OwnSubject::state},
-            {OwnSubject::stop, 0, {one_id}}, {OwnSubject::stop, 0, std::vector<std::string>(stop_limit, other_id)}};
+    return {{OwnSubject::sessions},
+            {OwnSubject::state},
+            {OwnSubject::stop, {one_id}},
+            {OwnSubject::stop, std::vector<std::string>(stop_limit, other_id)}};
 }
 
 // A question as somebody may write it who does not keep to the form.
-std::string bytes_of(std::uint64_t about, std::uint64_t since, const std::vector<std::string> &sessions)
+std::string bytes_of(std::uint64_t about, const std::vector<std::string> &sessions)
 {
-    return Encoder().number(OwnQuestion::type).number(about).number(since).texts(sessions).bytes();
+    return Encoder().number(OwnQuestion::type).number(about).texts(sessions).bytes();
 }
 
 OwnAnswer full_answer()
@@ -42,8 +42,6 @@ OwnAnswer full_answer()
     view.usage = {3, std::nullopt, most};
     OwnAnswer answer;
     answer.sessions = {view, SessionView{}};
-    answer.entries = {LogEntry{5, {{"_UID", "0"}, {"PI_AGENT_EVENT", "started"}}}, LogEntry{}};
-    answer.is_cut = true;
     answer.states = {SizeOfState{"alice", "pi-agent-alice", "/var/lib", 2, {HomeSize{9, 4}}, 1, "none"}};
     answer.left = {other_id};
     return answer;
@@ -58,7 +56,6 @@ TEST_CASE("each question comes back as it was")
         CHECK(bytes.size() <= question_limit);
         const OwnQuestion read = decode_question(bytes);
         CHECK(read.about == question.about);
-        CHECK(read.since == question.since);
         CHECK(read.sessions == question.sessions);
     }
 }
@@ -80,31 +77,30 @@ TEST_CASE("a question begins like nothing else that a caller sends")
     CHECK(failure_of([&] { return decode_request(bytes); }).status == 77);
     CHECK_THROWS_AS(decode_wrapper_message(bytes), ProtocolError);
     CHECK_THROWS_AS(decode_question(encode_request(Request{})), ProtocolError);
-    CHECK_THROWS_AS(decode_question(Encoder().number(OwnQuestion::type - 1).number(0).number(0).number(0).bytes()), ProtocolError);
+    CHECK_THROWS_AS(decode_question(Encoder().number(OwnQuestion::type - 1).number(0).number(0).bytes()), ProtocolError);
 }
 
 TEST_CASE("a question about what root does not answer is refused")
 {
-    CHECK_NOTHROW(decode_question(bytes_of(0, 0, {})));
-    for (const auto &bytes : {bytes_of(5, 0, {}), bytes_of(4, 0, {one_id}), bytes_of(most, 0, {}), bytes_of(0, 1, {}), bytes_of(2, 1, {}),
-                              bytes_of(3, 1, {one_id}), bytes_of(0, 0, {one_id}), bytes_of(1, 0, {one_id}), bytes_of(2, 0, {one_id}),
-                              bytes_of(3, 0, {}), bytes_of(3, 0, std::vector<std::string>(stop_limit + 1, one_id))})
+    CHECK_NOTHROW(decode_question(bytes_of(0, {})));
+    for (const auto &bytes : {bytes_of(3, {}), bytes_of(most, {}), bytes_of(0, {one_id}), bytes_of(1, {one_id}), bytes_of(2, {}),
+                              bytes_of(2, std::vector<std::string>(stop_limit + 1, one_id))})
         CHECK_THROWS_AS(decode_question(bytes), ProtocolError);
 }
 
 TEST_CASE("what is to be stopped is named by whole ids")
 {
-    CHECK_NOTHROW(decode_question(bytes_of(3, 0, {one_id, other_id})));
+    CHECK_NOTHROW(decode_question(bytes_of(2, {one_id, other_id})));
     for (const std::string &word : {std::string(), std::string("0"), one_id.substr(1), one_id + "0", std::string("../") + one_id.substr(3),
                                     std::string("0123456789ABCDEF0123456789abcdef"), std::string("\x1b[2J"), std::string(3000, 'a')})
-        CHECK_THROWS_AS(decode_question(bytes_of(3, 0, {one_id, word})), ProtocolError);
+        CHECK_THROWS_AS(decode_question(bytes_of(2, {one_id, word})), ProtocolError);
 }
 
 TEST_CASE("a question is small, whatever it counts")
 {
-    CHECK(has(failure_of([] { return decode_question(bytes_of(3, 0, {std::string(question_limit, 'x')})); }).text, "larger than 4096"));
+    CHECK(has(failure_of([] { return decode_question(bytes_of(2, {std::string(question_limit, 'x')})); }).text, "larger than 4096"));
     for (const std::uint64_t count : {std::uint64_t{65}, most}) // nothing is made room for before it is there
-        CHECK_THROWS_AS(decode_question(Encoder().number(OwnQuestion::type).number(3).number(0).number(count).bytes()), ProtocolError);
+        CHECK_THROWS_AS(decode_question(Encoder().number(OwnQuestion::type).number(2).number(count).bytes()), ProtocolError);
 }
 
 TEST_CASE("an answer comes back as it was, and so does a refusal")
@@ -116,7 +112,6 @@ TEST_CASE("an answer comes back as it was, and so does a refusal")
     CHECK(answer->sessions[0].usage.processes == 3);
     CHECK_FALSE(answer->sessions[0].usage.memory);
     CHECK(answer->sessions[0].usage.cpu_usec == most);
-    CHECK(answer->entries[0].is_roots());
     CHECK(answer->states[0].home[0].caches == 4);
     const OwnReply refusal = decode_reply(encode(OwnReply(FailureReport{ExitStatus::limit, "limit: four", FailureKind::session_limit})));
     REQUIRE(std::holds_alternative<FailureReport>(refusal));
@@ -131,16 +126,6 @@ TEST_CASE("an answer that is cut off, goes on or counts what it does not hold br
     CHECK_THROWS_AS(decode_reply(bytes + "x"), ProtocolError);
     CHECK_THROWS_AS(decode_reply(Encoder().number(OwnAnswer::type).number(most).bytes()), ProtocolError);
     CHECK_THROWS_AS(from_list({1, 2}), ProtocolError);
-}
-
-TEST_CASE("the largest history fits into one record")
-{
-    OwnAnswer answer;
-    const LogEntry largest{most, {{"PI_AGENT_REASON", std::string(entry_value_bytes, 'x')}}};
-    std::size_t bytes = 0;
-    for (; bytes <= entries_bytes; bytes += entry_value_bytes)
-        answer.entries.push_back(largest);
-    CHECK(encode(answer).size() < record_limit);
 }
 
 } // namespace own_messages_test

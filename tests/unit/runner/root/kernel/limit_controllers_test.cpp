@@ -1,5 +1,5 @@
-// Limits held against what a host has: runner/root/kernel/enforcement.hpp
-#include "runner/root/kernel/enforcement.hpp"
+// Limits held against what a host has: runner/root/kernel/host_facts.hpp
+#include "runner/root/kernel/host_facts.hpp"
 
 #include "support/failure.hpp"
 #include "support/policy_text.hpp"

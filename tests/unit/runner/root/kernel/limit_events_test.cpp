@@ -1,5 +1,5 @@
-// What the kernel counted, and what becomes of it: runner/root/kernel/enforcement.hpp
-#include "runner/root/kernel/enforcement.hpp"
+// What the kernel counted, and what becomes of it: runner/root/kernel/host_facts.hpp
+#include "runner/root/kernel/host_facts.hpp"
 
 #include "support/failure.hpp"
 #include "support/policy_text.hpp"

@@ -1,5 +1,5 @@
-// The kernel's files of a group, held against the limits that are said: runner/root/kernel/enforcement.hpp
-#include "runner/root/kernel/enforcement.hpp"
+// The kernel's files of a group, held against the limits that are said: runner/root/kernel/host_facts.hpp
+#include "runner/root/kernel/host_facts.hpp"
 
 #include "support/failure.hpp"
 #include "support/policy_text.hpp"

@@ -1,6 +1,6 @@
 // Processes in the host's network namespace are no session without a network; all else is for a machine:
-// runner/root/kernel/enforcement.hpp
-#include "runner/root/kernel/enforcement.hpp"
+// runner/root/kernel/host_facts.hpp
+#include "runner/root/kernel/host_facts.hpp"
 
 #include "support/failure.hpp"
 #include "support/skipped.hpp"

@@ -1,5 +1,5 @@
-// What a control group has used: runner/root/kernel/enforcement.hpp
-#include "runner/root/kernel/enforcement.hpp"
+// What a control group has used: runner/root/kernel/host_facts.hpp
+#include "runner/root/kernel/host_facts.hpp"
 
 #include "support/temporary_directory.hpp"
 

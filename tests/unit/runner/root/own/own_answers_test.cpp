@@ -3,11 +3,9 @@
 
 #include "runner/as_user/project.hpp"
 #include "runner/root/door/admission.hpp"
-#include "runner/root/own/record_reader.hpp"
-#include "runner/root/own/session_views.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "support/failure.hpp"
-#include "support/fake_journal.hpp"
+#include "support/private_run.hpp"
 #include "support/skipped.hpp"
 
 #include <doctest/doctest.h>
@@ -34,21 +32,16 @@ void check_apart(const std::string &said, const std::string &wanted)
     CHECK(said == wanted);
 }
 
-void record_denial_of(const std::string &user, uid_t number, const std::string &reason)
-{
-    record_event(RecordSubject{"", user, Uid(number), "", "", "systemd", "", "agent"}, DeniedEvent{ExitStatus::denied, reason});
-}
-
 } // namespace
 
 TEST_CASE("only whole ids of the user's own sessions are found")
 {
-    CHECK(find_own({one_id, other_id}, {other_id}) == std::vector<std::string>{other_id});
-    CHECK(find_own({one_id, other_id}, {other_id, one_id, one_id}) == std::vector<std::string>{one_id, other_id});
-    CHECK(find_own({one_id}, {other_id}).empty());
-    CHECK(find_own({}, {one_id}).empty());
+    CHECK(is_asked_for(one_id, {one_id}));
+    CHECK(is_asked_for(one_id, {other_id, one_id, one_id}));
+    CHECK_FALSE(is_asked_for(one_id, {other_id}));
+    CHECK_FALSE(is_asked_for(one_id, {}));
     for (const std::string &beginning : {std::string(), one_id.substr(0, 8), one_id.substr(0, 31)})
-        CHECK(find_own({one_id}, {beginning}).empty());
+        CHECK_FALSE(is_asked_for(one_id, {beginning}));
 }
 
 TEST_CASE("a question is known by its first bytes, which stay where they are")
@@ -112,26 +105,6 @@ TEST_CASE("a user's sessions are seen by number, others' and those that are over
 TEST_CASE("before the first session nobody has any" * doctest::skip(not_root()))
 {
     check_apart(in_private_run([] { return std::to_string(look_at_sessions(AsRoot::claim(), Uid(1000)).size()); }), "0");
-}
-
-TEST_CASE("a user's record is what has their number and their name, and goes no further back than asked" * doctest::skip(not_root()))
-{
-    check_apart(in_private_logs([] {
-                    const AsRoot root = AsRoot::claim();
-                    const Account alice{"alice", Uid(1000), Gid(1000), "/home/alice", {1000}};
-                    record_denial_of("alice", 1000, "first");
-                    record_denial_of("bob", 1001, "bob's");
-                    record_denial_of("alice", 10001, "of another who was called alice");
-                    record_denial_of("former", 1000, "of another who had her number");
-                    record_denial_of("alice", 1000, "second");
-                    const auto record = read_own_record(root, alice, {});
-                    std::string text;
-                    for (const auto &entry : record.entries)
-                        text += entry.field("PI_AGENT_REASON") + (entry.field("PI_AGENT_UID").empty() ? ", " : " and more, ");
-                    const auto later = read_own_record(root, alice, record.entries.empty() ? 0 : record.entries.back().time_usec + 1);
-                    return text + (record.is_cut ? "cut" : "whole") + ", later " + std::to_string(later.entries.size());
-                }),
-                "first, second, whole, later 0");
 }
 
 TEST_CASE("four questions of one user are answered at once, whoever else asks" * doctest::skip(not_root()))

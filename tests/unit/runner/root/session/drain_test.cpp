@@ -1,5 +1,5 @@
-// A host that is drained, and who may start a canary on it: runner/root/session/drain.hpp
-#include "runner/root/session/drain.hpp"
+// A host that is drained, and who may start a canary on it: runner/root/session/session_directory.hpp
+#include "runner/root/session/session_directory.hpp"
 
 #include "runner/root/door/admission.hpp"
 #include "support/failure.hpp"

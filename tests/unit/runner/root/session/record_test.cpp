@@ -11,6 +11,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sys/stat.h>
 
 using namespace pi_agent;
@@ -100,7 +101,7 @@ TEST_CASE("half a line, left by a death in the middle, is not gone on with" * do
     });
 }
 
-TEST_CASE("a full file makes room for a new one, the one before it goes, and both that are left are read" * doctest::skip(not_root()))
+TEST_CASE("a full file makes room for a new one, and the one before it goes" * doctest::skip(not_root()))
 {
     check_logs("2 files, 1 new, first second new", []() -> std::string {
         std::filesystem::create_directory(directory);
@@ -113,21 +114,49 @@ TEST_CASE("a full file makes room for a new one, the one before it goes, and bot
         std::filesystem::rename(record_file_path, std::string(directory) + "/away");
         std::ofstream(record_file_path) << "second\n";
         record_event(somebody, StartedEvent{});
-        std::size_t files = 0;
+        std::set<std::string> files; // record.full-NUMBER, then record.jsonl
         for (const auto &entry : std::filesystem::directory_iterator(directory))
-            files += entry.path().filename() != "away" ? 1 : 0;
-        std::string text = std::to_string(files) + " files, " + std::to_string(lines().size() - 1) + " new,";
-        read_record_file([&](const std::string &line) {
-            if (line.starts_with("first"))
-                text += " first";
-            else if (line.starts_with("second"))
-                text += " second";
-            else if (nlohmann::json::accept(line))
-                text += " new";
-            else if (line.starts_with("oldest"))
-                text += " oldest";
-        });
+            if (entry.path().filename() != "away") files.insert(entry.path());
+        std::string text = std::to_string(files.size()) + " files, " + std::to_string(lines().size() - 1) + " new,";
+        for (const auto &name : files) {
+            std::ifstream file(name);
+            for (std::string line; std::getline(file, line);)
+                if (!line.starts_with('\0')) text += nlohmann::json::accept(line) ? " new" : " " + line.substr(0, line.find('\0'));
+        }
         return text;
+    });
+}
+
+TEST_CASE("a user has a copy of what is about them, denials apart, which that user alone may look at" * doctest::skip(not_root()))
+{
+    check_logs("denials.jsonl 1 record.jsonl 2, own 50, of another 1", []() -> std::string {
+        FakeJournal journal;
+        const std::string state = std::filesystem::path(own_records_path).parent_path();
+        record_event(somebody, StartedEvent{}); // before the first apply
+        std::string text = std::filesystem::exists(state) ? "made " : "";
+        std::filesystem::create_directory(state);
+        record_event(somebody, StartedEvent{});
+        record_event(somebody, EndedEvent{AgentEnded{false, 0}, "", {}, {}, {}});
+        record_event(somebody, ConnectionDeniedEvent{"host", 443, "code", "reason", "", ""});
+        record_event(somebody, ProblemEvent{"of root's alone"});
+        record_event(RecordSubject{}, DeniedEvent{ExitStatus::denied, "whose is not known"});
+        const std::string own = own_record_directory(Account{"alice", Uid(1000), Gid(1000), "", {}});
+        const auto count = [&](const std::string &name) {
+            std::ifstream file(own + "/" + name);
+            return std::count(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>(), '\n');
+        };
+        std::set<std::string> names;
+        for (const auto &entry : std::filesystem::directory_iterator(own))
+            names.insert(entry.path().filename());
+        for (const auto &name : names)
+            text += name + " " + std::to_string(count(name)) + (name == *names.rbegin() ? ", own " : " ");
+        struct stat facts {};
+        if (::lstat(own.c_str(), &facts) != 0 || facts.st_uid != 0) return text + "not root's";
+        text += std::to_string((facts.st_mode & 077U) / 8 % 8) + std::to_string(facts.st_mode & 7U);
+        RecordSubject other = somebody;
+        other.uid = Uid(1001);
+        record_event(other, StartedEvent{});
+        return text + ", of another " + std::to_string(count("record.jsonl"));
     });
 }
 

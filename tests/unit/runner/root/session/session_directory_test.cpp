@@ -112,14 +112,14 @@ TEST_CASE("a session without a disk quota is seen by the others of its user" * d
             const auto own = SessionDirectory::create(root, id, Uid(1000));
             const std::string other_id = make_session_id();
             const auto other = SessionDirectory::create(root, other_id, Uid(1000));
-            std::string text = std::to_string(has_unheld_session(root, Uid(1000), id)); // it waits
+            std::string text = std::to_string(has_session_without(root, held_link, Uid(1000), id)); // it waits
             for (const auto *session : {&own, &other})
                 session->make_directory("home");
-            text += std::to_string(has_unheld_session(root, Uid(1000), id));
-            text += std::to_string(has_unheld_session(root, Uid(1001), id));
+            text += std::to_string(has_session_without(root, held_link, Uid(1000), id));
+            text += std::to_string(has_session_without(root, held_link, Uid(1001), id));
             other.make_link(held_link, "1");
-            text += std::to_string(has_unheld_session(root, Uid(1000), id));
-            return text + std::to_string(has_unheld_session(root, Uid(1000), other_id));
+            text += std::to_string(has_session_without(root, held_link, Uid(1000), id));
+            return text + std::to_string(has_session_without(root, held_link, Uid(1000), other_id));
         },
         "01001");
 }
