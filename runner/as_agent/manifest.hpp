@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/host/beneath.hpp"
-#include "runner/plan/documents.hpp"
+#include "runner/as_agent/documents.hpp"
 #include "runner/wire/user_files.hpp"
 
 #include <unordered_map>

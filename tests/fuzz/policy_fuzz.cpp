@@ -9,7 +9,7 @@
 #include "common/policy/policy_paths.hpp"
 #include "common/policy/policy_sections.hpp"
 #include "common/policy/policy_values.hpp"
-#include "runner/plan/documents.hpp"
+#include "runner/as_agent/documents.hpp"
 #include "support/property.hpp"
 
 #include <algorithm>

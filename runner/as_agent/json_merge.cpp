@@ -1,5 +1,5 @@
 // Merges JSON documents, keeping numbers as they were written.
-#include "runner/plan/documents.hpp"
+#include "runner/as_agent/documents.hpp"
 
 #include "common/base/text.hpp"
 

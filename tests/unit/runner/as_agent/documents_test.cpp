@@ -1,5 +1,5 @@
-// How the host's, the agent's and the managed version of a document become one: runner/plan/documents.hpp
-#include "runner/plan/documents.hpp"
+// How the host's, the agent's and the managed version of a document become one: runner/as_agent/documents.hpp
+#include "runner/as_agent/documents.hpp"
 
 #include <doctest/doctest.h>
 

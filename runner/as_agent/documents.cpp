@@ -1,5 +1,5 @@
 // The documents that a sync writes, what it does about each, and the packages that they name.
-#include "runner/plan/documents.hpp"
+#include "runner/as_agent/documents.hpp"
 
 #include "common/base/text.hpp"
 
