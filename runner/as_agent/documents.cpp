@@ -289,14 +289,6 @@ std::vector<std::string> paths_that_leave(const json &settings)
     return found;
 }
 
-std::string sessions_of(const std::string &directory)
-{
-    std::string name = directory.substr(directory.starts_with('/') ? 1 : 0);
-    for (char &character : name)
-        if (character == '/' || character == '\\' || character == ':') character = '-';
-    return "sessions/--" + name + "--";
-}
-
 SyncAction decide_file(FileClass file_class, bool known, HostState host, InsideState inside) noexcept
 {
     if (!known && (host == HostState::absent || !is_copied(file_class))) return SyncAction::leave;

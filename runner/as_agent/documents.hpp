@@ -90,9 +90,6 @@ std::set<std::string> providers_with_keys(const nlohmann::json &models);
 // Resource paths of a settings.json that leave the config directory: inside they would mean another place. "extensions: ~/x"
 std::vector<std::string> paths_that_leave(const nlohmann::json &settings);
 
-// Where the agent keeps the sessions of a directory, in its config directory: the agent's own way to name it.
-std::string sessions_of(const std::string &directory);
-
 // --- Decides about one path: the outcome table of the config sync (docs/concepts/config-sync.md), without any file.
 
 // The host's file, compared with what the manifest recorded at the last sync.

@@ -251,12 +251,22 @@ private:
     std::vector<std::string> unreadable_;
 };
 
+WritingPlan with_held_models(WritingPlan plan)
+{
+    if (plan.held_providers.empty()) return plan;
+    std::string &models = plan.documents["models.json"].managed;
+    models = dump_with_numbers(
+        merge_managed(parse_json_object(models, "the managed models.json"), parse_json_object(plan.held_models, "the held models.json")));
+    return plan;
+}
+
 } // namespace
 
 void write_config(const AsUser & /*agent*/, const WritingPlaces &places, const WritingPlan &plan, FdRef transfer, FdRef channel)
 {
     umask(077);
-    Writer writer(places, plan, transfer, channel);
+    const WritingPlan whole = with_held_models(plan);
+    Writer writer(places, whole, transfer, channel);
     writer.receive_listing();
     writer.bring_in_line();
 }

@@ -26,6 +26,7 @@ struct WritingPlan {
     std::map<std::string, DocumentRule> documents; // by name, as in ReadingPlan
     std::set<std::string> managed_providers;       // with keys in the managed environment
     std::set<std::string> held_providers = {};     // their keys are outside; a login of the user's or the agent's is left as it is
+    std::string held_models = "{}";                // over the managed models.json: an entry there would lead pi elsewhere
 };
 
 constexpr const char *answer_rewritten = "rewritten"; // at most once: root must now replace the manifest by the spare one

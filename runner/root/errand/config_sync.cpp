@@ -51,6 +51,15 @@ std::string failure_of(const HookEnd &end, int patience_seconds)
     return said.empty() ? text : text + " (\"" + escape_for_display(said) + "\")";
 }
 
+// Where the agent keeps the sessions of a directory, in its config directory: the agent's own way to name it.
+std::string sessions_of(std::string directory)
+{
+    if (directory.starts_with('/')) directory.erase(0, 1);
+    std::replace_if(
+        directory.begin(), directory.end(), [](char one) { return one == '/' || one == '\\' || one == ':'; }, '-');
+    return "sessions/--" + directory + "--";
+}
+
 void wait_for_answer(Child &child, const MigrationAudience &audience, const std::string &doing)
 {
     Deadline patience = in_seconds(child_patience_seconds);
@@ -198,10 +207,9 @@ SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account
         plan.writing.documents[name].managed = managed_text;
     for (const auto &provider : policy.providers)
         plan.writing.held_providers.insert(provider.name);
-    if (!policy.providers.empty()) { // the administrator's own entry for such a provider would lead pi elsewhere
-        std::string &models = plan.writing.documents["models.json"].managed;
-        models = dump_with_numbers(merge_managed(parse_json_object(models, "the managed models.json"),
-                                                 models_of_held_keys(policy.providers, placeholders, gate_route_port)));
+    if (!policy.providers.empty()) {
+        plan.writing.documents["models.json"];
+        plan.writing.held_models = models_of_held_keys(policy.providers, placeholders, gate_route_port).dump();
     }
     // Files that do not count are not read, whatever they are. Of settings.json the host's lastChangelogVersion counts in any class.
     for (const auto &[name, rule] : plan.writing.documents)

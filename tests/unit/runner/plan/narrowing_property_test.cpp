@@ -280,6 +280,7 @@ void add_documents(Facts &facts, const Policy &policy, const AccessRules &access
                                     std::vector<std::string>(policy.providers.size(), "placeholder"));
     for (const auto &[name, rule] : plan.writing.documents)
         facts.insert("document " + name + " with " + rule.managed);
+    facts.insert("models with " + plan.writing.held_models);
     for (const char *provider : {"anthropic", "openai", "google"})
         if (!plan.writing.held_providers.contains(provider)) facts.insert(std::string("the user's own key of ") + provider);
     for (const auto &provider : plan.writing.managed_providers)
