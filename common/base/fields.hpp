@@ -10,11 +10,14 @@
 namespace pi_agent {
 
 // A message has a function `static void fields(auto &archive, auto &self)`, which hands its fields to `archive` in the order of the bytes:
-// numbers, flags, enumerations, texts, other messages, and lists of these. A reader throws ProtocolError for anything else.
+// numbers, flags, enumerations, texts, other messages, lists of these, and descriptors, which go beside the bytes. A reader throws
+// ProtocolError for anything else.
 
 class FieldWriter {
 public:
     explicit FieldWriter(Encoder &to) noexcept : to_(to) {}
+    // Of the fields that are open; they are borrowed.
+    [[nodiscard]] const std::vector<int> &descriptors() const noexcept { return descriptors_; }
     void operator()(const auto &...fields) { (put(fields), ...); }
     // A reader accepts no larger number, and no longer list or text.
     void bounded(const auto &field, auto /*limit*/, const char * /*problem*/ = nullptr) { put(field); }
@@ -37,6 +40,11 @@ private:
         for (const auto &[key, value] : pairs)
             to_.text(key).text(value);
     }
+    void put(const UniqueFd &descriptor)
+    {
+        to_.number(descriptor ? 1 : 0);
+        if (descriptor) descriptors_.push_back(descriptor.get());
+    }
     template <typename Field>
     void put(const std::vector<Field> &list)
     {
@@ -54,11 +62,14 @@ private:
     }
 
     Encoder &to_;
+    std::vector<int> descriptors_;
 };
 
 class FieldReader {
 public:
-    explicit FieldReader(Decoder &from) noexcept : from_(from) {}
+    explicit FieldReader(Decoder &from, std::vector<UniqueFd> descriptors = {}) noexcept : from_(from), descriptors_(std::move(descriptors))
+    {
+    }
     void operator()(auto &...fields) { (take(fields), ...); }
     template <typename Number>
     void bounded(Number &number, std::type_identity_t<Number> limit, const char *problem)
@@ -103,8 +114,16 @@ public:
     {
         if (!holds()) throw ProtocolError(problem);
     }
+    // Nothing is left over.
+    void end() const
+    {
+        from_.end();
+        if (taken_ != descriptors_.size()) throw ProtocolError(other_descriptors);
+    }
 
 private:
+    static constexpr const char *other_descriptors = "a message came with the wrong number of descriptors";
+
     void take(bool &flag) { flag = from_.flag(); }
     void take(std::string &text) { text = from_.text(); }
     void take(std::optional<std::string> &text)
@@ -114,6 +133,12 @@ private:
         if (!is_set) text.reset();
     }
     void take(std::vector<std::string> &texts) { texts = from_.texts(); }
+    void take(UniqueFd &descriptor)
+    {
+        if (!from_.flag()) return;
+        if (taken_ == descriptors_.size()) throw ProtocolError(other_descriptors);
+        descriptor = std::move(descriptors_[taken_++]);
+    }
     void take(auto &field)
     {
         using Field = std::remove_reference_t<decltype(field)>;
@@ -126,6 +151,8 @@ private:
     }
 
     Decoder &from_;
+    std::vector<UniqueFd> descriptors_;
+    std::size_t taken_ = 0;
 };
 
 // Each of several messages has its own number, `static constexpr std::uint64_t type`, before its fields.
@@ -146,13 +173,20 @@ std::string encode(const std::variant<First, Others...> &message)
 }
 
 template <typename Message>
+Message decode_packet(Packet packet)
+{
+    Decoder decoder(packet.bytes);
+    Message message{};
+    FieldReader read(decoder, std::move(packet.fds));
+    read(message);
+    read.end();
+    return message;
+}
+
+template <typename Message>
 Message decode_fields(std::string_view bytes)
 {
-    Decoder decoder(bytes);
-    Message message{};
-    FieldReader{decoder}(message);
-    decoder.end();
-    return message;
+    return decode_packet<Message>({std::string(bytes), {}});
 }
 
 // A list of texts only, of at most `limit`.

@@ -3,7 +3,7 @@
 
 #include "common/host/beneath.hpp"
 #include "runner/as_agent/documents.hpp"
-#include "runner/wire/user_files.hpp"
+#include "runner/as_agent/sync_messages.hpp"
 
 #include <unordered_map>
 

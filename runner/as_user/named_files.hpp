@@ -2,9 +2,9 @@
 #pragma once
 
 #include "common/decide/user_paths.hpp"
+#include "runner/as_agent/sync_messages.hpp"
 #include "runner/plan/file_arguments.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/wire/user_files.hpp"
 
 namespace pi_agent {
 

@@ -36,7 +36,7 @@ void let_pipes_be_opened(const std::array<UniqueFd, 3> &stdio);
 // Both run with the user's rights. Anybody, also an agent, may have written `.git` and what it names. So a git directory is believed only
 // where it names this repository in turn (a worktree's `gitdir`, a submodule's core.worktree) and has what git wants of a git directory: an
 // agent that never saw it cannot have caused both. None where no directory up to the file system's own top has a `.git`.
-std::optional<Repository> find_repository(FdRef cwd);
+Repository find_repository(FdRef cwd);
 
 // --- Finds, as the user, which directories of the home the tools inside are shown (policy: toolchains).
 

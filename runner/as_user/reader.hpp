@@ -3,8 +3,8 @@
 
 #include "common/decide/user_paths.hpp"
 #include "common/host/identity.hpp"
+#include "runner/as_agent/sync_messages.hpp"
 #include "runner/plan/limits.hpp"
-#include "runner/wire/user_files.hpp"
 
 namespace pi_agent {
 

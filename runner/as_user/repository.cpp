@@ -128,7 +128,7 @@ std::vector<GitDirectory> follow(FdRef top)
 
 } // namespace
 
-std::optional<Repository> find_repository(FdRef cwd)
+Repository find_repository(FdRef cwd)
 {
     UniqueFd current = open_at(cwd, ".", O_PATH | O_DIRECTORY);
     for (std::size_t level = 0; current && level < repository_levels_limit; ++level) {
@@ -144,10 +144,10 @@ std::optional<Repository> find_repository(FdRef cwd)
             return repository;
         }
         UniqueFd above = open_at(current, "..", O_PATH | O_DIRECTORY);
-        if (!above || is_same_file(stat_of(above), stat_of(current))) return std::nullopt;
+        if (!above || is_same_file(stat_of(above), stat_of(current))) return {};
         current = std::move(above);
     }
-    return std::nullopt;
+    return {};
 }
 
 // Reading a repository's configuration and attributes as text.

@@ -2,11 +2,11 @@
 #include "common/base/text.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "runner/as_agent/places.hpp"
+#include "runner/as_agent/sync_messages.hpp"
 #include "runner/as_user/git_paths.hpp"
 #include "runner/plan/engine_commands.hpp"
 #include "runner/plan/unit_properties.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/wire/user_files.hpp"
 #include "support/property.hpp"
 
 #include <algorithm>

@@ -112,21 +112,30 @@ std::string OpenedProject::repository_path() const
 std::variant<OpenedProject, Refused> open_project(Child &child, const Account &caller, const AccessRules &all, const HostView &view,
                                                   Policy callers, const AskedOfStart &asked)
 {
-    auto [cwd, cwd_facts] = decode_place(child.receive());
+    auto [cwd, cwd_facts] = decode_packet<OpenedPlace>(child.receive());
+    if (!cwd) throw ProtocolError("the receiver sent no working directory");
     OpenedProject project;
     project.cwd_device = cwd_facts.device;
     project.cwd_inode = cwd_facts.inode;
 
-    const AccessRules rules = with_roots_there(all, decode_roots_there(child.receive(), all.roots.size()));
+    std::vector<OpenedPlace> places;
+    std::vector<bool> there;
+    while (there.size() < all.roots.size()) {
+        auto place = decode_packet<OpenedPlace>(child.receive());
+        there.push_back(place.directory.is_open());
+        if (place.directory) places.push_back(std::move(place));
+    }
+    const AccessRules rules = with_roots_there(all, there);
     OpenedRoots roots;
-    for (const auto &granted : rules.roots) {
-        OpenedPlace place = decode_place(child.receive());
+    for (std::size_t index = 0; index < places.size(); ++index) {
+        OpenedPlace &place = places[index];
+        const GrantedRoot &granted = rules.roots[index];
         roots.candidates.push_back(
             RootCandidate{path_of_directory(place.directory), granted.by_group, granted.spec.where, granted.spec.rules, place.facts.mount});
         project.roots.push_back({roots.candidates.back().path, place.facts.device, place.facts.inode});
         roots.descriptors.push_back(std::move(place.directory));
     }
-    std::optional<Repository> repository = decode_repository(child.receive());
+    auto repository = decode_packet<Repository>(child.receive());
     // The paths come from the descriptors, not from the child: the decision is about exactly what will be mounted.
     const std::string cwd_path = path_of_directory(cwd);
     const IsShown is_in_view = [&](const std::string &path) { return is_shown(view, path); };
@@ -144,12 +153,13 @@ std::variant<OpenedProject, Refused> open_project(Child &child, const Account &c
             project.closed.push_back(project.roots[index]);
     }
 
-    const std::string top = repository ? path_of_directory(repository->top) : std::string();
-    const bool in_repository = repository && is_within(top, root.path) && is_within(cwd_path, top) && repository->mount == cwd_facts.mount;
+    const std::string top = repository.top ? path_of_directory(repository.top) : std::string();
+    const bool in_repository =
+        repository.top && is_within(top, root.path) && is_within(cwd_path, top) && repository.mount == cwd_facts.mount;
     if (projects.shown() == ProjectScope::root || !defence_is_on("project-scope"))
         project.shown = ShownTree{root.path, "", std::move(roots.descriptors[allowed]), root.by_group};
     else if (in_repository)
-        project.shown = ShownTree{root.path, beneath(top, root.path), std::move(repository->top), root.by_group};
+        project.shown = ShownTree{root.path, beneath(top, root.path), std::move(repository.top), root.by_group};
     else
         project.shown = ShownTree{root.path, beneath(cwd_path, root.path), std::move(cwd), root.by_group};
     require_few_levels(project.shown);
@@ -158,7 +168,7 @@ std::variant<OpenedProject, Refused> open_project(Child &child, const Account &c
     project.below = beneath(cwd_path, project.shown.path());
     if (!in_repository) return project;
     project.repository = beneath(top, project.shown.path());
-    for (auto &place : repository->elsewhere)
+    for (auto &place : repository.elsewhere)
         add_git_directory(project, std::move(place), roots, caller, rules, is_in_view);
     return project;
 }

@@ -1,5 +1,5 @@
-// The messages of the config sync, whole and broken: runner/wire/user_files.hpp
-#include "runner/wire/user_files.hpp"
+// The messages of the config sync, whole and broken: runner/as_agent/sync_messages.hpp
+#include "runner/as_agent/sync_messages.hpp"
 
 #include <doctest/doctest.h>
 #include <limits>
