@@ -1,8 +1,8 @@
 // The child that looks twice, waiting for it, and a session between its looks.
 #include "wrapper/aftermath.hpp"
 
+#include "common/as_user/root_path.hpp"
 #include "common/base/process.hpp"
-#include "common/decide/root_path.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/start_watch.hpp"
 

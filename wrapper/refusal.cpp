@@ -1,8 +1,8 @@
 // The wrapper's own look at the policy, and at how a session's network is closed.
 #include "wrapper/refusal.hpp"
 
+#include "common/as_user/root_path.hpp"
 #include "common/decide/effective.hpp"
-#include "common/decide/root_path.hpp"
 #include "common/decide/start.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"

@@ -1,7 +1,7 @@
 // The wrapper's own look at the policy: refuses early, and says why an agent with a closed network failed.
 #pragma once
 
-#include "common/decide/user_paths.hpp"
+#include "common/as_user/user_paths.hpp"
 #include "wrapper/carrier.hpp"
 
 namespace pi_agent {

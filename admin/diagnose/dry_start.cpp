@@ -1,8 +1,8 @@
 // Asks for each user of a policy what their starts would come to.
 #include "admin/diagnose/dry_start.hpp"
 
+#include "common/as_user/root_path.hpp"
 #include "common/decide/effective.hpp"
-#include "common/decide/root_path.hpp"
 #include "runner/plan/host_view.hpp"
 
 #include <fmt/format.h>

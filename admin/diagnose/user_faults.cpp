@@ -3,7 +3,7 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/programs/program.hpp"
-#include "common/decide/root_path.hpp"
+#include "common/as_user/root_path.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_values.hpp"
 #include "runner/plan/environment.hpp"

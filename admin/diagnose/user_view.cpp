@@ -2,7 +2,7 @@
 #include "admin/diagnose/user_view.hpp"
 
 #include "admin/diagnose/faults.hpp"
-#include "common/decide/root_path.hpp"
+#include "common/as_user/root_path.hpp"
 #include "common/host/beneath.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/root/view/root_tree.hpp"

@@ -1,7 +1,7 @@
 // What a user can reach, found out with that user's rights: as the user, or as root through a child that became the user.
 #pragma once
 
-#include "common/decide/user_paths.hpp"
+#include "common/as_user/user_paths.hpp"
 #include "common/host/identity.hpp"
 #include "runner/wire/user_files.hpp"
 
@@ -43,7 +43,7 @@ public:
     // One finding for each absolute path, where one can be made: the agents' directory that the path leads into, or "".
     [[nodiscard]] std::vector<Finding> agents_on_way(const Policy &policy, const AccessRules &rules, const Account &user,
                                                      const std::vector<std::string> &paths) const;
-    // What a start of the user leaves out because agents can have made it lead elsewhere, each as a text (common/decide/root_path.hpp).
+    // What a start of the user leaves out because agents can have made it lead elsewhere, each as a text (common/as_user/root_path.hpp).
     [[nodiscard]] std::vector<std::string> links_out(const Policy &policy, const AccessRules &rules, const Account &user) const;
     // What a session would find of the lists in the home. Throws Failure when it cannot be found out; only where can_look_for(user).
     [[nodiscard]] OpenedHome find_home_directories(const ToolchainsPolicy &toolchains, const Account &user) const;

@@ -88,7 +88,7 @@ std::optional<Refused> masked_start(const ProjectsPolicy &projects, const std::s
 
 // --- Roots.
 
-// Refuses every start of a user with a root that cannot be used, unless it is one that may be absent (common/decide/root_path.hpp).
+// Refuses every start of a user with a root that cannot be used, unless it is one that may be absent (common/as_user/root_path.hpp).
 Diagnostic unusable_root(const AccessRules &rules, const Position &where, const std::string &problem);
 
 // --- Groups that an agent never has: members of some get past file permissions, and members of others have a user's rights.

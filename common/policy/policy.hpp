@@ -86,7 +86,7 @@ struct SandboxPolicy {
 using Environment = std::map<std::string, std::string>;
 using EnvironmentPlaces = std::map<std::string, Position>; // where the policy sets each
 
-// "~/projects" or "/srv/app", as written; a child with the user's rights resolves it (common/decide/root_path.hpp).
+// "~/projects" or "/srv/app", as written; a child with the user's rights resolves it (common/as_user/root_path.hpp).
 struct RootSpec {
     std::string text;
     Position where;

@@ -1,7 +1,7 @@
 // What the caller's git says outside, for a session's git, with the user's own files of git's settings.
 #pragma once
 
-#include "common/decide/user_paths.hpp"
+#include "common/as_user/user_paths.hpp"
 #include "common/host/identity.hpp"
 #include "runner/as_user/git_paths.hpp"
 #include "runner/wire/user_files.hpp"
@@ -20,7 +20,7 @@ struct FoundGitSetting {
 };
 
 // The user's files of git's settings, and what they include. Git reads each file by itself, and follows no include. A file where agents
-// write is handed to git open, so that it leads nowhere else (common/decide/user_paths.hpp).
+// write is handed to git open, so that it leads nowhere else (common/as_user/user_paths.hpp).
 class GitFiles {
 public:
     // Reads for the current directory, to which conditional includes refer.

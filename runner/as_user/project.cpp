@@ -1,9 +1,9 @@
 // What a caller hands over, opened again as the caller: descriptors, working directory, roots, home, or a question.
 #include "runner/as_user/project.hpp"
 
+#include "common/as_user/root_path.hpp"
 #include "common/base/files.hpp"
 #include "common/base/process.hpp"
-#include "common/decide/root_path.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/toolchains.hpp"
 #include "common/seams/seams.hpp"

@@ -1,7 +1,7 @@
 // The reading half of the config sync: runs as the user, and lists and opens what the user's config names.
 #pragma once
 
-#include "common/decide/user_paths.hpp"
+#include "common/as_user/user_paths.hpp"
 #include "common/host/identity.hpp"
 #include "runner/as_agent/sync_messages.hpp"
 #include "runner/plan/limits.hpp"

@@ -1,9 +1,9 @@
 // What check says of starts is what they do: admin/diagnose/dry_start.hpp
 #include "admin/diagnose/dry_start.hpp"
 
+#include "common/as_user/root_path.hpp"
 #include "common/decide/decision.hpp"
 #include "common/decide/effective.hpp"
-#include "common/decide/root_path.hpp"
 #include "common/host/namespaces.hpp"
 #include "support/access.hpp"
 #include "support/drawn.hpp"

@@ -1,5 +1,5 @@
 // Opens the roots of a project along the paths that the policy names, and reports what leads out of them.
-#include "common/decide/root_path.hpp"
+#include "common/as_user/root_path.hpp"
 
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"

@@ -7,7 +7,7 @@
 namespace pi_agent {
 
 // Where a user's agents can have written. What is there is content, not an instruction: no process that acts for the user follows a link
-// that leads out (common/decide/user_paths.hpp).
+// that leads out (common/as_user/user_paths.hpp).
 
 // A directory in which agents write: a root of the user, or the directory of all agents' state.
 struct AgentPlace {
@@ -34,7 +34,7 @@ AgentPlaces find_agent_places(const Policy &policy, const AccessRules &rules, co
 bool is_masked(const AgentPlaces &places, const std::string &path);
 
 // Opens paths as a user, without lending the user's rights to the agent. What an agent can have written is content, not an instruction: a
-// path that has come into a directory where agents write (common/decide/user_paths.hpp) does not leave it again, whoever made the link.
+// path that has come into a directory where agents write (common/as_user/user_paths.hpp) does not leave it again, whoever made the link.
 
 // What an agent can have arranged: a link or mount that leads out of a directory where agents write, or an entry there that cannot be
 // opened. The text names it, its target, and what to do.

@@ -1,8 +1,8 @@
 // Places that agents write in, and the walk of a user's paths.
-#include "common/decide/user_paths.hpp"
+#include "common/as_user/user_paths.hpp"
 
+#include "common/as_user/root_path.hpp"
 #include "common/base/files.hpp"
-#include "common/decide/root_path.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_paths.hpp"

@@ -1,7 +1,7 @@
-// How far a user's paths are followed: common/decide/user_paths.hpp
-#include "common/decide/user_paths.hpp"
+// How far a user's paths are followed: common/as_user/user_paths.hpp
+#include "common/as_user/user_paths.hpp"
 
-#include "common/decide/root_path.hpp"
+#include "common/as_user/root_path.hpp"
 #include "support/failure.hpp"
 #include "support/private_run.hpp"
 #include "support/skipped.hpp"

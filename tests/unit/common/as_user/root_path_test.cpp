@@ -1,5 +1,5 @@
-// common/decide/root_path.hpp
-#include "common/decide/root_path.hpp"
+// common/as_user/root_path.hpp
+#include "common/as_user/root_path.hpp"
 
 #include "common/policy/policy_paths.hpp"
 #include "support/failure.hpp"

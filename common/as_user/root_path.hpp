@@ -1,7 +1,7 @@
 // Opens project roots along the policy's paths, and finds what leads out of them.
 #pragma once
 
-#include "common/decide/user_paths.hpp"
+#include "common/as_user/user_paths.hpp"
 
 #include <functional>
 
