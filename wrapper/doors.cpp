@@ -1,7 +1,7 @@
 // The table of files that name commands, and looking at git directories.
 #include "wrapper/doors.hpp"
 
-#include "common/base/git_settings.hpp"
+#include "common/as_user/git_syntax.hpp"
 #include "common/base/text.hpp"
 
 #include <array>

@@ -3,7 +3,6 @@
 
 #include "common/as_user/root_path.hpp"
 #include "common/decide/effective.hpp"
-#include "common/decide/start.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/policy/policy_load.hpp"

@@ -3,8 +3,6 @@
 
 #include "common/as_user/user_paths.hpp"
 
-#include <functional>
-
 namespace pi_agent {
 
 // --- Resolves a project root as its user: it opens every step with that user's rights, and follows no symlink that the user could change.

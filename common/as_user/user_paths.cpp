@@ -4,7 +4,6 @@
 #include "common/as_user/root_path.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 
@@ -29,22 +28,6 @@ bool fits_from_somewhere(const std::string &pattern, std::string path, ProjectSc
 }
 
 } // namespace
-
-AgentPlaces places_of_state(const Policy &policy, const AccessRules &rules, const std::vector<AgentPlace> &roots)
-{
-    AgentPlaces places{roots, policy.projects.shown(), policy.projects.mask};
-    for (const auto &granted : rules.roots) {
-        const Rules &own = rules_of(granted.spec.rules);
-        if (own.scope == ProjectScope::project) places.scope = ProjectScope::project;
-        if (own.mask) places.masks.insert(places.masks.end(), own.mask->begin(), own.mask->end());
-    }
-    struct stat facts {};
-    if (stat(policy.agent.state_dir.c_str(), &facts) == 0)
-        places.places.push_back({policy.agent.state_dir, facts.st_dev, facts.st_ino});
-    else
-        require_gone("examining " + policy.agent.state_dir); // no agent has written yet
-    return places;
-}
 
 std::vector<AgentPlace> find_roots(const AccessRules &rules, const Account &user)
 {

@@ -1,30 +1,9 @@
-// Where a user's agents can have written, and opening paths there as the user.
+// Opens paths as a user, also where that user's agents can have written.
 #pragma once
 
-#include "common/base/fd.hpp"
-#include "common/decide/decision.hpp"
+#include "common/decide/start.hpp"
 
 namespace pi_agent {
-
-// Where a user's agents can have written. What is there is content, not an instruction: no process that acts for the user follows a link
-// that leads out (common/as_user/user_paths.hpp).
-
-// A directory in which agents write: a root of the user, or the directory of all agents' state.
-struct AgentPlace {
-    std::string path; // canonical
-    dev_t device;     // of the opened directory, the same by every other path to it
-    ino_t inode;
-};
-
-struct AgentPlaces {
-    std::vector<AgentPlace> places;
-    ProjectScope scope = ProjectScope::root; // project: a session sees only a part of its root
-    std::vector<PolicyPath> masks;           // what no session sees in its project
-};
-
-// With these roots only. `policy` is the caller's (common/decide/effective.hpp). What one root masks counts as masked in all of them: here
-// nobody knows which of them a session shows.
-AgentPlaces places_of_state(const Policy &policy, const AccessRules &rules, const std::vector<AgentPlace> &roots = {});
 
 // For processes of `user`. Leaves out unusable roots, which no session sees.
 std::vector<AgentPlace> find_roots(const AccessRules &rules, const Account &user);

@@ -1,8 +1,10 @@
 // The steps of the decision, in the order of a start.
 #include "common/decide/start.hpp"
 
+#include "common/base/files.hpp"
 #include "common/decide/effective.hpp"
 #include "common/host/trusted_file.hpp"
+#include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 
@@ -61,6 +63,22 @@ std::variant<Start, Refused> decide_start(const Account &caller, const AccessRul
     require_place_of_root(root, rules, start.policy.projects.paths, is_shown);
     if (const auto refused = masked_start(start.policy.projects, root.path, places.cwd)) throw Failure(FailureKind::masked, refused->text);
     return start;
+}
+
+AgentPlaces places_of_state(const Policy &policy, const AccessRules &rules, const std::vector<AgentPlace> &roots)
+{
+    AgentPlaces places{roots, policy.projects.shown(), policy.projects.mask};
+    for (const auto &granted : rules.roots) {
+        const Rules &own = rules_of(granted.spec.rules);
+        if (own.scope == ProjectScope::project) places.scope = ProjectScope::project;
+        if (own.mask) places.masks.insert(places.masks.end(), own.mask->begin(), own.mask->end());
+    }
+    struct stat facts {};
+    if (stat(policy.agent.state_dir.c_str(), &facts) == 0)
+        places.places.push_back({policy.agent.state_dir, facts.st_dev, facts.st_ino});
+    else
+        require_gone("examining " + policy.agent.state_dir); // no agent has written yet
+    return places;
 }
 
 } // namespace pi_agent

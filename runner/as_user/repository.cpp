@@ -1,4 +1,5 @@
 // Reads git's links between a repository and its data, and its configuration and attributes as text.
+#include "common/as_user/git_syntax.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"

@@ -1,7 +1,6 @@
 // Starts a child that becomes another account, and uses its answer.
 #pragma once
 
-#include "common/base/fields.hpp"
 #include "common/host/identity.hpp"
 #include "runner/wire/answer.hpp"
 

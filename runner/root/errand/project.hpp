@@ -1,7 +1,6 @@
 // Decides on the working directory and the roots that a child which is the caller has opened (design rules 6 and 7).
 #pragma once
 
-#include "common/as_user/user_paths.hpp"
 #include "common/decide/start.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/root/errand/errand.hpp"

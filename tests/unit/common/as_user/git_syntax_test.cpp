@@ -1,5 +1,6 @@
-// Git's configuration syntax, compared with git itself, and which settings run code: common/base/git_settings.hpp
-#include "common/base/git_settings.hpp"
+// Git's configuration syntax, compared with git itself, and which settings run code: common/as_user/git_syntax.hpp,
+// common/base/git_settings.hpp
+#include "common/as_user/git_syntax.hpp"
 
 #include "support/skipped.hpp"
 #include "support/temporary_directory.hpp"
