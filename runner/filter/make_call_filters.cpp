@@ -1,6 +1,6 @@
 // Runs when the product is built: writes the rules of call_rules.hpp as programs of the kernel's (seccomp(2)), as C++ for
 // runner/filter/seccomp_filter.cpp. libseccomp takes milliseconds for each, and no start has to wait for that. With the argument "numbers",
-// it writes the numbers of the calls that a policy may name, for runner/filter/session_calls.cpp.
+// it writes the numbers of the calls that a policy may name, for runner/filter/seccomp_filter.cpp.
 #include "common/base/fd.hpp"
 #include "common/policy/session_calls.hpp"
 #include "runner/filter/call_names.hpp"

@@ -20,7 +20,7 @@ void enter_working_directory(const LaunchRecord &record);
 void take_terminal(const ReceivedLaunch &launch);
 
 // Starts the agent, in a process group of its own and in the background of its terminal, with exactly the three descriptors of `launch`.
-// `calls`: the filter of this session (runner/filter/session_calls.hpp), which this process itself stays out of. Throws Failure when the
+// `calls`: the filter of this session (runner/filter/seccomp_filter.hpp), which this process itself stays out of. Throws Failure when the
 // binary cannot be run.
 pid_t start_agent(const ReceivedLaunch &launch, const std::vector<sock_filter> &calls = {});
 

@@ -4,7 +4,7 @@
 #include "common/base/build_settings.hpp"
 #include "runner/as_agent/writer.hpp"
 #include "runner/as_user/reader.hpp"
-#include "runner/root/errand/session_watch.hpp"
+#include "runner/root/errand/receiver.hpp"
 #include "runner/root/session/state_directory.hpp"
 
 namespace pi_agent {

@@ -2,8 +2,8 @@
 #include "runner/root/errand/disk_limit.hpp"
 
 #include "common/seams/seams.hpp"
+#include "runner/as_agent/disk.hpp"
 #include "runner/as_agent/manifest.hpp"
-#include "runner/as_agent/quota_project.hpp"
 #include "runner/root/session/scratch.hpp"
 
 namespace pi_agent {

@@ -1,7 +1,7 @@
 // Holds the agent of one user to limits.disk: by a project quota.
 #pragma once
 
-#include "runner/root/errand/session_watch.hpp"
+#include "runner/root/errand/receiver.hpp"
 #include "runner/root/session/disk_quota.hpp"
 #include "runner/root/session/state_directory.hpp"
 

@@ -5,7 +5,6 @@
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/directory_modes.hpp"
 #include "runner/plan/canary_plan.hpp"
-#include "runner/root/errand/session_git.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/launch/phases.hpp"
 #include "runner/root/method/sandbox_methods.hpp"

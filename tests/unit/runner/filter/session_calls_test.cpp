@@ -1,8 +1,7 @@
-// Calls made under a session's own filter, in a child each: runner/filter/session_calls.hpp
-#include "runner/filter/session_calls.hpp"
+// Calls made under a session's own filter, in a child each: runner/filter/seccomp_filter.hpp
+#include "runner/filter/seccomp_filter.hpp"
 
 #include "common/policy/session_calls.hpp"
-#include "runner/filter/seccomp_filter.hpp"
 #include "support/forked.hpp"
 
 #include <array>

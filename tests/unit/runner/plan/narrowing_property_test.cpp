@@ -6,7 +6,7 @@
 #include "runner/plan/box_notes.hpp"
 #include "runner/plan/gate_plan.hpp"
 #include "runner/root/errand/config_sync.hpp"
-#include "runner/root/errand/project.hpp"
+#include "runner/root/errand/receiver.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
 #include "support/drawn.hpp"

@@ -1,4 +1,4 @@
-// Puts files into a project of disk quotas (FS_IOC_FSSETXATTR): one of them, or all of an agent's with the agent's rights.
+// What an agent's files take on disk, and the project of quotas that they join.
 #pragma once
 
 #include "common/base/fd.hpp"
@@ -7,6 +7,8 @@
 #include <functional>
 
 namespace pi_agent {
+
+// --- Puts files into a project of disk quotas (FS_IOC_FSSETXATTR): one of them, or all of an agent's with the agent's rights.
 
 // The project of an open file or directory, 0 without one. None where its file system knows no projects.
 std::optional<std::uint32_t> project_of(FdRef file);
@@ -25,5 +27,11 @@ using Joined = std::function<void(const std::string &path, const struct stat &be
 // sockets and pipes stay outside, which have no content; so does what belongs to others. Sends its progress to `channel`. Throws Failure
 // for a file that cannot join.
 void join_tree(const AsUser &agent, FdRef top, std::uint32_t project, FdRef channel, const Joined &joined = {});
+
+// --- How much disk a directory takes with all that is in it, measured with the rights of its owner.
+
+// In bytes on disk. A file with several names counts once, other file systems and what the owner cannot read do not. Sends its progress to
+// `channel`.
+std::uint64_t measure_tree(const AsUser &owner, FdRef channel, FdRef top);
 
 } // namespace pi_agent
