@@ -3,7 +3,6 @@
 #pragma once
 
 #include "common/base/fd.hpp"
-#include "runner/filter/call_rules.hpp"
 
 #include <linux/filter.h>
 
@@ -12,6 +11,9 @@
 #include <vector>
 
 namespace pi_agent {
+
+// What happens to a call that gives the set-gid bit to an existing file: only somebody who looks can tell a directory from a program.
+enum class SetGidCalls { refused, asked };
 
 // Lets only the calls of call_names.hpp through, no new namespaces, only local, Internet and netlink sockets, no other personality and no
 // real-time scheduling. For a unit, an allow-list in SystemCallFilter=, RestrictNamespaces=, RestrictAddressFamilies=, LockPersonality= and
