@@ -1,9 +1,10 @@
 // Asks for a node, and passes on what wrapper and node say.
 #include "wrapper/carrier.hpp"
 
+#include "common/as_user/user_paths.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/process.hpp"
-#include "common/host/beneath.hpp"
+#include "common/base/text.hpp"
 #include "wrapper/start_watch.hpp"
 #include "wrapper/tunnel.hpp"
 

@@ -2,8 +2,8 @@
 #include "wrapper/refusal.hpp"
 
 #include "common/as_user/root_path.hpp"
+#include "common/base/text.hpp"
 #include "common/decide/effective.hpp"
-#include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/record/record_event.hpp"

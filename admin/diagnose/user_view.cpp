@@ -3,7 +3,6 @@
 
 #include "admin/diagnose/faults.hpp"
 #include "common/as_user/root_path.hpp"
-#include "common/host/beneath.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/root/view/root_tree.hpp"
 

@@ -8,6 +8,7 @@
 #include "common/seams/seams.hpp"
 
 #include <deque>
+#include <filesystem>
 #include <linux/openat2.h>
 
 namespace pi_agent {
@@ -248,6 +249,33 @@ const AgentPlace *UserPaths::entered_by(const std::string &path) const
     } catch (const Failure &) { // NOLINT(bugprone-empty-catch): as far as it came
     }
     return walk.written_by();
+}
+
+UniqueFd open_working_directory(const std::string &path)
+{
+    UniqueFd directory = open_at(FdRef(AT_FDCWD), path, O_PATH | O_DIRECTORY);
+    if (directory) return directory;
+    if (errno != EACCES) throw_errno(path == "." ? "opening the working directory" : "cannot open " + escape_for_display(path));
+    std::error_code unknown; // the kernel still knows the path, unless the directory was deleted
+    const std::string shown = path == "." ? std::filesystem::current_path(unknown).string() : path;
+    throw Failure(FailureKind::directory, "denied: you may not enter " +
+                                              (shown.empty() ? "the working directory" : escape_for_display(shown)) +
+                                              "; cd to a directory that you may enter");
+}
+
+std::string path_of_working_directory(FdRef directory)
+{
+    struct stat facts = examine(directory, "examining the working directory");
+    if (facts.st_nlink == 0) throw Failure(FailureKind::directory, "denied: the working directory was deleted; cd to one that exists");
+    std::string path = kernel_path(directory);
+    if (path.empty())
+        throw Failure(FailureKind::directory,
+                      "denied: the path of the working directory is longer than 4,096 bytes, or leads out of what this "
+                      "shell sees; cd to a directory higher up");
+    if (fstatat(directory.get(), ".", &facts, 0) != 0)
+        throw Failure(FailureKind::directory,
+                      "denied: you may not enter " + escape_for_display(path) + "; cd to a directory that you may enter");
+    return path;
 }
 
 } // namespace pi_agent

@@ -60,4 +60,12 @@ private:
     AgentPlaces places_;
 };
 
+// --- The directory of a start, as its user sees it. Refusals have the same text in `pi` and in explanations.
+
+// "." or a path. Throws Failure(denied) if this user may not enter it, SystemFailure if it does not exist.
+UniqueFd open_working_directory(const std::string &path);
+
+// Canonical. Throws Failure(denied) if it was deleted, or if this mount namespace does not have it.
+std::string path_of_working_directory(FdRef directory);
+
 } // namespace pi_agent

@@ -7,6 +7,7 @@
 #include "runner/as_agent/places.hpp"
 
 #include <cstdio>
+#include <cstring>
 
 namespace pi_agent {
 
@@ -312,6 +313,23 @@ bool Fetching::settle(const Wanted &wanted, FdRef directory, const std::string &
     if (!have_same_bytes(source, inside, [&] { send_progress(channel_); })) return false;
     manifest_.set(wanted.path, ManifestEntry{false, facts, inside_facts(before), now, true});
     return true;
+}
+
+bool have_same_bytes(FdRef one, FdRef other, const std::function<void()> &step)
+{
+    constexpr std::size_t piece = 64UL * 1024;
+    constexpr off_t step_size = off_t{8} << 20U;
+    static std::string first(piece, '\0');
+    static std::string second(piece, '\0');
+    for (off_t offset = 0;;) {
+        const ssize_t count = pread(one.get(), first.data(), piece, offset);
+        const ssize_t other_count = pread(other.get(), second.data(), piece, offset);
+        if (count < 0 || other_count < 0) throw_errno("comparing a config file");
+        if (count != other_count || std::memcmp(first.data(), second.data(), static_cast<std::size_t>(count)) != 0) return false;
+        if (count == 0) return true;
+        offset += count;
+        if (offset % step_size == 0) step();
+    }
 }
 
 } // namespace pi_agent

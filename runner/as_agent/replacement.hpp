@@ -100,4 +100,7 @@ private:
     std::vector<Wanted> wanted_;
 };
 
+// Compares two regular files from their beginnings; `step` is called every 8 MiB.
+bool have_same_bytes(FdRef one, FdRef other, const std::function<void()> &step);
+
 } // namespace pi_agent
