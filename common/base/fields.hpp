@@ -10,8 +10,8 @@
 namespace pi_agent {
 
 // A message has a function `static void fields(auto &archive, auto &self)`, which hands its fields to `archive` in the order of the bytes:
-// numbers, flags, enumerations, texts, other messages, lists of these, and descriptors, which go beside the bytes. A reader throws
-// ProtocolError for anything else.
+// numbers, flags, enumerations, texts, other messages, lists of these, what may be missing of these, and descriptors, which go beside the
+// bytes. A reader throws ProtocolError for anything else.
 
 class FieldWriter {
 public:
@@ -26,14 +26,17 @@ public:
     {
         to_.text(std::string_view(text).substr(0, limit));
     }
-    // In another form: `written` makes it, and `read` reverses it.
-    void as(const auto &field, const auto &written, const auto & /*read*/) { put(written(field)); }
     // A check by the reader.
     void require(const auto & /*holds*/, const char * /*problem*/) {}
 
 private:
     void put(const std::string &text) { to_.text(text); }
-    void put(const std::optional<std::string> &text) { to_.number(text ? 1 : 0).text(text.value_or("")); }
+    template <typename Field>
+    void put(const std::optional<Field> &field)
+    {
+        to_.number(field ? 1 : 0);
+        if (field) put(*field);
+    }
     void put(const std::map<std::string, std::string> &pairs)
     {
         to_.number(2 * pairs.size());
@@ -104,12 +107,6 @@ public:
         text = from_.text();
         require([&] { return problem == nullptr || text.size() <= limit; }, problem);
     }
-    void as(auto &field, const auto &written, const auto &read)
-    {
-        decltype(written(field)) form{};
-        take(form);
-        field = read(form);
-    }
     void require(const auto &holds, const char *problem)
     {
         if (!holds()) throw ProtocolError(problem);
@@ -126,11 +123,10 @@ private:
 
     void take(bool &flag) { flag = from_.flag(); }
     void take(std::string &text) { text = from_.text(); }
-    void take(std::optional<std::string> &text)
+    template <typename Field>
+    void take(std::optional<Field> &field)
     {
-        const bool is_set = from_.flag();
-        text = from_.text();
-        if (!is_set) text.reset();
+        if (from_.flag()) take(field.emplace());
     }
     void take(std::vector<std::string> &texts) { texts = from_.texts(); }
     void take(UniqueFd &descriptor)

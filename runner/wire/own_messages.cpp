@@ -20,17 +20,6 @@ OwnQuestion decode_question(std::string_view bytes)
     return std::get<OwnQuestion>(decode_one_of<std::variant<OwnQuestion>>(bytes, "the first message is not a question"));
 }
 
-std::vector<std::uint64_t> to_list(const std::optional<std::uint64_t> &number)
-{
-    return number ? std::vector<std::uint64_t>{*number} : std::vector<std::uint64_t>();
-}
-
-std::optional<std::uint64_t> from_list(const std::vector<std::uint64_t> &list)
-{
-    if (list.size() > 1) throw ProtocolError("an answer has several numbers for one thing");
-    return list.empty() ? std::nullopt : std::optional(list.front());
-}
-
 std::string LogEntry::field(const std::string &name) const
 {
     const auto found = fields_by_name.find(name);

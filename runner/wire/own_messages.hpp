@@ -41,10 +41,6 @@ OwnQuestion decode_question(std::string_view bytes);
 // --- The answer: one record. Texts of the record are harmless where root wrote them (common/record/record_event.hpp); what a user's own
 // wrapper wrote is made harmless by whoever shows it.
 
-// A number that may be unknown travels as a list of none or one.
-std::vector<std::uint64_t> to_list(const std::optional<std::uint64_t> &number);
-std::optional<std::uint64_t> from_list(const std::vector<std::uint64_t> &list);
-
 constexpr const char *too_many_answers = "an answer is longer than any that root sends";
 
 // What a session uses at this moment, from the kernel (runner/root/method/own_scope.hpp).
@@ -53,12 +49,7 @@ struct SessionUsage {
     std::optional<std::uint64_t> memory = {};    // bytes, of them all; needs the memory controller
     std::optional<std::uint64_t> cpu_usec = {};  // since its start; needs control groups of version 2
 
-    static void fields(auto &archive, auto &self)
-    {
-        archive.as(self.processes, to_list, from_list);
-        archive.as(self.memory, to_list, from_list);
-        archive.as(self.cpu_usec, to_list, from_list);
-    }
+    static void fields(auto &archive, auto &self) { archive(self.processes, self.memory, self.cpu_usec); }
 };
 
 struct SessionView {
@@ -75,8 +66,7 @@ struct SessionView {
         archive(self.id);
         archive.bounded(self.uid, UINT32_MAX, "an answer carries an impossible uid");
         archive(self.user, self.account, self.project, self.directory, self.method, self.unit, self.program);
-        archive.as(self.started_usec, to_list, from_list);
-        archive(self.usage);
+        archive(self.started_usec, self.usage);
     }
 };
 constexpr std::size_t view_limit = 4096; // sessions in one answer

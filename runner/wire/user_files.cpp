@@ -39,26 +39,6 @@ std::string notice_of_key(const char *what, const std::string &path, const std::
     return std::string(what) + ": the agent's git cannot use the key " + escape_for_display(path) + ": " + escape_for_display(problem);
 }
 
-std::string encode_assignments(const std::vector<EnvAssignment> &assignments)
-{
-    std::vector<std::string> texts;
-    for (const auto &[name, value, where] : assignments)
-        texts.insert(texts.end(), {name, value, where});
-    return Encoder().texts(texts).bytes();
-}
-
-std::vector<EnvAssignment> decode_assignments(std::string_view bytes)
-{
-    Decoder decoder(bytes);
-    const std::vector<std::string> texts = decoder.texts(3 * variables_limit);
-    decoder.end();
-    if (texts.size() % 3 != 0) throw ProtocolError("a variable of a file is not complete");
-    std::vector<EnvAssignment> all;
-    for (std::size_t index = 0; index < texts.size(); index += 3)
-        all.push_back({texts[index], texts[index + 1], texts[index + 2]});
-    return all;
-}
-
 bool HostVariables::are_the_users() const
 {
     return std::none_of(assignments.begin(), assignments.end(), [](const EnvAssignment &one) {

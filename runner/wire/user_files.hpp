@@ -171,9 +171,11 @@ std::string notice_of_key(const char *what, const std::string &path, const std::
 
 constexpr std::size_t variables_limit = 100'000; // that a child may send
 
-std::string encode_assignments(const std::vector<EnvAssignment> &assignments);
-// Throws ProtocolError.
-std::vector<EnvAssignment> decode_assignments(std::string_view bytes);
+struct Assignments {
+    std::vector<EnvAssignment> list;
+    static constexpr const char *too_many = "files of variables have too many of them";
+    static void fields(auto &archive, auto &self) { archive.bounded(self.list, variables_limit, too_many); }
+};
 
 // A name that the user may not set is left out, and `notices` say so, each with file, line and reason.
 struct HostVariables {
@@ -183,7 +185,7 @@ struct HostVariables {
     // Root checks again what it puts into an environment: its user may control the child.
     static void fields(auto &archive, auto &self)
     {
-        archive.as(self.assignments, encode_assignments, decode_assignments);
+        archive.bounded(self.assignments, variables_limit, Assignments::too_many);
         archive.bounded(self.notices, variables_limit);
         archive.require([&] { return self.are_the_users(); }, "a variable of the user's files has an invalid name or value");
     }

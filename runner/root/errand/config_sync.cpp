@@ -18,7 +18,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int hook_look_milliseconds = 250;
+constexpr auto sync_interval = std::chrono::milliseconds(250);
 
 struct Move {
     Version from;
@@ -64,15 +64,10 @@ void wait_for_answer(Child &child, const MigrationAudience &audience, const std:
 {
     Deadline patience = in_seconds(child_patience_seconds);
     for (;;) {
-        const auto [receiver, wrapper, termination] = audience.watch.waits();
-        std::array<pollfd, 4> waits{pollfd{child.channel().get(), POLLIN, 0}, receiver, wrapper, termination};
-        const int ready = poll(waits.data(), waits.size(), hook_look_milliseconds);
-        if (ready < 0 && errno != EINTR) throw_errno("waiting for a migration hook");
+        const bool has_spoken = audience.watch.wait({child.channel()}, Clock::now() + sync_interval).has_value();
         if (Clock::now() >= patience && defence_is_on("hook-deadline"))
             throw Failure(ExitStatus::system_failure, "the process that runs a migration hook was stopped");
-        if (ready <= 0) continue;
-        audience.watch.obey(&waits[1]);
-        if (waits[0].revents == 0) continue;
+        if (!has_spoken) continue;
         if (child.receive_one()) return;
         patience = in_seconds(child_patience_seconds);
         audience.show_progress(doing);
@@ -146,7 +141,6 @@ void migrate_home(const AsRoot &root, const Account &agent, const StateDirectory
 
 namespace {
 
-constexpr int look_interval_milliseconds = 250;
 constexpr std::size_t most_notices = 100; // the children keep to fewer
 
 // The reader's failure explains the writer's, so look for it first.
@@ -266,23 +260,18 @@ std::vector<std::string> sync_config(const AsRoot &root, const Account &user, co
     Deadline patience = in_seconds(child_patience_seconds);
     const Deadline deadline = in_seconds(sync_patience_seconds);
     while (reading || writing) {
-        const auto [receiver, wrapper, termination] = watch.waits();
-        std::array<pollfd, 5> waits{pollfd{reading ? reader.channel().get() : -1, POLLIN, 0},
-                                    pollfd{writing ? writer.channel().get() : -1, POLLIN, 0}, receiver, wrapper, termination};
-        const int ready = poll(waits.data(), waits.size(), look_interval_milliseconds);
-        if (ready < 0 && errno != EINTR) throw_errno("waiting for the config sync");
-        if (ready == 0) show_progress((reading ? reader : writer).progress());
-        if (ready == 0 && Clock::now() >= patience && defence_is_on("sync-deadline"))
+        const FdRef none(-1);
+        const auto which = watch.wait({reading ? reader.channel() : none, writing ? writer.channel() : none}, Clock::now() + sync_interval);
+        if (!which) show_progress((reading ? reader : writer).progress());
+        if (!which && Clock::now() >= patience && defence_is_on("sync-deadline"))
             throw Failure(
                 FailureKind::no_progress,
                 fmt::format("reading {} made no progress for {} seconds and was stopped; check whether its file system does not answer",
                             config_directory, child_patience_seconds));
-        if (ready <= 0) continue;
+        if (!which) continue;
         patience = in_seconds(child_patience_seconds);
-        watch.obey(&waits[2]);
         if (Clock::now() >= deadline) refuse_slow(config_directory);
-        Child &spoke = waits[0].revents != 0 ? reader : writer;
-        if (waits[0].revents == 0 && waits[1].revents == 0) continue;
+        Child &spoke = *which == 0 ? reader : writer;
         try {
             const std::optional<Packet> packet = spoke.receive_one();
             if (!packet)

@@ -35,22 +35,21 @@ UniqueFd watch_termination()
     return fd;
 }
 
-std::array<pollfd, 3> SessionWatch::waits() const noexcept
+std::optional<std::size_t> SessionWatch::wait(const std::vector<FdRef> &channels, Deadline deadline) const
 {
-    return {pollfd{receiver.get(), POLLIN, 0}, pollfd{wrapper.get(), POLLRDHUP, 0}, pollfd{termination.get(), POLLIN, 0}};
-}
-
-void SessionWatch::obey(const pollfd *polled) const
-{
+    std::vector<pollfd> polled{{receiver.get(), POLLIN, 0}, {wrapper.get(), POLLRDHUP, 0}, {termination.get(), POLLIN, 0}};
+    const std::size_t own = polled.size();
+    for (const FdRef channel : channels)
+        polled.push_back({channel.get(), POLLIN, 0});
+    const int ready = poll(polled.data(), polled.size(), milliseconds_left(deadline));
+    if (ready < 0 && errno != EINTR) throw_errno("waiting for a child");
+    if (ready <= 0) return std::nullopt;
     if (polled[0].revents != 0) hear_receiver(); // first, because it tells why
     if ((polled[1].revents != 0 || polled[2].revents != 0) && defence_is_on("sync-ends-with-session"))
         throw Failure(ExitStatus::system_failure, ended_text);
-}
-
-void SessionWatch::check() const
-{
-    std::array<pollfd, 3> polled = waits();
-    if (poll(polled.data(), polled.size(), 0) > 0) obey(polled.data());
+    for (std::size_t index = own; index < polled.size(); ++index)
+        if (polled[index].revents != 0) return index - own;
+    return std::nullopt;
 }
 
 void EarlyMessages::hear()

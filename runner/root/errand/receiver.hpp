@@ -59,11 +59,11 @@ struct SessionWatch {
     FdRef receiver = FdRef(-1);                    // its channel: readable
     std::function<void()> hear_receiver = nullptr; // called then; throws when it heard of the end
 
-    // For poll(2), and what to do when it has returned: throws Failure, or what hear_receiver throws, when the session must end.
-    [[nodiscard]] std::array<pollfd, 3> waits() const noexcept;
-    void obey(const pollfd *polled) const;
-    // Does both at once, without waiting.
-    void check() const;
+    // Waits until one of `channels` has something to read, at most until `deadline`, and returns which. Throws Failure, or what
+    // hear_receiver throws, when the session must end.
+    [[nodiscard]] std::optional<std::size_t> wait(const std::vector<FdRef> &channels, Deadline deadline) const;
+    // Only looks for the end.
+    void check() const { static_cast<void>(wait({}, Clock::now())); }
 };
 
 // Collects what the wrapper sends meanwhile: a request for the end counts at once, the rest waits for the agent.

@@ -185,12 +185,12 @@ std::vector<EnvAssignment> ask_env_names(const AsRoot &root, const std::vector<P
     if (files.empty()) return {};
     if (!defence_is_on("late-secrets")) return read_managed_env_files(files);
     Child child(root, "reader of the policy's variables", [&] {
-        std::vector<EnvAssignment> names = read_managed_env_files(files);
-        for (auto &[name, value, where] : names)
+        Assignments names{read_managed_env_files(files)};
+        for (auto &[name, value, where] : names.list)
             if (!value.empty() && !names_certificates(name)) value = "not told";
-        return encode_assignments(names);
+        return encode(names);
     });
-    return decode_assignments(child.receive_long(child_patience_seconds));
+    return decode_fields<Assignments>(child.receive_long(child_patience_seconds)).list;
 }
 
 HostVariables ask_host_env_files(const AsRoot &root, const Account &user, const std::vector<std::string> &files, const AgentPlaces &agents)
@@ -390,15 +390,8 @@ GitIdentityReader::GitIdentityReader(const AsRoot &root, const Account &user, co
 
 FoundIdentity GitIdentityReader::receive(const SessionWatch &watch)
 {
-    for (;;) { // looks at least once: the config sync may have taken longer than git's deadline, and the answer is there
-        const auto [receiver, wrapper, termination] = watch.waits();
-        std::array<pollfd, 4> waits{pollfd{child_->channel().get(), POLLIN, 0}, receiver, wrapper, termination};
-        const int ready = poll(waits.data(), waits.size(), milliseconds_left(deadline_));
-        if (ready < 0 && errno != EINTR) throw_errno("waiting for the reader of the git identity");
-        if (ready > 0) watch.obey(&waits[1]);
-        if (ready > 0 && waits[0].revents != 0) break;
+    while (!watch.wait({child_->channel()}, deadline_)) // at least once: the config sync may have taken longer, and the answer is there
         if (Clock::now() >= deadline_) return FoundIdentity{{}, "its files were not read in time"};
-    }
     try {
         return decode_fields<FoundIdentity>(child_->receive_long(git_patience_seconds));
     } catch (const Failure &failure) { // not a reason to refuse a session
