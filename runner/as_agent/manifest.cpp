@@ -36,10 +36,8 @@ Encoder begin(RecordKind kind)
 std::string entry_record(const std::string &path, const ManifestEntry &entry)
 {
     Encoder encoder = begin(RecordKind::entry);
-    encoder.text(path).number(static_cast<std::uint64_t>(kind_of(entry)));
-    FieldWriter{encoder}(entry.host);
-    encoder.number(entry.inside.inode).number(entry.inside.size).number(static_cast<std::uint64_t>(entry.inside.changed));
-    return encoder.number(static_cast<std::uint64_t>(entry.recorded)).bytes();
+    FieldWriter{encoder}(path, kind_of(entry), entry.host, entry.inside, entry.recorded);
+    return encoder.bytes();
 }
 
 std::string document_record(const std::string &name, const DocumentBase &base)
@@ -113,11 +111,7 @@ bool Manifest::take(std::string_view record)
         const auto path_kind = static_cast<PathKind>(decoder.number());
         entry.is_link = path_kind == PathKind::link;
         entry.is_directory = path_kind != PathKind::file && !entry.is_link;
-        if (is_whole) {
-            FieldReader{decoder}(entry.host);
-            entry.inside = InsideFacts{decoder.number(), decoder.number(), static_cast<std::int64_t>(decoder.number())};
-            entry.recorded = static_cast<std::int64_t>(decoder.number());
-        }
+        if (is_whole) FieldReader{decoder}(entry.host, entry.inside, entry.recorded);
         decoder.end();
         if (!insert(name, entry) && is_whole) stale_bytes_ += record.size();
     } else if (kind == RecordKind::forgotten) {

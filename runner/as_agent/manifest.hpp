@@ -17,6 +17,8 @@ struct InsideFacts {
     std::uint64_t size = 0;
     std::int64_t changed = 0;
     friend bool operator==(const InsideFacts &, const InsideFacts &) = default;
+
+    static void fields(auto &archive, auto &self) { archive(self.inode, self.size, self.changed); }
 };
 
 InsideFacts inside_facts(const struct stat &facts) noexcept;
