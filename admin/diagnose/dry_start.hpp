@@ -3,7 +3,6 @@
 
 #include "admin/diagnose/user_view.hpp"
 #include "admin/host/accounts.hpp"
-#include "common/decide/start.hpp"
 
 namespace pi_agent {
 

@@ -5,7 +5,6 @@
 #include "runner/filter/seccomp_filter.hpp"
 
 #include <cstddef>
-#include <cstdint>
 
 namespace pi_agent {
 

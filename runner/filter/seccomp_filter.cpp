@@ -12,9 +12,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#include <cerrno>
-#include <utility>
-
 namespace pi_agent {
 
 namespace {

@@ -7,7 +7,6 @@
 #include <linux/filter.h>
 
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace pi_agent {

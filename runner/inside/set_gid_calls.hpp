@@ -1,13 +1,11 @@
 // Answers the agent's calls that the filter asks about (set_gid_calls() and those after it in runner/filter/call_rules.hpp).
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "runner/filter/call_rules.hpp"
 
 #include <sys/types.h>
 
 #include <array>
-#include <optional>
 
 namespace pi_agent {
 

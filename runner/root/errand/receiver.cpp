@@ -5,7 +5,6 @@
 #include "common/seams/seams.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/wire/user_files.hpp"
 
 #include <sys/signalfd.h>
 

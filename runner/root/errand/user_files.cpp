@@ -11,7 +11,6 @@
 #include "runner/as_agent/places.hpp"
 #include "runner/as_user/git_identity.hpp"
 #include "runner/as_user/project.hpp"
-#include "runner/plan/git_config.hpp"
 #include "runner/wire/gate_messages.hpp"
 
 namespace pi_agent {
