@@ -189,4 +189,19 @@ std::optional<std::string> worktree_of_config(std::string_view text)
     return worktree;
 }
 
+std::vector<GitSetting> read_git_settings(std::string_view output)
+{
+    std::vector<GitSetting> settings;
+    while (!output.empty()) {
+        const std::size_t end = output.find('\0');
+        if (end == std::string_view::npos) break; // cut off
+        const std::string_view entry = output.substr(0, end);
+        output.remove_prefix(end + 1);
+        const std::size_t newline = entry.find('\n');
+        GitSetting &one = settings.emplace_back(GitSetting{std::string(entry.substr(0, newline)), std::nullopt});
+        if (newline != std::string_view::npos) one.value = entry.substr(newline + 1);
+    }
+    return settings;
+}
+
 } // namespace pi_agent

@@ -16,4 +16,7 @@ GitSettings parse_git_settings(std::string_view text);
 // The last value of core.worktree, as in git. Empty if it is unset or empty.
 std::optional<std::string> worktree_of_config(std::string_view text);
 
+// The settings in the output of `git config -z --get-regexp`, in their order.
+std::vector<GitSetting> read_git_settings(std::string_view output);
+
 } // namespace pi_agent

@@ -1,6 +1,7 @@
 // Asks the host's git: who commits, which other settings pass, and which files they name and include.
 #include "runner/as_user/git_identity.hpp"
 
+#include "common/as_user/git_syntax.hpp"
 #include "common/base/files.hpp"
 #include "common/base/process.hpp"
 #include "common/host/beneath.hpp"

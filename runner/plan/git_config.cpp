@@ -1,4 +1,4 @@
-// The list of settings that pass, and reading and writing git's lists of settings.
+// Which settings of the user's git a session's git gets, and the file that holds them.
 #include "runner/plan/git_config.hpp"
 
 #include "common/base/text.hpp"
@@ -133,7 +133,7 @@ bool is_kept_for_its_secret(const GitSetting &setting)
     return is_listed(setting) && has_secret(setting);
 }
 
-// Reading git's list of settings and writing a configuration file.
+// Writing a configuration file.
 
 namespace {
 
@@ -192,21 +192,6 @@ std::string text_of_others(const GitIdentity &identity)
 }
 
 } // namespace
-
-std::vector<GitSetting> read_git_settings(std::string_view output)
-{
-    std::vector<GitSetting> settings;
-    while (!output.empty()) {
-        const std::size_t end = output.find('\0');
-        if (end == std::string_view::npos) break; // cut off
-        const std::string_view entry = output.substr(0, end);
-        output.remove_prefix(end + 1);
-        const std::size_t newline = entry.find('\n');
-        GitSetting &one = settings.emplace_back(GitSetting{std::string(entry.substr(0, newline)), std::nullopt});
-        if (newline != std::string_view::npos) one.value = entry.substr(newline + 1);
-    }
-    return settings;
-}
 
 std::string git_config_text(const std::string &included, const GitIdentity &identity, RepositoryConfig config)
 {
