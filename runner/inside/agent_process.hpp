@@ -1,4 +1,5 @@
-// Starts the agent inside its unit and waits for it: the working directory, the descriptors, the last restrictions, exec.
+// Hears what to start, starts the agent inside its unit and waits for it: the working directory, the descriptors, the last restrictions,
+// exec.
 #pragma once
 
 #include "runner/wire/launch_record.hpp"
@@ -7,6 +8,16 @@
 #include <sys/types.h>
 
 namespace pi_agent {
+
+struct ReceivedLaunch {
+    LaunchRecord record;
+    std::array<UniqueFd, 3> stdio; // complete
+    UniqueFd terminal;             // the agent's end of the session's pty, when it has one
+    UniqueFd mode_changer;         // its channel, when there is one
+};
+
+// Throws ProtocolError; the runner is trusted, but a cut-off record must not become half a command.
+ReceivedLaunch receive_launch(FdRef channel, Deadline deadline);
 
 // Throws Failure(unavailable) where nothing is mounted at one of the mount points: then the runner put the mount into another process'
 // mount table.

@@ -49,20 +49,14 @@ struct LaunchRecord {
     }
 };
 
-struct ReceivedLaunch {
-    LaunchRecord record;
-    std::array<UniqueFd, 3> stdio; // complete
-    UniqueFd terminal;             // the agent's end of the session's pty, when it has one
-    UniqueFd mode_changer;         // its channel, when there is one
-};
+constexpr std::uint64_t launch_type = 16; // the first number of the record
+constexpr std::uint64_t stdio_type = 20;  // all of the packet before it, which comes with the standard descriptors
 
-// In this order, and from two senders: the descriptors come from the caller's side, in which root has no part (runner/as_user/project.hpp).
-// Sends those that are open; the others are on the terminal.
+// In this order, and from two senders (receive_launch, runner/inside/agent_process.hpp): the descriptors come from the caller's side, in
+// which root has no part (runner/as_user/project.hpp). Sends those that are open; the others are on the terminal.
 void send_stdio(FdRef channel, const std::array<UniqueFd, 3> &stdio, Deadline deadline);
 // `terminal` is empty when no descriptor is on the terminal, `mode_changer` unless the record asks for one.
 void send_launch(FdRef channel, const LaunchRecord &record, FdRef terminal, FdRef mode_changer, Deadline deadline);
-// Throws ProtocolError; the runner is trusted, but a cut-off record must not become half a command.
-ReceivedLaunch receive_launch(FdRef channel, Deadline deadline);
 
 // From pi-agent-exec: first `ready`, then `failed`, or `ended` after any number of `stopped`. These are a hostile peer's hints: systemd's
 // own report decides.

@@ -20,7 +20,5 @@ struct SessionHosts {
 //   grant HOST:PORT PLACE      its user may add it
 //   provider NAME HOST PLACE
 std::string encode(const SessionHosts &hosts);
-// Strict. Throws Failure(internal) for anything else.
-SessionHosts decode_session_hosts(std::string_view text);
 
 } // namespace pi_agent
