@@ -100,7 +100,7 @@ SILENT_BUT = {
 }
 # What such a room does not include either, because what it would call there makes them: whole rooms, and files of others. A channel that it is handed
 # is for wire/ to speak through.
-CALLS_BEHIND = re.compile(r"common/(?:host|decide|record)/(?!account\.hpp)|common/policy/policy_(?:load|sources)\.hpp"
+CALLS_BEHIND = re.compile(r"common/(?:host|decide|as_user|record)/(?!account\.hpp)|common/policy/policy_(?:load|sources)\.hpp"
                           r"|common/base/(?:files|process)\.hpp")
 
 # The type by which code says that it is root.
