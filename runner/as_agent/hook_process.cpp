@@ -2,6 +2,7 @@
 #include "runner/as_agent/hook_process.hpp"
 
 #include "common/base/process.hpp"
+#include "common/base/text.hpp"
 
 #include <array>
 #include <csignal>
@@ -70,9 +71,25 @@ void take_output(FdRef from, std::string &kept)
     }
 }
 
-} // namespace
+struct HookEnd {
+    bool in_time = false;
+    int status = 0;     // as of waitpid(2); 0 is success
+    std::string output; // the end of what it wrote to standard output and standard error
+};
 
-HookEnd run_hook(const AsUser & /*self*/, const HookCall &call, Deadline deadline, const std::function<void()> &tick)
+std::string failure_of(const HookEnd &end, int patience_seconds)
+{
+    std::string text = "did not end within " + std::to_string(patience_seconds) + " seconds";
+    if (end.in_time && WIFSIGNALED(end.status)) text = "was ended by signal " + std::to_string(WTERMSIG(end.status));
+    if (end.in_time && WIFEXITED(end.status)) text = "ended with status " + std::to_string(WEXITSTATUS(end.status));
+    std::string said = end.output;
+    while (!said.empty() && said.back() == '\n')
+        said.pop_back();
+    return said.empty() ? text : text + " (\"" + escape_for_display(said) + "\")";
+}
+
+// Throws what `tick` throws, and what keeps the script from starting.
+HookEnd run_script(const HookCall &call, const std::function<void()> &tick)
 {
     // When our parent dies, this process hears of it at the next tick, and still has something to kill.
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 || prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) != 0)
@@ -82,6 +99,7 @@ HookEnd run_hook(const AsUser & /*self*/, const HookCall &call, Deadline deadlin
     const std::vector<char *> argument_pointers = exec_pointers(arguments);
     const std::vector<char *> environment_pointers = exec_pointers(call.environment);
     const pid_t parent = getpid();
+    const Deadline deadline = in_seconds(call.patience_seconds);
     const Leftovers leftovers;
     const pid_t script = fork();
     if (script < 0) throw_errno("starting a migration hook");
@@ -99,6 +117,17 @@ HookEnd run_hook(const AsUser & /*self*/, const HookCall &call, Deadline deadlin
         if (!end.in_time) std::this_thread::sleep_for(look_interval);
     }
     return end;
+}
+
+} // namespace
+
+void run_hook(const AsUser & /*self*/, const HookCall &call, const std::function<void()> &tick)
+{
+    const HookEnd end = run_script(call, tick);
+    if (!end.in_time || end.status != 0)
+        throw Failure(ExitStatus::system_failure, "the migration hook " + escape_for_display(call.script) + ", " + call.purpose + ", " +
+                                                      failure_of(end, call.patience_seconds) +
+                                                      "; it runs again at the next start: ask the administrator to repair what it reports");
 }
 
 } // namespace pi_agent

@@ -3,6 +3,7 @@
 
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
+#include "runner/as_agent/disk.hpp"
 
 namespace pi_agent {
 
@@ -53,6 +54,18 @@ std::string header_record()
 std::string framed(const std::string &record)
 {
     return Encoder().text(record).bytes();
+}
+
+// The manifest knows a file by its time of change.
+void keep_as_synced(Manifest &manifest, const std::string &path, const struct stat &before, const struct stat &now)
+{
+    const ManifestEntry *entry = manifest.find(path);
+    if (entry == nullptr || entry->inside != inside_facts(before) || entry->inside == inside_facts(now)) return;
+    ManifestEntry kept = *entry;
+    kept.inside = inside_facts(now);
+    kept.recorded = wall_clock_nanoseconds();
+    manifest.set(path, kept);
+    manifest.flush(); // a walk that is ended here has not made it the agent's
 }
 
 } // namespace
@@ -271,6 +284,14 @@ InsideState LastDirectory::state(const std::string &path, const ManifestEntry *k
                    : InsideState::other;
     }
     return known->inside == inside_facts(facts) ? InsideState::as_synced : InsideState::other;
+}
+
+void join_home(const AsUser &agent, FdRef home, std::pair<FdRef, FdRef> logs, std::uint32_t project, FdRef channel)
+{
+    Manifest manifest(logs.first, logs.second);
+    join_tree(agent, home, project, channel, [&](const std::string &path, const struct stat &before, const struct stat &now) {
+        keep_as_synced(manifest, path, before, now);
+    });
 }
 
 // Finds out what of class `once` the agent has changed.

@@ -88,6 +88,10 @@ private:
 
 std::int64_t wall_clock_nanoseconds() noexcept;
 
+// Has all of an agent's home join a project of quotas (join_tree). A file that the sync made and the agent has not changed is still one.
+// `logs`: of the manifest, and the spare one.
+void join_home(const AsUser &agent, FdRef home, std::pair<FdRef, FdRef> logs, std::uint32_t project, FdRef channel);
+
 // Opens directories of the agent's home. Paths come directory by directory, so it keeps the last one open.
 class LastDirectory {
 public:

@@ -60,6 +60,19 @@ private:
 FoundIdentity find_git_identity(const AsUser &user, const UserPaths &paths, const std::string &home, const std::string &shown,
                                 Deadline deadline, const RepositorySettings &repository = {});
 
+// Where a session's git works.
+struct GitPlace {
+    GuardedTree shown;
+    std::string below;                        // the working directory beneath it
+    std::optional<std::string> repository;    // that holds it, beneath `shown`
+    std::optional<GuardedTree> git_directory; // of that repository, where it is another tree
+};
+
+// In a child that is `account`: all that a session's git gets of its user's, and what the repository asks for. It enters the working
+// directory.
+FoundIdentity find_for_session(const AsUser &user, const Account &account, const GitPlace &place, const AgentPlaces &agents,
+                               Deadline deadline);
+
 // A value of git's safe.directory (git-config(1)) as a session that shows the directory `shown` gets it: "" (forget the values before it),
 // "*", and paths in `shown` or above it; "~/" is the user's home. Empty for any other directory. Pure.
 std::optional<std::string> safe_directory(const std::string &value, const std::string &home, const std::string &shown);

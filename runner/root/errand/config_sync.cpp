@@ -5,12 +5,9 @@
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/hook_process.hpp"
-#include "runner/as_agent/places.hpp"
-#include "runner/as_agent/replacement.hpp"
 #include "runner/plan/gate_plan.hpp"
 
 #include <fmt/format.h>
-#include <sys/wait.h>
 
 namespace pi_agent {
 
@@ -38,17 +35,6 @@ void require_trusted_script(const std::string &path)
     const UniqueFd script = open_trusted(path, O_RDONLY | O_NONBLOCK, "migration hook");
     if (!S_ISREG(examine(script, "examining " + escape_for_display(path)).st_mode))
         throw Failure(FailureKind::agent_home, "the migration hook " + escape_for_display(path) + " is not a regular file");
-}
-
-std::string failure_of(const HookEnd &end, int patience_seconds)
-{
-    std::string text = "did not end within " + std::to_string(patience_seconds) + " seconds";
-    if (end.in_time && WIFSIGNALED(end.status)) text = "was ended by signal " + std::to_string(WTERMSIG(end.status));
-    if (end.in_time && WIFEXITED(end.status)) text = "ended with status " + std::to_string(WEXITSTATUS(end.status));
-    std::string said = end.output;
-    while (!said.empty() && said.back() == '\n')
-        said.pop_back();
-    return said.empty() ? text : text + " (\"" + escape_for_display(said) + "\")";
 }
 
 // Where the agent keeps the sessions of a directory, in its config directory: the agent's own way to name it.
@@ -82,15 +68,12 @@ void run(const AsRoot &root, const Account &agent, const StateDirectory &state, 
     const HookCall call{path,
                         {"HOME=" + state.home_path, "PATH=/usr/local/bin:/usr/bin:/bin", "PI_AGENT_OLD_VERSION=" + to_string(move.from),
                          "PI_AGENT_NEW_VERSION=" + to_string(move.to)},
-                        state.home};
+                        state.home,
+                        "which brings the agent's home from " + to_string(move.from) + " to " + to_string(move.to),
+                        plan.patience_seconds};
     Child child(root, "migration hook " + escape_for_display(path), agent, {state.home.get()}, [&](const AsUser &self, FdRef channel) {
         fault_point("migrating");
-        const HookEnd end = run_hook(self, call, in_seconds(plan.patience_seconds), [&] { send_progress(channel); });
-        if (!end.in_time || end.status != 0)
-            throw Failure(ExitStatus::system_failure,
-                          "the migration hook " + escape_for_display(path) + ", which brings the agent's home from " +
-                              to_string(move.from) + " to " + to_string(move.to) + ", " + failure_of(end, plan.patience_seconds) +
-                              "; it runs again at the next start: ask the administrator to repair what it reports");
+        run_hook(self, call, [&] { send_progress(channel); });
         send_answer(channel, "");
     });
     try {
@@ -155,21 +138,6 @@ void rethrow_reader_failure(Child &reader)
     throw Failure(FailureKind::user_configuration,
                   escape_for_display(directory) + " could not be copied within " + std::to_string(sync_patience_seconds) +
                       " seconds; check whether its file system is slow, or whether it holds more than configuration");
-}
-
-void furnish_home(const AsUser &agent, const WritingPlaces &places, FdRef defaults, FdRef channel)
-{
-    seed_defaults(agent, places.home, places.staging, defaults, channel);
-    // A session whose umask took its owner's permissions left the directory closed, and then no agent starts.
-    find_own_directory_beneath(places.home, std::string(agent_directory) + "/sessions");
-    copy_version(agent, places.home, places.staging, running_version());
-}
-
-void link_project(const AsUser &agent, FdRef home, const SyncPlan &plan, FdRef channel)
-{
-    if (plan.project_alias.empty()) return;
-    const std::string problem = link_alias(agent, home, plan.project_alias, plan.project_path);
-    if (!problem.empty()) send_answer(channel, problem + ", so it has no link to the project");
 }
 
 } // namespace
@@ -239,13 +207,10 @@ std::vector<std::string> sync_config(const AsRoot &root, const Account &user, co
     const WritingPlaces places{state.home, state.staging, manifest, spare, locked_settings};
     auto [sending, receiving] = make_channel();
     std::vector<int> for_writer = {state.home.get(), state.staging.get(), manifest.get(), spare.get(), receiving.get()};
-    for (const FdRef optional : {locked_settings, plan.defaults})
+    for (const FdRef optional : {locked_settings, plan.writing.defaults})
         if (optional.get() >= 0) for_writer.push_back(optional.get());
 
     Child writer(root, "writer of the config", agent, for_writer, [&, from = FdRef(receiving)](const AsUser &self, FdRef channel) {
-        if (plan.defaults.get() >= 0) furnish_home(self, places, plan.defaults, channel);
-        link_project(self, places.home, plan, channel);
-        fault_point("writing");
         write_config(self, places, plan.writing, from, channel);
     });
     receiving.reset();

@@ -42,9 +42,6 @@ UniqueFd open_defaults(const AsRoot &root);
 struct SyncPlan {
     ReadingPlan reading;
     WritingPlan writing;
-    FdRef defaults = FdRef(-1); // what the home gets first (runner/as_agent/replacement.hpp); -1: nothing
-    std::string project_alias;  // a link to the project is made in the home (runner/as_agent/places.hpp); empty: none
-    std::string project_path;   // where it leads
 };
 // `managed`: the variables that the policy sets, files included. `placeholders`: what stands for the keys of the policy's providers, which
 // the session's gate holds; pi's models.json gets them with the addresses of the gate, and the user's own keys for these providers stay

@@ -74,18 +74,6 @@ bool has_joined(const StateDirectory &state, std::uint32_t project)
            passes_project_on(state.staging, project);
 }
 
-// A file that the sync made and the agent has not changed is still one: the manifest knows it by its time of change.
-void keep_as_synced(Manifest &manifest, const std::string &path, const struct stat &before, const struct stat &now)
-{
-    const ManifestEntry *entry = manifest.find(path);
-    if (entry == nullptr || entry->inside != inside_facts(before) || entry->inside == inside_facts(now)) return;
-    ManifestEntry kept = *entry;
-    kept.inside = inside_facts(now);
-    kept.recorded = wall_clock_nanoseconds();
-    manifest.set(path, kept);
-    manifest.flush(); // a walk that is ended here has not made it the agent's
-}
-
 void join(const AsRoot &root, const DiskHolder &holder, const StateDirectory &state, std::uint32_t project)
 {
     let_go(root, state, holder.user.uid); // the kernel lets nobody but root join a project that is full
@@ -97,10 +85,7 @@ void join(const AsRoot &root, const DiskHolder &holder, const StateDirectory &st
     const std::vector<int> places = {state.home.get(), state.staging.get(), log.get(), spare.get()};
     Child child(root, doing + " of " + holder.user.name, holder.agent, places, [&](const AsUser &self, FdRef channel) {
         fault_point("walking-home");
-        Manifest manifest(log, spare);
-        join_tree(self, state.home, project, channel, [&](const std::string &path, const struct stat &before, const struct stat &now) {
-            keep_as_synced(manifest, path, before, now);
-        });
+        join_home(self, state.home, {log, spare}, project, channel);
         join_tree(self, state.staging, project, channel);
         send_answer(channel, "");
     });

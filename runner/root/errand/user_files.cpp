@@ -2,7 +2,6 @@
 #include "runner/root/errand/user_files.hpp"
 
 #include "common/base/files.hpp"
-#include "common/host/beneath.hpp"
 #include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_values.hpp"
@@ -300,43 +299,6 @@ constexpr const char *config_inside = "/run/pi-agent/gitconfig";
 // over both.
 constexpr const char *config_variable = "GIT_CONFIG_SYSTEM";
 
-// A file that cannot be read asks for nothing: git inside cannot read it either.
-RepositorySettings settings_of_repository(const OpenedProject &project)
-{
-    if (!project.repository) return {};
-    const GuardedTree tree{project.shown.directory, project.shown.path()};
-    try {
-        if (project.git_directories.empty()) return read_repository_settings(tree, *project.repository, project.below, nullptr);
-        const ShownTree &shared = project.git_directories.back();
-        const GuardedTree git_directory{shared.directory, shared.path()};
-        return read_repository_settings(tree, *project.repository, project.below, &git_directory);
-    } catch (const Failure &) {
-        return {};
-    }
-}
-
-// As git looks at it (safe.directory in git-config(1)). In the child, with the caller's rights.
-bool owns_repository(const Account &account, const OpenedProject &project)
-{
-    if (!project.repository) return false;
-    const UniqueFd top = find_beneath(project.shown.directory, *project.repository, O_PATH | O_DIRECTORY);
-    const UniqueFd git = top ? find_beneath(top, ".git", O_PATH) : UniqueFd();
-    const auto is_own = [&](const UniqueFd &fd) { return fd && examine(fd, "looking at the repository").st_uid == account.uid.value(); };
-    return is_own(top) && is_own(git);
-}
-
-void read_identity(const AsUser &user, const Account &account, const OpenedProject &project, const AgentPlaces &agents, Deadline deadline,
-                   FdRef channel)
-{
-    fault_point("reading-git-id");
-    const UniqueFd here = find_beneath(project.shown.directory, project.below, O_PATH | O_DIRECTORY);
-    if (!here || fchdir(here.get()) != 0) throw_errno("entering the working directory");
-    FoundIdentity found =
-        find_git_identity(user, UserPaths(agents), account.home, project.shown.path(), deadline, settings_of_repository(project));
-    found.owns_repository = owns_repository(account, project);
-    send_long_answer(channel, encode(found));
-}
-
 // Replaces all files there: the directory belongs to this session alone.
 void write_copies(const SessionDirectory &session, const std::map<std::string, std::string> &files)
 {
@@ -374,13 +336,19 @@ GitIdentityReader::GitIdentityReader(const AsRoot &root, const Account &user, co
     if (!wanted) return;
     const Deadline deadline = in_seconds(defence_is_on("git-deadline") ? git_patience_seconds : 600);
     deadline_ = deadline + std::chrono::seconds(1); // the child gives up first, and says why
+    GitPlace place{{project.shown.directory, project.shown.path()}, project.below, project.repository, {}};
+    if (!project.git_directories.empty())
+        place.git_directory = GuardedTree{project.git_directories.back().directory, project.git_directories.back().path()};
     std::vector<int> keep{project.shown.directory.get()};
     for (const auto &other : project.git_directories)
         keep.push_back(other.directory.get());
     try {
         child_.emplace(
             root, "reader of the git identity", user, keep,
-            [&, deadline](const AsUser &self, FdRef channel) { read_identity(self, user, project, agents, deadline, channel); },
+            [&, deadline](const AsUser &self, FdRef channel) {
+                fault_point("reading-git-id");
+                send_long_answer(channel, encode(find_for_session(self, user, place, agents, deadline)));
+            },
             Descendants::end_with_it);
     } catch (const SystemFailure &failure) { // not a reason to refuse a session
         problem_ = failure.what();

@@ -215,10 +215,10 @@ Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session)
     const Policy &policy = entered.policy;
     SyncPlan plan = plan_sync(policy, entered.admission.rules, entered.caller, managed_environment(entered.environment), heard.agents,
                               session.placeholders);
-    plan.defaults = session.defaults;
+    plan.writing.defaults = session.defaults;
     plan_sessions(plan, heard.project.directory(), heard.request.sessions);
-    if (policy.projects.paths == ProjectPaths::host) plan.project_alias = alias_of(session.project_path);
-    plan.project_path = session.project_path;
+    if (policy.projects.paths == ProjectPaths::host) plan.writing.project_alias = alias_of(session.project_path);
+    plan.writing.project_path = session.project_path;
     std::vector<std::string> notices = sync_config(entered.root, entered.caller, entered.worker, plan, session.state,
                                                    session.locked_settings, session.watch, entered.shower());
     session.state.lock.reset();
