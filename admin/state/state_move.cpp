@@ -9,7 +9,7 @@
 #include "common/host/namespaces.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/places.hpp"
+#include "runner/as_agent/home.hpp"
 #include "runner/root/session/scratch.hpp"
 
 #include <cstdio>

@@ -16,7 +16,7 @@ struct PolicyPath {
     bool is_directory = false; // written with a '/' at its end, if that has a meaning
 };
 
-// What sessions see of the host's /etc: a short list (runner/plan/host_view.cpp, runner/as_agent/places.cpp), or all that is readable.
+// What sessions see of the host's /etc: a short list (runner/plan/host_view.cpp, runner/as_agent/home.cpp), or all that is readable.
 enum class View { minimal, host };
 
 enum class NetworkMode {

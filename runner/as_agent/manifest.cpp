@@ -3,7 +3,7 @@
 
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/disk.hpp"
+#include "runner/as_agent/home.hpp"
 
 namespace pi_agent {
 

@@ -4,7 +4,7 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/places.hpp"
+#include "runner/as_agent/home.hpp"
 
 #include <cstdio>
 #include <cstring>

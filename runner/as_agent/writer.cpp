@@ -5,7 +5,7 @@
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/document_writer.hpp"
-#include "runner/as_agent/places.hpp"
+#include "runner/as_agent/home.hpp"
 #include "runner/as_agent/replacement.hpp"
 
 namespace pi_agent {

@@ -28,7 +28,7 @@ struct WritingPlan {
     std::set<std::string> held_providers = {};     // their keys are outside; a login of the user's or the agent's is left as it is
     std::string held_models = "{}";                // over the managed models.json: an entry there would lead pi elsewhere
     FdRef defaults = FdRef(-1);                    // what the home gets first (runner/as_agent/replacement.hpp); -1: nothing
-    std::string project_alias = {};                // a link to the project is made in the home (runner/as_agent/places.hpp); empty: none
+    std::string project_alias = {};                // a link to the project is made in the home (runner/as_agent/home.hpp); empty: none
     std::string project_path = {};                 // where it leads
 };
 

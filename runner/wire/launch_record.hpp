@@ -87,7 +87,7 @@ struct ExecEnded {
 using ExecMessage = std::variant<ExecReady, ExecFailed, ExecStopped, SignalHeard, ExecEnded>;
 ExecMessage decode_exec_message(std::string_view bytes);
 
-// What the launcher asks the process that gives directories the set-gid bit (runner/as_agent/directory_modes.hpp), and its answer.
+// What the launcher asks the process that gives directories the set-gid bit (runner/as_agent/tasks.hpp), and its answer.
 
 // Comes with one descriptor, of the directory.
 struct ModeRequest {

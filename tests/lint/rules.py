@@ -53,11 +53,11 @@ HOMES = (
     ("new processes", _call("fork", "vfork", "clone", "clone3", "posix_spawnp?"),
     ("wrapper/aftermath.cpp", "wrapper/carrier.cpp", "wrapper/srun_process.cpp", "common/ask/runner_process.cpp", "runner/root/method/method_program.cpp",
       "runner/inside/canary.cpp", "runner/root/errand/child.cpp",
-      "runner/as_agent/hook_process.cpp", "runner/inside/agent_process.cpp", "runner/as_user/git_identity.cpp", "runner/root/mount/id_map.cpp",
+      "runner/as_agent/tasks.cpp", "runner/inside/agent_process.cpp", "runner/as_user/git_identity.cpp", "runner/root/mount/id_map.cpp",
       "admin/programs/program.cpp", "fetch/programs.cpp"),
      "a child needs its deadline, its limits and its closed descriptors"),
     ("other programs", _name("execve?", "execvpe?", "execl[pe]?", "execveat", "fexecve"),
-     ("common/ask/runner_process.cpp", "wrapper/main.cpp", "wrapper/node_side.cpp", "wrapper/srun_process.cpp", "runner/inside/agent_process.cpp", "runner/root/method/method_program.cpp", "runner/as_agent/hook_process.cpp", "runner/as_user/git_identity.cpp",
+     ("common/ask/runner_process.cpp", "wrapper/main.cpp", "wrapper/node_side.cpp", "wrapper/srun_process.cpp", "runner/inside/agent_process.cpp", "runner/root/method/method_program.cpp", "runner/as_agent/tasks.cpp", "runner/as_user/git_identity.cpp",
       "runner/pi_agent_docker.cpp", "runner/pi_agent_podman.cpp", "admin/sessions/sessions.cpp"),
      "argv and environment of another program are built where they can be read"),
 )

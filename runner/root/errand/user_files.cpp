@@ -7,7 +7,7 @@
 #include "common/policy/policy_values.hpp"
 #include "common/policy/provider_table.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/places.hpp"
+#include "runner/as_agent/home.hpp"
 #include "runner/as_user/git_identity.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/wire/gate_messages.hpp"

@@ -1,9 +1,8 @@
 // Asks for the sandbox and the gate, works while they are built, and composes the launch record.
-#include "common/base/build_settings.hpp"
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/directory_modes.hpp"
+#include "runner/as_agent/tasks.hpp"
 #include "runner/plan/canary_plan.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/launch/phases.hpp"

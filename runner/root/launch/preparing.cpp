@@ -3,9 +3,8 @@
 #include "runner/root/launch/phases.hpp"
 
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/places.hpp"
+#include "runner/as_agent/home.hpp"
 #include "runner/root/door/process_state.hpp"
-#include "runner/root/errand/config_sync.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/method/sandbox_methods.hpp"

@@ -5,7 +5,7 @@
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/disk.hpp"
+#include "runner/as_agent/home.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/method/own_scope.hpp"
 #include "runner/root/session/record.hpp"

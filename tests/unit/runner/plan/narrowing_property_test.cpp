@@ -5,7 +5,7 @@
 #include "runner/as_user/protected_paths.hpp"
 #include "runner/plan/box_notes.hpp"
 #include "runner/plan/gate_plan.hpp"
-#include "runner/root/errand/config_sync.hpp"
+#include "runner/root/errand/agent_home.hpp"
 #include "runner/root/errand/receiver.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"

@@ -1,7 +1,7 @@
 // Which project a user's agent has, and what a file system without quotas is told apart by: runner/root/session/disk_quota.hpp
 #include "runner/root/session/disk_quota.hpp"
 
-#include "runner/as_agent/disk.hpp"
+#include "runner/as_agent/home.hpp"
 #include "support/failure.hpp"
 #include "support/policy_text.hpp"
 

@@ -1,4 +1,4 @@
-// Runs one shell script as the account that this process has, and leaves none of its processes running.
+// What children of the agent's account do beside the config sync: they run migration hooks, and give directories the set-gid bit.
 #pragma once
 
 #include "common/base/channel.hpp"
@@ -7,6 +7,8 @@
 #include <functional>
 
 namespace pi_agent {
+
+// --- Runs one shell script as the account that this process has, and leaves none of its processes running.
 
 struct HookCall {
     std::string script;                   // absolute path, for /bin/sh
@@ -20,5 +22,14 @@ struct HookCall {
 // An exception from it ends the script as well, so it should throw when whoever waits for the script is gone. Throws
 // Failure(system_failure) unless the script ends in time with success.
 void run_hook(const AsUser &self, const HookCall &call, const std::function<void()> &tick);
+
+// --- Gives directories the set-gid bit for a session: by descriptor, and directories alone.
+
+// The agent's account with the groups of `user` added. chmod(2) drops the set-gid bit of a directory whose group the caller does not have.
+// The user's primary group is not added: the project's mount shows it as the agent's group.
+Account agent_with_groups_of(const Account &agent, const Account &user);
+
+// Answers ModeRequests at `channel` until its peer is gone. The session asks, so each request is checked as if the agent had sent it.
+void serve_directory_modes(const AsUser &agent, FdRef channel);
 
 } // namespace pi_agent
