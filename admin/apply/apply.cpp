@@ -8,7 +8,6 @@
 #include "admin/state/state.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/host/remedy.hpp"
-#include "common/seams/seams.hpp"
 
 #include <fmt/format.h>
 #include <sstream>

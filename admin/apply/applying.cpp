@@ -6,7 +6,6 @@
 #include "admin/programs/program.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"
-#include "common/seams/seams.hpp"
 
 #include <sstream>
 

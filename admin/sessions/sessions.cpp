@@ -5,7 +5,6 @@
 #include "admin/text/terminal.hpp"
 #include "common/ask/runner_process.hpp"
 #include "common/base/process.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/root/method/own_scope.hpp"
 #include "runner/root/own/session_views.hpp"
 #include "runner/root/session/drain.hpp"

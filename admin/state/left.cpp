@@ -1,11 +1,9 @@
 // Compares what is kept, and which accounts there are, with who may still come back.
 #include "admin/state/state.hpp"
 
-#include "common/base/text.hpp"
 #include "common/decide/decision.hpp"
 #include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/root/session/record.hpp"
 
 #include <fmt/ranges.h>

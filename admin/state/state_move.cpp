@@ -8,7 +8,6 @@
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_agent/home.hpp"
 #include "runner/root/session/scratch.hpp"
 

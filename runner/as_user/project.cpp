@@ -6,9 +6,7 @@
 #include "common/base/process.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/toolchains.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/wire/answer.hpp"
 #include "runner/wire/launch_record.hpp"
 
 #include <linux/openat2.h>

@@ -3,7 +3,6 @@
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_user/git_identity.hpp"
 #include "runner/as_user/project.hpp"
 

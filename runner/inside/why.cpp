@@ -2,7 +2,6 @@
 #include "runner/inside/why.hpp"
 
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/decide/host_access.hpp"
 #include "runner/inside/canary.hpp"
 

@@ -54,9 +54,24 @@ constexpr std::uint64_t stdio_type = 20;  // all of the packet before it, which 
 
 // In this order, and from two senders (receive_launch, runner/inside/agent_process.hpp): the descriptors come from the caller's side, in
 // which root has no part (runner/as_user/project.hpp). Sends those that are open; the others are on the terminal.
-void send_stdio(FdRef channel, const std::array<UniqueFd, 3> &stdio, Deadline deadline);
+inline void send_stdio(FdRef channel, const std::array<UniqueFd, 3> &stdio, Deadline deadline)
+{
+    std::vector<int> open;
+    for (const auto &fd : stdio)
+        if (fd) open.push_back(fd.get());
+    send_packet(channel, Encoder().number(stdio_type).bytes(), open, deadline);
+}
+
 // `terminal` is empty when no descriptor is on the terminal, `mode_changer` unless the record asks for one.
-void send_launch(FdRef channel, const LaunchRecord &record, FdRef terminal, FdRef mode_changer, Deadline deadline);
+inline void send_launch(FdRef channel, const LaunchRecord &record, FdRef terminal, FdRef mode_changer, Deadline deadline)
+{
+    Encoder encoder;
+    FieldWriter{encoder}(launch_type, record);
+    std::vector<int> descriptors;
+    if (has_any(record.on_terminal)) descriptors.push_back(terminal.get());
+    if (record.has_mode_changer) descriptors.push_back(mode_changer.get());
+    send_record(channel, encoder.bytes(), descriptors, deadline);
+}
 
 // From pi-agent-exec: first `ready`, then `failed`, or `ended` after any number of `stopped`. These are a hostile peer's hints: systemd's
 // own report decides.
@@ -85,7 +100,10 @@ struct ExecEnded {
     }
 };
 using ExecMessage = std::variant<ExecReady, ExecFailed, ExecStopped, SignalHeard, ExecEnded>;
-ExecMessage decode_exec_message(std::string_view bytes);
+inline ExecMessage decode_exec_message(std::string_view bytes)
+{
+    return decode_one_of<ExecMessage>(bytes, "pi-agent-exec sent an unknown message");
+}
 
 // What the launcher asks the process that gives directories the set-gid bit (runner/as_agent/tasks.hpp), and its answer.
 

@@ -2,6 +2,9 @@
 #pragma once
 
 #include "common/base/request.hpp"
+#include "common/base/text.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/wire/answer.hpp"
 
 namespace pi_agent {
 
@@ -32,11 +35,20 @@ struct OwnQuestion {
     }
 
 private:
-    static bool are_whole_ids(const std::vector<std::string> &sessions);
+    // The beginning of an id may fit another session by the time that root looks, so root is told whole ones alone.
+    static bool are_whole_ids(const std::vector<std::string> &sessions)
+    {
+        return std::all_of(sessions.begin(), sessions.end(), is_session_id) || !defence_is_on("whole-id");
+    }
 };
 
 // Throws ProtocolError for anything that is not exactly one question.
-OwnQuestion decode_question(std::string_view bytes);
+inline OwnQuestion decode_question(std::string_view bytes)
+{
+    if (bytes.size() > question_limit)
+        throw ProtocolError("a question larger than " + std::to_string(question_limit) + " bytes was refused");
+    return std::get<OwnQuestion>(decode_one_of<std::variant<OwnQuestion>>(bytes, "the first message is not a question"));
+}
 
 // --- The answer: one record. Texts of the record are harmless where root wrote them (common/record/record_event.hpp); what a user's own
 // wrapper wrote is made harmless by whoever shows it.
@@ -77,8 +89,12 @@ struct LogEntry {
     std::map<std::string, std::string> fields_by_name = {};
 
     // Empty without one.
-    [[nodiscard]] std::string field(const std::string &name) const;
-    [[nodiscard]] std::optional<std::uint64_t> number(const std::string &name) const;
+    [[nodiscard]] std::string field(const std::string &name) const
+    {
+        const auto found = fields_by_name.find(name);
+        return found == fields_by_name.end() ? "" : found->second;
+    }
+    [[nodiscard]] std::optional<std::uint64_t> number(const std::string &name) const { return to_number<std::uint64_t>(field(name)); }
     // root's own word: the journal says who sent an entry, and the file belongs to root. A user's entry is only about that user, and
     // harmless at most.
     [[nodiscard]] bool is_roots() const { return field("_UID") == "0"; }
@@ -137,6 +153,9 @@ struct OwnAnswer {
 
 // What comes back: an answer, or the reason for its absence.
 using OwnReply = std::variant<FailureReport, OwnAnswer>;
-OwnReply decode_reply(std::string_view bytes);
+inline OwnReply decode_reply(std::string_view bytes)
+{
+    return decode_one_of<OwnReply>(bytes, "the runner sent an unknown answer");
+}
 
 } // namespace pi_agent

@@ -1,6 +1,7 @@
 // What a session's network lets it reach, as root writes it into the session's view, and pi-agent-why reads it there.
 #pragma once
 
+#include "common/base/text.hpp"
 #include "common/policy/rules.hpp"
 
 namespace pi_agent {
@@ -19,6 +20,19 @@ struct SessionHosts {
 //   host HOST:PORT PLACE
 //   grant HOST:PORT PLACE      its user may add it
 //   provider NAME HOST PLACE
-std::string encode(const SessionHosts &hosts);
+inline std::string encode(const SessionHosts &hosts)
+{
+    const auto line_of = [](const std::string &words, const Position &where) {
+        return words + " " + escape_for_display(to_string(where)) + "\n";
+    };
+    std::string text = line_of("network", hosts.network.where);
+    for (const auto &rule : hosts.network.hosts)
+        text += line_of("host " + host_and_port(rule.host, rule.port), rule.where);
+    for (const auto &rule : hosts.network.may_grant)
+        text += line_of("grant " + host_and_port(rule.host, rule.port), rule.where);
+    for (const auto &provider : hosts.providers)
+        text += line_of("provider " + provider.name + " " + provider.host, provider.where);
+    return text;
+}
 
 } // namespace pi_agent

@@ -2,7 +2,6 @@
 #include "runner/root/errand/receiver.hpp"
 
 #include "common/host/beneath.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/root/errand/user_files.hpp"
 

@@ -6,7 +6,6 @@
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_values.hpp"
 #include "common/policy/provider_table.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_agent/home.hpp"
 #include "runner/as_user/git_identity.hpp"
 #include "runner/as_user/project.hpp"

@@ -2,7 +2,6 @@
 #include "runner/root/method/sandbox_methods.hpp"
 
 #include "common/base/process.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/root/method/own_scope.hpp"
 #include "runner/root/session/session_directory.hpp"
 

@@ -2,7 +2,6 @@
 #include "runner/root/method/sandbox_methods.hpp"
 
 #include "common/host/trusted_file.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/plan/gate_plan.hpp"
 #include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/method/own_scope.hpp"

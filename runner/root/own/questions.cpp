@@ -2,7 +2,6 @@
 #include "runner/root/own/questions.hpp"
 
 #include "common/policy/policy_load.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/root/confined/root_confinement.hpp"
 #include "runner/root/confined/session_end.hpp"

@@ -1,8 +1,6 @@
 // sd-journal(3), each value cut before it is copied; then judges what the journal and the file have.
 #include "runner/root/own/record_reader.hpp"
 
-#include "common/base/text.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/root/session/record.hpp"
 
 #include <filesystem>

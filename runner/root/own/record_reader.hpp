@@ -4,7 +4,6 @@
 #include "common/host/identity.hpp"
 #include "runner/wire/own_messages.hpp"
 
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>

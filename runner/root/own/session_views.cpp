@@ -4,7 +4,6 @@
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_agent/home.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/method/own_scope.hpp"
