@@ -268,6 +268,8 @@ void link_project(const AsUser &agent, FdRef home, const WritingPlan &plan, FdRe
     if (!problem.empty()) send_answer(channel, problem + ", so it has no link to the project");
 }
 
+} // namespace
+
 WritingPlan with_held_models(WritingPlan plan)
 {
     if (plan.held_providers.empty()) return plan;
@@ -276,8 +278,6 @@ WritingPlan with_held_models(WritingPlan plan)
         merge_managed(parse_json_object(models, "the managed models.json"), parse_json_object(plan.held_models, "the held models.json")));
     return plan;
 }
-
-} // namespace
 
 void write_config(const AsUser &agent, const WritingPlaces &places, const WritingPlan &plan, FdRef transfer, FdRef channel)
 {

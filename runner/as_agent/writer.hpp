@@ -32,6 +32,9 @@ struct WritingPlan {
     std::string project_path = {};                 // where it leads
 };
 
+// With the held models in the managed ones.
+WritingPlan with_held_models(WritingPlan plan);
+
 constexpr const char *answer_rewritten = "rewritten"; // at most once: root must now replace the manifest by the spare one
 
 // Furnishes the home, receives from the reader over `transfer` and brings the home in line: deletes what the host deleted, and replaces

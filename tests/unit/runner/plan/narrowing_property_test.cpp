@@ -278,9 +278,9 @@ void add_documents(Facts &facts, const Policy &policy, const AccessRules &access
     const AgentPlaces agents = places_of_state(policy, access, {{"/srv/a", 1, 2}});
     const SyncPlan plan = plan_sync(policy, access, user_account(), managed_environment(environment), agents,
                                     std::vector<std::string>(policy.providers.size(), "placeholder"));
-    for (const auto &[name, rule] : plan.writing.documents)
+    const WritingPlan written = with_held_models(plan.writing);
+    for (const auto &[name, rule] : written.documents)
         facts.insert("document " + name + " with " + rule.managed);
-    facts.insert("models with " + plan.writing.held_models);
     for (const char *provider : {"anthropic", "openai", "google"})
         if (!plan.writing.held_providers.contains(provider)) facts.insert(std::string("the user's own key of ") + provider);
     for (const auto &provider : plan.writing.managed_providers)
