@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/host/beneath.hpp"
+#include "common/host/identity.hpp"
 #include "runner/as_agent/documents.hpp"
 #include "runner/as_agent/sync_messages.hpp"
 

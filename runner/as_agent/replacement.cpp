@@ -332,4 +332,39 @@ bool have_same_bytes(FdRef one, FdRef other, const std::function<void()> &step)
     }
 }
 
+namespace {
+
+// Opens or makes .local/state; none where the agent has something else instead of one of these directories.
+UniqueFd make_state_home(FdRef home)
+{
+    UniqueFd current = open_beneath(home, "", O_RDONLY | O_DIRECTORY);
+    for (const char *name : {".local", "state"}) {
+        if (mkdirat(current.get(), name, 0700) != 0 && errno != EEXIST)
+            throw_errno(std::string("creating ") + name + " in the agent's home");
+        current = find_own_directory_beneath(current, name);
+        if (!current) break;
+    }
+    return current;
+}
+
+bool holds_text(FdRef directory, const char *name, const std::string &text)
+{
+    const UniqueFd file = find_beneath(directory, name, O_RDONLY | O_NONBLOCK);
+    struct stat facts {};
+    if (!file || fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return false;
+    return static_cast<std::size_t>(facts.st_size) == text.size() && read_whole(file, version_copy_limit, name) == text;
+}
+
+} // namespace
+
+void copy_version(const AsUser & /*agent*/, FdRef home, FdRef staging, const Version &version)
+{
+    const std::string text = to_string(version) + "\n";
+    const UniqueFd directory = make_state_home(home);
+    if (!directory || holds_text(directory, version_copy, text)) return;
+    Replacement file(staging, 0600);
+    write_whole(file.fd(), text, version_copy);
+    file.commit(directory, version_copy);
+}
+
 } // namespace pi_agent

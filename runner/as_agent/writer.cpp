@@ -1,7 +1,6 @@
 // The writing half of the config sync.
 #include "runner/as_agent/writer.hpp"
 
-#include "common/base/build_settings.hpp"
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/document_writer.hpp"

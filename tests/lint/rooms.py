@@ -109,7 +109,7 @@ FLOORS = (
           "what starts a session and what asks about one reach root by the same door", CALLERS, powers=("new processes", "other programs")),),
     (Room("common/record", "whoever calls it", "write to the journal",
           "what is recorded has one form", ALL),),
-    (Room("common/as_user", "the caller", "open the caller's roots and paths",
+    (Room("common/as_user", "the caller", "open roots and paths",
           "wrapper, runner and pi-agentctl open with the same code, and never as root", ALL),),
     (Room("common/decide", "whoever calls it", "say what the policy grants",
           "wrapper and runner decide with the same code", ALL),),
