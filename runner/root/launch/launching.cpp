@@ -230,8 +230,7 @@ void hand_files_over(Entered &entered, Heard &heard, const OpenedSession &sessio
     if (heard.request.program != Program::agent) return;
     std::vector<std::string> &arguments = heard.request.arguments;
     const std::string project = heard.project.shown.path();
-    const std::vector<ArgumentFile> files =
-        find_named_files(arguments, pi_file_arguments, join_path(project, heard.project.below), entered.caller.home);
+    const std::vector<ArgumentFile> files = find_named_files(arguments, join_path(project, heard.project.below), entered.caller.home);
     NamedCopies copies = copy_for_session(entered.root, entered.caller, files, {entered.admission.view, project, session.state.home_path},
                                           heard.agents, session.watch);
     for (std::size_t index = 0; index < copies.handed.states.size(); ++index) {
