@@ -3,7 +3,7 @@
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/tasks.hpp"
-#include "runner/plan/canary_plan.hpp"
+#include "runner/inside/canary_plan.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/launch/phases.hpp"
 #include "runner/root/method/sandbox_methods.hpp"

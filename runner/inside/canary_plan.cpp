@@ -1,31 +1,10 @@
-// The plan on its way from the runner to the canary.
-#include "runner/plan/canary_plan.hpp"
+// Reads what the runner tells the canary.
+#include "runner/inside/canary_plan.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 
 namespace pi_agent {
-
-namespace {
-
-constexpr std::string_view namespace_prefix = "host-";
-constexpr const char *unconfined = "unconfined=";
-constexpr const char *with_gate = "gate=";
-constexpr std::string_view allowed_call = "allowed-call";
-
-} // namespace
-
-std::vector<std::string> canary_arguments(const CanaryPlan &plan)
-{
-    std::vector<std::string> arguments = {"project=" + plan.project, "home=" + plan.home, "user-home=" + plan.user_home};
-    if (!plan.confined) arguments.emplace_back(unconfined);
-    if (plan.has_gate) arguments.emplace_back(with_gate);
-    for (const auto &[kind, host] : plan.namespaces)
-        arguments.push_back(std::string(namespace_prefix) + kind + "=" + host);
-    for (const auto &name : plan.allowed_calls)
-        arguments.push_back(std::string(allowed_call) + "=" + name);
-    return arguments;
-}
 
 CanaryPlan parse_canary_arguments(const std::vector<std::string> &arguments)
 {
@@ -40,14 +19,14 @@ CanaryPlan parse_canary_arguments(const std::vector<std::string> &arguments)
             plan.home = value;
         else if (name == "user-home")
             plan.user_home = value;
-        else if (argument == unconfined)
+        else if (argument == canary_unconfined)
             plan.confined = false;
-        else if (argument == with_gate)
+        else if (argument == canary_with_gate)
             plan.has_gate = true;
-        else if (name == allowed_call)
+        else if (name == canary_allowed_call)
             plan.allowed_calls.push_back(value);
-        else if (name.compare(0, namespace_prefix.size(), namespace_prefix) == 0)
-            plan.namespaces[name.substr(namespace_prefix.size())] = value;
+        else if (name.compare(0, canary_namespace_prefix.size(), canary_namespace_prefix) == 0)
+            plan.namespaces[name.substr(canary_namespace_prefix.size())] = value;
         else
             throw Failure(ExitStatus::usage,
                           "pi-agent-canary is started by pi-agent's runner and does not know the argument " + escape_for_display(argument));

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pi_agent {
@@ -18,7 +19,23 @@ struct CanaryPlan {
     bool has_gate = false;                         // a network of hosts: nothing but the gate may answer
 };
 
-std::vector<std::string> canary_arguments(const CanaryPlan &plan);
+constexpr std::string_view canary_namespace_prefix = "host-";
+constexpr const char *canary_unconfined = "unconfined=";
+constexpr const char *canary_with_gate = "gate=";
+constexpr std::string_view canary_allowed_call = "allowed-call";
+
+inline std::vector<std::string> canary_arguments(const CanaryPlan &plan)
+{
+    std::vector<std::string> arguments = {"project=" + plan.project, "home=" + plan.home, "user-home=" + plan.user_home};
+    if (!plan.confined) arguments.emplace_back(canary_unconfined);
+    if (plan.has_gate) arguments.emplace_back(canary_with_gate);
+    for (const auto &[kind, host] : plan.namespaces)
+        arguments.push_back(std::string(canary_namespace_prefix) + kind + "=" + host);
+    for (const auto &name : plan.allowed_calls)
+        arguments.push_back(std::string(canary_allowed_call) + "=" + name);
+    return arguments;
+}
+
 // Throws Failure(usage).
 CanaryPlan parse_canary_arguments(const std::vector<std::string> &arguments);
 
