@@ -3,7 +3,6 @@
 #include "common/host/identity.hpp"
 
 #include "common/seams/seams.hpp"
-#include "runner/filter/seccomp_filter.hpp"
 #include "runner/inside/agent_process.hpp"
 #include "runner/inside/landlock.hpp"
 #include "runner/inside/set_gid_calls.hpp"

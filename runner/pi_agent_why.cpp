@@ -1,5 +1,4 @@
 // pi-agent-why: says what keeps this session from a host or a path. The agent runs it, in its sandbox. Ends with 1 where something does.
-#include "common/base/error.hpp"
 #include "runner/inside/why.hpp"
 
 #include <cstdio>

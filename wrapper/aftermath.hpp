@@ -203,7 +203,7 @@ struct LookPlan {
     std::vector<std::string> path_entries;      // of the user's PATH, inside the root; canonical, absolute
     std::string home;                           // the user's
     timespec start{};                           // before anything of the session ran
-    AgentPlaces agents = {};                    // links do not leave these (common/decide/user_paths.hpp)
+    AgentPlaces agents = {};                    // links do not leave these (common/as_user/user_paths.hpp)
     std::vector<std::string> read_as_user = {}; // by the next start
 };
 
@@ -219,7 +219,7 @@ LookPlan plan_look(const std::string &root, const std::string &cwd, const std::s
 std::string aftermath_notice(const std::vector<Finding> &findings, const Snapshot &after, const std::string &cwd,
                              const std::string &recorded_session);
 
-// Text about new links that no start follows (common/decide/user_paths.hpp); else empty.
+// Text about new links that no start follows (common/as_user/user_paths.hpp); else empty.
 std::string links_notice(const std::set<std::string> &before, const std::set<std::string> &after);
 
 // A JSON array of {path, kind, change}; the first few hundred. Names are escaped as for people.

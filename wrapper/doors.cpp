@@ -1,5 +1,5 @@
 // The table of files that name commands, and looking at git directories.
-#include "common/base/git_settings.hpp"
+#include "common/as_user/git_syntax.hpp"
 #include "wrapper/aftermath.hpp"
 
 #include <dirent.h>

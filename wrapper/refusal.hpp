@@ -1,7 +1,7 @@
 // What pi decides before it asks: its own options, and its look at the policy.
 #pragma once
 
-#include "common/decide/user_paths.hpp"
+#include "common/as_user/user_paths.hpp"
 #include "wrapper/carrier.hpp"
 
 namespace pi_agent {

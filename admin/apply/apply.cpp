@@ -7,7 +7,6 @@
 #include "admin/state/state.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/seams/seams.hpp"
 
 #include <fmt/format.h>
 

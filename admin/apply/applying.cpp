@@ -5,7 +5,6 @@
 #include "admin/programs/program.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"
-#include "common/seams/seams.hpp"
 
 #include <sstream>
 

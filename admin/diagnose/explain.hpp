@@ -6,7 +6,7 @@
 #include "common/decide/effective.hpp"
 #include "common/decide/explained.hpp"
 #include "common/decide/host_access.hpp"
-#include "common/decide/user_paths.hpp"
+#include "common/as_user/user_paths.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/wire/user_files.hpp"
@@ -59,7 +59,7 @@ public:
     // One finding for each absolute path, where one can be made: the agents' directory that the path leads into, or "".
     [[nodiscard]] std::vector<Finding> agents_on_way(const Policy &policy, const AccessRules &rules, const Account &user,
                                                      const std::vector<std::string> &paths) const;
-    // What a start of the user leaves out because agents can have made it lead elsewhere, each as a text (common/decide/user_paths.hpp).
+    // What a start of the user leaves out because agents can have made it lead elsewhere, each as a text (common/as_user/user_paths.hpp).
     [[nodiscard]] std::vector<std::string> links_out(const Policy &policy, const AccessRules &rules, const Account &user) const;
     // What a session would find of the lists in the home. Throws Failure when it cannot be found out; only where can_look_for(user).
     [[nodiscard]] OpenedHome find_home_directories(const ToolchainsPolicy &toolchains, const Account &user) const;

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <systemd/sd-journal.h>
 
+
 namespace pi_agent {
 
 namespace {
@@ -234,17 +235,6 @@ private:
 };
 
 } // namespace
-
-std::string LogEntry::field(const std::string &name) const
-{
-    const auto found = fields_by_name.find(name);
-    return found == fields_by_name.end() ? "" : found->second;
-}
-
-std::optional<std::uint64_t> LogEntry::number(const std::string &name) const
-{
-    return to_number<std::uint64_t>(field(name));
-}
 
 bool can_read_record()
 {

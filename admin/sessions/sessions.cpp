@@ -6,7 +6,6 @@
 #include "common/ask/runner_process.hpp"
 #include "common/base/files.hpp"
 #include "common/decide/explained.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/root/method/session_units.hpp"
 #include "runner/root/own/questions.hpp"
 

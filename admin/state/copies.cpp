@@ -1,16 +1,17 @@
 // What is kept, copied: for its user, and to another place.
 #include "admin/state/state.hpp"
+
 #include "admin/text/terminal.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_agent/writer.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/wire/user_files.hpp"
 
-#include <filesystem>
 #include <sys/sendfile.h>
 #include <sys/xattr.h>
+
+#include <filesystem>
 
 namespace pi_agent {
 

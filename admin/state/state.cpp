@@ -6,7 +6,7 @@
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/places.hpp"
+#include "runner/as_agent/home.hpp"
 #include "runner/root/session/scratch.hpp"
 
 #include <fmt/format.h>

@@ -128,11 +128,14 @@ std::optional<std::string> read_packet(FdRef pipe, Deadline deadline);
 // --- One description of a message's fields, for writing and for reading it.
 
 // A message has a function `static void fields(auto &archive, auto &self)`, which hands its fields to `archive` in the order of the bytes:
-// numbers, flags, enumerations, texts, other messages, and lists of these. A reader throws ProtocolError for anything else.
+// numbers, flags, enumerations, texts, other messages, lists of these, what may be missing of these, and descriptors, which go beside the
+// bytes. A reader throws ProtocolError for anything else.
 
 class FieldWriter {
 public:
     explicit FieldWriter(Encoder &to) noexcept : to_(to) {}
+    // Of the fields that are open; they are borrowed.
+    [[nodiscard]] const std::vector<int> &descriptors() const noexcept { return descriptors_; }
     void operator()(const auto &...fields) { (put(fields), ...); }
     // A reader accepts no larger number, and no longer list or text.
     void bounded(const auto &field, auto /*limit*/, const char * /*problem*/ = nullptr) { put(field); }
@@ -141,19 +144,27 @@ public:
     {
         to_.text(std::string_view(text).substr(0, limit));
     }
-    // In another form: `written` makes it, and `read` reverses it.
-    void as(const auto &field, const auto &written, const auto & /*read*/) { put(written(field)); }
     // A check by the reader.
     void require(const auto & /*holds*/, const char * /*problem*/) {}
 
 private:
     void put(const std::string &text) { to_.text(text); }
-    void put(const std::optional<std::string> &text) { to_.number(text ? 1 : 0).text(text.value_or("")); }
+    template <typename Field>
+    void put(const std::optional<Field> &field)
+    {
+        to_.number(field ? 1 : 0);
+        if (field) put(*field);
+    }
     void put(const std::map<std::string, std::string> &pairs)
     {
         to_.number(2 * pairs.size());
         for (const auto &[key, value] : pairs)
             to_.text(key).text(value);
+    }
+    void put(const UniqueFd &descriptor)
+    {
+        to_.number(descriptor ? 1 : 0);
+        if (descriptor) descriptors_.push_back(descriptor.get());
     }
     template <typename Field>
     void put(const std::vector<Field> &list)
@@ -172,11 +183,14 @@ private:
     }
 
     Encoder &to_;
+    std::vector<int> descriptors_;
 };
 
 class FieldReader {
 public:
-    explicit FieldReader(Decoder &from) noexcept : from_(from) {}
+    explicit FieldReader(Decoder &from, std::vector<UniqueFd> descriptors = {}) noexcept : from_(from), descriptors_(std::move(descriptors))
+    {
+    }
     void operator()(auto &...fields) { (take(fields), ...); }
     template <typename Number>
     void bounded(Number &number, std::type_identity_t<Number> limit, const char *problem)
@@ -211,27 +225,34 @@ public:
         text = from_.text();
         require([&] { return problem == nullptr || text.size() <= limit; }, problem);
     }
-    void as(auto &field, const auto &written, const auto &read)
-    {
-        decltype(written(field)) form{};
-        take(form);
-        field = read(form);
-    }
     void require(const auto &holds, const char *problem)
     {
         if (!holds()) throw ProtocolError(problem);
     }
+    // Nothing is left over.
+    void end() const
+    {
+        from_.end();
+        if (taken_ != descriptors_.size()) throw ProtocolError(other_descriptors);
+    }
 
 private:
+    static constexpr const char *other_descriptors = "a message came with the wrong number of descriptors";
+
     void take(bool &flag) { flag = from_.flag(); }
     void take(std::string &text) { text = from_.text(); }
-    void take(std::optional<std::string> &text)
+    template <typename Field>
+    void take(std::optional<Field> &field)
     {
-        const bool is_set = from_.flag();
-        text = from_.text();
-        if (!is_set) text.reset();
+        if (from_.flag()) take(field.emplace());
     }
     void take(std::vector<std::string> &texts) { texts = from_.texts(); }
+    void take(UniqueFd &descriptor)
+    {
+        if (!from_.flag()) return;
+        if (taken_ == descriptors_.size()) throw ProtocolError(other_descriptors);
+        descriptor = std::move(descriptors_[taken_++]);
+    }
     void take(auto &field)
     {
         using Field = std::remove_reference_t<decltype(field)>;
@@ -244,6 +265,8 @@ private:
     }
 
     Decoder &from_;
+    std::vector<UniqueFd> descriptors_;
+    std::size_t taken_ = 0;
 };
 
 // Each of several messages has its own number, `static constexpr std::uint64_t type`, before its fields.
@@ -264,13 +287,20 @@ std::string encode(const std::variant<First, Others...> &message)
 }
 
 template <typename Message>
+Message decode_packet(Packet packet)
+{
+    Decoder decoder(packet.bytes);
+    Message message{};
+    FieldReader read(decoder, std::move(packet.fds));
+    read(message);
+    read.end();
+    return message;
+}
+
+template <typename Message>
 Message decode_fields(std::string_view bytes)
 {
-    Decoder decoder(bytes);
-    Message message{};
-    FieldReader{decoder}(message);
-    decoder.end();
-    return message;
+    return decode_packet<Message>({std::string(bytes), {}});
 }
 
 // A list of texts only, of at most `limit`.

@@ -17,7 +17,6 @@
 #include <climits>
 #include <csignal>
 #include <cstddef>
-#include <cstring>
 
 namespace pi_agent {
 
@@ -124,23 +123,6 @@ void write_whole(FdRef fd, std::string_view bytes, const std::string &name)
         if (written < 0 && errno == EINTR) continue;
         if (written < 0) throw_errno("writing " + name);
         bytes.remove_prefix(static_cast<std::size_t>(written));
-    }
-}
-
-bool have_same_bytes(FdRef one, FdRef other, const std::function<void()> &step)
-{
-    constexpr std::size_t piece = 64UL * 1024;
-    constexpr off_t step_size = off_t{8} << 20U;
-    static std::string first(piece, '\0');
-    static std::string second(piece, '\0');
-    for (off_t offset = 0;;) {
-        const ssize_t count = pread(one.get(), first.data(), piece, offset);
-        const ssize_t other_count = pread(other.get(), second.data(), piece, offset);
-        if (count < 0 || other_count < 0) throw_errno("comparing a config file");
-        if (count != other_count || std::memcmp(first.data(), second.data(), static_cast<std::size_t>(count)) != 0) return false;
-        if (count == 0) return true;
-        offset += count;
-        if (offset % step_size == 0) step();
     }
 }
 

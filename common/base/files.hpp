@@ -41,9 +41,6 @@ std::string read_whole(FdRef fd, std::size_t limit, const std::string &name);
 // At the descriptor's position. Throws SystemFailure.
 void write_whole(FdRef fd, std::string_view bytes, const std::string &name);
 
-// Compares two regular files from their beginnings; `step` is called every 8 MiB.
-bool have_same_bytes(FdRef one, FdRef other, const std::function<void()> &step);
-
 // --- The entries of an open directory, one by one.
 
 // readdir(3) of a directory that is open, without "." and "..". It stays with the directory, even if that is moved.

@@ -1,4 +1,4 @@
-// Git's configuration syntax, read from memory (git-config(1), Syntax), and which settings make git run a program.
+// Git's settings, and which of them make git run a program.
 #pragma once
 
 #include <optional>
@@ -14,17 +14,6 @@ struct GitSetting {
     friend bool operator==(const GitSetting &, const GitSetting &) = default;
     static void fields(auto &archive, auto &self) { archive(self.name, self.value); }
 };
-
-struct GitSettings {
-    std::vector<GitSetting> list; // in order, up to the first mistake
-    bool is_valid = true;         // false: git would stop at a line
-};
-
-// Bounded by its input: no file is opened, whatever `include.path` says.
-GitSettings parse_git_settings(std::string_view text);
-
-// The last value of core.worktree, as in git. Empty if it is unset or empty.
-std::optional<std::string> worktree_of_config(std::string_view text);
 
 // "section.key", without the part between; empty if this is not the name of a setting.
 std::string git_rule(std::string_view name);

@@ -1,7 +1,7 @@
 // What `pi` and pi-agentctl look at as the caller; a start needs none of it.
 #pragma once
 
-#include "common/decide/user_paths.hpp"
+#include "common/as_user/user_paths.hpp"
 
 namespace pi_agent {
 
@@ -13,7 +13,7 @@ UniqueFd open_working_directory(const std::string &path);
 // Canonical. Throws Failure(denied) if it was deleted, or if this mount namespace does not have it.
 std::string path_of_working_directory(FdRef directory);
 
-// --- The directories in which agents of the caller write (common/decide/user_paths.hpp).
+// --- The directories in which agents of the caller write (common/as_user/user_paths.hpp).
 
 // For processes of `user`. Leaves out unusable roots, which no session sees.
 std::vector<AgentPlace> find_roots(const AccessRules &rules, const Account &user);

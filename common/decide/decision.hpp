@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/host/account.hpp"
+
 #include "common/policy/policy.hpp"
 
 namespace pi_agent {

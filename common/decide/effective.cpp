@@ -199,4 +199,20 @@ std::variant<Start, Refused> decide_start(const Account &caller, const AccessRul
     return start;
 }
 
+AgentPlaces places_of_state(const Policy &policy, const AccessRules &rules, const std::vector<AgentPlace> &roots)
+{
+    AgentPlaces places{roots, policy.projects.shown(), policy.projects.mask};
+    for (const auto &granted : rules.roots) {
+        const Rules &own = rules_of(granted.spec.rules);
+        if (own.scope == ProjectScope::project) places.scope = ProjectScope::project;
+        if (own.mask) places.masks.insert(places.masks.end(), own.mask->begin(), own.mask->end());
+    }
+    struct stat facts {};
+    if (stat(policy.agent.state_dir.c_str(), &facts) == 0)
+        places.places.push_back({policy.agent.state_dir, facts.st_dev, facts.st_ino});
+    else
+        require_gone("examining " + policy.agent.state_dir); // no agent has written yet
+    return places;
+}
+
 } // namespace pi_agent

@@ -65,4 +65,24 @@ void require_place_of_root(const RootCandidate &root, const AccessRules &rules, 
 // decide_start, because it looks up all groups of the first kind, and a directory service is slow: the wrapper leaves it to the runner.
 void require_harmless_grant(const Account &caller, const std::string &root, std::optional<Gid> by_group);
 
+// Where a user's agents can have written. What is there is content, not an instruction: no process that acts for the user follows a link
+// that leads out (common/as_user/user_paths.hpp).
+
+// A directory in which agents write: a root of the user, or the directory of all agents' state.
+struct AgentPlace {
+    std::string path; // canonical
+    dev_t device;     // of the opened directory, the same by every other path to it
+    ino_t inode;
+};
+
+struct AgentPlaces {
+    std::vector<AgentPlace> places;
+    ProjectScope scope = ProjectScope::root; // project: a session sees only a part of its root
+    std::vector<PolicyPath> masks;           // what no session sees in its project
+};
+
+// With these roots only. `policy` is the caller's (common/decide/effective.hpp). What one root masks counts as masked in all of them: here
+// nobody knows which of them a session shows.
+AgentPlaces places_of_state(const Policy &policy, const AccessRules &rules, const std::vector<AgentPlace> &roots = {});
+
 } // namespace pi_agent

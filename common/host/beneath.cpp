@@ -4,10 +4,11 @@
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 
+#include <linux/openat2.h>
+
 #include <climits>
 #include <cstdio>
 #include <deque>
-#include <linux/openat2.h>
 
 namespace pi_agent {
 

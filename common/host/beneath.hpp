@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/base/fd.hpp"
+
 #include "common/base/text.hpp"
 
 #include <functional>

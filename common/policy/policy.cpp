@@ -119,8 +119,8 @@ constexpr std::array class_names = {
     NamedClass{"agent", FileClass::agent},   NamedClass{"never", FileClass::never},
 };
 
-// By the first component of a path. Documents that both sides write, and credentials, are merged by key (runner/plan/documents.hpp): seed
-// says that what was changed inside survives.
+// By the first component of a path. Documents that both sides write, and credentials, are merged by key (runner/as_agent/documents.hpp):
+// seed says that what was changed inside survives.
 constexpr std::array default_classes = {
     NamedClass{"settings.json", FileClass::seed}, NamedClass{"auth.json", FileClass::seed},
     NamedClass{"mcp-auth.json", FileClass::seed}, NamedClass{"trust.json", FileClass::seed},

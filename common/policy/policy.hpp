@@ -93,7 +93,7 @@ struct PolicyPath {
     friend bool operator==(const PolicyPath &, const PolicyPath &) = default;
 };
 
-// What sessions see of the host's /etc: a short list (runner/plan/host_view.cpp, runner/as_agent/places.cpp), or all that is readable.
+// What sessions see of the host's /etc: a short list (runner/plan/host_view.cpp, runner/as_agent/home.cpp), or all that is readable.
 enum class View { minimal, host };
 
 enum class NetworkMode {
@@ -339,7 +339,13 @@ struct SandboxPolicy {
 using Environment = std::map<std::string, std::string>;
 using EnvironmentPlaces = std::map<std::string, Position>; // where the policy sets each
 
-// "~/projects" or "/srv/app", as written; a child with the user's rights resolves it (common/decide/user_paths.hpp).
+<<<<<<< ours
+// "~/projects" or "/srv/app", as written; a child with the user's rights resolves it (common/as_user/user_paths.hpp).
+||||||| base
+// "~/projects" or "/srv/app", as written; a child with the user's rights resolves it (common/as_user/user_paths.hpp).
+=======
+// "~/projects" or "/srv/app", as written; a child with the user's rights resolves it (common/as_user/user_paths.hpp).
+>>>>>>> theirs
 struct RootSpec {
     std::string text;
     Position where;

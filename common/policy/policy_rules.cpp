@@ -31,7 +31,7 @@ void check_roots_fit_unit(const Policy &policy, Problems &problems)
                 problems.add(root.where, root_key(entry, root), quote(root.text) + " " + problem->text, problem->remedy);
 }
 
-// The runner holds the real paths against each other again (common/decide/user_paths.hpp, runner/root/view/root_tree.hpp).
+// The runner holds the real paths against each other again (common/as_user/user_paths.hpp, runner/root/view/root_tree.hpp).
 void check_apart_from_state(const Policy &policy, Problems &problems)
 {
     const auto &state_dir = policy.agent.state_dir;

@@ -217,6 +217,8 @@ struct EnvAssignment {
     std::string name;
     std::string value;
     std::string where; // "file:line"
+
+    static void fields(auto &archive, auto &self) { archive(self.name, self.value, self.where); }
 };
 
 constexpr std::size_t env_file_limit = std::size_t{1} << 20U; // bytes

@@ -3,6 +3,7 @@
 
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
+#include "runner/as_agent/home.hpp"
 
 namespace pi_agent {
 
@@ -36,10 +37,8 @@ Encoder begin(RecordKind kind)
 std::string entry_record(const std::string &path, const ManifestEntry &entry)
 {
     Encoder encoder = begin(RecordKind::entry);
-    encoder.text(path).number(static_cast<std::uint64_t>(kind_of(entry)));
-    FieldWriter{encoder}(entry.host);
-    encoder.number(entry.inside.inode).number(entry.inside.size).number(static_cast<std::uint64_t>(entry.inside.changed));
-    return encoder.number(static_cast<std::uint64_t>(entry.recorded)).bytes();
+    FieldWriter{encoder}(path, kind_of(entry), entry.host, entry.inside, entry.recorded);
+    return encoder.bytes();
 }
 
 std::string document_record(const std::string &name, const DocumentBase &base)
@@ -55,6 +54,18 @@ std::string header_record()
 std::string framed(const std::string &record)
 {
     return Encoder().text(record).bytes();
+}
+
+// The manifest knows a file by its time of change.
+void keep_as_synced(Manifest &manifest, const std::string &path, const struct stat &before, const struct stat &now)
+{
+    const ManifestEntry *entry = manifest.find(path);
+    if (entry == nullptr || entry->inside != inside_facts(before) || entry->inside == inside_facts(now)) return;
+    ManifestEntry kept = *entry;
+    kept.inside = inside_facts(now);
+    kept.recorded = wall_clock_nanoseconds();
+    manifest.set(path, kept);
+    manifest.flush(); // a walk that is ended here has not made it the agent's
 }
 
 } // namespace
@@ -113,11 +124,7 @@ bool Manifest::take(std::string_view record)
         const auto path_kind = static_cast<PathKind>(decoder.number());
         entry.is_link = path_kind == PathKind::link;
         entry.is_directory = path_kind != PathKind::file && !entry.is_link;
-        if (is_whole) {
-            FieldReader{decoder}(entry.host);
-            entry.inside = InsideFacts{decoder.number(), decoder.number(), static_cast<std::int64_t>(decoder.number())};
-            entry.recorded = static_cast<std::int64_t>(decoder.number());
-        }
+        if (is_whole) FieldReader{decoder}(entry.host, entry.inside, entry.recorded);
         decoder.end();
         if (!insert(name, entry) && is_whole) stale_bytes_ += record.size();
     } else if (kind == RecordKind::forgotten) {
@@ -277,6 +284,14 @@ InsideState LastDirectory::state(const std::string &path, const ManifestEntry *k
                    : InsideState::other;
     }
     return known->inside == inside_facts(facts) ? InsideState::as_synced : InsideState::other;
+}
+
+void join_home(const AsUser &agent, FdRef home, std::pair<FdRef, FdRef> logs, std::uint32_t project, FdRef channel)
+{
+    Manifest manifest(logs.first, logs.second);
+    join_tree(agent, home, project, channel, [&](const std::string &path, const struct stat &before, const struct stat &now) {
+        keep_as_synced(manifest, path, before, now);
+    });
 }
 
 // Finds out what of class `once` the agent has changed.

@@ -2,8 +2,9 @@
 #pragma once
 
 #include "common/host/beneath.hpp"
-#include "runner/plan/documents.hpp"
-#include "runner/wire/user_files.hpp"
+#include "common/host/identity.hpp"
+#include "runner/as_agent/documents.hpp"
+#include "runner/as_agent/sync_messages.hpp"
 
 #include <unordered_map>
 
@@ -17,6 +18,8 @@ struct InsideFacts {
     std::uint64_t size = 0;
     std::int64_t changed = 0;
     friend bool operator==(const InsideFacts &, const InsideFacts &) = default;
+
+    static void fields(auto &archive, auto &self) { archive(self.inode, self.size, self.changed); }
 };
 
 InsideFacts inside_facts(const struct stat &facts) noexcept;
@@ -85,6 +88,10 @@ private:
 };
 
 std::int64_t wall_clock_nanoseconds() noexcept;
+
+// Has all of an agent's home join a project of quotas (join_tree). A file that the sync made and the agent has not changed is still one.
+// `logs`: of the manifest, and the spare one.
+void join_home(const AsUser &agent, FdRef home, std::pair<FdRef, FdRef> logs, std::uint32_t project, FdRef channel);
 
 // Opens directories of the agent's home. Paths come directory by directory, so it keeps the last one open.
 class LastDirectory {

@@ -4,9 +4,10 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/places.hpp"
+#include "runner/as_agent/home.hpp"
 
 #include <cstdio>
+#include <cstring>
 
 namespace pi_agent {
 
@@ -312,6 +313,58 @@ bool Fetching::settle(const Wanted &wanted, FdRef directory, const std::string &
     if (!have_same_bytes(source, inside, [&] { send_progress(channel_); })) return false;
     manifest_.set(wanted.path, ManifestEntry{false, facts, inside_facts(before), now, true});
     return true;
+}
+
+bool have_same_bytes(FdRef one, FdRef other, const std::function<void()> &step)
+{
+    constexpr std::size_t piece = 64UL * 1024;
+    constexpr off_t step_size = off_t{8} << 20U;
+    static std::string first(piece, '\0');
+    static std::string second(piece, '\0');
+    for (off_t offset = 0;;) {
+        const ssize_t count = pread(one.get(), first.data(), piece, offset);
+        const ssize_t other_count = pread(other.get(), second.data(), piece, offset);
+        if (count < 0 || other_count < 0) throw_errno("comparing a config file");
+        if (count != other_count || std::memcmp(first.data(), second.data(), static_cast<std::size_t>(count)) != 0) return false;
+        if (count == 0) return true;
+        offset += count;
+        if (offset % step_size == 0) step();
+    }
+}
+
+namespace {
+
+// Opens or makes .local/state; none where the agent has something else instead of one of these directories.
+UniqueFd make_state_home(FdRef home)
+{
+    UniqueFd current = open_beneath(home, "", O_RDONLY | O_DIRECTORY);
+    for (const char *name : {".local", "state"}) {
+        if (mkdirat(current.get(), name, 0700) != 0 && errno != EEXIST)
+            throw_errno(std::string("creating ") + name + " in the agent's home");
+        current = find_own_directory_beneath(current, name);
+        if (!current) break;
+    }
+    return current;
+}
+
+bool holds_text(FdRef directory, const char *name, const std::string &text)
+{
+    const UniqueFd file = find_beneath(directory, name, O_RDONLY | O_NONBLOCK);
+    struct stat facts {};
+    if (!file || fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return false;
+    return static_cast<std::size_t>(facts.st_size) == text.size() && read_whole(file, version_copy_limit, name) == text;
+}
+
+} // namespace
+
+void copy_version(const AsUser & /*agent*/, FdRef home, FdRef staging, const Version &version)
+{
+    const std::string text = to_string(version) + "\n";
+    const UniqueFd directory = make_state_home(home);
+    if (!directory || holds_text(directory, version_copy, text)) return;
+    Replacement file(staging, 0600);
+    write_whole(file.fd(), text, version_copy);
+    file.commit(directory, version_copy);
 }
 
 } // namespace pi_agent

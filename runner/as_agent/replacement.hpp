@@ -1,6 +1,7 @@
 // New files for the agent's home: asked of the reader, made out of the agent's sight, each in its place in one step.
 #pragma once
 
+#include "common/base/text.hpp"
 #include "runner/as_agent/manifest.hpp"
 #include "runner/as_agent/writer.hpp"
 #include "runner/wire/answer.hpp"
@@ -99,5 +100,15 @@ private:
     KeptNames &kept_;
     std::vector<Wanted> wanted_;
 };
+
+// Compares two regular files from their beginnings; `step` is called every 8 MiB.
+bool have_same_bytes(FdRef one, FdRef other, const std::function<void()> &step);
+
+constexpr const char *version_copy = ".pi-agent-version";
+constexpr std::size_t version_copy_limit = 256; // bytes
+
+// $XDG_STATE_HOME/.pi-agent-version, as the agent; restored when it is anything else. Left out where the agent has a symlink or a file
+// instead of a directory above it.
+void copy_version(const AsUser &agent, FdRef home, FdRef staging, const Version &version);
 
 } // namespace pi_agent

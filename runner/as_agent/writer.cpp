@@ -2,8 +2,9 @@
 #include "runner/as_agent/writer.hpp"
 
 #include "common/base/files.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/as_agent/document_writer.hpp"
-#include "runner/as_agent/places.hpp"
+#include "runner/as_agent/home.hpp"
 #include "runner/as_agent/replacement.hpp"
 
 namespace pi_agent {
@@ -251,12 +252,40 @@ private:
     std::vector<std::string> unreadable_;
 };
 
+void furnish_home(const AsUser &agent, const WritingPlaces &places, FdRef defaults, FdRef channel)
+{
+    seed_defaults(agent, places.home, places.staging, defaults, channel);
+    // A session whose umask took its owner's permissions left the directory closed, and then no agent starts.
+    find_own_directory_beneath(places.home, std::string(agent_directory) + "/sessions");
+    copy_version(agent, places.home, places.staging, running_version());
+}
+
+void link_project(const AsUser &agent, FdRef home, const WritingPlan &plan, FdRef channel)
+{
+    if (plan.project_alias.empty()) return;
+    const std::string problem = link_alias(agent, home, plan.project_alias, plan.project_path);
+    if (!problem.empty()) send_answer(channel, problem + ", so it has no link to the project");
+}
+
 } // namespace
 
-void write_config(const AsUser & /*agent*/, const WritingPlaces &places, const WritingPlan &plan, FdRef transfer, FdRef channel)
+WritingPlan with_held_models(WritingPlan plan)
+{
+    if (plan.held_providers.empty()) return plan;
+    std::string &models = plan.documents["models.json"].managed;
+    models = dump_with_numbers(
+        merge_managed(parse_json_object(models, "the managed models.json"), parse_json_object(plan.held_models, "the held models.json")));
+    return plan;
+}
+
+void write_config(const AsUser &agent, const WritingPlaces &places, const WritingPlan &plan, FdRef transfer, FdRef channel)
 {
     umask(077);
-    Writer writer(places, plan, transfer, channel);
+    if (plan.defaults.get() >= 0) furnish_home(agent, places, plan.defaults, channel);
+    link_project(agent, places.home, plan, channel);
+    fault_point("writing");
+    const WritingPlan whole = with_held_models(plan);
+    Writer writer(places, whole, transfer, channel);
     writer.receive_listing();
     writer.bring_in_line();
 }

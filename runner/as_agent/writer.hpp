@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/host/identity.hpp"
+
 #include "common/policy/policy.hpp"
 
 namespace pi_agent {
@@ -25,13 +26,20 @@ struct WritingPlan {
     std::map<std::string, DocumentRule> documents; // by name, as in ReadingPlan
     std::set<std::string> managed_providers;       // with keys in the managed environment
     std::set<std::string> held_providers = {};     // their keys are outside; a login of the user's or the agent's is left as it is
+    std::string held_models = "{}";                // over the managed models.json: an entry there would lead pi elsewhere
+    FdRef defaults = FdRef(-1);                    // what the home gets first (runner/as_agent/replacement.hpp); -1: nothing
+    std::string project_alias = {};                // a link to the project is made in the home (runner/as_agent/home.hpp); empty: none
+    std::string project_path = {};                 // where it leads
 };
+
+// With the held models in the managed ones.
+WritingPlan with_held_models(WritingPlan plan);
 
 constexpr const char *answer_rewritten = "rewritten"; // at most once: root must now replace the manifest by the spare one
 
-// Receives from the reader over `transfer` and brings the agent's home in line: deletes what the host deleted, and replaces each file
-// atomically. It changes nothing before it found every document valid. Sends notices and `answer_rewritten` over `channel`, then one empty
-// answer.
+// Furnishes the home, receives from the reader over `transfer` and brings the home in line: deletes what the host deleted, and replaces
+// each file atomically. It changes nothing before it found every document valid. Sends notices and `answer_rewritten` over `channel`, then
+// one empty answer.
 void write_config(const AsUser &agent, const WritingPlaces &places, const WritingPlan &plan, FdRef transfer, FdRef channel);
 
 } // namespace pi_agent

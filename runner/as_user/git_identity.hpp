@@ -1,7 +1,7 @@
 // What the caller's git says outside, for a session's git, with the user's own files of git's settings.
 #pragma once
 
-#include "common/decide/user_paths.hpp"
+#include "common/as_user/user_paths.hpp"
 #include "common/host/identity.hpp"
 #include "runner/as_user/git_paths.hpp"
 #include "runner/wire/user_files.hpp"
@@ -20,7 +20,7 @@ struct FoundGitSetting {
 };
 
 // The user's files of git's settings, and what they include. Git reads each file by itself, and follows no include. A file where agents
-// write is handed to git open, so that it leads nowhere else (common/decide/user_paths.hpp).
+// write is handed to git open, so that it leads nowhere else (common/as_user/user_paths.hpp).
 class GitFiles {
 public:
     // Reads for the current directory, to which conditional includes refer.
@@ -59,6 +59,19 @@ private:
 // Notices name what the user's settings or `repository` ask for and a session cannot do.
 FoundIdentity find_git_identity(const AsUser &user, const UserPaths &paths, const std::string &home, const std::string &shown,
                                 Deadline deadline, const RepositorySettings &repository = {});
+
+// Where a session's git works.
+struct GitPlace {
+    GuardedTree shown;
+    std::string below;                        // the working directory beneath it
+    std::optional<std::string> repository;    // that holds it, beneath `shown`
+    std::optional<GuardedTree> git_directory; // of that repository, where it is another tree
+};
+
+// In a child that is `account`: all that a session's git gets of its user's, and what the repository asks for. It enters the working
+// directory.
+FoundIdentity find_for_session(const AsUser &user, const Account &account, const GitPlace &place, const AgentPlaces &agents,
+                               Deadline deadline);
 
 // A value of git's safe.directory (git-config(1)) as a session that shows the directory `shown` gets it: "" (forget the values before it),
 // "*", and paths in `shown` or above it; "~/" is the user's home. Empty for any other directory. Pure.

@@ -1,8 +1,8 @@
 // Follows paths of the shown project, and finds those of git that run something, without running it (gitrepository-layout(5)).
 #include "runner/as_user/git_paths.hpp"
 
+#include "common/as_user/git_syntax.hpp"
 #include "common/base/files.hpp"
-#include "common/base/git_settings.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/identity.hpp"
 #include "common/seams/seams.hpp"

@@ -1,10 +1,10 @@
 // The files that a policy names in a caller's home, read as the caller: keys, certificates, variables.
 #pragma once
 
-#include "common/decide/user_paths.hpp"
+#include "common/as_user/user_paths.hpp"
+#include "runner/as_agent/sync_messages.hpp"
 #include "runner/plan/file_arguments.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/wire/user_files.hpp"
 
 namespace pi_agent {
 
@@ -47,7 +47,7 @@ SshFiles read_ssh_files(const UserPaths &paths, const std::optional<std::string>
 HostVariables read_host_env_files(const UserPaths &paths, const std::vector<std::string> &files, const std::string &home);
 
 // --- Opens what a user's config names, as that user: only files and directories, never anything that acts or waits when it is opened. From
-// an agents' directory nothing leads out (common/decide/user_paths.hpp).
+// an agents' directory nothing leads out (common/as_user/user_paths.hpp).
 
 // For processes that have become the user; symlinks are followed with the user's rights.
 struct HostFile {

@@ -1,13 +1,11 @@
 // What a caller hands over, opened again as the caller: descriptors, working directory, roots, home, or a question.
 #include "runner/as_user/project.hpp"
 
+#include "common/as_user/user_paths.hpp"
 #include "common/base/files.hpp"
-#include "common/decide/user_paths.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/toolchains.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/wire/answer.hpp"
 #include "runner/wire/launch_record.hpp"
 
 #include <linux/openat2.h>
@@ -132,22 +130,22 @@ const char *what_is_wrong(FdRef fd)
 
 } // namespace
 
-// First the working directory, then which roots are there, then each of these in order, then what git says of the directory.
+// First the working directory, then each root in order, whether it is there or not, then what git says of the directory.
 void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claimed_cwd, FdRef channel)
 {
-    const UniqueFd cwd = reopen_cwd(claimed_cwd);
-    send_place(channel, cwd, place_facts(cwd));
-    const auto roots = resolve_roots(rules, caller);
-    std::vector<bool> there;
-    for (const auto &root : roots)
-        there.push_back(root.has_value());
-    send_roots_there(channel, there);
-    for (const auto &root : roots) {
-        if (!root) continue;
-        const struct stat facts = examine(root->fd, "examining a root");
-        send_place(channel, root->fd, {facts.st_dev, facts.st_ino, place_facts(root->fd).mount});
+    OpenedPlace cwd{reopen_cwd(claimed_cwd), {}};
+    cwd.facts = place_facts(cwd.directory);
+    send_answer(channel, cwd);
+    for (auto &root : resolve_roots(rules, caller)) {
+        OpenedPlace place{};
+        if (root) {
+            const struct stat facts = examine(root->fd, "examining a root");
+            place = {std::move(root->fd), {facts.st_dev, facts.st_ino, 0}};
+            place.facts.mount = place_facts(place.directory).mount;
+        }
+        send_answer(channel, place);
     }
-    send_repository(channel, find_repository(cwd));
+    send_answer(channel, find_repository(cwd.directory));
 }
 
 void serve_caller(const Account &caller, const AccessRules &rules, const ToolchainsPolicy &toolchains, FdRef wrapper, FdRef channel)

@@ -17,7 +17,7 @@ void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claim
 // a file of theirs may wait for them (FUSE, FLUSH), beyond SIGKILL, and a socket may linger (SO_LINGER, socket(7)).
 
 // In a child that is the caller, from the request to the session's end. `wrapper`: its socket; `channel` leads to the runner
-// (runner/root/errand/session_watch.hpp).
+// (runner/root/errand/receiver.hpp).
 void serve_caller(const Account &caller, const AccessRules &rules, const ToolchainsPolicy &toolchains, FdRef wrapper, FdRef channel);
 
 // --- Which descriptors a caller may hand to the agent as standard input, output and error (design rule 4).
@@ -36,7 +36,7 @@ void let_pipes_be_opened(const std::array<UniqueFd, 3> &stdio);
 // Both run with the user's rights. Anybody, also an agent, may have written `.git` and what it names. So a git directory is believed only
 // where it names this repository in turn (a worktree's `gitdir`, a submodule's core.worktree) and has what git wants of a git directory: an
 // agent that never saw it cannot have caused both. None where no directory up to the file system's own top has a `.git`.
-std::optional<Repository> find_repository(FdRef cwd);
+Repository find_repository(FdRef cwd);
 
 // --- Finds, as the user, which directories of the home the tools inside are shown (policy: toolchains).
 

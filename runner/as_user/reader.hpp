@@ -1,10 +1,9 @@
 // The reading half of the config sync: runs as the user, and lists and opens what the user's config names.
 #pragma once
 
-#include "common/decide/user_paths.hpp"
+#include "common/as_user/user_paths.hpp"
 #include "common/host/identity.hpp"
-#include "runner/plan/limits.hpp"
-#include "runner/wire/user_files.hpp"
+#include "runner/as_agent/sync_messages.hpp"
 
 namespace pi_agent {
 
@@ -71,6 +70,26 @@ public:
 private:
     FdRef channel_;
     std::size_t count_ = 0;
+};
+
+// How much the reader of the config has listed, and where most of it comes from.
+
+constexpr std::size_t entry_limit = 200'000;
+constexpr std::uint64_t total_limit = std::uint64_t{2} << 30U;
+
+class ListedAmount {
+public:
+    // `path` is beneath the directory that is listed. False when this is one too many.
+    [[nodiscard]] bool take_entry(const std::string &path);
+    [[nodiscard]] bool take_bytes(std::uint64_t count);
+    [[nodiscard]] std::size_t entries() const noexcept { return entries_; }
+    // The first component that most of the paths share.
+    [[nodiscard]] std::string largest_part() const;
+
+private:
+    std::size_t entries_ = 0;
+    std::uint64_t bytes_ = 0;
+    std::map<std::string, std::size_t> parts_;
 };
 
 // A file of the listing, opened when the writer asks for it.

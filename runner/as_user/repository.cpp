@@ -1,9 +1,10 @@
 // Reads git's links between a repository and its data, and its configuration and attributes as text.
 #include "common/base/files.hpp"
+
+#include "common/as_user/git_syntax.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/identity.hpp"
-#include "common/seams/seams.hpp"
-#include "runner/as_user/git_paths.hpp"
+#include "runner/as_user/git_identity.hpp"
 #include "runner/as_user/project.hpp"
 
 namespace pi_agent {
@@ -128,7 +129,7 @@ std::vector<GitDirectory> follow(FdRef top)
 
 } // namespace
 
-std::optional<Repository> find_repository(FdRef cwd)
+Repository find_repository(FdRef cwd)
 {
     UniqueFd current = open_at(cwd, ".", O_PATH | O_DIRECTORY);
     for (std::size_t level = 0; current && level < repository_levels_limit; ++level) {
@@ -144,10 +145,10 @@ std::optional<Repository> find_repository(FdRef cwd)
             return repository;
         }
         UniqueFd above = open_at(current, "..", O_PATH | O_DIRECTORY);
-        if (!above || is_same_file(stat_of(above), stat_of(current))) return std::nullopt;
+        if (!above || is_same_file(stat_of(above), stat_of(current))) return {};
         current = std::move(above);
     }
-    return std::nullopt;
+    return {};
 }
 
 // Reading a repository's configuration and attributes as text.
@@ -223,6 +224,43 @@ RepositorySettings read_repository_settings(const GuardedTree &tree, const std::
     }
     found.filters.assign(names.begin(), names.end());
     found.filters.resize(std::min(found.filters.size(), filters_limit));
+    return found;
+}
+
+// What a session's git gets.
+
+namespace {
+
+// A file that cannot be read asks for nothing: git inside cannot read it either.
+RepositorySettings settings_of(const GitPlace &place)
+{
+    if (!place.repository) return {};
+    try {
+        return read_repository_settings(place.shown, *place.repository, place.below, place.git_directory ? &*place.git_directory : nullptr);
+    } catch (const Failure &) {
+        return {};
+    }
+}
+
+// As git looks at it (safe.directory in git-config(1)).
+bool owns_repository(const Account &account, const GitPlace &place)
+{
+    if (!place.repository) return false;
+    const UniqueFd top = find_beneath(place.shown.top, *place.repository, O_PATH | O_DIRECTORY);
+    const UniqueFd git = top ? find_beneath(top, ".git", O_PATH) : UniqueFd();
+    const auto is_own = [&](const UniqueFd &fd) { return fd && stat_of(fd).st_uid == account.uid.value(); };
+    return is_own(top) && is_own(git);
+}
+
+} // namespace
+
+FoundIdentity find_for_session(const AsUser &user, const Account &account, const GitPlace &place, const AgentPlaces &agents,
+                               Deadline deadline)
+{
+    const UniqueFd here = find_beneath(place.shown.top, place.below, O_PATH | O_DIRECTORY);
+    if (!here || fchdir(here.get()) != 0) throw_errno("entering the working directory");
+    FoundIdentity found = find_git_identity(user, UserPaths(agents), account.home, place.shown.path, deadline, settings_of(place));
+    found.owns_repository = owns_repository(account, place);
     return found;
 }
 

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cerrno>
-#include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/netlink.h>
 #include <sched.h>
@@ -14,8 +13,6 @@
 #include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <utility>
 
 namespace pi_agent {
 

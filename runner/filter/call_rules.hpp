@@ -2,9 +2,9 @@
 // and pi-agentctl render writes it down for container engines (admin/render/render.cpp). Also which calls root makes besides.
 #pragma once
 
+#include "runner/filter/seccomp_filter.hpp"
+
 #include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace pi_agent {
 
@@ -39,8 +39,6 @@ struct CallAllowance {
 // Calls whose arguments are in memory, where a filter cannot look: they end with ENOSYS, and libraries fall back to calls that it can
 // judge.
 const std::vector<CallDenial> &unknown_calls();
-// What happens to a call that gives the set-gid bit to an existing file: only somebody who looks can tell a directory from a program.
-enum class SetGidCalls { refused, asked };
 // The calls that give that bit: refused, or asked about.
 std::vector<CallDenial> set_gid_calls();
 // Calls that give a file to the group that stands for every group without a number in the session. The kernel refuses them, even where it

@@ -1,20 +1,19 @@
 // Runs when the product is built: writes the rules of call_rules.hpp as programs of the kernel's (seccomp(2)), as C++ for
 // runner/filter/seccomp_filter.cpp. libseccomp takes milliseconds for each, and no start has to wait for that. With the argument "numbers",
-// it writes the numbers of the calls that a policy may name, for runner/filter/session_calls.cpp.
-#include "common/base/fd.hpp"
+// it writes the numbers of the calls that a policy may name, for runner/filter/seccomp_filter.cpp.
 #include "common/policy/policy_paths.hpp"
 #include "runner/filter/call_names.hpp"
 #include "runner/filter/call_rules.hpp"
+
+#include <seccomp.h>
+#include <sys/mman.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <linux/filter.h>
 #include <memory>
-#include <seccomp.h>
 #include <stdexcept>
-#include <sys/mman.h>
 
 namespace {
 

@@ -3,10 +3,16 @@
 #pragma once
 
 #include "common/base/fd.hpp"
-#include "runner/filter/call_rules.hpp"
-#include "runner/filter/session_calls.hpp"
+
+#include <linux/filter.h>
+
+#include <optional>
+#include <vector>
 
 namespace pi_agent {
+
+// What happens to a call that gives the set-gid bit to an existing file: only somebody who looks can tell a directory from a program.
+enum class SetGidCalls { refused, asked };
 
 // Lets only the calls of call_names.hpp through, no new namespaces, only local, Internet and netlink sockets, no other personality and no
 // real-time scheduling. For a unit, an allow-list in SystemCallFilter=, RestrictNamespaces=, RestrictAddressFamilies=, LockPersonality= and
@@ -30,7 +36,7 @@ void install_gate_call_filter();
 // call_names.hpp). Throws Failure.
 void refuse_tracing();
 
-// What this policy refuses besides, and what it does not let through (runner/filter/session_calls.hpp): for a process that becomes the
+// What this policy refuses besides, and what it does not let through (runner/filter/seccomp_filter.hpp): for a process that becomes the
 // agent next. Nothing for an empty program. False, with errno, where the kernel does not take it.
 bool install_session_call_filter(const std::vector<sock_filter> &program) noexcept;
 
@@ -41,5 +47,18 @@ void refuse_attributes();
 // What a process of root's may still call once its session is prepared (runner/root/confined/root_confinement.cpp). For this process, all
 // its threads, and what it forks. Throws Failure.
 void install_root_call_filter();
+
+// --- The filter of one session: what the policy refuses of system calls and sockets, and what it does not let through. Made at each start,
+// for the filters of the build are the same for all policies.
+
+// What a session's own filter refuses.
+struct SessionCalls {
+    std::vector<std::string> refused = {}; // by name: EPERM; what this machine does not have needs no refusal
+    bool keeps_personality = false;        // personality(2), except the usual one and the question which it is: EPERM
+    std::optional<unsigned> families = {}; // socket(2) of a family that is not in the set (address_families): EAFNOSUPPORT
+};
+
+// A program of the kernel's (seccomp(2)); without instructions where nothing is refused. Calls of another architecture end the process.
+std::vector<sock_filter> session_call_program(const SessionCalls &calls);
 
 } // namespace pi_agent

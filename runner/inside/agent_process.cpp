@@ -6,13 +6,14 @@
 #include "runner/filter/seccomp_filter.hpp"
 #include "runner/inside/landlock.hpp"
 
-#include <csignal>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+
+#include <csignal>
 
 namespace pi_agent {
 
@@ -141,7 +142,42 @@ void enter_directory(const LaunchRecord &record)
     if (fchdir(current.get()) != 0) throw_errno("entering the working directory " + record.below + " in " + record.project);
 }
 
+// The descriptors that came, and copies of the terminal in the places between.
+std::array<UniqueFd, 3> complete(std::vector<UniqueFd> came, const OnTerminal &on_terminal, FdRef terminal)
+{
+    std::array<UniqueFd, 3> stdio;
+    auto next = came.begin();
+    for (std::size_t index = 0; index < 3; ++index) {
+        if (!on_terminal[index] && next == came.end()) throw ProtocolError("a standard descriptor is missing");
+        stdio[index] = on_terminal[index] ? duplicate(terminal) : std::move(*next++);
+        if (!stdio[index]) throw_errno("copying the session's terminal");
+    }
+    if (next != came.end()) throw ProtocolError("there is a standard descriptor too many");
+    return stdio;
+}
+
 } // namespace
+
+ReceivedLaunch receive_launch(FdRef channel, Deadline deadline)
+{
+    std::optional<Packet> stdio = receive_packet(channel, deadline);
+    if (!stdio || stdio->bytes != Encoder().number(stdio_type).bytes()) throw ProtocolError("no standard descriptors came");
+    std::optional<Packet> packet = receive_record(channel, deadline);
+    if (!packet) throw ProtocolError("no launch record came");
+    Decoder decoder(packet->bytes);
+    if (decoder.number() != launch_type) throw ProtocolError("no launch record came");
+    ReceivedLaunch launch;
+    FieldReader{decoder}(launch.record);
+    launch.record.umask &= 0777U;
+    decoder.end();
+    const bool has_terminal = has_any(launch.record.on_terminal);
+    const bool has_mode_changer = launch.record.has_mode_changer;
+    if (packet->fds.size() != (has_terminal ? 1U : 0U) + (has_mode_changer ? 1U : 0U)) throw ProtocolError("no launch record came");
+    if (has_terminal) launch.terminal = std::move(packet->fds.front());
+    if (has_mode_changer) launch.mode_changer = std::move(packet->fds.back());
+    launch.stdio = complete(std::move(stdio->fds), launch.record.on_terminal, launch.terminal);
+    return launch;
+}
 
 void enter_working_directory(const LaunchRecord &record)
 {

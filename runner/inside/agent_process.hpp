@@ -1,4 +1,5 @@
-// Starts the agent inside its unit and waits for it: the working directory, the descriptors, the last restrictions, exec.
+// Hears what to start, starts the agent inside its unit and waits for it: the working directory, the descriptors, the last restrictions,
+// exec.
 #pragma once
 
 #include "runner/wire/launch_record.hpp"
@@ -7,6 +8,16 @@
 #include <sys/types.h>
 
 namespace pi_agent {
+
+struct ReceivedLaunch {
+    LaunchRecord record;
+    std::array<UniqueFd, 3> stdio; // complete
+    UniqueFd terminal;             // the agent's end of the session's pty, when it has one
+    UniqueFd mode_changer;         // its channel, when there is one
+};
+
+// Throws ProtocolError; the runner is trusted, but a cut-off record must not become half a command.
+ReceivedLaunch receive_launch(FdRef channel, Deadline deadline);
 
 // Throws Failure(unavailable) where nothing is mounted at one of the mount points: then the runner put the mount into another process'
 // mount table.
@@ -20,7 +31,7 @@ void enter_working_directory(const LaunchRecord &record);
 void take_terminal(const ReceivedLaunch &launch);
 
 // Starts the agent, in a process group of its own and in the background of its terminal, with exactly the three descriptors of `launch`.
-// `calls`: the filter of this session (runner/filter/session_calls.hpp), which this process itself stays out of. Throws Failure when the
+// `calls`: the filter of this session (runner/filter/seccomp_filter.hpp), which this process itself stays out of. Throws Failure when the
 // binary cannot be run.
 pid_t start_agent(const ReceivedLaunch &launch, const std::vector<sock_filter> &calls = {});
 

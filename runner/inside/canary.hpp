@@ -1,9 +1,7 @@
 // Compares what a session looks like from inside with its plan. pi-agent-canary asks it, in the agent's place. Unprivileged.
 #pragma once
 
-#include "runner/plan/canary_plan.hpp"
-
-#include <string_view>
+#include "runner/inside/canary_plan.hpp"
 
 namespace pi_agent {
 

@@ -1,15 +1,15 @@
 // Finds out what a chmod(2) of the agent's means, and asks for it outside (seccomp_unotify(2)).
 #include "runner/inside/set_gid_calls.hpp"
 
-#include "runner/inside/plain_list.hpp"
 #include "runner/wire/launch_record.hpp"
 
-#include <climits>
-#include <cstring>
 #include <linux/seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
+
+#include <climits>
+#include <cstring>
 #include <thread>
 
 namespace pi_agent {

@@ -4,7 +4,6 @@
 #include "common/base/files.hpp"
 #include "common/decide/host_access.hpp"
 #include "runner/inside/canary.hpp"
-#include "runner/wire/session_hosts.hpp"
 
 #include <filesystem>
 
@@ -18,6 +17,30 @@ std::optional<std::string> read_list(const std::string &path)
 {
     const UniqueFd file = open_if_there("opening " + path, FdRef(AT_FDCWD), path, O_RDONLY | O_CLOEXEC);
     return file ? std::optional(read_whole(file, list_limit, path)) : std::nullopt;
+}
+
+[[noreturn]] void refuse(std::string_view line)
+{
+    throw Failure(ExitStatus::internal, "the session's list of hosts has a line of an unknown form: " + escape_for_display(line));
+}
+
+std::string take_word(std::string_view &rest, std::string_view line)
+{
+    const auto space = rest.find(' ');
+    if (space == std::string_view::npos) refuse(line);
+    std::string word(rest.substr(0, space));
+    rest.remove_prefix(space + 1);
+    return word;
+}
+
+HostRule take_rule(std::string_view &rest, std::string_view line)
+{
+    const std::string text = take_word(rest, line);
+    auto parsed = parse_host_rule(text);
+    auto *rule = std::get_if<HostRule>(&parsed);
+    if (rule == nullptr || host_and_port(rule->host, rule->port) != text) refuse(line);
+    rule->where = {std::string(rest)};
+    return std::move(*rule);
 }
 
 // The last one of that host and port.
@@ -89,6 +112,28 @@ WhyAnswer why(const std::string &asked, const std::string &root)
     WhyAnswer answer = why_host(asked, *host, root);
     answer.text += hint_of_file(asked, *host);
     return answer;
+}
+
+SessionHosts decode_session_hosts(std::string_view text)
+{
+    SessionHosts hosts{{NetworkMode::hosts, {}, {}}};
+    for (const auto line : split(text, '\n')) {
+        std::string_view rest = line;
+        const std::string kind = take_word(rest, line);
+        if (kind == "network")
+            hosts.network.where = {std::string(rest)};
+        else if (kind == "host")
+            hosts.network.hosts.push_back(take_rule(rest, line));
+        else if (kind == "grant")
+            hosts.network.may_grant.push_back(take_rule(rest, line));
+        else if (kind == "provider") {
+            const std::string name = take_word(rest, line);
+            const std::string host = take_word(rest, line);
+            hosts.providers.push_back({name, {}, host, {std::string(rest)}});
+        } else
+            refuse(line);
+    }
+    return hosts;
 }
 
 } // namespace pi_agent

@@ -1,7 +1,7 @@
 // What keeps this session from a host or a path, in words: for the agent, which can then tell its user.
 #pragma once
 
-#include <string>
+#include "runner/wire/session_hosts.hpp"
 
 namespace pi_agent {
 
@@ -12,5 +12,8 @@ struct WhyAnswer {
 
 // Reads what is here, and asks nobody. `root` is "/", below which the session's lists are.
 WhyAnswer why(const std::string &asked, const std::string &root);
+
+// What encode() wrote of them. Strict: throws Failure(internal) for anything else.
+SessionHosts decode_session_hosts(std::string_view text);
 
 } // namespace pi_agent

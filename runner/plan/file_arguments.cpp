@@ -9,68 +9,64 @@ namespace pi_agent {
 
 namespace {
 
-class ArgumentReader {
-public:
-    ArgumentReader(const FileArguments &known, const std::string &directory, const std::string &home)
-        : known_(known), directory_(directory), home_(home)
-    {
-    }
-
-    std::vector<ArgumentFile> find(const std::vector<std::string> &arguments)
-    {
-        if (!arguments.empty() && has_word(known_.commands, arguments.front())) return {};
-        bool options = true;
-        for (std::size_t index = 0; index < arguments.size(); ++index) {
-            const std::string &argument = arguments[index];
-            if (options && argument == "--") {
-                options = false;
-            } else if (const auto as = options ? kind_of(argument) : std::nullopt) {
-                if (++index < arguments.size()) add(arguments[index], index, 0, *as);
-            } else if (options && has_word(known_.others, argument)) {
-                ++index;
-            } else if (!known_.prefix.empty() && argument.starts_with(known_.prefix)) {
-                add(argument, index, known_.prefix.size(), NamedAs::file);
-            }
-        }
-        return std::move(found_);
-    }
-
-private:
-    [[nodiscard]] std::optional<NamedAs> kind_of(const std::string &option) const
-    {
-        if (has_word(known_.files, option)) return NamedAs::file;
-        if (has_word(known_.trees, option)) return NamedAs::tree;
-        if (has_word(known_.texts, option)) return NamedAs::text;
-        if (has_word(known_.written, option)) return NamedAs::written;
-        return std::nullopt;
-    }
-
-    void add(const std::string &argument, std::size_t index, std::size_t begin, NamedAs as)
-    {
-        std::string path = argument.substr(begin);
-        // The agent would take "~" for its own home. In a text "~" is only a sign.
-        const bool of_home = as != NamedAs::text && (path == "~" || path.starts_with("~/"));
-        if (of_home)
-            path.replace(0, 1, home_);
-        else if (!path.starts_with("/"))
-            path = join_path(directory_, path);
-        if (argument.size() == begin || path.size() >= PATH_MAX) return;
-        path = resolved_by_text(path); // as path.resolve() of node does it
-        if (path != "/") found_.push_back({index, begin, std::move(path), as});
-    }
-
-    const FileArguments &known_;
-    const std::string &directory_;
-    const std::string &home_;
-    std::vector<ArgumentFile> found_;
+// Lists of options of pi 0.73 to 0.87 (`pi --help`), with one space between them.
+struct FileOptions {
+    std::string_view names;
+    NamedAs next; // what the next argument is
 };
+constexpr FileOptions file_options[] = {
+    {"--fork --export", NamedAs::file},
+    {"--extension -e --skill --prompt-template --theme", NamedAs::tree},
+    {"--append-system-prompt --system-prompt", NamedAs::text},
+    {"--session", NamedAs::written},
+};
+// The next argument names no file that is read.
+constexpr std::string_view value_options = "--provider --model --api-key --mode --name -n --session-id --session-dir --models --tools -t "
+                                           "--exclude-tools -xt --thinking --use-theme --tui-mode";
+// As the first argument: all that follow belong to it.
+constexpr std::string_view pi_commands = "install remove uninstall update list config auth";
+constexpr char file_prefix = '@'; // of an argument that is a file by itself
+
+std::optional<NamedAs> named_after(const std::string &option)
+{
+    const auto *const found =
+        std::find_if(std::begin(file_options), std::end(file_options), [&](const FileOptions &one) { return has_word(one.names, option); });
+    return found == std::end(file_options) ? std::nullopt : std::optional(found->next);
+}
 
 } // namespace
 
-std::vector<ArgumentFile> find_named_files(const std::vector<std::string> &arguments, const FileArguments &known,
-                                           const std::string &directory, const std::string &home)
+std::vector<ArgumentFile> find_named_files(const std::vector<std::string> &arguments, const std::string &directory, const std::string &home)
 {
-    return ArgumentReader(known, directory, home).find(arguments);
+    std::vector<ArgumentFile> files;
+    const auto add = [&](std::size_t index, std::size_t begin, NamedAs as) {
+        std::string path = arguments[index].substr(begin);
+        if (path.empty()) return;
+        // The agent would take "~" for its own home. In a text "~" is only a sign.
+        const bool of_home = as != NamedAs::text && (path == "~" || path.starts_with("~/"));
+        if (of_home)
+            path.replace(0, 1, home);
+        else if (!path.starts_with("/"))
+            path = join_path(directory, path);
+        if (path.size() >= PATH_MAX) return;
+        path = resolved_by_text(path); // as path.resolve() of node does it
+        if (path != "/") files.push_back({index, begin, std::move(path), as});
+    };
+    if (!arguments.empty() && has_word(pi_commands, arguments.front())) return files;
+    bool options = true;
+    for (std::size_t index = 0; index < arguments.size(); ++index) {
+        const std::string &argument = arguments[index];
+        if (options && argument == "--") {
+            options = false;
+        } else if (const auto as = options ? named_after(argument) : std::nullopt) {
+            if (++index < arguments.size()) add(index, 0, *as);
+        } else if (options && has_word(value_options, argument)) {
+            ++index;
+        } else if (argument.starts_with(file_prefix)) {
+            add(index, 1, NamedAs::file);
+        }
+    }
+    return files;
 }
 
 std::string place_of_copy(std::size_t number, const ArgumentFile &file)

@@ -1,7 +1,8 @@
-// The list of settings that pass, and reading and writing git's lists of settings.
+// Which settings of the user's git a session's git gets, and the file that holds them.
 #include "runner/plan/git_config.hpp"
 
 #include "common/seams/seams.hpp"
+#include "runner/plan/git_settings.inc"
 
 #include <cctype>
 
@@ -11,39 +12,7 @@ namespace pi_agent {
 
 namespace {
 
-// Whole names (git-config(1)). Some are missing although they start no program: what the session sets itself (core.checkStat,
-// branch.autoSetupMerge), what needs a key of the user's (commit.gpgSign, log.showSignature), what names places of the user's.
-constexpr std::string_view allowed =
-    "am.keepcr am.threeway apply.ignorewhitespace apply.whitespace author.email author.name blame.blankboundary blame.coloring blame.date "
-    "blame.markignoredlines blame.markunblamablelines blame.showemail blame.showroot branch.autosetuprebase branch.sort "
-    "checkout.defaultremote checkout.guess checkout.workers clone.defaultremotename clone.rejectshallow commit.cleanup commit.status "
-    "commit.verbose committer.email committer.name core.abbrev core.autocrlf core.bigfilethreshold core.commentchar core.commentstring "
-    "core.compression core.disambiguate core.eol core.filemode core.ignorecase core.logallrefupdates core.loosecompression core.notesref "
-    "core.precomposeunicode core.quotepath core.safecrlf core.symlinks core.warnambiguousrefs core.whitespace diff.algorithm "
-    "diff.autorefreshindex diff.colormoved diff.colormovedws diff.context diff.dirstat diff.dstprefix diff.ignoresubmodules "
-    "diff.indentheuristic diff.interhunkcontext diff.mnemonicprefix diff.noprefix diff.relative diff.renamelimit diff.renames "
-    "diff.srcprefix diff.statgraphwidth diff.statnamewidth diff.submodule diff.suppressblankempty diff.wordregex diff.wserrorhighlight "
-    "fetch.all fetch.fsckobjects fetch.output fetch.parallel fetch.prune fetch.prunetags fetch.recursesubmodules fetch.showforcedupdates "
-    "fetch.unpacklimit fetch.writecommitgraph format.attach format.cc format.coverfromdescription format.coverletter "
-    "format.encodeemailheaders format.filenamemaxlength format.forceinbodyfrom format.from format.headers format.mboxrd format.noprefix "
-    "format.notes format.numbered format.pretty format.signature format.signoff format.subjectprefix format.suffix format.thread "
-    "format.to format.useautobase gc.auto gc.autodetach gc.autopacklimit gc.pruneexpire gc.reflogexpire gc.reflogexpireunreachable "
-    "gc.rerereresolved gc.rerereunresolved grep.column grep.extendedregexp grep.fallbacktonoindex grep.fullname grep.linenumber "
-    "grep.patterntype grep.threads help.autocorrect i18n.commitencoding i18n.logoutputencoding index.version init.defaultbranch "
-    "init.defaultobjectformat init.defaultrefformat interactive.singlekey log.abbrevcommit log.date log.decorate log.diffmerges "
-    "log.excludedecoration log.follow log.graphcolors log.initialdecorationset log.mailmap log.showroot mailmap.blob maintenance.auto "
-    "merge.autostash merge.branchdesc merge.conflictstyle merge.defaulttoupstream merge.directoryrenames merge.ff merge.log "
-    "merge.renamelimit merge.renames merge.renormalize merge.stat merge.suppressdest merge.verbosity notes.displayref notes.mergestrategy "
-    "notes.rewritemode notes.rewriteref protocol.version pull.ff pull.octopus pull.rebase pull.twohead push.autosetupremote push.default "
-    "push.followtags push.negotiate push.pushoption push.recursesubmodules push.useforceifincludes rebase.abbreviatecommands "
-    "rebase.autosquash rebase.autostash rebase.forkpoint rebase.instructionformat rebase.maxlabellength rebase.missingcommitscheck "
-    "rebase.rebasemerges rebase.reschedulefailedexec rebase.stat rebase.updaterefs receive.fsckobjects remote.pushdefault "
-    "rerere.autoupdate "
-    "rerere.enabled revert.reference safe.barerepository stash.showincludeuntracked stash.showpatch stash.showstat status.aheadbehind "
-    "status.branch status.displaycommentprefix status.relativepaths status.renamelimit status.renames status.short status.showstash "
-    "status.showuntrackedfiles status.submodulesummary submodule.fetchjobs submodule.propagatebranches submodule.recurse tag.sort "
-    "trailer.ifexists trailer.ifmissing trailer.separators trailer.where transfer.fsckobjects user.useconfigonly versionsort.suffix "
-    "worktree.guessremote worktree.userelativepaths";
+constexpr std::string_view allowed = GIT_SETTINGS; // whole names
 
 // Sections that hold only colours, formats and switches. Of `pager`, settings that name a program do not pass (runs_code).
 constexpr std::string_view allowed_sections = "advice color column pager pretty";
@@ -132,7 +101,7 @@ bool is_kept_for_its_secret(const GitSetting &setting)
     return is_listed(setting) && has_secret(setting);
 }
 
-// Reading git's list of settings and writing a configuration file.
+// Writing a configuration file.
 
 namespace {
 
@@ -191,21 +160,6 @@ std::string text_of_others(const GitIdentity &identity)
 }
 
 } // namespace
-
-std::vector<GitSetting> read_git_settings(std::string_view output)
-{
-    std::vector<GitSetting> settings;
-    while (!output.empty()) {
-        const std::size_t end = output.find('\0');
-        if (end == std::string_view::npos) break; // cut off
-        const std::string_view entry = output.substr(0, end);
-        output.remove_prefix(end + 1);
-        const std::size_t newline = entry.find('\n');
-        GitSetting &one = settings.emplace_back(GitSetting{std::string(entry.substr(0, newline)), std::nullopt});
-        if (newline != std::string_view::npos) one.value = entry.substr(newline + 1);
-    }
-    return settings;
-}
 
 std::string git_config_text(const std::string &included, const GitIdentity &identity, RepositoryConfig config)
 {

@@ -1,4 +1,4 @@
-// Git's own syntax, and which settings of the user's git a session's git gets.
+// Which settings of the user's git a session's git gets, and the file that holds them.
 #pragma once
 
 #include "runner/plan/environment.hpp"
@@ -19,10 +19,7 @@ std::string git_file_inside(const std::string &copy);
 // Whether a setting would pass if it held no password or token.
 bool is_kept_for_its_secret(const GitSetting &setting);
 
-// Git's own syntax: the output of `git config -z`, and a configuration file that holds values exactly (git-config(1), Syntax).
-
-// The settings in the output of `git config -z --get-regexp`, in their order.
-std::vector<GitSetting> read_git_settings(std::string_view output);
+// A configuration file that holds values exactly (git-config(1), Syntax).
 
 // Whether a session's git can write the repository's own configuration.
 enum class RepositoryConfig { writable, protected_ }; // NOLINT(readability-identifier-naming): the word alone is a keyword

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/base/request.hpp"
+
 #include "common/policy/policy.hpp"
 
 namespace pi_agent {
@@ -27,26 +28,6 @@ constexpr std::int32_t agent_oom_score = 500; // of -1000 to 1000; the process w
 
 // Of memory, for the temporary directories of one session under `scratch: tmpfs`. What they hold counts against the session's memory, too.
 constexpr const char *scratch_memory_share = "20%";
-
-// --- How much the reader of the config has listed, and where most of it comes from.
-
-constexpr std::size_t entry_limit = 200'000;
-constexpr std::uint64_t total_limit = std::uint64_t{2} << 30U;
-
-class ListedAmount {
-public:
-    // `path` is beneath the directory that is listed. False when this is one too many.
-    [[nodiscard]] bool take_entry(const std::string &path);
-    [[nodiscard]] bool take_bytes(std::uint64_t count);
-    [[nodiscard]] std::size_t entries() const noexcept { return entries_; }
-    // The first component that most of the paths share.
-    [[nodiscard]] std::string largest_part() const;
-
-private:
-    std::size_t entries_ = 0;
-    std::uint64_t bytes_ = 0;
-    std::map<std::string, std::size_t> parts_;
-};
 
 // --- Tells a user about the limits that a session reached.
 

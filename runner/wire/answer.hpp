@@ -14,6 +14,19 @@ constexpr char failure_tag = 'F';
 
 // For tasks: messages that Child::receive understands.
 void send_answer(FdRef channel, std::string_view bytes, const std::vector<int> &fds = {});
+// A message with its descriptors (decode_packet).
+template <typename Message>
+requires std::is_class_v<Message> && requires(FieldWriter &to, const Message &one)
+{
+    Message::fields(to, one);
+}
+void send_answer(FdRef channel, const Message &message)
+{
+    Encoder encoder;
+    FieldWriter writer(encoder);
+    writer(message);
+    send_answer(channel, encoder.bytes(), writer.descriptors());
+}
 // Sends an answer of up to record_limit bytes, in as many messages as it needs.
 void send_long_answer(FdRef channel, std::string_view bytes);
 // "Still alive and working": restarts the parent's patience. `doing` is for people.

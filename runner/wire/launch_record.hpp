@@ -3,6 +3,7 @@
 #pragma once
 
 #include "common/base/request.hpp"
+
 #include "common/policy/policy.hpp"
 #include "common/policy/policy_paths.hpp"
 
@@ -49,20 +50,29 @@ struct LaunchRecord {
     }
 };
 
-struct ReceivedLaunch {
-    LaunchRecord record;
-    std::array<UniqueFd, 3> stdio; // complete
-    UniqueFd terminal;             // the agent's end of the session's pty, when it has one
-    UniqueFd mode_changer;         // its channel, when there is one
-};
+constexpr std::uint64_t launch_type = 16; // the first number of the record
+constexpr std::uint64_t stdio_type = 20;  // all of the packet before it, which comes with the standard descriptors
 
-// In this order, and from two senders: the descriptors come from the caller's side, in which root has no part (runner/as_user/project.hpp).
-// Sends those that are open; the others are on the terminal.
-void send_stdio(FdRef channel, const std::array<UniqueFd, 3> &stdio, Deadline deadline);
+// In this order, and from two senders (receive_launch, runner/inside/agent_process.hpp): the descriptors come from the caller's side, in
+// which root has no part (runner/as_user/project.hpp). Sends those that are open; the others are on the terminal.
+inline void send_stdio(FdRef channel, const std::array<UniqueFd, 3> &stdio, Deadline deadline)
+{
+    std::vector<int> open;
+    for (const auto &fd : stdio)
+        if (fd) open.push_back(fd.get());
+    send_packet(channel, Encoder().number(stdio_type).bytes(), open, deadline);
+}
+
 // `terminal` is empty when no descriptor is on the terminal, `mode_changer` unless the record asks for one.
-void send_launch(FdRef channel, const LaunchRecord &record, FdRef terminal, FdRef mode_changer, Deadline deadline);
-// Throws ProtocolError; the runner is trusted, but a cut-off record must not become half a command.
-ReceivedLaunch receive_launch(FdRef channel, Deadline deadline);
+inline void send_launch(FdRef channel, const LaunchRecord &record, FdRef terminal, FdRef mode_changer, Deadline deadline)
+{
+    Encoder encoder;
+    FieldWriter{encoder}(launch_type, record);
+    std::vector<int> descriptors;
+    if (has_any(record.on_terminal)) descriptors.push_back(terminal.get());
+    if (record.has_mode_changer) descriptors.push_back(mode_changer.get());
+    send_record(channel, encoder.bytes(), descriptors, deadline);
+}
 
 // From pi-agent-exec: first `ready`, then `failed`, or `ended` after any number of `stopped`. These are a hostile peer's hints: systemd's
 // own report decides.
@@ -91,9 +101,12 @@ struct ExecEnded {
     }
 };
 using ExecMessage = std::variant<ExecReady, ExecFailed, ExecStopped, SignalHeard, ExecEnded>;
-ExecMessage decode_exec_message(std::string_view bytes);
+inline ExecMessage decode_exec_message(std::string_view bytes)
+{
+    return decode_one_of<ExecMessage>(bytes, "pi-agent-exec sent an unknown message");
+}
 
-// What the launcher asks the process that gives directories the set-gid bit (runner/as_agent/directory_modes.hpp), and its answer.
+// What the launcher asks the process that gives directories the set-gid bit (runner/as_agent/tasks.hpp), and its answer.
 
 // Comes with one descriptor, of the directory.
 struct ModeRequest {

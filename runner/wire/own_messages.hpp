@@ -3,6 +3,10 @@
 
 #include "common/base/request.hpp"
 
+#include "common/base/text.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/wire/answer.hpp"
+
 namespace pi_agent {
 
 // --- The question: one packet, which is in the socket before sudo starts. It names no user: root knows who asks.
@@ -28,17 +32,22 @@ struct OwnQuestion {
     }
 
 private:
-    static bool are_whole_ids(const std::vector<std::string> &sessions);
+    // The beginning of an id may fit another session by the time that root looks, so root is told whole ones alone.
+    static bool are_whole_ids(const std::vector<std::string> &sessions)
+    {
+        return std::all_of(sessions.begin(), sessions.end(), is_session_id) || !defence_is_on("whole-id");
+    }
 };
 
 // Throws ProtocolError for anything that is not exactly one question.
-OwnQuestion decode_question(std::string_view bytes);
+inline OwnQuestion decode_question(std::string_view bytes)
+{
+    if (bytes.size() > question_limit)
+        throw ProtocolError("a question larger than " + std::to_string(question_limit) + " bytes was refused");
+    return std::get<OwnQuestion>(decode_one_of<std::variant<OwnQuestion>>(bytes, "the first message is not a question"));
+}
 
 // --- The answer: one record. Its texts are harmless, as in the record (common/record/record_event.hpp).
-
-// A number that may be unknown travels as a list of none or one.
-std::vector<std::uint64_t> to_list(const std::optional<std::uint64_t> &number);
-std::optional<std::uint64_t> from_list(const std::vector<std::uint64_t> &list);
 
 constexpr const char *too_many_answers = "an answer is longer than any that root sends";
 
@@ -48,12 +57,7 @@ struct SessionUsage {
     std::optional<std::uint64_t> memory = {};    // bytes, of them all; needs the memory controller
     std::optional<std::uint64_t> cpu_usec = {};  // since its start; needs control groups of version 2
 
-    static void fields(auto &archive, auto &self)
-    {
-        archive.as(self.processes, to_list, from_list);
-        archive.as(self.memory, to_list, from_list);
-        archive.as(self.cpu_usec, to_list, from_list);
-    }
+    static void fields(auto &archive, auto &self) { archive(self.processes, self.memory, self.cpu_usec); }
 };
 
 struct SessionView {
@@ -70,8 +74,7 @@ struct SessionView {
         archive(self.id);
         archive.bounded(self.uid, UINT32_MAX, "an answer carries an impossible uid");
         archive(self.user, self.account, self.project, self.directory, self.method, self.unit, self.program);
-        archive.as(self.started_usec, to_list, from_list);
-        archive(self.usage);
+        archive(self.started_usec, self.usage);
     }
 };
 constexpr std::size_t view_limit = 4096; // sessions in one answer
@@ -115,6 +118,9 @@ struct OwnAnswer {
 
 // What comes back: an answer, or the reason for its absence.
 using OwnReply = std::variant<FailureReport, OwnAnswer>;
-OwnReply decode_reply(std::string_view bytes);
+inline OwnReply decode_reply(std::string_view bytes)
+{
+    return decode_one_of<OwnReply>(bytes, "the runner sent an unknown answer");
+}
 
 } // namespace pi_agent

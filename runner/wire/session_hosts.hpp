@@ -3,6 +3,8 @@
 
 #include "common/policy/policy.hpp"
 
+#include "common/base/text.hpp"
+
 namespace pi_agent {
 
 constexpr const char *network_file = "run/pi-agent/network"; // there where the session has hosts by name
@@ -19,8 +21,19 @@ struct SessionHosts {
 //   host HOST:PORT PLACE
 //   grant HOST:PORT PLACE      its user may add it
 //   provider NAME HOST PLACE
-std::string encode(const SessionHosts &hosts);
-// Strict. Throws Failure(internal) for anything else.
-SessionHosts decode_session_hosts(std::string_view text);
+inline std::string encode(const SessionHosts &hosts)
+{
+    const auto line_of = [](const std::string &words, const Position &where) {
+        return words + " " + escape_for_display(to_string(where)) + "\n";
+    };
+    std::string text = line_of("network", hosts.network.where);
+    for (const auto &rule : hosts.network.hosts)
+        text += line_of("host " + host_and_port(rule.host, rule.port), rule.where);
+    for (const auto &rule : hosts.network.may_grant)
+        text += line_of("grant " + host_and_port(rule.host, rule.port), rule.where);
+    for (const auto &provider : hosts.providers)
+        text += line_of("provider " + provider.name + " " + provider.host, provider.where);
+    return text;
+}
 
 } // namespace pi_agent

@@ -1,120 +1,18 @@
-// Answers of children that are the caller: what they opened and found, and what the two halves of the config sync say.
+// Answers of children that are the caller: what they opened and found.
 #pragma once
 
 #include "common/base/channel.hpp"
+
 #include "common/base/git_settings.hpp"
 #include "common/policy/policy_sections.hpp"
 
-#include <ctime>
-
 namespace pi_agent {
-
-// What reader (as the user) and writer (as the agent) send to each other: names, facts and open descriptors, never paths to follow.
 
 // Beneath the agent's home (PI_CODING_AGENT_DIR).
 constexpr const char *agent_directory = ".pi/agent";
 
-constexpr std::int64_t nanoseconds_of(const timespec &time) noexcept
-{
-    return time.tv_sec * 1'000'000'000 + time.tv_nsec;
-}
-
-// What calls like stat(2) report about a host's file; equal facts mean an unchanged file. Times in nanoseconds.
-struct HostFacts {
-    std::uint64_t inode = 0;
-    std::uint64_t size = 0;
-    std::int64_t modified = 0;
-    std::int64_t changed = 0;
-    std::uint64_t mode = 0;
-    friend bool operator==(const HostFacts &, const HostFacts &) = default;
-
-    static void fields(auto &archive, auto &self) { archive(self.inode, self.size, self.modified, self.changed, self.mode); }
-};
-
-HostFacts facts_of(const struct stat &facts) noexcept;
-
-enum class EntryKind : std::uint64_t {
-    file = 1,
-    directory = 2,
-    unreadable = 3, // nobody can tell what is there: what is inside at or below this path stays as it is
-    link = 4,       // stays a symlink: it leads to something else that is brought in
-};
-
-// True for "a/b": not empty, not absolute, no '.', '..', empty component or NUL, at most 4096 bytes.
-bool is_plain_relative(std::string_view path) noexcept;
-// The text that a symlink at `path` may have: relative, and never leading out of the two directories that `path` begins with (".pi/agent").
-bool is_kept_link(std::string_view path, std::string_view target);
-
-// `path` is relative to the agent's home.
-struct ListedEntry {
-    EntryKind kind = EntryKind::file;
-    std::string path;
-    HostFacts facts;         // of a file, or of a symlink itself
-    std::string target = {}; // of a symlink: its new text
-
-    static void fields(auto &archive, auto &self)
-    {
-        archive(self.kind, self.path);
-        archive.require([&] { return self.kind >= EntryKind::file && self.kind <= EntryKind::link && is_plain_relative(self.path); },
-                        "the reader of the config listed what it may not");
-        if (self.kind == EntryKind::file || self.kind == EntryKind::link) archive(self.facts);
-        if (self.kind != EntryKind::link) return;
-        archive(self.target);
-        archive.require([&] { return is_kept_link(self.path, self.target); }, "the reader of the config listed a link that it may not");
-    }
-};
-
-// One file that the writer asked for by its number in the listing, with a descriptor, or without one when it cannot be read.
-struct Content {
-    std::uint64_t number{};
-    bool readable{};
-    HostFacts facts; // of the descriptor, before anything was read from it
-
-    static void fields(auto &archive, auto &self)
-    {
-        archive(self.number, self.readable);
-        if (self.readable) archive(self.facts);
-    }
-};
-
-// Reader to writer, in this order: documents, listings, one end of the listing, then contents as the writer asks for them.
-enum class SyncStep : std::uint64_t { document = 1, listing = 2, end_of_listing = 3, contents = 4 };
-
-struct SyncMessage {
-    SyncStep step{};
-    std::string name;                 // document: which; carries a descriptor where the host has one
-    std::string place;                // document: the host's path, for messages
-    std::vector<ListedEntry> entries; // listing
-    std::vector<Content> contents;    // contents; carries the descriptors of the readable ones, in order
-    bool by_agents = false;           // document: it is in a place where agents write
-
-    static void fields(auto &archive, auto &self)
-    {
-        archive(self.step);
-        archive.require([&] { return self.step >= SyncStep::document && self.step <= SyncStep::contents; },
-                        "the reader of the config sent an unknown message");
-        if (self.step == SyncStep::document) archive(self.name, self.place, self.by_agents);
-        if (self.step == SyncStep::listing) archive(self.entries);
-        if (self.step == SyncStep::contents) archive(self.contents);
-    }
-};
-
 // Begins a message of reader or writer that is true at each start, but shown to the user only at the first.
 constexpr std::string_view answer_told_once = "once:";
-
-constexpr std::size_t wanted_limit = 64; // files in one request
-
-// Writer to reader: the numbers of the files it wants, or none when it has all.
-struct WantedNumbers {
-    std::vector<std::uint64_t> numbers;
-
-    static void fields(auto &archive, auto &self)
-    {
-        archive.bounded(self.numbers, wanted_limit, "the writer of the config wants too much at once");
-    }
-};
-
-constexpr std::size_t listing_bytes = packet_limit - 4UL * 4096; // a longer listing is sent; a path is at most 4096
 
 // Answers of a child that is the caller: about files in the home, and what it opened.
 
@@ -270,9 +168,11 @@ std::string notice_of_key(const char *what, const std::string &path, const std::
 
 constexpr std::size_t variables_limit = 100'000; // that a child may send
 
-std::string encode_assignments(const std::vector<EnvAssignment> &assignments);
-// Throws ProtocolError.
-std::vector<EnvAssignment> decode_assignments(std::string_view bytes);
+struct Assignments {
+    std::vector<EnvAssignment> list;
+    static constexpr const char *too_many = "files of variables have too many of them";
+    static void fields(auto &archive, auto &self) { archive.bounded(self.list, variables_limit, too_many); }
+};
 
 // A name that the user may not set is left out, and `notices` say so, each with file, line and reason.
 struct HostVariables {
@@ -282,7 +182,7 @@ struct HostVariables {
     // Root checks again what it puts into an environment: its user may control the child.
     static void fields(auto &archive, auto &self)
     {
-        archive.as(self.assignments, encode_assignments, decode_assignments);
+        archive.bounded(self.assignments, variables_limit, Assignments::too_many);
         archive.bounded(self.notices, variables_limit);
         archive.require([&] { return self.are_the_users(); }, "a variable of the user's files has an invalid name or value");
     }
@@ -303,8 +203,9 @@ struct PlaceFacts {
 };
 
 struct OpenedPlace {
-    UniqueFd directory; // O_PATH
+    UniqueFd directory; // O_PATH; none for a root that does not exist
     PlaceFacts facts;
+    static void fields(auto &archive, auto &self) { archive(self.directory, self.facts); }
 };
 
 // A directory of git's that a repository's `.git` file names (gitrepository-layout(5)).
@@ -313,23 +214,27 @@ struct GitDirectory {
     std::uint64_t mount; // that holds it; root asks no file system of the user's, which need not answer
     std::string told;    // as the file names it
     std::string problem; // why it cannot be believed; empty where it names the repository in turn
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive(self.directory, self.mount);
+        archive.cut(self.told, told_limit);
+        archive.cut(self.problem, told_limit);
+    }
+    static constexpr std::size_t told_limit = 4096;
 };
 
 struct Repository {
-    UniqueFd top;                        // O_PATH: the nearest directory, from the working directory up, that has an entry `.git`
+    UniqueFd top; // O_PATH: the nearest directory, from the working directory up, that has an entry `.git`; none where no directory has one
     std::uint64_t mount;                 // that holds it
     std::vector<GitDirectory> elsewhere; // of a worktree, a submodule or a separate git directory: its own, then the common one
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive(self.top, self.mount);
+        archive.bounded(self.elsewhere, 2, "the receiver found too many git directories");
+    }
 };
-
-// The child calls it.
-void send_place(FdRef channel, FdRef directory, const PlaceFacts &facts);
-void send_roots_there(FdRef channel, const std::vector<bool> &there);
-void send_repository(FdRef channel, const std::optional<Repository> &repository);
-
-// The parent calls it. Both throw ProtocolError for another number of descriptors, or more than there can be.
-OpenedPlace decode_place(Packet packet);
-std::vector<bool> decode_roots_there(const Packet &packet, std::size_t count);
-std::optional<Repository> decode_repository(Packet packet);
 
 // --- The directories of a user's home that a session shows, on their way from the child that opened them.
 
@@ -339,6 +244,13 @@ struct HomeDirectory {
     bool is_cache;       // else it is read-only inside
     UniqueFd directory;  // O_PATH
     std::string problem; // why it is not shown; empty where it is
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive(self.path, self.is_cache, self.directory, self.problem);
+        archive.require([&] { return self.directory.is_open() == self.problem.empty(); },
+                        "a directory of the home is neither shown nor not");
+    }
 };
 
 struct OpenedHome {
@@ -348,7 +260,7 @@ struct OpenedHome {
 
 // The child calls it.
 void send_home(FdRef channel, const OpenedHome &home);
-// The parent calls it; `next` is called for each packet. Throws ProtocolError for another number of descriptors, or more than there can be.
+// The parent calls it; `next` is called for each packet. Throws ProtocolError for more directories than there can be.
 OpenedHome receive_home(const std::function<Packet()> &next);
 
 } // namespace pi_agent

@@ -1,9 +1,9 @@
 // What children with a user's or the agent's rights send to root and to each other: only the form in which it is sent, and no path that
 // leaves its tree.
 #include "common/base/text.hpp"
+#include "runner/as_agent/sync_messages.hpp"
 #include "runner/as_user/protected_paths.hpp"
 #include "runner/inside/canary.hpp"
-#include "runner/wire/user_files.hpp"
 #include "support/property.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // The launch record over a real channel: a whole one arrives as it was sent, and no other is taken for one.
-#include "runner/wire/launch_record.hpp"
+#include "runner/inside/agent_process.hpp"
 #include "support/property.hpp"
 
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 // Policies: YAML of any form is read or refused with places that exist, and what is read satisfies every rule that later code relies on.
 #include "admin/host/host_things.hpp"
+
 #include "admin/text/terminal.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/explained.hpp"
@@ -9,7 +10,7 @@
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/policy/policy_sections.hpp"
-#include "runner/plan/documents.hpp"
+#include "runner/as_agent/documents.hpp"
 #include "support/property.hpp"
 
 #include <algorithm>

@@ -31,7 +31,7 @@ void require_request(const Request &request)
 // What the runner looks for in arguments: paths that are none but what they say, each in its own argument.
 void require_named_files(std::vector<std::string> arguments)
 {
-    const auto files = find_named_files(arguments, pi_file_arguments, "/home/alice/projects/demo", "/home/alice");
+    const auto files = find_named_files(arguments, "/home/alice/projects/demo", "/home/alice");
     std::size_t next = 0;
     for (const auto &file : files) {
         require(file.argument >= next && file.argument < arguments.size() && file.begin < arguments[file.argument].size(),

@@ -1,12 +1,12 @@
 // What becomes a unit property, a path in a view or a line of a log: nothing outside its alphabet, and nothing that stands for two things.
 #include "common/base/text.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "runner/as_agent/places.hpp"
+#include "runner/as_agent/home.hpp"
+#include "runner/as_agent/sync_messages.hpp"
 #include "runner/as_user/git_paths.hpp"
 #include "runner/plan/engine_commands.hpp"
 #include "runner/plan/unit_properties.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/wire/user_files.hpp"
 #include "support/property.hpp"
 
 #include <algorithm>

@@ -121,7 +121,7 @@ class Silence(unittest.TestCase):
                 self.assertEqual(self.found(code, path), [], code)
 
     def test_what_makes_them_for_others_is_found_as_an_include(self):
-        for target in ("common/host/beneath.hpp", "common/decide/user_paths.hpp", "common/record/record_event.hpp", "common/base/files.hpp", "common/policy/policy_load.hpp"):
+        for target in ("common/host/beneath.hpp", "common/as_user/user_paths.hpp", "common/record/record_event.hpp", "common/base/files.hpp", "common/policy/policy_load.hpp"):
             for path, rule in (("runner/plan/a.cpp", "system-call"), ("runner/wire/a.hpp", "system-call"), ("runner/as_user/a.cpp", None)):
                 found = said_by(floors.check_calls_behind, cpp(f'#include "{target}"', path))
                 self.assertEqual(found, [(path, 2, rule)] if rule else [], (target, path))

@@ -30,7 +30,7 @@ HOMES = (
     ("sdbus-c++", _include(r"(?:sdbus-c\+\+/|systemd/sd-bus|service_watch\.hpp)"),
      ("runner/root/method/service_watch.hpp", "runner/root/method/systemd_bus.cpp"),
      "the one file that talks to the bus enforces the alphabet of unit properties"),
-    ("libseccomp", _include(r"seccomp\.h"), ("runner/filter/make_call_filters.cpp", "runner/filter/session_calls.cpp", "runner/filter/seccomp_filter.cpp", "runner/inside/set_gid_calls.cpp"),
+    ("libseccomp", _include(r"seccomp\.h"), ("runner/filter/make_call_filters.cpp", "runner/filter/seccomp_filter.cpp", "runner/inside/set_gid_calls.cpp"),
      "the filter is one list that can be read in one place; one file makes programs of it, one adds what a policy says, one installs them, one answers what it asks"),
     ("libcurl", _include(r"curl/curl\.h"), ("fetch/pi_agent_fetch.cpp",), "one file says which protocols, certificates and limits a download has"),
     ("libcrypto", _include(r"openssl/"), ("fetch/pi_agent_fetch.cpp", "gate/route_tls.cpp"),
@@ -53,11 +53,11 @@ HOMES = (
     ("new processes", _call("fork", "vfork", "clone", "clone3", "posix_spawnp?"),
     ("wrapper/aftermath.cpp", "wrapper/carrier.cpp", "common/ask/runner_process.cpp", "runner/root/method/sandbox_bwrap.cpp",
       "runner/inside/canary.cpp", "runner/root/errand/child.cpp",
-      "runner/as_agent/hook_process.cpp", "runner/inside/agent_process.cpp", "runner/as_user/host_program.cpp", "runner/root/mount/id_map.cpp",
+      "runner/as_agent/tasks.cpp", "runner/inside/agent_process.cpp", "runner/as_user/git_identity.cpp", "runner/root/mount/id_map.cpp",
       "admin/programs/program.cpp", "fetch/pi_agent_fetch.cpp"),
      "a child needs its deadline, its limits and its closed descriptors"),
     ("other programs", _name("execve?", "execvpe?", "execl[pe]?", "execveat", "fexecve"),
-     ("common/ask/runner_process.cpp", "wrapper/carrier.cpp", "wrapper/main.cpp", "wrapper/node_side.cpp", "runner/inside/agent_process.cpp", "runner/root/method/sandbox_bwrap.cpp", "runner/as_agent/hook_process.cpp", "runner/as_user/host_program.cpp",
+     ("common/ask/runner_process.cpp", "wrapper/carrier.cpp", "wrapper/main.cpp", "wrapper/node_side.cpp", "runner/inside/agent_process.cpp", "runner/root/method/sandbox_bwrap.cpp", "runner/as_agent/tasks.cpp", "runner/as_user/git_identity.cpp",
       "runner/pi_agent_engine.cpp", "admin/sessions/sessions.cpp"),
      "argv and environment of another program are built where they can be read"),
 )
@@ -100,7 +100,7 @@ SILENT_BUT = {
 }
 # What such a room does not include either, because what it would call there makes them: whole rooms, and files of others. A channel that it is handed
 # is for wire/ to speak through.
-CALLS_BEHIND = re.compile(r"common/(?:host|decide|record)/(?!account\.hpp)|common/policy/policy_(?:load|sources)\.hpp"
+CALLS_BEHIND = re.compile(r"common/(?:host|decide|as_user|record)/(?!account\.hpp)|common/policy/policy_(?:load|sources)\.hpp"
                           r"|common/base/files\.hpp")
 
 # The type by which code says that it is root.

@@ -1,6 +1,8 @@
 // What pi-agent-cleanup runs: as a unit of the session's own when that unit stops, or as the keeper that waits for the runner's end.
 #include "common/base/files.hpp"
+
 #include "common/seams/seams.hpp"
+#include "runner/as_agent/home.hpp"
 #include "runner/root/confined/session_end.hpp"
 #include "runner/root/method/engine_host.hpp"
 #include "runner/root/method/own_group.hpp"

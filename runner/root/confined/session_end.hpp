@@ -2,7 +2,8 @@
 #pragma once
 
 #include "runner/plan/gate_plan.hpp"
-#include "runner/root/errand/session_watch.hpp"
+
+#include "runner/root/errand/receiver.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/to_wrapper.hpp"

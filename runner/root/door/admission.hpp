@@ -1,8 +1,7 @@
 // Who called, who gets in, and where: each function refuses with the Failure that the user will see.
 #pragma once
 
-#include "runner/root/errand/project.hpp"
-#include "runner/root/errand/session_watch.hpp"
+#include "runner/root/errand/receiver.hpp"
 
 namespace pi_agent {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/host/identity.hpp"
+
 #include "runner/wire/answer.hpp"
 
 namespace pi_agent {

@@ -1,17 +1,17 @@
-// Has children, as the caller, read and copy what policy and command line name, and checks their answers.
+// Has a child, as the caller, read what policy and caller name, and ask git; checks the answers; and root's own read of providers' keys.
 #include "runner/root/errand/user_files.hpp"
 
 #include "common/base/files.hpp"
-#include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/provider_table.hpp"
-#include "common/seams/seams.hpp"
-#include "runner/as_agent/places.hpp"
+#include "runner/as_agent/home.hpp"
+#include "runner/as_user/git_identity.hpp"
 #include "runner/as_user/project.hpp"
-#include "runner/plan/git_config.hpp"
 #include "runner/wire/gate_messages.hpp"
 
 namespace pi_agent {
+
+// --- Has children, as the caller, read and copy what policy and command line name, and checks their answers.
 
 // Has a child, as the caller, copy the files that the caller names on the command line.
 
@@ -180,12 +180,12 @@ std::vector<EnvAssignment> ask_env_names(const AsRoot &root, const std::vector<P
     if (files.empty()) return {};
     if (!defence_is_on("late-secrets")) return read_managed_env_files(files);
     Child child(root, "reader of the policy's variables", [&] {
-        std::vector<EnvAssignment> names = read_managed_env_files(files);
-        for (auto &[name, value, where] : names)
+        Assignments names{read_managed_env_files(files)};
+        for (auto &[name, value, where] : names.list)
             if (!value.empty() && !names_certificates(name)) value = "not told";
-        return encode_assignments(names);
+        return encode(names);
     });
-    return decode_assignments(child.receive_long(child_patience_seconds));
+    return decode_fields<Assignments>(child.receive_long(child_patience_seconds)).list;
 }
 
 HostVariables ask_host_env_files(const AsRoot &root, const Account &user, const std::vector<std::string> &files, const AgentPlaces &agents)
@@ -284,6 +284,111 @@ std::vector<std::string> HostFilesReader::show(const SessionDirectory &session, 
             write_whole(session.make_late_file("root" + own), file.content, "the session's " + own);
     }
     child_.reset();
+    return notices;
+}
+
+// --- Has a child, as the caller, ask git; writes git's configuration for the session.
+
+namespace {
+
+constexpr const char *config_inside = "/run/pi-agent/gitconfig";
+// The lowest in git's order: the agent's ~/.gitconfig and the repository's settings win over it. GIT_AUTHOR_NAME and GIT_CONFIG_COUNT win
+// over both.
+constexpr const char *config_variable = "GIT_CONFIG_SYSTEM";
+
+// Replaces all files there: the directory belongs to this session alone.
+void write_copies(const SessionDirectory &session, const std::map<std::string, std::string> &files)
+{
+    if (files.empty()) return;
+    session.make_directory("run/pi-agent/git");
+    for (const auto &[name, content] : files) {
+        const std::string copy = copied_git_file(name);
+        if (copy.empty()) throw ProtocolError("git's answer names a file that was not asked for");
+        session.write_file(git_file_inside(copy).substr(1), content);
+    }
+}
+
+const char *words_for(GitSigning signing)
+{
+    if (signing == GitSigning::repositorys) return "this repository's settings sign commits";
+    return signing == GitSigning::users ? "your git signs commits" : "";
+}
+
+} // namespace
+
+void name_git_config(EnvironmentInput &environment)
+{
+    environment.defaults[config_variable] = {config_inside, "settings for git in a session, git_identity among them"};
+}
+
+void leave_commits_unsigned(EnvironmentInput &environment)
+{
+    add_git_settings(environment, {{"commit.gpgSign", "false"}, {"tag.gpgSign", "false"}, {"tag.forceSignAnnotated", "false"}},
+                     "the repository signs commits, and the session has no key");
+}
+
+GitIdentityReader::GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, const AgentPlaces &agents,
+                                     bool wanted)
+{
+    if (!wanted) return;
+    const Deadline deadline = in_seconds(defence_is_on("git-deadline") ? git_patience_seconds : 600);
+    deadline_ = deadline + std::chrono::seconds(1); // the child gives up first, and says why
+    GitPlace place{{project.shown.directory, project.shown.path()}, project.below, project.repository, {}};
+    if (!project.git_directories.empty())
+        place.git_directory = GuardedTree{project.git_directories.back().directory, project.git_directories.back().path()};
+    std::vector<int> keep{project.shown.directory.get()};
+    for (const auto &other : project.git_directories)
+        keep.push_back(other.directory.get());
+    try {
+        child_.emplace(
+            root, "reader of the git identity", user, keep,
+            [&, deadline](const AsUser &self, FdRef channel) {
+                fault_point("reading-git-id");
+                send_long_answer(channel, encode(find_for_session(self, user, place, agents, deadline)));
+            },
+            Descendants::end_with_it);
+    } catch (const SystemFailure &failure) { // not a reason to refuse a session
+        problem_ = failure.what();
+    }
+}
+
+FoundIdentity GitIdentityReader::receive(const SessionWatch &watch)
+{
+    while (!watch.wait({child_->channel()}, deadline_)) // at least once: the config sync may have taken longer, and the answer is there
+        if (Clock::now() >= deadline_) return FoundIdentity{{}, "its files were not read in time"};
+    try {
+        return decode_fields<FoundIdentity>(child_->receive_long(git_patience_seconds));
+    } catch (const Failure &failure) { // not a reason to refuse a session
+        return FoundIdentity{{}, failure.what()};
+    }
+}
+
+GitNotices GitIdentityReader::show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config, bool has_key,
+                                   const std::string &repository)
+{
+    FoundIdentity found = child_ ? receive(watch) : FoundIdentity{{}, problem_};
+    if (has_key)
+        found.signing = GitSigning::none; // so the session leaves nothing unsigned
+    else
+        found.identity.signs_commits = found.identity.signs_tags = false;
+    child_.reset();
+    if (!repository.empty() && found.owns_repository) found.identity.safe_directories.push_back(repository);
+    session.make_directory("run/pi-agent");
+    session.write_file("run/pi-agent/gitconfig", git_config_text("/etc/gitconfig", found.identity, config));
+    write_copies(session, found.identity.files);
+    GitNotices notices;
+    notices.unsigned_for = found.signing;
+    for (const auto &notice : found.notices)
+        notices.always.push_back("git: " + notice);
+    for (const auto &notice : found.once)
+        notices.once.push_back("git: " + notice);
+    if (found.signing != GitSigning::none)
+        notices.once.push_back(std::string("git: ") + words_for(found.signing) +
+                               ", and a session has no key of yours: the agent's commits are not signed; sign them outside before you push "
+                               "(git rebase --exec 'git commit --amend --no-edit --gpg-sign' UPSTREAM)");
+    if (!found.problem.empty())
+        notices.always.push_back("git: the agent's commits do not carry your name and address: " + found.problem +
+                                 "; it can still commit with a user.name and user.email of its own");
     return notices;
 }
 

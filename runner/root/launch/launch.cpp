@@ -1,8 +1,8 @@
 // The phases of one session. Each takes what those before it are, and nothing else makes it; what they hold ends backwards.
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/places.hpp"
+#include "runner/as_agent/home.hpp"
 #include "runner/root/door/process_state.hpp"
-#include "runner/root/errand/config_sync.hpp"
+#include "runner/root/errand/agent_home.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/launch/phases.hpp"
@@ -318,10 +318,10 @@ Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session)
     const Policy &policy = entered.policy;
     SyncPlan plan = plan_sync(policy, entered.admission.rules, entered.caller, managed_environment(entered.environment), heard.agents,
                               session.placeholders);
-    plan.defaults = session.defaults;
+    plan.writing.defaults = session.defaults;
     plan_sessions(plan, heard.project.directory(), heard.request.sessions);
-    if (policy.projects.paths == ProjectPaths::host) plan.project_alias = alias_of(session.project_path);
-    plan.project_path = session.project_path;
+    if (policy.projects.paths == ProjectPaths::host) plan.writing.project_alias = alias_of(session.project_path);
+    plan.writing.project_path = session.project_path;
     std::vector<std::string> notices = sync_config(entered.root, entered.caller, entered.worker, plan, session.state,
                                                    session.locked_settings, session.watch, entered.shower());
     session.state.lock.reset();

@@ -1,11 +1,9 @@
 // Asks for the sandbox and the gate, works while they are built, and composes the launch record.
-#include "common/base/build_settings.hpp"
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/directory_modes.hpp"
-#include "runner/plan/canary_plan.hpp"
-#include "runner/root/errand/session_git.hpp"
+#include "runner/as_agent/tasks.hpp"
+#include "runner/inside/canary_plan.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/launch/phases.hpp"
@@ -217,8 +215,7 @@ void hand_files_over(Entered &entered, Heard &heard, const OpenedSession &sessio
     if (heard.request.program != Program::agent) return;
     std::vector<std::string> &arguments = heard.request.arguments;
     const std::string project = heard.project.shown.path();
-    const std::vector<ArgumentFile> files =
-        find_named_files(arguments, pi_file_arguments, join_path(project, heard.project.below), entered.caller.home);
+    const std::vector<ArgumentFile> files = find_named_files(arguments, join_path(project, heard.project.below), entered.caller.home);
     NamedCopies copies = copy_for_session(entered.root, entered.caller, files, {entered.admission.view, project, session.state.home_path},
                                           heard.agents, session.watch);
     for (std::size_t index = 0; index < copies.handed.states.size(); ++index) {

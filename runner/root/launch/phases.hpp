@@ -3,8 +3,9 @@
 #pragma once
 
 #include "runner/root/confined/session_end.hpp"
+
 #include "runner/root/door/admission.hpp"
-#include "runner/root/errand/disk_limit.hpp"
+#include "runner/root/errand/agent_home.hpp"
 #include "runner/root/method/session_units.hpp"
 #include "runner/root/view/root_tree.hpp"
 

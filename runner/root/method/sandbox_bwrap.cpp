@@ -1,7 +1,7 @@
 // sandbox.method bwrap: runs bubblewrap as root, and knows when everything in it has ended.
 #include "common/base/build_settings.hpp"
+
 #include "common/base/files.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/plan/engine_commands.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/own_group.hpp"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/base/channel.hpp"
+
 #include "common/base/text.hpp"
 #include "common/host/identity.hpp"
 
@@ -58,9 +59,5 @@ void replace_meta_file(const StateDirectory &state, const char *fresh, const cha
 std::optional<Version> read_stamp(const StateDirectory &state);
 
 void write_stamp(const StateDirectory &state, const Version &version);
-
-// $XDG_STATE_HOME/.pi-agent-version, as the agent; restored when it is anything else. Left out where the agent has a symlink or a file
-// instead of a directory above it.
-void copy_version(const AsUser &agent, FdRef home, FdRef staging, const Version &version);
 
 } // namespace pi_agent

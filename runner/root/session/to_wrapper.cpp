@@ -112,34 +112,12 @@ namespace {
 
 constexpr const char *stamp_name = "version"; // in meta
 constexpr std::size_t stamp_limit = 256;
-constexpr const char *copy_name = ".pi-agent-version";
 
 std::optional<std::string> stamp_text(const StateDirectory &state)
 {
     if (defence_is_on("root-stamp")) return read_meta_file(state, stamp_name, stamp_limit);
-    const UniqueFd copy = find_beneath(state.home, std::string(".local/state/") + copy_name, O_RDONLY);
-    return copy ? std::optional(read_whole(copy, stamp_limit, copy_name)) : std::nullopt;
-}
-
-// Opens or makes .local/state; none where the agent has something else instead of one of these directories.
-UniqueFd make_state_home(FdRef home)
-{
-    UniqueFd current = open_beneath(home, "", O_RDONLY | O_DIRECTORY);
-    for (const char *name : {".local", "state"}) {
-        if (mkdirat(current.get(), name, 0700) != 0 && errno != EEXIST)
-            throw_errno(std::string("creating ") + name + " in the agent's home");
-        current = find_own_directory_beneath(current, name);
-        if (!current) break;
-    }
-    return current;
-}
-
-bool holds(FdRef directory, const char *name, const std::string &text)
-{
-    const UniqueFd file = find_beneath(directory, name, O_RDONLY | O_NONBLOCK);
-    struct stat facts {};
-    if (!file || fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return false;
-    return static_cast<std::size_t>(facts.st_size) == text.size() && read_whole(file, stamp_limit, name) == text;
+    const UniqueFd copy = find_beneath(state.home, std::string(".local/state/") + version_copy, O_RDONLY);
+    return copy ? std::optional(read_whole(copy, stamp_limit, version_copy)) : std::nullopt;
 }
 
 } // namespace
@@ -160,16 +138,6 @@ std::optional<Version> read_stamp(const StateDirectory &state)
 void write_stamp(const StateDirectory &state, const Version &version)
 {
     write_meta_file(state, stamp_name, to_string(version) + "\n");
-}
-
-void copy_version(const AsUser & /*agent*/, FdRef home, FdRef staging, const Version &version)
-{
-    const std::string text = to_string(version) + "\n";
-    const UniqueFd directory = make_state_home(home);
-    if (!directory || holds(directory, copy_name, text)) return;
-    Replacement file(staging, 0600);
-    write_whole(file.fd(), text, copy_name);
-    file.commit(directory, copy_name);
 }
 
 } // namespace pi_agent

@@ -5,7 +5,7 @@
 #include "common/host/trusted_file.hpp"
 #include "common/policy/toolchains.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/places.hpp"
+#include "runner/as_agent/home.hpp"
 #include "runner/root/view/root_tree.hpp"
 
 namespace pi_agent {

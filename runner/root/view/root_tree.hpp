@@ -5,7 +5,7 @@
 
 #include "runner/plan/git_config.hpp"
 #include "runner/plan/sandbox_plan.hpp"
-#include "runner/root/errand/project.hpp"
+#include "runner/root/errand/receiver.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/scratch.hpp"
 #include "runner/root/session/state_directory.hpp"

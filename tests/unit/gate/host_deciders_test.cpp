@@ -3,7 +3,6 @@
 #include "common/decide/host_access.hpp"
 #include "gate/rules.hpp"
 #include "runner/inside/why.hpp"
-#include "runner/wire/session_hosts.hpp"
 
 #include "support/failure.hpp"
 #include "support/host_pairs.hpp"

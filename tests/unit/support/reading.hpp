@@ -1,9 +1,9 @@
 // Runs the reader of the config as the user, and takes the writer's place.
 #pragma once
 
+#include "runner/as_agent/sync_messages.hpp"
 #include "runner/as_user/reader.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/wire/user_files.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"

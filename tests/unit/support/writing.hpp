@@ -1,10 +1,10 @@
 // Runs the writer of the config as the agent, and takes the reader's place.
 #pragma once
 
+#include "runner/as_agent/sync_messages.hpp"
 #include "runner/as_agent/writer.hpp"
 #include "runner/as_user/named_files.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/wire/user_files.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"

@@ -1,8 +1,9 @@
 // What check says of starts is what they do: admin/diagnose/explain.hpp
 #include "admin/diagnose/explain.hpp"
+
+#include "common/as_user/user_paths.hpp"
 #include "common/decide/decision.hpp"
 #include "common/decide/effective.hpp"
-#include "common/decide/user_paths.hpp"
 #include "common/host/identity.hpp"
 #include "support/access.hpp"
 #include "support/drawn.hpp"

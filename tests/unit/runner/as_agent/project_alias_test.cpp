@@ -1,5 +1,5 @@
-// The project's name in the agent's home: runner/as_agent/places.hpp
-#include "runner/as_agent/places.hpp"
+// The project's name in the agent's home: runner/as_agent/home.hpp
+#include "runner/as_agent/home.hpp"
 
 #include "runner/wire/answer.hpp"
 #include "support/accounts.hpp"

@@ -1,5 +1,5 @@
-// Removing trees that an attacker filled: runner/as_agent/places.hpp
-#include "runner/as_agent/places.hpp"
+// Removing trees that an attacker filled: runner/as_agent/home.hpp
+#include "runner/as_agent/home.hpp"
 
 #include "common/base/channel.hpp"
 #include "common/host/beneath.hpp"

@@ -193,4 +193,33 @@ TEST_CASE("a new file takes only a name that nothing has, not even one that come
     CHECK(place.is_clean());
 }
 
+TEST_CASE("files are compared byte for byte, from their beginnings")
+{
+    const TemporaryDirectory place;
+    const std::string large(64 * 1024 * 3, 'x');
+    std::string late = large;
+    late.back() = 'y';
+    struct Row {
+        std::string one, other;
+        bool same;
+    };
+    for (const Row &row : {Row{"", "", true},
+                           {"a", "a", true},
+                           {"a", "b", false},
+                           {"a", "", false},
+                           {"", "a", false},
+                           {"a", "aa", false},
+                           {large, large, true},
+                           {large, late, false},
+                           {large, large + "x", false},
+                           {std::string("a\0b", 3), std::string("a\0c", 3), false}}) {
+        const UniqueFd one = open_path(place.write("one", row.one));
+        const UniqueFd other = open_path(place.write("other", row.other));
+        REQUIRE(::lseek(one.get(), 0, SEEK_END) >= 0);
+        CHECK(have_same_bytes(one, other, [] {}) == row.same);
+    }
+    const UniqueFd file = open_path(place.write("one", ""));
+    CHECK(errno_of([&] { return have_same_bytes(file, open_path(place.path(), O_RDONLY | O_DIRECTORY), [] {}); }) == EISDIR);
+}
+
 } // namespace replacement_test

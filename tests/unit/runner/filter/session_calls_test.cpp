@@ -1,19 +1,18 @@
-// Calls made under a session's own filter, in a child each: runner/filter/session_calls.hpp
-#include "runner/filter/session_calls.hpp"
-
+// Calls made under a session's own filter, in a child each: runner/filter/seccomp_filter.hpp
 #include "common/policy/policy_paths.hpp"
 #include "runner/filter/seccomp_filter.hpp"
 #include "support/forked.hpp"
+
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <functional>
 #include <string>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <vector>
 
 using namespace pi_agent;

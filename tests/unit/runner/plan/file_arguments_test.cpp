@@ -18,7 +18,7 @@ constexpr const char *kinds[] = {"file", "tree", "text", "written"};
 Texts found(const Texts &arguments)
 {
     Texts texts;
-    for (const auto &file : find_named_files(arguments, pi_file_arguments, "/home/alice/projects/demo", "/home/alice"))
+    for (const auto &file : find_named_files(arguments, "/home/alice/projects/demo", "/home/alice"))
         texts.push_back(std::to_string(file.argument) + ":" + kinds[static_cast<int>(file.as)] + " " + file.path);
     return texts;
 }
@@ -62,7 +62,7 @@ TEST_CASE("after -- every argument is a prompt or a file")
 TEST_CASE("a copy keeps the name of its file, and takes its place in the argument alone")
 {
     Texts arguments = {"@~/d/a b.txt", "-e", "/x/e.ts"};
-    const auto files = find_named_files(arguments, pi_file_arguments, "/p", "/home/alice");
+    const auto files = find_named_files(arguments, "/p", "/home/alice");
     REQUIRE(files.size() == 2);
     CHECK(place_of_copy(1, files[0]) == "/run/pi-agent/named/1/a b.txt");
     rename_argument(arguments, files[0], place_of_copy(1, files[0]));

@@ -1,6 +1,7 @@
 // Git's syntax, and that git itself reads back what was written: runner/plan/git_config.hpp
 #include "runner/plan/git_config.hpp"
 
+#include "common/as_user/git_syntax.hpp"
 #include "runner/as_user/git_identity.hpp"
 #include "support/as_user.hpp"
 #include "support/skipped.hpp"

@@ -1,12 +1,13 @@
 // A start that gives something up has a part of what it would have without, in everything: files, networks, keys, variables, documents,
 // notes, devices. From the policy's text to what each part of a start plans.
 #include "common/decide/effective.hpp"
+
 #include "runner/as_user/project.hpp"
 #include "runner/as_user/protected_paths.hpp"
 #include "runner/plan/gate_plan.hpp"
 #include "runner/plan/sandbox_plan.hpp"
-#include "runner/root/errand/config_sync.hpp"
-#include "runner/root/errand/project.hpp"
+#include "runner/root/errand/agent_home.hpp"
+#include "runner/root/errand/receiver.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
 #include "support/drawn.hpp"
@@ -14,11 +15,12 @@
 #include "support/policy_text.hpp"
 #include "support/skipped.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
 #include <iostream>
 #include <random>
-#include <sys/stat.h>
 
 using namespace pi_agent;
 using namespace pi_agent::test;
@@ -278,7 +280,8 @@ void add_documents(Facts &facts, const Policy &policy, const AccessRules &access
     const AgentPlaces agents = places_of_state(policy, access, {{"/srv/a", 1, 2}});
     const SyncPlan plan = plan_sync(policy, access, user_account(), managed_environment(environment), agents,
                                     std::vector<std::string>(policy.providers.size(), "placeholder"));
-    for (const auto &[name, rule] : plan.writing.documents)
+    const WritingPlan written = with_held_models(plan.writing);
+    for (const auto &[name, rule] : written.documents)
         facts.insert("document " + name + " with " + rule.managed);
     for (const char *provider : {"anthropic", "openai", "google"})
         if (!plan.writing.held_providers.contains(provider)) facts.insert(std::string("the user's own key of ") + provider);

@@ -1,5 +1,5 @@
 // The launch record and what pi-agent-exec answers: runner/wire/launch_record.hpp
-#include "runner/wire/launch_record.hpp"
+#include "runner/inside/agent_process.hpp"
 
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"

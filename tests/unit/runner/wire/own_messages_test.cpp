@@ -4,6 +4,7 @@
 #include "support/failure.hpp"
 
 #include <doctest/doctest.h>
+
 #include <limits>
 
 using namespace pi_agent;
@@ -125,7 +126,7 @@ TEST_CASE("an answer that is cut off, goes on or counts what it does not hold br
         REQUIRE_THROWS_AS(decode_reply(std::string_view(bytes).substr(0, length)), ProtocolError);
     CHECK_THROWS_AS(decode_reply(bytes + "x"), ProtocolError);
     CHECK_THROWS_AS(decode_reply(Encoder().number(OwnAnswer::type).number(most).bytes()), ProtocolError);
-    CHECK_THROWS_AS(from_list({1, 2}), ProtocolError);
+    CHECK_THROWS_AS(decode_fields<SessionUsage>(Encoder().number(2).number(0).number(0).bytes()), ProtocolError);
 }
 
 } // namespace own_messages_test

@@ -1,5 +1,5 @@
 // What a session reads of its own network: runner/wire/session_hosts.hpp
-#include "runner/wire/session_hosts.hpp"
+#include "runner/inside/why.hpp"
 
 #include "support/failure.hpp"
 

@@ -1,4 +1,4 @@
-// Settings, credentials and managed documents through the whole config sync, start after start: runner/root/errand/config_sync.hpp
+// Settings, credentials and managed documents through the whole config sync, start after start: runner/root/errand/agent_home.hpp
 #include "support/config_sync.hpp"
 
 using namespace pi_agent;

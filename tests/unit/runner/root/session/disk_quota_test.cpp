@@ -1,12 +1,13 @@
 // Which project a user's agent has, and what a file system without quotas is told apart by: runner/root/session/scratch.hpp
 #include "runner/root/session/scratch.hpp"
 
-#include "runner/as_agent/quota_project.hpp"
+#include "runner/as_agent/home.hpp"
 #include "support/failure.hpp"
 #include "support/policy_text.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+
 #include <set>
 
 using namespace pi_agent;

@@ -2,7 +2,7 @@
 #include "runner/root/view/root_tree.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "runner/as_agent/places.hpp"
+#include "runner/as_agent/home.hpp"
 
 #include <algorithm>
 #include <doctest/doctest.h>

@@ -1,0 +1,207 @@
+// Reads git's configuration syntax as git does.
+#include "common/as_user/git_syntax.hpp"
+
+#include <utility>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr bool is_space(char byte) noexcept
+{
+    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r'; // git's own idea: no form feed
+}
+
+constexpr bool is_letter(char byte) noexcept
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
+}
+
+constexpr bool is_key_byte(char byte) noexcept
+{
+    return is_letter(byte) || (byte >= '0' && byte <= '9') || byte == '-';
+}
+
+constexpr char to_lower(char byte) noexcept
+{
+    return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
+}
+
+class Parser {
+public:
+    explicit Parser(std::string_view text) : text_(text)
+    {
+        if (text_.substr(0, 3) == "\xef\xbb\xbf") text_.remove_prefix(3);
+    }
+
+    GitSettings run()
+    {
+        while (!at_end_ && settings_.is_valid)
+            settings_.is_valid = take_one();
+        return std::move(settings_);
+    }
+
+private:
+    // A line feed for the end of the text too, and for a carriage return with its line feed.
+    char next()
+    {
+        if (text_.empty()) {
+            at_end_ = true;
+            return '\n';
+        }
+        if (text_.substr(0, 2) == "\r\n") text_.remove_prefix(1);
+        const char byte = text_.front();
+        text_.remove_prefix(1);
+        return byte;
+    }
+
+    // One white space, comment, section or setting. False at a mistake.
+    bool take_one()
+    {
+        const char byte = next();
+        if (is_space(byte)) return true;
+        if (byte == '#' || byte == ';') {
+            while (next() != '\n') {
+            }
+            return true;
+        }
+        if (byte == '[') return take_section();
+        return is_letter(byte) && take_setting(byte);
+    }
+
+    bool take_section()
+    {
+        section_.clear();
+        for (;;) {
+            const char byte = next();
+            if (at_end_) return false;
+            if (byte == ']') break;
+            if (is_space(byte)) {
+                if (!take_subsection(byte)) return false;
+                break;
+            }
+            if (!is_key_byte(byte) && byte != '.') return false;
+            section_ += to_lower(byte);
+        }
+        const bool is_named = !section_.empty();
+        section_ += '.';
+        return is_named;
+    }
+
+    bool take_subsection(char byte)
+    {
+        while (is_space(byte)) {
+            if (byte == '\n') return false;
+            byte = next();
+        }
+        if (byte != '"') return false;
+        section_ += '.';
+        for (byte = next(); byte != '"'; byte = next()) {
+            if (byte == '\\') byte = next();
+            if (byte == '\n') return false;
+            section_ += byte;
+        }
+        return next() == ']';
+    }
+
+    bool take_setting(char byte)
+    {
+        GitSetting setting{section_, std::nullopt};
+        for (; !at_end_ && is_key_byte(byte); byte = next())
+            setting.name += to_lower(byte);
+        while (byte == ' ' || byte == '\t')
+            byte = next();
+        if (byte != '\n') {
+            if (byte != '=' || !take_value(setting.value.emplace())) return false;
+        }
+        settings_.list.push_back(std::move(setting));
+        return true;
+    }
+
+    bool take_value(std::string &value)
+    {
+        bool quoted = false;
+        bool comment = false;
+        std::string spaces; // kept only where something follows
+        for (;;) {
+            char byte = next();
+            if (byte == '\n') return !quoted;
+            if (comment) continue;
+            if (is_space(byte) && !quoted) {
+                if (!value.empty()) spaces += byte;
+                continue;
+            }
+            if (!quoted && (byte == ';' || byte == '#')) {
+                comment = true;
+                continue;
+            }
+            value += spaces;
+            spaces.clear();
+            if (byte == '"') {
+                quoted = !quoted;
+                continue;
+            }
+            if (byte == '\\') {
+                byte = next();
+                if (byte == '\n') continue; // goes on in the next line
+                if (!unescape(byte)) return false;
+            }
+            value += byte;
+        }
+    }
+
+    static bool unescape(char &byte)
+    {
+        switch (byte) {
+        case 't':
+            byte = '\t';
+            return true;
+        case 'b':
+            byte = '\b';
+            return true;
+        case 'n':
+            byte = '\n';
+            return true;
+        default:
+            return byte == '\\' || byte == '"';
+        }
+    }
+
+    std::string_view text_;
+    bool at_end_ = false;
+    std::string section_; // with its dot
+    GitSettings settings_;
+};
+
+} // namespace
+
+GitSettings parse_git_settings(std::string_view text)
+{
+    return Parser(text).run();
+}
+
+std::optional<std::string> worktree_of_config(std::string_view text)
+{
+    std::optional<std::string> worktree;
+    for (auto &setting : parse_git_settings(text).list)
+        if (setting.name == "core.worktree") worktree = std::move(setting.value);
+    if (worktree && worktree->empty()) return std::nullopt;
+    return worktree;
+}
+
+std::vector<GitSetting> read_git_settings(std::string_view output)
+{
+    std::vector<GitSetting> settings;
+    while (!output.empty()) {
+        const std::size_t end = output.find('\0');
+        if (end == std::string_view::npos) break; // cut off
+        const std::string_view entry = output.substr(0, end);
+        output.remove_prefix(end + 1);
+        const std::size_t newline = entry.find('\n');
+        GitSetting &one = settings.emplace_back(GitSetting{std::string(entry.substr(0, newline)), std::nullopt});
+        if (newline != std::string_view::npos) one.value = entry.substr(newline + 1);
+    }
+    return settings;
+}
+
+} // namespace pi_agent
