@@ -1,10 +1,8 @@
 // Asks for a node, and passes on what wrapper and node say.
 #include "wrapper/carrier.hpp"
 
-#include "common/as_user/user_paths.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/decide/callers_view.hpp"
 #include "wrapper/session_client.hpp"
 

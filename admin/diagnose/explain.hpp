@@ -3,10 +3,9 @@
 
 #include "admin/host/host_things.hpp"
 
-#include "common/decide/effective.hpp"
+#include "common/as_user/user_paths.hpp"
 #include "common/decide/explained.hpp"
 #include "common/decide/host_access.hpp"
-#include "common/as_user/user_paths.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/wire/user_files.hpp"

@@ -2,7 +2,6 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/programs/program.hpp"
-#include "common/as_user/user_paths.hpp"
 #include "common/host/trusted_file.hpp"
 
 #include <fmt/format.h>

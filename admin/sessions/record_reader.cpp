@@ -2,12 +2,10 @@
 #include "admin/sessions/sessions.hpp"
 
 #include "common/host/trusted_file.hpp"
-#include "common/seams/seams.hpp"
 
 #include <filesystem>
 #include <sys/resource.h>
 #include <systemd/sd-journal.h>
-
 
 namespace pi_agent {
 

@@ -3,8 +3,6 @@
 
 #include "common/decide/effective.hpp"
 
-#include <functional>
-
 namespace pi_agent {
 
 // For processes of `user`. Leaves out unusable roots, which no session sees.

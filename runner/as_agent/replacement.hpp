@@ -1,7 +1,6 @@
 // New files for the agent's home: asked of the reader, made out of the agent's sight, each in its place in one step.
 #pragma once
 
-#include "common/base/text.hpp"
 #include "runner/as_agent/manifest.hpp"
 #include "runner/as_agent/writer.hpp"
 #include "runner/wire/answer.hpp"

@@ -1,7 +1,7 @@
 // What children of the agent's account do beside the config sync: they run migration hooks, and give directories the set-gid bit.
+#include "runner/as_agent/tasks.hpp"
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/tasks.hpp"
 #include "runner/filter/seccomp_filter.hpp"
 #include "runner/wire/launch_record.hpp"
 

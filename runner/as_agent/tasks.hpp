@@ -4,8 +4,6 @@
 #include "common/base/channel.hpp"
 #include "common/host/identity.hpp"
 
-#include <functional>
-
 namespace pi_agent {
 
 // --- Runs one shell script as the account that this process has, and leaves none of its processes running.

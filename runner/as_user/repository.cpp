@@ -3,7 +3,6 @@
 
 #include "common/as_user/git_syntax.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/identity.hpp"
 #include "runner/as_user/git_identity.hpp"
 #include "runner/as_user/project.hpp"
 

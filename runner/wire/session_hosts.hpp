@@ -3,8 +3,6 @@
 
 #include "common/policy/policy.hpp"
 
-#include "common/base/text.hpp"
-
 namespace pi_agent {
 
 constexpr const char *network_file = "run/pi-agent/network"; // there where the session has hosts by name

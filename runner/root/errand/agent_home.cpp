@@ -8,7 +8,6 @@
 #include "runner/as_agent/manifest.hpp"
 #include "runner/as_agent/tasks.hpp"
 #include "runner/plan/gate_plan.hpp"
-#include "runner/root/session/scratch.hpp"
 
 #include <fmt/format.h>
 

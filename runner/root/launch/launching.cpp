@@ -1,7 +1,6 @@
 // Asks for the sandbox and the gate, works while they are built, and composes the launch record.
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/seams/seams.hpp"
 #include "runner/as_agent/tasks.hpp"
 #include "runner/inside/canary_plan.hpp"
 #include "runner/root/errand/user_files.hpp"
