@@ -2,7 +2,7 @@
 #include "wrapper/aftermath.hpp"
 
 #include "common/base/files.hpp"
-#include "common/decide/callers_view.hpp"
+#include "common/as_user/callers_view.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/session_client.hpp"
 

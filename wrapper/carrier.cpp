@@ -3,7 +3,7 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/files.hpp"
-#include "common/decide/callers_view.hpp"
+#include "common/as_user/callers_view.hpp"
 #include "wrapper/session_client.hpp"
 
 #include <linux/close_range.h>

@@ -33,27 +33,6 @@ bool fits_from_somewhere(const std::string &pattern, std::string path, ProjectSc
 
 } // namespace
 
-std::vector<AgentPlace> find_roots(const AccessRules &rules, const Account &user)
-{
-    std::vector<AgentPlace> roots;
-    for (const auto &granted : rules.roots) {
-        auto resolved = resolve_root(granted.spec, user);
-        const auto *root = std::get_if<ResolvedRoot>(&resolved);
-        if (root == nullptr) continue;
-        const struct stat facts = examine(root->fd, "examining " + escape_for_display(root->path));
-        roots.push_back({root->path, facts.st_dev, facts.st_ino});
-    }
-    return roots;
-}
-
-AgentPlaces find_agent_places(const Policy &policy, const AccessRules &rules, const Account &user)
-{
-    AgentPlaces places = places_of_state(policy, rules);
-    for (auto &root : find_roots(rules, user))
-        places.places.push_back(std::move(root));
-    return places;
-}
-
 bool is_masked(const AgentPlaces &places, const std::string &path)
 {
     if (!defence_is_on("masked-config")) return false;
@@ -396,33 +375,6 @@ std::string expand_home(const std::string &text, const Account &user)
     auto home = without_trailing_slashes(user.home);
     if (text == "~") return home;
     return (home == "/" ? "" : home) + text.substr(1);
-}
-
-UniqueFd open_working_directory(const std::string &path)
-{
-    UniqueFd directory = open_at(FdRef(AT_FDCWD), path, O_PATH | O_DIRECTORY);
-    if (directory) return directory;
-    if (errno != EACCES) throw_errno(path == "." ? "opening the working directory" : "cannot open " + escape_for_display(path));
-    std::error_code unknown; // the kernel still knows the path, unless the directory was deleted
-    const std::string shown = path == "." ? std::filesystem::current_path(unknown).string() : path;
-    throw Failure(FailureKind::directory, "denied: you may not enter " +
-                                              (shown.empty() ? "the working directory" : escape_for_display(shown)) +
-                                              "; cd to a directory that you may enter");
-}
-
-std::string path_of_working_directory(FdRef directory)
-{
-    struct stat facts = examine(directory, "examining the working directory");
-    if (facts.st_nlink == 0) throw Failure(FailureKind::directory, "denied: the working directory was deleted; cd to one that exists");
-    std::string path = kernel_path(directory);
-    if (path.empty())
-        throw Failure(FailureKind::directory,
-                      "denied: the path of the working directory is longer than 4,096 bytes, or leads out of what this "
-                      "shell sees; cd to a directory higher up");
-    if (fstatat(directory.get(), ".", &facts, 0) != 0)
-        throw Failure(FailureKind::directory,
-                      "denied: you may not enter " + escape_for_display(path) + "; cd to a directory that you may enter");
-    return path;
 }
 
 } // namespace pi_agent

@@ -5,10 +5,6 @@
 
 namespace pi_agent {
 
-// For processes of `user`. Leaves out unusable roots, which no session sees.
-std::vector<AgentPlace> find_roots(const AccessRules &rules, const Account &user);
-AgentPlaces find_agent_places(const Policy &policy, const AccessRules &rules, const Account &user);
-
 // Whether a session that shows this canonical path, in one of these places, masks it.
 bool is_masked(const AgentPlaces &places, const std::string &path);
 
@@ -88,13 +84,5 @@ std::vector<std::optional<ResolvedRoot>> resolve_roots(const AccessRules &rules,
 
 // Text only: "~" and "~/x" become the home of `user`; anything else must be absolute. Shared with parse-time checks.
 std::string expand_home(const std::string &text, const Account &user);
-
-// --- The directory of a start, as its user sees it. Refusals have the same text in `pi` and in explanations.
-
-// "." or a path. Throws Failure(denied) if this user may not enter it, SystemFailure if it does not exist.
-UniqueFd open_working_directory(const std::string &path);
-
-// Canonical. Throws Failure(denied) if it was deleted, or if this mount namespace does not have it.
-std::string path_of_working_directory(FdRef directory);
 
 } // namespace pi_agent

@@ -339,13 +339,7 @@ struct SandboxPolicy {
 using Environment = std::map<std::string, std::string>;
 using EnvironmentPlaces = std::map<std::string, Position>; // where the policy sets each
 
-<<<<<<< ours
 // "~/projects" or "/srv/app", as written; a child with the user's rights resolves it (common/as_user/user_paths.hpp).
-||||||| base
-// "~/projects" or "/srv/app", as written; a child with the user's rights resolves it (common/as_user/user_paths.hpp).
-=======
-// "~/projects" or "/srv/app", as written; a child with the user's rights resolves it (common/as_user/user_paths.hpp).
->>>>>>> theirs
 struct RootSpec {
     std::string text;
     Position where;

@@ -1,5 +1,5 @@
 // How far a user's paths are followed: common/as_user/user_paths.hpp
-#include "common/decide/callers_view.hpp"
+#include "common/as_user/callers_view.hpp"
 
 #include "common/as_user/user_paths.hpp"
 #include "support/failure.hpp"
