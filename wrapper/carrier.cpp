@@ -1,9 +1,10 @@
 // Asks for a node, and passes on what wrapper and node say.
 #include "wrapper/carrier.hpp"
 
+#include "common/as_user/callers_view.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/files.hpp"
-#include "common/as_user/callers_view.hpp"
+#include "common/decide/explained.hpp"
 #include "wrapper/session_client.hpp"
 
 #include <linux/close_range.h>

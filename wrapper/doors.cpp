@@ -141,7 +141,7 @@ namespace {
 constexpr std::size_t small_limit = 4096; // of a file that holds a path
 constexpr unsigned nesting_limit = 16;    // of submodules and includes
 
-std::string trimmed(std::string text)
+std::string without_line_end(std::string text)
 {
     while (!text.empty() && (text.back() == '\n' || text.back() == '\r'))
         text.pop_back();
@@ -151,7 +151,7 @@ std::string trimmed(std::string text)
 std::string path_in_git_file(const std::string &text)
 {
     constexpr std::string_view begin = "gitdir: ";
-    return text.starts_with(begin) ? trimmed(text.substr(begin.size())) : "";
+    return text.starts_with(begin) ? without_line_end(text.substr(begin.size())) : "";
 }
 
 // What `git worktree` and `git submodule` make: such a directory is searched together with the repository around it.
@@ -230,7 +230,7 @@ void RepositoryDoors::repository(const std::string &gitdir, const std::optional<
     marker_.other_names(attributes, "git attributes");
     const std::string common = join_path(gitdir, "commondir");
     const std::string leads_to = marker_.tree().read(common, small_limit).value_or("");
-    if (trimmed(leads_to) != "../.." && leads_to != placeholder_commondir) marker_.file(common, "commondir that points elsewhere");
+    if (without_line_end(leads_to) != "../.." && leads_to != placeholder_commondir) marker_.file(common, "commondir that points elsewhere");
     marker_.other_names(common, "commondir");
     unfinished(gitdir);
     modules(join_path(gitdir, "modules"), depth + 1);
@@ -251,7 +251,7 @@ void RepositoryDoors::unfinished(const std::string &gitdir)
         if (!commands.empty()) marker_.part(path, "command in the list of an unfinished rebase", *facts, commands);
     }
     const std::string bisection = join_path(gitdir, "BISECT_NAMES");
-    if (!trimmed(marker_.tree().read(bisection, small_limit).value_or("")).empty())
+    if (!without_line_end(marker_.tree().read(bisection, small_limit).value_or("")).empty())
         marker_.file(bisection, "paths of an unfinished bisection");
 }
 

@@ -80,6 +80,14 @@ struct TextProblem {
     std::string remedy;
 };
 
+// Without blanks and line ends at both ends.
+inline std::string_view trimmed(std::string_view text)
+{
+    constexpr std::string_view blanks = " \t\r\n";
+    const std::size_t begin = text.find_first_not_of(blanks);
+    return begin == std::string_view::npos ? "" : text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
+}
+
 // The parts between separators; a separator at the end adds no part. The parts refer to `text`.
 inline std::vector<std::string_view> split(std::string_view text, char separator)
 {

@@ -143,13 +143,6 @@ bool is_directory(const GuardedTree &tree, const std::string &path)
     return directory.is_open();
 }
 
-std::string trimmed(std::string_view text)
-{
-    constexpr const char *blank = " \t\r\n";
-    const std::size_t first = text.find_first_not_of(blank);
-    return first == std::string_view::npos ? "" : std::string(text.substr(first, text.find_last_not_of(blank) - first + 1));
-}
-
 // git reads config.worktree only where the repository's own config, not one that it includes, says so.
 bool has_worktree_config(const std::string &config)
 {
@@ -214,7 +207,7 @@ private:
     {
         const auto text = small_text(tree_, gitdir, "commondir");
         if (!text) return gitdir;
-        ShownPath common = find_shown(tree_, gitdir, trimmed(*text));
+        ShownPath common = find_shown(tree_, gitdir, std::string(trimmed(*text)));
         return common.kind == ShownPath::Kind::directory ? std::optional(std::move(common.path)) : std::nullopt;
     }
 
@@ -270,7 +263,7 @@ private:
             const std::string own = join_path(gitdir, "worktrees/" + name);
             if (!is_directory(tree_, own)) continue;
             add_private(own, worktree_config);
-            if (const auto text = small_text(tree_, own, "gitdir")) guard_shown(own, trimmed(*text));
+            if (const auto text = small_text(tree_, own, "gitdir")) guard_shown(own, std::string(trimmed(*text)));
         }
         add_modules(gitdir, "modules");
     }
@@ -366,7 +359,7 @@ std::optional<std::string> gitdir_in(const std::string &text)
 {
     constexpr std::string_view mark = "gitdir:";
     if (text.compare(0, mark.size(), mark) != 0) return std::nullopt;
-    std::string path = trimmed(std::string_view(text).substr(mark.size()));
+    std::string path(trimmed(std::string_view(text).substr(mark.size())));
     if (path.empty()) return std::nullopt;
     return path;
 }

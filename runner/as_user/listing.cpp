@@ -25,7 +25,7 @@ std::string path_of(const Components &components)
     return path;
 }
 
-Components above(const std::string &path)
+Components components_above(const std::string &path)
 {
     return path_components(split_last(path).first);
 }
@@ -33,7 +33,7 @@ Components above(const std::string &path)
 class WayInTree {
 public:
     WayInTree(const ListedTree &tree, const std::string &link, const MayLeadTo &may_lead_to)
-        : tree_(tree), may_lead_to_(may_lead_to), at_(above(link))
+        : tree_(tree), may_lead_to_(may_lead_to), at_(components_above(link))
     {
     }
 
@@ -119,7 +119,7 @@ std::optional<std::string> find_kept_link(const ListedTree &tree, const std::str
 {
     WayInTree way(tree, path, may_lead_to);
     if (!way.follow(target)) return std::nullopt;
-    return target.front() == '/' ? way_from(above(path), way.end()) : target;
+    return target.front() == '/' ? way_from(components_above(path), way.end()) : target;
 }
 
 // Lists what the user's config holds.

@@ -17,11 +17,11 @@ constexpr std::string_view allowed = GIT_SETTINGS; // whole names
 // Sections that hold only colours, formats and switches. Of `pager`, settings that name a program do not pass (runs_code).
 constexpr std::string_view allowed_sections = "advice color column pager pretty";
 
-constexpr std::array<std::pair<std::string_view, const char *>, 5> files{{{"commit.template", "template"},
-                                                                          {"core.attributesfile", "attributes"},
-                                                                          {"core.excludesfile", "ignore"},
-                                                                          {"gpg.ssh.allowedsignersfile", "allowed_signers"},
-                                                                          {"mailmap.file", "mailmap"}}};
+constexpr std::array<std::pair<std::string_view, const char *>, 5> file_settings{{{"commit.template", "template"},
+                                                                                  {"core.attributesfile", "attributes"},
+                                                                                  {"core.excludesfile", "ignore"},
+                                                                                  {"gpg.ssh.allowedsignersfile", "allowed_signers"},
+                                                                                  {"mailmap.file", "mailmap"}}};
 
 bool is_word(std::string_view text)
 {
@@ -87,8 +87,9 @@ bool passes_into_session(const GitSetting &setting)
 
 std::string copied_git_file(std::string_view name)
 {
-    const auto *const found = std::find_if(files.begin(), files.end(), [&](const auto &file) { return file.first == name; });
-    return found == files.end() ? "" : found->second;
+    const auto *const found =
+        std::find_if(file_settings.begin(), file_settings.end(), [&](const auto &file) { return file.first == name; });
+    return found == file_settings.end() ? "" : found->second;
 }
 
 std::string git_file_inside(const std::string &copy)

@@ -306,13 +306,6 @@ constexpr std::string_view no_code_at_run_time = "MemoryDenyWriteExecute";
 // Of [Unit], these alone: dependencies can only be added, and conditions keep a session from starting.
 constexpr std::string_view unit_in_the_way = "CollectMode RefuseManualStop StopWhenUnneeded";
 
-std::string_view trimmed(std::string_view text)
-{
-    constexpr std::string_view blanks = " \t\r";
-    const std::size_t begin = text.find_first_not_of(blanks);
-    return begin == std::string_view::npos ? "" : text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
-}
-
 bool is_in_the_way(std::string_view section, std::string_view key)
 {
     if (section == "[Unit]") return has_word(unit_in_the_way, key);
