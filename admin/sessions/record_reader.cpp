@@ -234,6 +234,17 @@ private:
 
 } // namespace
 
+std::string LogEntry::field(const std::string &name) const
+{
+    const auto found = fields_by_name.find(name);
+    return found == fields_by_name.end() ? "" : found->second;
+}
+
+std::optional<std::uint64_t> LogEntry::number(const std::string &name) const
+{
+    return to_number<std::uint64_t>(field(name));
+}
+
 bool can_read_record()
 {
     if (::geteuid() == 0) return true;
