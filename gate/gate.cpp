@@ -27,7 +27,7 @@ Lookup::Answer ask(asio::thread_pool &threads, const std::string &name)
 {
     error_code problem;
     const auto found = tcp::resolver(threads).resolve(name, "", tcp::resolver::address_configured, problem);
-    Lookup::Answer answer{{}, !problem || problem == asio::error::host_not_found};
+    Lookup::Answer answer{{}, !found.empty() || problem == asio::error::host_not_found};
     for (const auto &one : found) {
         const Address address = *to_host(one.endpoint().address()).address;
         if (std::find(answer.addresses.begin(), answer.addresses.end(), address) == answer.addresses.end())

@@ -23,12 +23,6 @@ namespace {
 // channel, and that ends the wait.
 constexpr Deadline while_the_runner_lives = Deadline::max();
 
-// Whoever starts it may have told it to end when its reader does.
-void outlive_its_reader()
-{
-    if (signal(SIGPIPE, SIG_IGN) == SIG_ERR) throw_errno("ignoring SIGPIPE");
-}
-
 // Nothing of it is found in a core, in /proc, or by a process of the same account.
 void become_opaque()
 {
@@ -87,7 +81,8 @@ int main()
 {
     try {
         become_opaque();
-        outlive_its_reader();
+        // Whoever starts it may have told it to end when its reader does.
+        if (signal(SIGPIPE, SIG_IGN) == SIG_ERR) throw_errno("ignoring SIGPIPE");
         set_up_resolver();
         const UniqueFd channel = UniqueFd::adopt(0);
         const UniqueFd runner = UniqueFd::adopt(1);

@@ -220,21 +220,15 @@ HostRoutes::Answer HostRoutes::ask(const Address &address, unsigned flags)
     question.about_address = {static_cast<unsigned short>(RTA_LENGTH(size)), RTA_DST};
     const auto length = static_cast<ssize_t>(question.header.nlmsg_len);
     if (send(netlink_.get(), &question, question.header.nlmsg_len, MSG_DONTWAIT) != length) return {errno};
-    return receive();
-}
-
-// The kernel has answered when the question is sent.
-HostRoutes::Answer HostRoutes::receive()
-{
     std::array<char, 8192> bytes{};
-    for (;;) {
-        const ssize_t length = recv(netlink_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
-        if (length < 0 && errno == EINTR) continue;
-        if (length < 0) return {errno};
-        const auto size = static_cast<std::size_t>(length);
+    for (;;) { // the kernel has answered when the question is sent
+        const ssize_t count = recv(netlink_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return {errno};
+        const auto came = static_cast<std::size_t>(count);
         nlmsghdr header{};
         std::memcpy(&header, bytes.data(), sizeof header);
-        if (size < NLMSG_LENGTH(sizeof(rtmsg)) || header.nlmsg_seq != question_) continue; // of an earlier question
+        if (came < NLMSG_LENGTH(sizeof(rtmsg)) || header.nlmsg_seq != question_) continue; // of an earlier question
         Answer answer;
         if (header.nlmsg_type != RTM_NEWROUTE) {
             nlmsgerr error{};
@@ -247,7 +241,7 @@ HostRoutes::Answer HostRoutes::receive()
         answer.type = route.rtm_type;
         answer.bits = route.rtm_dst_len;
         rtattr attribute{};
-        for (std::size_t at = NLMSG_LENGTH(sizeof route); at + sizeof attribute <= size; at += RTA_ALIGN(attribute.rta_len)) {
+        for (std::size_t at = NLMSG_LENGTH(sizeof route); at + sizeof attribute <= came; at += RTA_ALIGN(attribute.rta_len)) {
             std::memcpy(&attribute, bytes.data() + at, sizeof attribute);
             if (attribute.rta_len < sizeof attribute) return {EPROTO};
             answer.has_gateway = answer.has_gateway || attribute.rta_type == RTA_GATEWAY || attribute.rta_type == RTA_VIA;

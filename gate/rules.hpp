@@ -92,7 +92,6 @@ private:
         bool has_gateway = false;
     };
     Answer ask(const Address &address, unsigned flags);
-    Answer receive();
 
     UniqueFd netlink_;
     std::uint32_t question_ = 0;

@@ -1,8 +1,8 @@
 // The child that looks twice, waiting for it, and a session between its looks.
 #include "wrapper/aftermath.hpp"
 
-#include "common/base/files.hpp"
 #include "common/as_user/callers_view.hpp"
+#include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/session_client.hpp"
 
@@ -73,10 +73,8 @@ UniqueFd watch_impatience()
 {
     sigset_t signals;
     sigemptyset(&signals);
-    for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGHUP}) {
-        struct sigaction present {};
-        if (sigaction(number, nullptr, &present) == 0 && present.sa_handler != SIG_IGN) sigaddset(&signals, number);
-    }
+    for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGHUP})
+        if (!is_ignored(number)) sigaddset(&signals, number);
     sigprocmask(SIG_BLOCK, &signals, nullptr);
     return UniqueFd::adopt(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }

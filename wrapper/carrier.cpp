@@ -242,10 +242,10 @@ private:
             node_ = escape_for_display(rest);
             if (shown_at_ == Deadline::max()) tell(encode(Preparing{"starting on " + node_}));
             for (const auto &early : std::exchange(early_, {}))
-                tunnel_.say(message_tag + early);
+                tunnel_.say(relayed_tag + early);
             return;
         }
-        if (!message.starts_with(message_tag)) throw ProtocolError("the node says what nobody understands");
+        if (!message.starts_with(relayed_tag)) throw ProtocolError("the node says what nobody understands");
         const RunnerMessage said = decode_runner_message(rest);
         if (std::holds_alternative<AgentEnded>(said) || std::holds_alternative<FailureReport>(said)) {
             last_ = harmless_message(said); // behind all output
@@ -274,7 +274,7 @@ private:
         if (last_ && signal != nullptr && asks_for_end(signal->number)) return hand_last_over(); // nobody reads the rest of the output
         if (!begun_) return wait_on(message, packet->bytes);
         tunnel_.serve([this](const std::string &said) { hear_node(said); }); // the terminal first: it was spoken to before
-        tunnel_.say(message_tag + packet->bytes);
+        tunnel_.say(relayed_tag + packet->bytes);
     }
 
     // There is no session yet: what is for it waits, but to stop and to end is for the wait itself.
@@ -299,7 +299,7 @@ private:
     {
         if (std::exchange(wrapper_is_gone_, true)) return;
         if (begun_) {
-            tunnel_.say(std::string(1, gone_tag));
+            tunnel_.say(std::string(1, left_tag));
             deadline_ = in_seconds(farewell_patience_seconds + way_patience_seconds);
         } else {
             job_.cancel();

@@ -176,8 +176,8 @@ std::unique_ptr<SessionPeer> start_carrier(const JobCommand &command);
 // --- What carrier and node say to each other beside the streams (wrapper/carrier.hpp): a tag, and what it says.
 
 constexpr char hello_tag = 'H';   // to the node: Hello. From it: its name
-constexpr char message_tag = 'M'; // a message between wrapper and runner
-constexpr char gone_tag = 'E';    // the wrapper says nothing more
+constexpr char relayed_tag = 'M'; // a message between wrapper and runner
+constexpr char left_tag = 'E';    // the wrapper says nothing more
 constexpr char heard_tag = 'T';   // to the node: its last message has come, and nothing follows this one
 
 struct Hello {

@@ -21,13 +21,8 @@ using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is 
 // A closed standard descriptor would be taken by the next file that is opened.
 void open_missing_stdio()
 {
-    for (int fd = open("/dev/null", O_RDWR | O_CLOEXEC); fd >= 0; fd = open("/dev/null", O_RDWR | O_CLOEXEC)) {
-        if (fd > STDERR_FILENO) {
-            close(fd);
-            return;
-        }
-        if (fcntl(fd, F_SETFD, 0) != 0) return;
-    }
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) return;
 }
 
 void put_variables_into(Request &request)
@@ -51,25 +46,11 @@ void hide_arguments(int argc, char **argv)
         std::memset(argv[index], 0, std::strlen(argv[index]));
 }
 
-int explain()
-{
-    execl(build::ctl_path, "pi", "explain", static_cast<char *>(nullptr));
-    throw_errno(std::string("running ") + build::ctl_path);
-}
-
-Request make_request(WrapperOptions options, const std::optional<UserTerminal> &terminal)
+Request complete_request(Request request, const std::optional<UserTerminal> &terminal)
 {
     const mode_t mask = umask(0);
     umask(mask);
-    Request request;
-    request.arguments = std::move(options.agent_arguments);
     request.umask = mask;
-    request.program = options.program;
-    request.tmpdir = std::move(options.tmpdir);
-    request.debug = options.debug;
-    request.sessions = options.sessions;
-    request.narrowing = options.narrowing;
-    request.allow = options.allow;
     rlimit open_files{};
     if (getrlimit(RLIMIT_NOFILE, &open_files) == 0) request.open_files = open_files.rlim_cur;
     put_variables_into(request);
@@ -80,21 +61,20 @@ Request make_request(WrapperOptions options, const std::optional<UserTerminal> &
     return request;
 }
 
-AgentEnded run(WrapperOptions options)
+AgentEnded run(const Request &asked)
 {
     const UniqueFd cwd = open_cwd();
-    const EarlyLook look = refuse_early(cwd, options.narrowing, options.allow);
-    if (options.debug) say("pi: " + look.decision + "\n");
-    if (options.program == Program::agent && asks_for_self_update(options.agent_arguments))
+    const EarlyLook look = refuse_early(cwd, asked.narrowing, asked.allow);
+    if (asked.debug) say("pi: " + look.decision + "\n");
+    if (asked.program == Program::agent && asks_for_self_update(asked.arguments))
         throw Failure(FailureKind::self_update,
                       "the agent is installed for the whole host, so a session cannot update it; ask the administrator for a newer "
                       "version. Your own packages you can update: pi update --extensions");
-    const Program program = options.program;
     // Inside of a job the session is where it should be; and a canary is for this very host.
-    const bool is_placed = look.job && program != Program::canary && !has_ancestor(looks_like_job);
+    const bool is_placed = look.job && asked.program != Program::canary && !has_ancestor(looks_like_job);
     const auto client = [&](std::string &session) {
         std::optional<UserTerminal> terminal = UserTerminal::find();
-        Request request = make_request(std::move(options), terminal);
+        Request request = complete_request(asked, terminal);
         return run_client(ClientInput{std::move(request),
                                       cwd,
                                       {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO},
@@ -103,7 +83,7 @@ AgentEnded run(WrapperOptions options)
                                       is_placed ? look.job : std::nullopt},
                           session);
     };
-    if (!is_placed) return run_watched(look, program, client);
+    if (!is_placed) return run_watched(look, asked.program, client);
     std::string session; // the node looks at what it leaves
     return client(session);
 }
@@ -125,13 +105,16 @@ int main(int argc, char **argv)
     open_missing_stdio();
     Program program = Program::agent;
     try {
-        WrapperOptions options = parse_options(argc, argv);
-        program = options.program;
+        const WrapperOptions options = parse_options(argc, argv);
+        program = options.request.program;
         if (defence_is_on("hidden-arguments")) hide_arguments(argc, argv);
         if (options.help) return std::fputs(wrapper_help, stdout) < 0 ? static_cast<int>(ExitStatus::system_failure) : 0;
-        if (options.explain) return explain();
+        if (options.explain) {
+            execl(build::ctl_path, "pi", "explain", static_cast<char *>(nullptr));
+            throw_errno(std::string("running ") + build::ctl_path);
+        }
         if (options.on_node) return serve_node();
-        end_as(run(std::move(options)));
+        end_as(run(options.request));
     } catch (const EarlyRefusal &refusal) {
         record_refusal(refusal, program);
         return report(refusal);

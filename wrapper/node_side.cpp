@@ -21,7 +21,7 @@ constexpr const char *by_hand = "--pi-agent-on-node is pi's own option, for a jo
 
 std::string message_of(const RunnerMessage &message)
 {
-    return message_tag + encode(message);
+    return relayed_tag + encode(message);
 }
 
 class NodeSession {
@@ -81,8 +81,8 @@ private:
 
     void hear_carrier(const std::string &message)
     {
-        if (message.starts_with(gone_tag)) return leave();
-        if (!message.starts_with(message_tag)) throw ProtocolError("the wrapper says what nobody understands");
+        if (message.starts_with(left_tag)) return leave();
+        if (!message.starts_with(relayed_tag)) throw ProtocolError("the wrapper says what nobody understands");
         const WrapperMessage said = decode_wrapper_message(std::string_view(message).substr(1));
         const auto *signal = std::get_if<ForwardSignal>(&said);
         if (ended_ && signal != nullptr && asks_for_end(signal->number)) nobody_waits_ = true; // for the rest of the output

@@ -45,16 +45,18 @@ struct Flag {
 constexpr Flag own_flags[] = {
     {"--pi-agent-help", [](WrapperOptions &options) { options.help = true; }},
     {"--pi-agent-explain", [](WrapperOptions &options) { options.explain = true; }},
-    {"--pi-agent-debug", [](WrapperOptions &options) { options.debug = true; }},
-    {"--pi-agent-sessions", [](WrapperOptions &options) { options.sessions = true; }},
+    {"--pi-agent-debug", [](WrapperOptions &options) { options.request.debug = true; }},
+    {"--pi-agent-sessions", [](WrapperOptions &options) { options.request.sessions = true; }},
     {node_option, [](WrapperOptions &options) { options.on_node = true; }},
-    {"--pi-agent-shell", [](WrapperOptions &options) { options.program = Program::shell; }},
-    {"--pi-agent-canary", [](WrapperOptions &options) { options.program = Program::canary; }},
-    {"--pi-agent-read-only", [](WrapperOptions &options) { options.narrowing.read_only = true; }},
-    {"--pi-agent-scope=project", [](WrapperOptions &options) { options.narrowing.project_only = true; }},
-    {"--pi-agent-network=none", [](WrapperOptions &options) { options.narrowing.network = LeftNetwork::none; }},
+    {"--pi-agent-shell", [](WrapperOptions &options) { options.request.program = Program::shell; }},
+    {"--pi-agent-canary", [](WrapperOptions &options) { options.request.program = Program::canary; }},
+    {"--pi-agent-read-only", [](WrapperOptions &options) { options.request.narrowing.read_only = true; }},
+    {"--pi-agent-scope=project", [](WrapperOptions &options) { options.request.narrowing.project_only = true; }},
+    {"--pi-agent-network=none", [](WrapperOptions &options) { options.request.narrowing.network = LeftNetwork::none; }},
     {"--pi-agent-network=loopback",
-     [](WrapperOptions &options) { options.narrowing.network = std::max(options.narrowing.network, LeftNetwork::loopback); }},
+     [](WrapperOptions &options) {
+         options.request.narrowing.network = std::max(options.request.narrowing.network, LeftNetwork::loopback);
+     }},
 };
 
 // With a value: the next argument, or behind "=".
@@ -65,9 +67,9 @@ struct Setting {
 };
 constexpr Setting own_settings[] = {
     {"--pi-agent-tmpdir", "--pi-agent-tmpdir needs a directory, as in --pi-agent-tmpdir=build/tmp",
-     [](WrapperOptions &options, std::string value) { options.tmpdir = std::move(value); }},
+     [](WrapperOptions &options, std::string value) { options.request.tmpdir = std::move(value); }},
     {"--pi-agent-allow", "--pi-agent-allow needs a host, as in --pi-agent-allow=github.com:22",
-     [](WrapperOptions &options, std::string value) { options.allow.push_back(std::move(value)); }},
+     [](WrapperOptions &options, std::string value) { options.request.allow.push_back(std::move(value)); }},
 };
 
 [[noreturn]] void refuse(std::string_view option)
@@ -125,8 +127,8 @@ WrapperOptions parse_options(int argc, const char *const *argv)
             setting->take(options, require_value(++index < argc ? argv[index] : "", setting->needed));
     }
     for (; index < argc; ++index)
-        options.agent_arguments.emplace_back(argv[index]);
-    if (!options.allow.empty() && options.narrowing.network != LeftNetwork::policys)
+        options.request.arguments.emplace_back(argv[index]);
+    if (!options.request.allow.empty() && options.request.narrowing.network != LeftNetwork::policys)
         throw Failure(FailureKind::command_line,
                       "--pi-agent-allow adds a host, and --pi-agent-network takes all hosts away; say one of them" + std::string(see_help));
     return options;
@@ -135,12 +137,6 @@ WrapperOptions parse_options(int argc, const char *const *argv)
 // The ways in which a network is closed, by the policy or by an option of the start.
 
 namespace {
-
-// Who waits in vain gives up with Ctrl-C.
-bool has_failed(const AgentEnded &ended)
-{
-    return ended.by_signal ? ended.value == SIGINT : ended.value != 0;
-}
 
 // What an option of the start leaves is loopback, or nothing (common/decide/effective.cpp).
 const char *reached_in(const NetworkPolicy &network)
@@ -155,7 +151,8 @@ const char *reached_in(const NetworkPolicy &network)
 
 std::string closed_network_notice(const NetworkPolicy &network, const AgentEnded &ended)
 {
-    if (network.mode == NetworkMode::full || !has_failed(ended)) return "";
+    const bool has_failed = ended.by_signal ? ended.value == SIGINT : ended.value != 0; // who waits in vain gives up with Ctrl-C
+    if (network.mode == NetworkMode::full || !has_failed) return "";
     const char *remedy = is_of_start(network) ? "start without that option" : "ask the administrator to change that key";
     return "if the agent could not connect: " + name_of(network) + " allows " + reached_in(network) + "; " + remedy;
 }

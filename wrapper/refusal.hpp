@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/as_user/user_paths.hpp"
+
 #include "wrapper/carrier.hpp"
 
 namespace pi_agent {
@@ -11,14 +12,8 @@ namespace pi_agent {
 struct WrapperOptions {
     bool help = false;
     bool explain = false;
-    bool debug = false;
-    bool sessions = false;
     bool on_node = false; // for a session that was asked for elsewhere (wrapper/carrier.hpp)
-    Program program = Program::agent;
-    Narrowing narrowing;
-    std::vector<std::string> allow;           // hosts
-    std::string tmpdir;                       // empty: not given
-    std::vector<std::string> agent_arguments; // or for the shell that replaces it
+    Request request = {}; // what of it the options say; the arguments go to the agent, or to the shell that replaces it
 };
 
 // `pi update` without a target, or with one that is pi itself: root owns the agent's program, and no session can change it.

@@ -23,14 +23,6 @@ public:
     [[nodiscard]] std::string filter(std::string_view output);
 
 private:
-    void take(char byte, std::string &out);
-    [[nodiscard]] bool is_control() const;
-    void take_in_coding(char byte, std::string &out);
-    void take_in_device_string(char byte, std::string &out);
-    void take_in_prefix(char byte, std::string &out);
-    void let_go(std::string &out);
-    void drop(std::string &out);
-
     enum class State {
         text,
         escape,
@@ -44,6 +36,16 @@ private:
         dropping_escape,
         dropping_utf8
     };
+    void take(char byte, std::string &out);
+    [[nodiscard]] bool is_control() const;
+    void take_in_coding(char byte, std::string &out);
+    void take_in_device_string(char byte, std::string &out);
+    void take_in_prefix(char byte, std::string &out);
+    void let_go(std::string &out);
+    void hold(char byte, State state);
+    void pass(char byte, State state, std::string &out);
+    void drop(std::string &out);
+
     bool utf8_;
     State state_ = State::text;
     std::string held_;   // the beginning of a possible control string; bounded
@@ -70,14 +72,13 @@ private:
 
     enum class State { text, utf8_control, escape, sequence, control_string, utf8_in_string };
     State state_ = State::text;
-    std::string parameters_;     // between ESC [ and the final byte, bounded
-    std::set<int> on_;           // private modes that were switched on and are off in a shell
-    std::set<int> off_;          // private modes that were switched off and are on in a shell
-    int keyboard_depth_ = 0;     // pushed entries of the kitty keyboard protocol
-    std::string keyboard_flags_; // of the last push
-    std::string other_keys_;     // xterm's modifyOtherKeys resource, when set
-    bool coloured_ = false;      // colours or other attributes of characters are set
-    bool keypad_ = false;        // sends application sequences
+    std::string parameters_;         // between ESC [ and the final byte, bounded
+    std::array<bool, 21> changed_{}; // which private modes differ from a shell's
+    int keyboard_depth_ = 0;         // pushed entries of the kitty keyboard protocol
+    std::string keyboard_flags_;     // of the last push
+    std::string other_keys_;         // xterm's modifyOtherKeys resource, when set
+    bool coloured_ = false;          // colours or other attributes of characters are set
+    bool keypad_ = false;            // sends application sequences
 };
 
 // --- The user's terminal and its job: standard descriptors, settings, raw mode, size, signals. Nothing here changes it before the agent
@@ -122,10 +123,13 @@ private:
     std::size_t end_ = 0;
 };
 
+// By the caller (nohup, background jobs); such a signal stays ignored.
+bool is_ignored(int number) noexcept;
+
 // The wrapper's signals: which ones it watches, and how it stops itself as the shell expects from a job.
 class JobSignals {
 public:
-    // Blocks and watches the signals that it passes on or handles. Signals that the caller ignores stay ignored (nohup, background jobs).
+    // Blocks and watches the signals that it passes on or handles.
     JobSignals();
 
     [[nodiscard]] FdRef fd() const noexcept { return fd_; }

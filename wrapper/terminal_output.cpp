@@ -73,6 +73,18 @@ std::string ClipboardFilter::filter(std::string_view output)
     return out;
 }
 
+void ClipboardFilter::hold(char byte, State state)
+{
+    held_.push_back(byte);
+    state_ = state;
+}
+
+void ClipboardFilter::pass(char byte, State state, std::string &out)
+{
+    out.push_back(byte);
+    state_ = state;
+}
+
 void ClipboardFilter::let_go(std::string &out)
 {
     out += held_;
@@ -93,41 +105,20 @@ void ClipboardFilter::take(char byte, std::string &out)
 {
     switch (state_) {
     case State::text:
-        if (byte == esc || byte == utf8_lead) {
-            held_.push_back(byte);
-            state_ = byte == esc ? State::escape : State::utf8_control;
-        } else if (byte == osc && is_control()) {
-            held_.push_back(byte);
-            state_ = State::prefix;
-        } else {
-            out.push_back(byte);
-            if (byte == dcs && is_control()) state_ = State::device;
-        }
-        return;
+        if (byte == esc || byte == utf8_lead) return hold(byte, byte == esc ? State::escape : State::utf8_control);
+        if (byte == osc && is_control()) return hold(byte, State::prefix);
+        return pass(byte, byte == dcs && is_control() ? State::device : State::text, out);
     case State::utf8_control:
-        if (byte == osc) {
-            held_.push_back(byte);
-            state_ = State::prefix;
-            return;
-        }
+        if (byte == osc) return hold(byte, State::prefix);
         let_go(out);
-        if (byte != dcs) return take(byte, out);
-        out.push_back(byte);
-        state_ = State::device;
-        return;
+        return byte == dcs ? pass(byte, State::device, out) : take(byte, out);
     case State::escape:
         if (byte == ']' || byte == '%' || byte == bel || is_passed_over(byte)) { // it rings in between
             if (held_.size() >= held_limit) return drop(out);
-            held_.push_back(byte);
-            if (byte == ']') state_ = State::prefix;
-            if (byte == '%') state_ = State::coding;
-            return;
+            return hold(byte, byte == ']' ? State::prefix : byte == '%' ? State::coding : State::escape);
         }
         let_go(out);
-        if (byte != 'P') return take(byte, out);
-        out.push_back(byte);
-        state_ = State::device;
-        return;
+        return byte == 'P' ? pass(byte, State::device, out) : take(byte, out);
     case State::coding:
         return take_in_coding(byte, out);
     case State::device:
@@ -232,15 +223,20 @@ namespace {
 constexpr int keyboard_depth_limit = 16;    // terminals keep no more; an agent may say that it pushed millions
 constexpr std::size_t parameter_limit = 64; // longer sequences do not matter here
 
-// xterm's and its descendants' private modes that a shell does not expect: alternate screens, mouse, focus, paste, colour-scheme reports,
-// synchronised output, cursor keys, reverse video, origin.
-constexpr std::array switched_on = {1, 5, 6, 47, 1047, 1049, 9, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2026, 2031};
-// Wrapping and the cursor, which a shell needs.
-constexpr std::array switched_off = {7, 25};
+// Private modes of xterm and its descendants that differ from a shell's, in the order in which they are undone: colour-scheme reports,
+// synchronised output, paste, mouse, focus, origin, reverse video, cursor keys; wrapping and the cursor, which a shell needs; the alternate
+// screens last, because what follows is drawn on the screen that the shell had.
+constexpr std::array private_modes = {2031, 2026, 2004, 1016, 1015, 1006, 1005, 1004, 1003, 1002, 1001,
+                                      1000, 9,    6,    5,    1,    7,    25,   47,   1047, 1049};
 
-bool holds(const auto &modes, int mode)
+constexpr bool is_on_in_shell(int mode) noexcept
 {
-    return std::find(modes.begin(), modes.end(), mode) != modes.end();
+    return mode == 7 || mode == 25;
+}
+
+std::string switch_mode(int mode, bool on)
+{
+    return "\x1b[?" + std::to_string(mode) + (on ? "h" : "l");
 }
 
 // Its size if not found. This search goes through all output.
@@ -350,17 +346,8 @@ void TerminalModes::set_private_modes(bool on)
         const std::size_t end = std::min(parameters_.find(';', start), parameters_.size());
         int mode = 0;
         std::from_chars(parameters_.data() + start, parameters_.data() + end, mode);
-        if (holds(switched_on, mode)) {
-            if (on)
-                on_.insert(mode);
-            else
-                on_.erase(mode);
-        } else if (holds(switched_off, mode)) {
-            if (on)
-                off_.erase(mode);
-            else
-                off_.insert(mode);
-        }
+        const auto known = std::find(private_modes.begin(), private_modes.end(), mode);
+        if (known != private_modes.end()) changed_.at(static_cast<std::size_t>(known - private_modes.begin())) = on != is_on_in_shell(mode);
         start = end + 1;
     }
 }
@@ -374,13 +361,8 @@ std::string TerminalModes::leave_sequence() const
     for (int count = 0; count < keyboard_depth_; ++count)
         text += "\x1b[<u";
     if (!other_keys_.empty()) text += "\x1b[>4;0m";
-    // Reports first, the alternate screen last: what follows is drawn on the screen that the shell had.
-    for (auto mode = on_.rbegin(); mode != on_.rend(); ++mode)
-        if (*mode != 47 && *mode != 1047 && *mode != 1049) text += "\x1b[?" + std::to_string(*mode) + "l";
-    for (const int mode : off_)
-        text += "\x1b[?" + std::to_string(mode) + "h";
-    for (const int mode : {47, 1047, 1049})
-        if (on_.contains(mode)) text += "\x1b[?" + std::to_string(mode) + "l";
+    for (std::size_t index = 0; index < private_modes.size(); ++index)
+        if (changed_.at(index)) text += switch_mode(private_modes.at(index), is_on_in_shell(private_modes.at(index)));
     return text;
 }
 
@@ -388,12 +370,8 @@ std::string TerminalModes::enter_sequence() const
 {
     std::string text;
     if (keypad_) text += "\x1b=";
-    for (const int mode : {1049, 1047, 47})
-        if (on_.contains(mode)) text += "\x1b[?" + std::to_string(mode) + "h";
-    for (const int mode : on_)
-        if (mode != 47 && mode != 1047 && mode != 1049) text += "\x1b[?" + std::to_string(mode) + "h";
-    for (const int mode : off_)
-        text += "\x1b[?" + std::to_string(mode) + "l";
+    for (std::size_t index = private_modes.size(); index-- > 0;)
+        if (changed_.at(index)) text += switch_mode(private_modes.at(index), !is_on_in_shell(private_modes.at(index)));
     for (int count = 0; count < keyboard_depth_; ++count)
         text += "\x1b[>" + keyboard_flags_ + "u";
     if (!other_keys_.empty()) text += "\x1b[>" + other_keys_ + "m";

@@ -135,18 +135,14 @@ constexpr std::size_t reads_at_once = 8;
 constexpr auto quiet_of_a_stream = std::chrono::milliseconds(100);
 constexpr std::size_t most_at_the_end = 1024UL * 1024; // more than a pty or a pipe holds: the rest is not the agent's
 
-void make_nonblocking(FdRef fd)
-{
-    const int flags = fcntl(fd.get(), F_GETFL);
-    if (flags < 0 || fcntl(fd.get(), F_SETFL, flags | O_NONBLOCK) != 0) throw_errno("setting up a stream");
-}
-
 } // namespace
 
 Tunnel::Tunnel(UniqueFd in, UniqueFd out) : in_(std::move(in)), out_(std::move(out))
 {
-    make_nonblocking(in_);
-    make_nonblocking(out_);
+    for (const int fd : {in_.get(), out_.get()}) {
+        const int flags = fcntl(fd, F_GETFL);
+        if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) throw_errno("setting up a stream");
+    }
     outgoing_ = greeting;
 }
 

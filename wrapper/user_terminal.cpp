@@ -86,13 +86,13 @@ Outcome Pump::drain(FdRef sink, std::size_t at_once)
 
 // The wrapper's signals.
 
-namespace {
-
-bool is_ignored(int number)
+bool is_ignored(int number) noexcept
 {
     struct sigaction present {};
     return sigaction(number, nullptr, &present) == 0 && present.sa_handler == SIG_IGN;
 }
+
+namespace {
 
 // These would end the wrapper with the terminal in raw mode, and are not for the agent (USR1 opens node's debugger, request.cpp).
 bool is_survived(int number)

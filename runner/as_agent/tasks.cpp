@@ -1,5 +1,6 @@
 // What children of the agent's account do beside the config sync: they run migration hooks, and give directories the set-gid bit.
 #include "runner/as_agent/tasks.hpp"
+
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/filter/seccomp_filter.hpp"
@@ -21,7 +22,7 @@ namespace {
 constexpr std::size_t output_limit = 1024;
 constexpr auto tick_interval = std::chrono::milliseconds(100);
 constexpr auto look_interval = std::chrono::milliseconds(20);
-constexpr int end_patience_seconds = 2;
+constexpr int leftovers_patience_seconds = 2;
 
 // Runs in the forked child, and throws nothing.
 [[noreturn]] void become_script(pid_t parent, const HookCall &call, FdRef output, char *const *arguments, char *const *environment)
@@ -48,7 +49,7 @@ struct Leftovers {
 Leftovers::~Leftovers()
 {
     const std::string list = "/proc/self/task/" + std::to_string(gettid()) + "/children";
-    const Deadline deadline = in_seconds(end_patience_seconds);
+    const Deadline deadline = in_seconds(leftovers_patience_seconds);
     for (;;) {
         pid_t reaped = 0;
         do {

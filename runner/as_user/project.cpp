@@ -248,6 +248,7 @@ public:
             UniqueFd directory = find_beneath(home_, path.path, O_PATH | O_DIRECTORY);
             std::string problem = directory ? problem_of(directory, is_cache ? path.path : "") : problem_of_error(errno);
             if (!directory && !leads_anywhere(path.path)) continue; // also a link to nothing
+            if (!problem.empty()) directory.reset();
             found_.directories.push_back({path.path, is_cache, std::move(directory), std::move(problem)});
         }
     }

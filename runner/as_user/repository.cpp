@@ -177,7 +177,8 @@ OwnSettings own_settings(const std::string &config)
     return own;
 }
 
-std::string text_of(const GuardedTree &tree, const std::string &repository, const GuardedTree *git_directory, const std::string &name)
+std::string repository_text(const GuardedTree &tree, const std::string &repository, const GuardedTree *git_directory,
+                            const std::string &name)
 {
     const auto text = git_directory != nullptr ? small_text(*git_directory, "", name) : shared_git_text(tree, repository, name);
     return text.value_or("");
@@ -204,7 +205,7 @@ std::vector<std::string> filters_of_attributes(std::string_view text)
 RepositorySettings read_repository_settings(const GuardedTree &tree, const std::string &repository, const std::string &below,
                                             const GuardedTree *git_directory)
 {
-    const OwnSettings own = own_settings(text_of(tree, repository, git_directory, "config"));
+    const OwnSettings own = own_settings(repository_text(tree, repository, git_directory, "config"));
     RepositorySettings found;
     found.signs = own.signs_commits ? own.signs_commits : own.signs_tags;
     if (own.signs_tags.value_or(false)) found.signs = true;
@@ -216,7 +217,7 @@ RepositorySettings read_repository_settings(const GuardedTree &tree, const std::
         for (auto &name : filters_of_attributes(text))
             if (!own.filters.contains(name)) names.insert(std::move(name));
     };
-    add(text_of(tree, repository, git_directory, "info/attributes"));
+    add(repository_text(tree, repository, git_directory, "info/attributes"));
     for (std::string directory = below; is_within("/" + directory, "/" + repository); directory = split_last(directory).first) {
         add(small_text(tree, directory, ".gitattributes").value_or(""));
         if (directory == repository || directory.empty()) break;

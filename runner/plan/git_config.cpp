@@ -12,7 +12,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::string_view allowed = GIT_SETTINGS; // whole names
+constexpr std::string_view allowed_settings = GIT_SETTINGS; // whole names
 
 // Sections that hold only colours, formats and switches. Of `pager`, settings that name a program do not pass (runs_code).
 constexpr std::string_view allowed_sections = "advice color column pager pretty";
@@ -68,7 +68,7 @@ bool is_listed(const GitSetting &setting)
     // A file of the project, by its own name; files of the user's are copied.
     if (!copied_git_file(name).empty())
         return setting.value && !setting.value->empty() && std::string_view("/~%:").find(setting.value->front()) == std::string_view::npos;
-    return has_word(allowed, name) || has_word(allowed_sections, section);
+    return has_word(allowed_settings, name) || has_word(allowed_sections, section);
 }
 
 bool has_secret(const GitSetting &setting)

@@ -73,9 +73,10 @@ void try_arguments(const std::vector<std::string> &texts)
         argv.push_back(text.c_str());
     const auto options = unless_refused([&] { return parse_options(static_cast<int>(argv.size()), argv.data()); });
     if (options) {
-        require(options->agent_arguments.size() < argv.size(), "more arguments than there were");
-        require(std::equal(options->agent_arguments.rbegin(), options->agent_arguments.rend(), texts.rbegin()), "an argument is changed");
-        asks_for_self_update(options->agent_arguments);
+        require(options->request.arguments.size() < argv.size(), "more arguments than there were");
+        require(std::equal(options->request.arguments.rbegin(), options->request.arguments.rend(), texts.rbegin()),
+                "an argument is changed");
+        asks_for_self_update(options->request.arguments);
     }
     const auto plan = unless_refused([&] { return parse_canary_arguments(texts); });
     if (!plan) return;

@@ -133,7 +133,7 @@ def test_a_purge_keeps_the_homes_unless_they_are_to_go(playing):
     machine = playing.machine
     assert pi(machine, "sh", "echo kept >~/kept.txt; ln -s /etc/hostname ~/link; chmod 0 ~").returncode == 0
     assert b"stay in /var/lib/pi-agent" in playing.apt("purge", "pi-agent").stdout
-    assert not playing.has("/etc/pi-agent") and machine.read(KEPT) == b"kept\n"
+    assert not playing.has("/etc/pi-agent") and not playing.has(f"{STATE}/records") and machine.read(KEPT) == b"kept\n"
     playing.install()
     machine.install_policy(PLAYING_POLICY)
     assert pi(machine, "sh", "cat ~/kept.txt").stdout == b"kept\n"

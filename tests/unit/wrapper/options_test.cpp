@@ -52,23 +52,23 @@ TEST_CASE("own options come first, and everything after them is the agent's, unt
         const WrapperOptions options = parse(row.arguments);
         CHECK(options.help == row.help);
         CHECK(options.explain == row.explain);
-        CHECK(options.debug == row.debug);
-        CHECK(options.agent_arguments == row.rest);
+        CHECK(options.request.debug == row.debug);
+        CHECK(options.request.arguments == row.rest);
     }
 }
 
 TEST_CASE("a shell in the agent's place gets the arguments that follow")
 {
     const WrapperOptions options = parse({"--pi-agent-shell", "-c", "id"});
-    CHECK(options.program == Program::shell);
-    CHECK(options.agent_arguments == std::vector<std::string>{"-c", "id"});
-    CHECK(parse({"-c", "--pi-agent-shell"}).program == Program::agent);
-    CHECK(parse({"--pi-agent-canary"}).program == Program::canary);
+    CHECK(options.request.program == Program::shell);
+    CHECK(options.request.arguments == std::vector<std::string>{"-c", "id"});
+    CHECK(parse({"-c", "--pi-agent-shell"}).request.program == Program::agent);
+    CHECK(parse({"--pi-agent-canary"}).request.program == Program::canary);
 }
 
 TEST_CASE("a start may take something away, and asks for nothing more")
 {
-    const auto of = [](const std::vector<std::string> &arguments) { return parse(arguments).narrowing; };
+    const auto of = [](const std::vector<std::string> &arguments) { return parse(arguments).request.narrowing; };
     CHECK((of({"x", "--pi-agent-read-only"}).read_only == false));
     CHECK(of({"--pi-agent-read-only"}).read_only);
     CHECK(of({"--pi-agent-scope=project", "x"}).project_only);
@@ -89,9 +89,9 @@ TEST_CASE("a start may take something away, and asks for nothing more")
 
 TEST_CASE("hosts to add are taken as they are written, all of them, and not together with a closed network")
 {
-    CHECK(parse({"--pi-agent-allow", "github.com:22", "--pi-agent-allow=*.debian.org:80", "-p"}).allow ==
+    CHECK(parse({"--pi-agent-allow", "github.com:22", "--pi-agent-allow=*.debian.org:80", "-p"}).request.allow ==
           std::vector<std::string>{"github.com:22", "*.debian.org:80"});
-    CHECK(parse({"-p", "--pi-agent-allow=github.com"}).allow.empty());
+    CHECK(parse({"-p", "--pi-agent-allow=github.com"}).request.allow.empty());
     for (const auto &arguments : {std::vector<std::string>{"--pi-agent-allow"}, std::vector<std::string>{"--pi-agent-allow="},
                                   std::vector<std::string>{"--pi-agent-allow", ""}}) {
         const Caught caught = failure_of([&] { return parse(arguments); });
@@ -119,12 +119,12 @@ TEST_CASE("an own option that does not exist is refused by name, escaped")
 
 TEST_CASE("a temporary directory is taken as it is written, the last one counts, and none is a mistake")
 {
-    CHECK(parse({"--pi-agent-tmpdir=a b/=c", "-p"}).tmpdir == "a b/=c");
-    CHECK(parse({"--pi-agent-tmpdir=x", "--pi-agent-tmpdir=y"}).tmpdir == "y");
-    CHECK(parse({"-p", "--pi-agent-tmpdir=x"}).tmpdir.empty());
-    CHECK(parse({"-p", "--pi-agent-tmpdir=x"}).agent_arguments.size() == 2);
+    CHECK(parse({"--pi-agent-tmpdir=a b/=c", "-p"}).request.tmpdir == "a b/=c");
+    CHECK(parse({"--pi-agent-tmpdir=x", "--pi-agent-tmpdir=y"}).request.tmpdir == "y");
+    CHECK(parse({"-p", "--pi-agent-tmpdir=x"}).request.tmpdir.empty());
+    CHECK(parse({"-p", "--pi-agent-tmpdir=x"}).request.arguments.size() == 2);
     const WrapperOptions apart = parse({"--pi-agent-tmpdir", "a b", "--pi-agent-debug", "-p", "x"});
-    CHECK((apart.tmpdir == "a b" && apart.debug && apart.agent_arguments == std::vector<std::string>{"-p", "x"}));
+    CHECK((apart.request.tmpdir == "a b" && apart.request.debug && apart.request.arguments == std::vector<std::string>{"-p", "x"}));
     for (const std::vector<std::string> &none :
          {std::vector<std::string>{"--pi-agent-tmpdir"}, {"--pi-agent-tmpdir", "", "x"}, {"--pi-agent-tmpdir="}})
         CHECK(has(failure_of([&] { return parse(none); }).text, "--pi-agent-tmpdir needs a directory"));
@@ -141,7 +141,7 @@ TEST_CASE("an option of pi's own is no value of another one, so none that takes 
                 CHECK(caught.status == 64);
                 CHECK_MESSAGE(has(caught.text, value + " is an option of pi's own"), caught.text);
             }
-    CHECK(parse({"--pi-agent-tmpdir", "-x", "--pi-agent-read-only"}).narrowing.read_only);
+    CHECK(parse({"--pi-agent-tmpdir", "-x", "--pi-agent-read-only"}).request.narrowing.read_only);
 }
 
 TEST_CASE("no arguments at all, not even a name, are no arguments (CVE-2021-4034)")
@@ -149,7 +149,7 @@ TEST_CASE("no arguments at all, not even a name, are no arguments (CVE-2021-4034
     const char *const nothing[] = {nullptr};
     const WrapperOptions options = parse_options(0, nothing);
     CHECK_FALSE(options.help);
-    CHECK(options.agent_arguments.empty());
+    CHECK(options.request.arguments.empty());
 }
 
 TEST_CASE("the help names every option that exists")
