@@ -15,9 +15,7 @@
 
 namespace pi_agent {
 
-// --- Shows what is kept for each user, and removes it under the user's lock, so that no start prepares in it.
-
-// Holds the user's lock meanwhile, so that no start prepares in what is removed; counts sessions under it.
+// --- Removes what is kept, and counts sessions, under the user's lock, so that no start prepares in what is removed.
 
 namespace {
 
@@ -56,8 +54,8 @@ void prune(const AsRoot &root, const std::string &state_dir, const UserState &st
     do_as_agent(root, state.agent, {state.home.get(), directory->staging.get()}, [&] {
         for (const auto &place : cache_places) {
             const auto [above, name] = split_last(place);
-            const auto parent = find_own_directory_beneath(state.home, above);
-            if (parent) remove_beneath(parent, name); // else it does not exist, or is behind a link: the agent's own business
+            if (const auto parent = find_own_directory_beneath(state.home, above)) remove_beneath(parent, name);
+            // else it does not exist, or is behind a link: the agent's own business
         }
         remove_content_beneath(directory->staging);
     });
@@ -102,10 +100,9 @@ void remove_directory(FdRef parent, const std::string &name, const std::string &
 // Of the record only what its user may read, or with "" what all may: the record itself stays.
 void remove_own_record(const std::string &name)
 {
-    const auto [directory, own] = split_last(own_records_path + (name.empty() ? "" : "/" + name));
-    const std::string above = directory;
-    const auto parent = if_there([&] { return open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of records"); });
-    if (parent) remove_beneath(parent, own);
+    const auto place = split_last(own_records_path + (name.empty() ? "" : "/" + name));
+    const auto parent = if_there([&] { return open_trusted(place.first, O_RDONLY | O_DIRECTORY, "directory of records"); });
+    if (parent) remove_beneath(parent, place.second);
 }
 
 void remove_users_state(const AsRoot &root, const std::string &state_dir, FdRef users, const UserState &state)
@@ -241,11 +238,8 @@ void run_state_prune(const std::optional<std::string> &user, bool yes, std::ostr
 {
     const auto root = claim_root("state prune", "removes files of agents, so only root can run it");
     const auto state_dir = load_policy(policy_path).agent.state_dir;
-    std::vector<UserState> states;
-    if (user)
-        states.push_back(find_state(root, state_dir, *user));
-    else
-        states = find_states(root, state_dir, {});
+    if (user) find_state(root, state_dir, *user); // throws Nothing
+    const auto states = find_states(root, state_dir, user);
     require_consent("Remove the caches of " + (user ? escape_for_display(*user) : "all users who have no session now") +
                         " and the temporary files that sessions left?",
                     yes);
@@ -396,8 +390,8 @@ std::string People::why_left(const std::string &name) const
 
 std::optional<Account> People::find(const std::string &name) const
 {
-    const auto uid = uid_in(name);
-    return uid ? database_.by_uid(*uid) : database_.by_name(name);
+    if (const auto uid = uid_in(name)) return database_.by_uid(*uid);
+    return database_.by_name(name);
 }
 
 std::string People::doubt_about(const std::string &name) const
