@@ -95,7 +95,7 @@ void dial(boost::asio::io_context &loop, const std::vector<Address> &addresses, 
 // Nothing waits for a runner that does not read; false where it does not. One that is gone ends the gate by its channel's end.
 bool tell(FdRef runner, const GateMessage &message) noexcept;
 
-// What the gate tells the runner about refused connections: each once a second at most, with its count.
+// What the gate tells the runner about denied connections: the first of a kind at once, then its count, once a second at most.
 
 // Different ones in one second; what goes beyond is counted under its reason, without a host.
 constexpr std::size_t denials_a_second = 50;
@@ -127,7 +127,7 @@ std::string text_of_denial(const GateDenial &denial);
 //   a request at the route, 510: its head as it came (80), in fields (80), as a target (8) and as it goes out (88); TLS by Asio's and
 //       OpenSSL's buffers, with the provider's certificates (150); the answer's head (40); pieces of bodies (64)
 //   any other connection, 130: one piece in each direction (64) that the other side does not take
-//   all of these together, 16,384 beyond such pieces (gate/gate.hpp)
+//   all of these together, 16,384 beyond such pieces
 //   the gate itself, 20,500: its program, the host's certificates, 8,192 names and the last denials
 // So 128 of the one and 384 of the other hold 149 MiB together. The kernel's buffers of all these sockets are charged to the unit, too:
 // they have the rest, and who fills that as well ends their own gate.

@@ -32,7 +32,7 @@ Target as_ruled(const Gate &gate, const Target &target)
     return why_not(gate, same) ? target : same;
 }
 
-// Of the rule that allows it, for what is refused all the same; empty without one.
+// The place of the rule that allows the target, for a connection that the gate denies for another reason; empty without a rule.
 std::string where_of(const Gate &gate, const Target &target)
 {
     const GateRule *rule = gate.rules.find(target.host, target.port).rule;

@@ -20,7 +20,7 @@ std::string record_failure(SessionRecord &record, const Failure &failure)
     }
 }
 
-// Before the caller is known only standard error can be used. It may be anything: a pipe that nobody reads must not hold root.
+// Before the caller is known the runner can use standard error alone. The caller chose it, and a pipe that nobody reads must not hold root.
 int refuse_on_stderr(SessionRecord &record, const Failure &failure)
 {
     if (geteuid() == 0) record_failure(record, failure); // otherwise nobody was let in, and there is nothing for root to record
@@ -66,7 +66,7 @@ int main(int argc, char ** /*argv*/)
 {
     SessionRecord record;
     try {
-        // --- root from here: everything that the caller chose is taken back or checked, in this order ---
+        // --- root from here, and the caller is unknown until authenticate(). Entered (phases.hpp) takes back the rest of it ---
         reset_timer_slack();
         signal(SIGXFSZ, SIG_IGN); // the caller's limit of file sizes must end no record and no runner; all limits are reset later
         const std::optional<std::string> sudo_uid = take_sudo_uid();

@@ -173,7 +173,7 @@ constexpr int farewell_patience_seconds = 20; // for the runner's own stop and c
 // It waits until the job has ended, and shows what that still said: what the session left, and the words of srun.
 std::unique_ptr<SessionPeer> start_carrier(const JobCommand &command);
 
-// --- What carrier and node say to each other beside the streams (wrapper/carrier.hpp): a tag, and what it says.
+// --- What carrier and node say to each other beside the streams: a tag, and what it says.
 
 constexpr char hello_tag = 'H';   // to the node: Hello. From it: its name
 constexpr char relayed_tag = 'M'; // a message between wrapper and runner

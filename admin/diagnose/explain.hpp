@@ -69,10 +69,10 @@ private:
 };
 
 // What the installed policy grants to a user. Empty for a user without rules, and for one whose entries contradict each other: that
-// concerns only this user, whose own start reports it, and find_refused_starts() (admin/diagnose/explain.hpp).
+// concerns only this user, whose own start reports it, and find_refused_starts().
 std::optional<AccessRules> rules_of_user(const Policy &policy, const Account &user);
 
-// --- Whether starts would be, without one: the decision of wrapper and runner (common/decide/start.hpp) on what pi-agentctl finds of the
+// --- Whether starts would be, without one: the decision of wrapper and runner (common/decide/effective.hpp) on what pi-agentctl finds of the
 // host.
 
 // A start that would be.

@@ -250,7 +250,7 @@ void give_rights(FdRef place, const FormerRights &rights, const std::string &pat
 void to_json(nlohmann::json &json, const FormerRights &rights);
 void from_json(const nlohmann::json &json, FormerRights &rights);
 
-// By canonical path. Kept beside the policies that were applied (admin/host/host_things.hpp), in a directory that only root can enter.
+// By canonical path. Kept beside the policies that were applied, in a directory that only root can enter.
 using HiddenPlaces = std::map<std::string, FormerRights>;
 HiddenPlaces read_hidden_places(const AsRoot &root);
 
@@ -378,7 +378,7 @@ struct HostBefore {
     std::vector<std::string> new_accounts, new_members;        // that did not exist; that were not in the group
     std::map<std::string, std::optional<FormerRights>> places; // canonical paths; without rights: a directory that did not exist
     std::optional<std::string> rule;                           // of sudo; none: there was none
-    std::optional<std::string> hidden;                         // the notes of what is hidden (agent_binary.hpp)
+    std::optional<std::string> hidden;                         // the notes of what is hidden (HiddenPlaces)
     std::optional<std::string> state_note;                     // of where the homes are; none: where they are by default
     std::string command_name;                                  // what apply called the command
     std::optional<PolicyChange> policy;

@@ -370,7 +370,7 @@ void show(const std::vector<DeniedConnection> &denials, std::ostream &out)
     for (const auto &denial : denials)
         rows.push_back({to_local_time(denial.time_usec), escape_for_display(denial.user), short_id(denial.session),
                         std::to_string(denial.count), target_of(denial), remedy_of(denial), denial.reason});
-    const Row header = {"TIME", "USER", "SESSION", "COUNT", "WHERE TO", "CHANGED BY", "WHY"};
+    const Row header = {"TIME", "USER", "SESSION", "COUNT", "WHERE TO", "POLICY KEY", "WHY"};
     const auto columns = columns_for(out);
     out << (columns ? to_table(header, rows, *columns, Cut::end) : to_table(header, rows));
 }

@@ -18,7 +18,7 @@ std::vector<SessionView> list_sessions(const AsRoot &root, const std::optional<s
 // lists them, and Failure(usage) for several.
 std::string choose_session(const std::vector<std::string> &ids, const std::string &id, const char *listing);
 
-// Root lists everybody's, or those of `user`. Others list their own: the runner answers (admin/sessions/sessions.hpp).
+// Root lists everybody's, or those of `user`. Others list their own: the runner answers (ask_own).
 void run_sessions(const std::optional<std::string> &user, bool json, std::ostream &out);
 
 // Which sessions to end: one, those of a user, or, with neither, all.

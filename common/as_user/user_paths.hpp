@@ -9,7 +9,7 @@ namespace pi_agent {
 bool is_masked(const AgentPlaces &places, const std::string &path);
 
 // Opens paths as a user, without lending the user's rights to the agent. What an agent can have written is content, not an instruction: a
-// path that has come into a directory where agents write (common/as_user/user_paths.hpp) does not leave it again, whoever made the link.
+// path that has come into a directory where agents write (AgentPlaces) does not leave it again, whoever made the link.
 
 // What an agent can have arranged: a link or mount that leads out of a directory where agents write, or an entry there that cannot be
 // opened. The text names it, its target, and what to do.

@@ -104,7 +104,7 @@ struct FailureReport {
         archive.bounded(self.kind, last_failure_kind, "the runner reports a failure of no known kind");
     }
 };
-struct Notice {
+struct Notice { // a line that `pi` prints beside the agent's output; root sends it by Entered::tell (runner/root/launch/phases.hpp)
     std::string text;
     static constexpr std::uint64_t type = 3;
     static void fields(auto &archive, auto &self) { archive.cut(self.text, message_text_limit); }

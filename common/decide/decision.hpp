@@ -109,7 +109,7 @@ struct CallersEntries {
 
 CallersEntries find_entries(const Policy &policy, const Account &caller);
 
-// What a caller with these entries is granted: the part of find_access_rules (common/decide/decision.hpp) that knows of the caller's
+// What a caller with these entries is granted: the part of find_access_rules that knows of the caller's
 // account its name, number and home alone.
 std::variant<AccessRules, NotAuthorised> rules_by(const Policy &policy, const Account &caller, const CallersEntries &entries,
                                                   const std::string &policy_file);

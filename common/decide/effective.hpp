@@ -81,7 +81,7 @@ struct AgentPlaces {
     std::vector<PolicyPath> masks;           // what no session sees in its project
 };
 
-// With these roots only. `policy` is the caller's (common/decide/effective.hpp). What one root masks counts as masked in all of them: here
+// With these roots only. `policy` is the caller's (policy_for). What one root masks counts as masked in all of them: here
 // nobody knows which of them a session shows.
 AgentPlaces places_of_state(const Policy &policy, const AccessRules &rules, const std::vector<AgentPlace> &roots = {});
 

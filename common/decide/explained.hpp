@@ -12,7 +12,7 @@ struct EffectiveValue {
     std::optional<SaidAt> said; // unset: the default
 };
 
-// Of a policy as it holds for somebody (common/decide/effective.hpp), in the order of the table of keys.
+// The values of a policy that policy_for, policy_in, granted or narrowed made, in the order of the table of keys.
 std::vector<EffectiveValue> effective_values(const Policy &policy);
 
 // --- Secrets in a policy, which every user of the host can read.

@@ -14,7 +14,7 @@ namespace pi_agent {
 // Proof that this process is root with all three ids. Code that needs root takes it as a parameter.
 class AsRoot {
 public:
-    // Throws Failure(denied) unless real, effective and saved user ids are 0. Accepts group 0 only.
+    // Throws Failure(denied) unless real, effective and saved user ids are 0. Gives up every group but 0, and throws where it cannot.
     static AsRoot claim();
     // For a forked child that will become somebody else; the parent keeps its own claim.
     [[nodiscard]] AsRoot for_child() const noexcept { return AsRoot(); }

@@ -66,7 +66,7 @@ const std::optional<SaidLimit> &said_memory(const LimitsPolicy &limits) noexcept
 // What the policy says for the row's key; of memory, bytes or share.
 const std::optional<SaidLimit> &said_for_key(const LimitsPolicy &limits, const LimitRow &row) noexcept;
 
-// What the policy says, or the default of the row; nothing where neither limits. Of memory: the share, unless the policy says bytes.
+// The amount that the policy says, or else the default of the row's key; nothing where neither limits. Of memory: the share, if not bytes.
 std::optional<std::uint64_t> in_force(const LimitsPolicy &limits, const LimitRow &row);
 // The same of a limit that has a default.
 std::uint64_t in_force(const LimitsPolicy &limits, LimitMember limit);
@@ -400,7 +400,7 @@ struct Policy {
     std::vector<PolicyPath> env_files;                           // managed, absolute; only root can read them
     Position host_env_files_where;                               // its position in the policy
     std::vector<std::string> host_env_files = {".pi/agent/env"}; // the user's own; managed values win: relative to home, or absolute
-    Rules rules; // all that levels can say, as one of them; the members above have its values, and the defaults of what it does not say
+    Rules rules; // what the levels together say; a member above has the value from here, or its own initialiser where no level says one
 };
 
 // Of its providers, those to which the session's gate has a route: all of them, or none.

@@ -36,7 +36,8 @@ enum class ValueForm {
 struct PolicyKey {
     std::string_view path; // "agent.binary"; '*' stands for a free name: "users.*.roots"
     ValueForm form;
-    std::string_view standard = {}; // the default; empty without one, or if only `meaning` can describe it
+    std::string_view standard =
+        {}; // the default, or empty. Of limits it holds; of other keys the field of Policy does, and a test compares
     std::string_view example = {};
     std::string_view meaning = {}; // sentences, for people
     std::string_view choices = {};

@@ -1,4 +1,4 @@
-// Reads the policy from its trusted files (YAML) into types; the one home of yaml-cpp.
+// Reads the policy from its trusted files (YAML) into types.
 #pragma once
 
 #include "common/base/build_settings.hpp"
@@ -37,7 +37,7 @@ std::vector<PolicySource> read_policy_sources(const std::string &main_file, cons
 // Shows whether the files that a start of `user` reads have changed: their list, sizes and times. Taken before they are read.
 std::string policy_stamp(const std::string &main_file, const std::string &user);
 
-// Reads the policy from trusted files (YAML) into types; the one home of yaml-cpp.
+// Parses these texts into one checked policy.
 
 // Parses and joins `sources` (the main file first, then policy.d in lexical order, then files of users.d beside the main file). Throws
 // PolicyError with every diagnostic found.

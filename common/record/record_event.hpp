@@ -21,7 +21,7 @@ struct RecordSubject {
     std::string repository = {}; // that holds it
 };
 
-struct DeniedEvent { // nothing was started
+struct DeniedEvent { // a start came to no session: it was denied, or it failed (status). Connections: ConnectionDeniedEvent
     ExitStatus status;
     std::string reason;
     FailureKind kind = FailureKind::other;

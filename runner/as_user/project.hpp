@@ -52,7 +52,7 @@ void make_user_tmpdir(const Account &caller, FdRef root, const std::string &plac
 
 // Takes a question about their own sessions out of the caller's socket, as the caller (runner/root/own/questions.hpp).
 
-// In a child that is the caller: root never holds a descriptor of a user's (runner/as_user/project.hpp), and a question may come with some.
+// In a child that is the caller: root never holds a descriptor of a user's (design rule 4), and a question may come with some.
 // Throws ProtocolError for anything but one question without a descriptor.
 OwnQuestion receive_question(FdRef wrapper);
 

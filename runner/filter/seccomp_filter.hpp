@@ -36,7 +36,7 @@ void install_gate_call_filter();
 // call_names.hpp). Throws Failure.
 void refuse_tracing();
 
-// What this policy refuses besides, and what it does not let through (runner/filter/seccomp_filter.hpp): for a process that becomes the
+// What this policy refuses besides, and what it does not let through: for a process that becomes the
 // agent next. Nothing for an empty program. False, with errno, where the kernel does not take it.
 bool install_session_call_filter(const std::vector<sock_filter> &program) noexcept;
 

@@ -33,7 +33,7 @@ BindList binds_of(const GateRoot &root)
 std::string remedy_of(const DenialText &reason, const std::string &where)
 {
     std::string text;
-    if (*reason.key != '\0') text += std::string("; the administrator can change it by ") + reason.key;
+    if (*reason.key != '\0') text += std::string("; the administrator can change this with the policy's key ") + reason.key;
     if (!where.empty()) text += " (" + where + ")";
     return text;
 }

@@ -25,7 +25,7 @@ bool is_kept_for_its_secret(const GitSetting &setting);
 enum class RepositoryConfig { writable, protected_ }; // NOLINT(readability-identifier-naming): the word alone is a keyword
 
 // The session's configuration file, in this order: defaults for a session, which every other file can override; the included file; who
-// commits; which repositories git trusts; and the other settings of the user's that pass (runner/plan/git_config.hpp). It holds nothing
+// commits; which repositories git trusts; and the other settings of the user's that pass. It holds nothing
 // else, whatever the identity holds. A value with a NUL, which git cannot have, is left out.
 std::string git_config_text(const std::string &included, const GitIdentity &identity, RepositoryConfig config);
 

@@ -1,4 +1,4 @@
-// Limits in a method's words, and the messages when a session reached one.
+// Limits that no policy changes, notices about limits that a session reached, and what the running systemd can do.
 #pragma once
 
 #include "common/base/request.hpp"

@@ -293,7 +293,7 @@ namespace {
 
 // They schedule, count, log, limit and notify. The policy's own limits are asked of the kernel (runner/root/kernel/host_facts.cpp). The
 // launcher gives the agent an environment and a umask of its own; ends are by KILL, and nothing is started again
-// (runner/plan/unit_properties.cpp).
+// (the properties above).
 constexpr std::array<std::string_view, 10> harmless_beginnings = {"CPU",  "IO",     "IPAccounting", "Memory",  "Tasks",
                                                                   "NUMA", "Syslog", "LogRate",      "Timeout", "ManagedOOM"};
 constexpr std::string_view harmless = "Nice OOMScoreAdjust OOMPolicy LimitNOFILE LimitNPROC LimitAS LimitCPU LimitFSIZE LimitDATA "

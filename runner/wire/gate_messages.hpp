@@ -151,7 +151,7 @@ constexpr auto gate_longest_silence = std::chrono::milliseconds(1800); // the us
 enum class DenialKind : std::uint64_t {
     tunnel,      // CONNECT at the proxy
     plain,       // a request with a whole address at the proxy
-    transparent, // by itself, or by a name of the stub's
+    transparent, // by itself: to an address, or to one that the gate's name server gave for a name
     route,       // a request at the reverse route
 };
 

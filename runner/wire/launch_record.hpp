@@ -31,7 +31,7 @@ struct LaunchRecord {
     std::uint64_t most_open_files = 0;          // by the policy, both limits instead (limits.files); 0: it says none
     Tracing tracing = Tracing::never;
     std::uint64_t hosts_processes = 0; // the inode of the host's PID namespace: a process in another one sees none of the host's processes
-    bool has_mode_changer = false;     // somebody outside gives directories the set-gid bit (wire/directory_mode.hpp)
+    bool has_mode_changer = false;     // somebody outside gives directories the set-gid bit (ModeRequest)
     bool keeps_project = false;        // the agent's files stay in their project of disk quotas (limits.disk)
     std::vector<std::string> denied_calls = {};  // by the policy, besides what every session is denied
     std::vector<std::string> allowed_calls = {}; // by the policy, of allowable_calls (common/policy/policy_paths.hpp)

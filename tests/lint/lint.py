@@ -12,7 +12,7 @@ import rooms
 import rules
 import word_budget
 from finding import Finding
-from sources import line_of, read_sources, strings_of
+from sources import comments_of, line_of, read_sources, strings_of
 
 
 def check_homes(files):
@@ -161,6 +161,19 @@ def check_words(file):
             yield Finding(file.path, line_of(file.text, match.start()), name.replace(" ", "-"), f"{match.group()!r}: {remedy}")
 
 
+def check_named_sources(files):
+    """A comment that sends its reader to a file that is gone, or to the file that they are in."""
+    known = {file.path for file in files}
+    names = {PurePosixPath(path).name for path in known} | rules.MADE_SOURCES
+    for file in files:
+        for offset, text in comments_of(file.text) if file.kind == "cpp" else ():
+            for match in rules.NAMED_SOURCE.finditer(text):
+                name = match.group(1)
+                if name == file.path or not (name in known or ("/" not in name and name in names)):
+                    yield Finding(file.path, line_of(file.text, offset) + text.count("\n", 0, match.start()), "named-source",
+                                  f"{name} is this file, or is gone; name the one that has it now, or a type or function")
+
+
 def check_purpose(file):
     if file.kind and len(file.opening_comment()) < rules.MIN_PURPOSE_LENGTH:
         yield Finding(file.path, 1, "purpose", "open the file with a comment that says its one purpose")
@@ -186,7 +199,7 @@ def check_encoding(file):
         yield Finding(file.path, line_of(file.text, file.text.index("\ufffd")), "encoding", "not valid UTF-8")
 
 
-WHOLE = (*room_rules.CHECKS, floors.check_arrows, floors.check_calls_behind, floors.check_heads, check_homes, check_named_tests, check_links, check_packaged_links, check_children)
+WHOLE = (*room_rules.CHECKS, floors.check_arrows, floors.check_calls_behind, floors.check_heads, check_homes, check_named_tests, check_named_sources, check_links, check_packaged_links, check_children)
 EACH_FILE = (check_forbidden_in_cpp, check_remedies, check_words, check_purpose, check_length, check_name, check_encoding)
 
 

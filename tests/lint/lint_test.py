@@ -184,6 +184,20 @@ class NamedTests(unittest.TestCase):
         self.assertEqual(self.found("`test_gone::test_gone`", "tests/attack/notes.md"), [])
 
 
+class NamedSources(unittest.TestCase):
+    def found(self, comment):
+        files = [cpp("int door;", "runner/door.hpp"), cpp(f"int a; // {comment}", "runner/a.cpp")]
+        return [(finding.path, finding.line, finding.rule) for finding in lint.check_named_sources(files)]
+
+    def test_a_source_that_is_there_is_accepted(self):
+        for comment in ("see runner/door.hpp", "see door.hpp", "made: test_seams.hpp", "libseccomp's <seccomp.hpp>", "no file"):
+            self.assertEqual(self.found(comment), [], comment)
+
+    def test_one_that_is_gone_is_found_and_the_file_itself(self):
+        for comment in ("see runner/window.hpp", "see window.cpp", "wrapper/door.hpp", "runner/a.cpp says it"):
+            self.assertEqual(self.found(comment), [("runner/a.cpp", 2, "named-source")], comment)
+
+
 class Children(unittest.TestCase):
     CHILD = 'Child child(root, "a", user, {}, [&](const AsUser & /*self*/, FdRef channel) {\n    if (a) { b(); }\n%s\n});'
     OTHER = cpp('void serve(int a,\n           int b) noexcept\n{\n    if (a) { b(); }\n    fault_point("here");\n}\nvoid Other::look()\n{\n    fault_point("here");\n}', "runner/b.cpp")

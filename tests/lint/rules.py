@@ -153,3 +153,7 @@ MAX_LINES_TESTS = 500
 # Commands without a suffix (try, install-host-packages) are named as users type them.
 FILE_NAME = re.compile(r"[a-z0-9_]+(?:\.[a-z0-9_]+)*")
 MIN_PURPOSE_LENGTH = 20  # characters; "// utils" is not a purpose
+
+# A source that a comment names; those that the build makes are in no directory of ours.
+NAMED_SOURCE = re.compile(r"(?<![\w/.<-])((?:\w+/)*\w+\.[ch]pp)\b")
+MADE_SOURCES = {"test_seams.hpp", "build_config.hpp"}

@@ -1,4 +1,4 @@
-"""Who may not, and where not: each refusal has status 77, its own words, and says what would help."""
+"""Starts that are denied (test_gate.py has denied connections): each refusal has status 77, its own words, and says what would help."""
 
 import pytest
 from launching import DEMO, DENIED, PLAYING_POLICY, POLICY_FILE, agent_says, assert_refused, pi, place_of

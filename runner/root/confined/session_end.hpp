@@ -12,10 +12,10 @@ namespace pi_agent {
 
 // --- Watches a session, ends it, and removes what it left: processes, mounts, directories, and files that accounts other than root own.
 
-// The session's launcher (pi-agent-exec) as its runner hears it. The agent may stop it, or take it over.
+// A session from its agent's start to its removal: the launcher, the gate (GateWatch), the runner's loop, and what is left.
 class Launcher {
 public:
-    explicit Launcher(FdRef control) noexcept : control_(control) {} // borrowed
+    explicit Launcher(FdRef control) noexcept : control_(control) {} // borrowed. The agent may stop pi-agent-exec, or take it over
     // For poll(2); none once it has closed, or broken the protocol.
     [[nodiscard]] FdRef fd() const noexcept { return is_open_ ? control_ : FdRef(-1); }
     [[nodiscard]] bool is_open() const noexcept { return is_open_; }

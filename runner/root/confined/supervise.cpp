@@ -159,7 +159,7 @@ private:
         hand_over_when_ready();
     }
 
-    // Twice: systemd has killed all that ran in the unit, and started it again with the same standard input.
+    // A second ExecReady: systemd has killed all that ran in the unit, and started the unit again with the same standard input.
     void hear_ready()
     {
         if (!std::exchange(launcher_ready_, true)) return;

@@ -1,4 +1,4 @@
-// Asks for the sandbox and the gate, works while they are built, and composes the launch record.
+// Asks for the sandbox and the gate, works while they are built, tells the user the notices of the start, and composes the launch record.
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
 #include "runner/as_agent/tasks.hpp"

@@ -29,7 +29,7 @@ struct Entered {
     void show(const std::string &doing);
     // Says what comes next, for a user who would wait for seconds without a word. Never waits either.
     void begin(const std::string &doing) noexcept { to_wrapper.tell_at_once(Preparing{doing, false}); }
-    // Both, for others to call.
+    // tell() and show() as functions, for code that knows no Entered.
     [[nodiscard]] auto teller()
     {
         return [this](const std::string &notice) { tell({notice}); };

@@ -79,7 +79,7 @@ void write_to(const std::string &file, const std::string &text)
 
 // Hands the controllers down to `group` (of version 2: cgroups(7)), level by level from the mounted hierarchy, and writes memory, tasks and
 // cpu there: the policy's limits, and the defaults. best_effort: the policy's limits are checked against the kernel afterwards
-// (runner/root/kernel/enforcement.hpp), and a default holds where it can.
+// (runner/root/kernel/host_facts.hpp), and a default holds where it can.
 void limit_group(const std::string &group, const LimitsPolicy &limits)
 {
     // One at a time: a write of several is refused when one of them is missing.

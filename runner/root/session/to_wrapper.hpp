@@ -6,8 +6,8 @@
 
 namespace pi_agent {
 
-// --- Sends messages to the wrapper. Its user can stop it, and it need not read. So root waits for it once, and not again until it has read
-// something.
+// --- Sends messages to the wrapper. The user can stop the wrapper, and the wrapper need not read. So root waits once for a wrapper
+// that does not read, and not again until that wrapper has read something.
 
 class ToWrapper {
 public:

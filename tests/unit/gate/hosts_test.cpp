@@ -1,5 +1,4 @@
-// Hosts as text, addresses that are nobody's business, and what rules say of both: gate/first_bytes.hpp, addresses.hpp, host_routes.hpp,
-// rules.hpp
+// Hosts as text, addresses that are nobody's business, and what rules say of both: gate/first_bytes.hpp, gate/rules.hpp
 #include "gate/rules.hpp"
 
 #include "support/failure.hpp"

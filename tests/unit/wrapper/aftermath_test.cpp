@@ -1,4 +1,4 @@
-// Two looks at a tree and what is said of the difference: wrapper/aftermath.hpp, snapshot.hpp, aftermath_notice.hpp
+// Two looks at a tree and what is said of the difference: wrapper/aftermath.hpp
 #include "wrapper/aftermath.hpp"
 
 #include "common/base/text.hpp"

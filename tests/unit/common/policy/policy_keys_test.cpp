@@ -138,8 +138,8 @@ const std::map<std::string, Show> &shown()
     return table;
 }
 
-// Defaults that hold where the policy says nothing: elsewhere (runner/plan/limits.hpp, common/decide/decision.cpp), or as nothing
-// merged.
+// Defaults for which Policy has no field: of limits (limit_rows), of users.*.config (common/decide/decision.cpp), and of
+// documents, over which the policy merges nothing.
 const std::set<std::string_view> not_in_policy = {"users.*.config", "settings",     "models",         "keybindings", "mcp",
                                                   "limits.memory",  "limits.tasks", "limits.sessions"};
 

@@ -184,8 +184,8 @@ TEST_CASE("a denial is told with its place, its reason and what would change it"
     GateDenial near = denial("db.example.org", 5432, DenialReason::other_port);
     near.where = "p.yaml:7:9";
     CHECK(denial_line(near) ==
-          "db.example.org:5432: a rule of the policy names this host, but not this port; the administrator can change it "
-          "by network.hosts (p.yaml:7:9)\n");
+          "db.example.org:5432: a rule of the policy names this host, but not this port; the administrator can change this "
+          "with the policy's key network.hosts (p.yaml:7:9)\n");
     CHECK(has(denial_line(denial("2001:db8::1", 443, DenialReason::no_name)), "[2001:db8::1]:443: "));
     CHECK(!has(denial_line(denial("a.example", 443, DenialReason::too_slow)), "administrator"));
 }
