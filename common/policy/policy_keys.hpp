@@ -36,8 +36,7 @@ enum class ValueForm {
 struct PolicyKey {
     std::string_view path; // "agent.binary"; '*' stands for a free name: "users.*.roots"
     ValueForm form;
-    std::string_view standard =
-        {}; // the default, or empty. Of limits it holds; of other keys the field of Policy does, and a test compares
+    std::string_view standard = {}; // the default, or empty: it holds for limits; for other keys a field of Policy does
     std::string_view example = {};
     std::string_view meaning = {}; // sentences, for people
     std::string_view choices = {};
