@@ -141,11 +141,13 @@ child = subprocess.Popen(SUDO, stdin=theirs, stdout=subprocess.DEVNULL, stderr=s
 theirs.close()
 ask(own, Stdio(), cwd=cwd)
 own.settimeout(12)
+answer = None
 try:
-    answer = Decoder(own.recv(65536))
-    answer = {"kind": answer.number(), "status": answer.number(), "said": answer.text()}
+    while answer is None:
+        message = Decoder(own.recv(65536))
+        if message.number() == FAILURE: answer = {"status": message.number(), "said": message.text()}
 except TimeoutError:
-    answer = None
+    pass
 os.kill(server, signal.SIGKILL)
 child.wait(timeout=20)
 tell(answer)
