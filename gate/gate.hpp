@@ -1,4 +1,4 @@
-// The name server of a session: it gives each name an address that stands for it, and asks no other server.
+// What the connections of a session's gate share: names, the way outside, relays, and what the runner is told.
 #pragma once
 
 #include "gate/first_bytes.hpp"

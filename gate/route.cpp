@@ -358,7 +358,7 @@ private:
         timer_.cancel();
         error_code ignored;
         if (upstream_) upstream_->lowest_layer().close(ignored);
-        say_farewell(client_, std::move(last_words), std::move(counted_));
+        say_farewell(client_, std::move(last_words), counted_); // both count until they are gone
     }
 
     void stop()

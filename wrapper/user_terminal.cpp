@@ -31,6 +31,7 @@ bool write_carefully(FdRef sink, std::string_view bytes, std::size_t at_once, De
         if (ready == 0) return false;
         const ssize_t count = ready < 0 ? ready : write(sink.get(), bytes.data(), std::min(bytes.size(), at_once));
         if (outcome_of_write(count) == Outcome::ended) return true;
+        if (count <= 0 && milliseconds_left(deadline) == 0) return false; // writable, and yet without room: ONLCR needs two bytes
         bytes.remove_prefix(count > 0 ? static_cast<std::size_t>(count) : 0);
     }
     return true;

@@ -207,7 +207,7 @@ void to_json(nlohmann::json &json, const FormerRights &rights)
 
 void from_json(const nlohmann::json &json, FormerRights &rights)
 {
-    rights = {json.at("uid"), json.at("gid"), json.at("mode")};
+    rights = {json.at("uid"), json.at("gid"), json.at("mode").get<mode_t>() & 07777U};
 }
 
 void give_rights(FdRef place, const FormerRights &rights, const std::string &path)
