@@ -159,7 +159,8 @@ private:
         hand_over_when_ready();
     }
 
-    // A second ExecReady: systemd has killed all that ran in the unit, and started the unit again with the same standard input.
+    // A second ExecReady: systemd has killed all that ran in the unit, and started the unit again with the same standard input (not
+    // under an engine: its door is closed by then, and the launcher fails there).
     void hear_ready()
     {
         if (!std::exchange(launcher_ready_, true)) return;

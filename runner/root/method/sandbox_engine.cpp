@@ -230,7 +230,7 @@ private:
         for (const pid_t pid : inside) {
             std::ifstream file("/proc/" + std::to_string(pid) + "/status");
             const std::string status{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-            if (const auto problem = account_problem(status, *account_))
+            if (const auto problem = account_problem(status, account_.value()))
                 throw Failure(FailureKind::sandbox_method,
                               engine() + " gave the session other rights than the agent's account has (" + *problem +
                                   "); look for accounts and groups in its image whose names are numbers, or choose another method");

@@ -86,10 +86,13 @@ UniqueFd open_own_directory(const std::string &path, Uid user)
     ReaderList found{};
     const auto size = fgetxattr(own.get(), "system.posix_acl_access", &found, sizeof found);
     if (size == sizeof found && std::memcmp(&found, &wanted, sizeof found) == 0) return own;
-    for (const auto &left : names_in(own)) // of somebody who had this name before
-        if (unlinkat(own.get(), left.c_str(), 0) != 0) throw_errno("removing " + path + "/" + left);
-    for (const char *list : {"system.posix_acl_default", "system.posix_acl_access"}) // in this order: the second says that both are there
+    const auto set = [&](const char *list) {
         if (fsetxattr(own.get(), list, &wanted, sizeof wanted, 0) != 0) throw_errno("letting its user look into " + path);
+    };
+    set("system.posix_acl_default"); // first: where no list can be set (a confined process, a file system without), nothing is removed
+    for (const auto &left : names_in(own)) // of somebody who had this name before; two first starts of a user may both remove it
+        if (unlinkat(own.get(), left.c_str(), 0) != 0) require_gone("removing " + path + "/" + left);
+    set("system.posix_acl_access"); // says that both are there
     return own;
 }
 
@@ -164,7 +167,8 @@ void append(FdRef directory, const LinesFile &lines, const std::vector<JournalFi
     throw SystemFailure(reason, "writing to " + lines.path());
 }
 
-// best_effort. Connections have a file of their own: however many an agent is denied, they push no start out.
+// best_effort. Connections have a file of their own: however many an agent is denied, they push no start out, and none of their failures
+// becomes an entry. A file system that takes no copy takes none of the next either, so a process says it once.
 void copy_for_user(const RecordSubject &subject, const RecordEvent &event, const std::vector<JournalField> &fields)
 {
     if (!subject.uid || subject.user.empty() || std::holds_alternative<ProblemEvent>(event)) return;
@@ -174,7 +178,13 @@ void copy_for_user(const RecordSubject &subject, const RecordEvent &event, const
         const LinesFile lines{path, stem, mode_t{defence_is_on("own-record") ? 0640U : 0644U}, 2 << 20};
         if (const UniqueFd directory = open_own_directory(path, *subject.uid)) append(directory, lines, fields);
     };
-    attempt_recorded(subject.session, copy, "its user's own copy of the record: ");
+    try {
+        copy();
+    } catch (const std::exception &failure) {
+        static bool is_told = false;
+        if (!std::holds_alternative<ConnectionDeniedEvent>(event) && !std::exchange(is_told, true))
+            record_problem(subject.session, "its user's own copy of the record: ", failure.what());
+    }
 }
 
 } // namespace
