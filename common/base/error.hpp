@@ -26,8 +26,9 @@ enum class ExitStatus : int {
 // processes of one build and mean nothing elsewhere.
 enum class FailureKind : std::uint8_t {
 #include "common/failure_kinds.inc"
+    end_of_kinds
 };
-constexpr FailureKind last_failure_kind = FailureKind::agent_home;
+constexpr auto last_failure_kind = static_cast<FailureKind>(static_cast<std::uint8_t>(FailureKind::end_of_kinds) - 1);
 
 struct KindFacts {
     FailureKind kind;

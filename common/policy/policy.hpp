@@ -208,7 +208,7 @@ struct PolicyWord {
     friend bool operator==(const PolicyWord &, const PolicyWord &) = default;
 };
 
-// If unset: the cluster's own default, or what common/decide/decision.hpp takes.
+// If unset: the cluster's own default, or what common/decide/explained.hpp takes.
 struct PlacementPolicy {
     std::optional<PlacementEngine> engine;
     std::optional<PolicyWord> srun; // absolute path; of the whole policy alone

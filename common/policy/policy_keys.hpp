@@ -79,7 +79,7 @@ struct PolicyTask {
 std::span<const PolicyTask> policy_tasks() noexcept;
 
 // The keys of a task, in the order of the table. Every key has one task, except those that repeat one for a user or root: they are told
-// with it (policy_keys_repeating).
+// with it.
 std::vector<const PolicyKey *> policy_keys_of(const PolicyTask &task);
 
 } // namespace pi_agent

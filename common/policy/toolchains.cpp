@@ -178,18 +178,14 @@ bool read_word(const std::string &word, HomeDirectories &directories, Defaults d
     return true;
 }
 
-// The paths of a list, without its words. `remedy` is for a list that is too long, `remedy_of_path` for a path below a home, where
-// problem_of_home_directory has another one.
-std::vector<PolicyPath> read_home_paths(const PolicyValue &value, const std::function<bool(const std::string &)> &is_word,
-                                        const char *remedy, const char *remedy_of_path)
+// Adds the paths of a list where they stand among its words. `remedy` is for a list that is too long, `remedy_of_path` for a path below a
+// home, where problem_of_home_directory has another one.
+void read_home_paths(const PolicyValue &value, std::vector<PolicyPath> &paths, const std::function<bool(const std::string &)> &is_word,
+                     const char *remedy, const char *remedy_of_path)
 {
-    std::vector<PolicyPath> paths;
     const auto items = read_items(value);
-    if (!items) return paths;
-    if (items->size() > list_limit) {
-        value.report("more than " + std::to_string(list_limit) + " directories", remedy);
-        return paths;
-    }
+    if (!items) return;
+    if (items->size() > list_limit) return value.report("more than " + std::to_string(list_limit) + " directories", remedy);
     for (const auto &item : *items) {
         const auto text = read_line(item);
         if (!text || is_word(*text)) continue;
@@ -201,7 +197,6 @@ std::vector<PolicyPath> read_home_paths(const PolicyValue &value, const std::fun
             paths.push_back({path.substr(2), item.where});
         }
     }
-    return paths;
 }
 
 HomeDirectories read_directories(const PolicyValue &value, Defaults defaults)
@@ -213,8 +208,7 @@ HomeDirectories read_directories(const PolicyValue &value, Defaults defaults)
         return directories;
     }
     const auto is_word = [&](const std::string &text) { return read_word(text, directories, defaults); };
-    const auto paths = read_home_paths(value, is_word, "name those that are used", nullptr);
-    directories.paths.insert(directories.paths.end(), paths.begin(), paths.end());
+    read_home_paths(value, directories.paths, is_word, "name those that are used", nullptr);
     return directories;
 }
 
@@ -292,8 +286,10 @@ std::optional<HomeDirectories> read_caches(const PolicyValue &value)
 
 std::optional<std::vector<PolicyPath>> read_readable(const PolicyValue &value)
 {
-    return read_home_paths(
-        value, [](const std::string &) { return false; }, "name one that holds them", "name a directory that holds nothing but data");
+    std::vector<PolicyPath> paths;
+    const auto is_word = [](const std::string &) { return false; };
+    read_home_paths(value, paths, is_word, "name one that holds them", "name a directory that holds nothing but data");
+    return paths;
 }
 
 ToolchainsPolicy settle_toolchains(const Rules &rules, Problems &problems)

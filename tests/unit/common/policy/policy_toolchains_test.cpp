@@ -56,6 +56,8 @@ TEST_CASE("lists are the default ones, extended, replaced or none")
     auto extended = default_readable();
     extended.emplace_back(".tools");
     CHECK(paths_of(toolchains_of("toolchains: {readable: [default, ~/.tools]}\n").readable) == extended);
+    extended.insert(extended.begin(), ".first"); // in the order of the list, in which the agent's notes name them
+    CHECK(paths_of(toolchains_of("toolchains: {readable: [~/.first, default, ~/.tools]}\n").readable) == extended);
 }
 
 TEST_CASE("what holds, is or lies in what no session is shown is refused by name")
