@@ -254,6 +254,7 @@ void tell_if_cut(const RecordRead &record, std::ostream &notes)
 std::vector<LogEntry> read_callers_record(const std::string &command, const std::optional<std::string> &user,
                                           std::optional<std::uint64_t> since, RecordPart part, std::ostream &notes)
 {
+    bound_memory_of_reader();
     auto record = read_own_record(require_own(command, user, "reads what is recorded of other users"), since, part);
     if (record.is_cut) notes << "pi-agentctl: older entries about you may have made room for these; ask the administrator for them\n";
     return std::move(record.entries);

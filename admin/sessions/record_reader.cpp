@@ -110,16 +110,6 @@ private:
     std::unique_ptr<sd_journal, void (*)(sd_journal *)> journal_;
 };
 
-// A bound behind the bounds: what they let pass fits several times. Mappings of the journal's files do not count.
-void bound_memory()
-{
-    rlimit limit{};
-    if (getrlimit(RLIMIT_DATA, &limit) != 0) throw_errno("examining the limit of memory");
-    if (!is_bounded() || limit.rlim_cur <= own_memory) return;
-    limit.rlim_cur = own_memory;
-    if (setrlimit(RLIMIT_DATA, &limit) != 0) throw_errno("limiting the memory of this process");
-}
-
 // What a history and a list of denials are made of (admin/sessions/).
 constexpr FieldNames record_fields_read =
     "PI_AGENT_EVENT PI_AGENT_SESSION PI_AGENT_USER PI_AGENT_UID PI_AGENT_ACCOUNT PI_AGENT_PROJECT PI_AGENT_DIRECTORY PI_AGENT_REPOSITORY "
@@ -181,7 +171,7 @@ void add_record_file(std::vector<LogEntry> &entries, std::optional<std::uint64_t
 
 void require_readable()
 {
-    bound_memory();
+    bound_memory_of_reader();
     if (can_read_record()) return;
     throw Failure(FailureKind::root_only,
                   "only root and members of the group systemd-journal can read the record, which is in the journal; use sudo");
@@ -233,6 +223,15 @@ private:
 };
 
 } // namespace
+
+void bound_memory_of_reader()
+{
+    rlimit limit{};
+    if (getrlimit(RLIMIT_DATA, &limit) != 0) throw_errno("examining the limit of memory");
+    if (!is_bounded() || limit.rlim_cur <= own_memory) return;
+    limit.rlim_cur = own_memory;
+    if (setrlimit(RLIMIT_DATA, &limit) != 0) throw_errno("limiting the memory of this process");
+}
 
 std::string LogEntry::field(const std::string &name) const
 {
@@ -289,7 +288,6 @@ RecordRead read_record(std::optional<std::uint64_t> since, RecordPart part)
 
 RecordRead read_own_record(const Account &user, std::optional<std::uint64_t> since, RecordPart part)
 {
-    bound_memory();
     const bool is_of_starts = part == RecordPart::starts;
     // Both: a number may have been somebody else's before, and so may a name.
     const auto is_own = [&, uid = std::to_string(user.uid.value()), name = escape_for_display(user.name)](const LogEntry &entry) {

@@ -115,6 +115,9 @@ bool can_read_record();
 // each user a bounded part. It leaves out every other entry that root did not write. `since` is in microseconds since 1970.
 RecordRead read_record(std::optional<std::uint64_t> since, RecordPart part = RecordPart::starts);
 
+// A bound behind the bounds: what they let pass fits several times. Mappings of the journal's files do not count.
+void bound_memory_of_reader();
+
 // Of these, what is about the user of this process, from the files that root writes for them.
 RecordRead read_own_record(const Account &user, std::optional<std::uint64_t> since, RecordPart part);
 

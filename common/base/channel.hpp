@@ -188,7 +188,8 @@ private:
 
 class FieldReader {
 public:
-    explicit FieldReader(Decoder &from, std::vector<UniqueFd> descriptors = {}) noexcept : from_(from), descriptors_(std::move(descriptors))
+    explicit FieldReader(Decoder &from, std::vector<UniqueFd> &&descriptors = {}) noexcept
+        : from_(from), descriptors_(std::move(descriptors))
     {
     }
     void operator()(auto &...fields) { (take(fields), ...); }

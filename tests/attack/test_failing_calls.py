@@ -20,7 +20,7 @@ FROM = {
     "authenticated": {
         "access": "EIO", "brk": "0", "capget": "EFAULT", "capset": "EPERM", "chdir": "ENOMEM", "clone": "EAGAIN", "clone3": "EAGAIN", "close": "EIO",
         "close_range": "ENOMEM", "connect": "ECONNREFUSED", "dup": "EMFILE", "dup2": "EMFILE", "eventfd2": "EMFILE", "execve": "ENOMEM",
-        "faccessat2": "EIO", "fchmod": "EIO", "fchmodat": "EIO", "fchown": "EPERM", "fcntl": "EINVAL", "flock": "ENOLCK", "fsconfig": "EINVAL",
+        "faccessat2": "EIO", "fchmod": "EIO", "fchmodat": "EIO", "fchown": "EPERM", "fcntl": "EINVAL", "fgetxattr": "EIO", "flock": "ENOLCK", "fsconfig": "EINVAL",
         "fsmount": "EPERM", "fsopen": "EPERM", "fstatfs": "EIO", "futex": "EAGAIN", "getdents64": "EIO", "getrandom": "EINTR",
         "getsockname": "ENOBUFS", "getsockopt": "ENOMEM", "ioprio_set": "EPERM", "keyctl": "EDQUOT", "kill": "EPERM", "lseek": "EINVAL",
         "mkdirat": "ENOSPC", "mmap": "ENOMEM", "mount_setattr": "EINVAL", "move_mount": "ENOMEM",

@@ -85,6 +85,7 @@ UniqueFd open_own_directory(const std::string &path, Uid user)
     const ReaderList wanted = readers(user, alone);
     ReaderList found{};
     const auto size = fgetxattr(own.get(), "system.posix_acl_access", &found, sizeof found);
+    if (size < 0 && errno != ENODATA && errno != ERANGE) throw_errno("examining " + path);
     if (size == sizeof found && std::memcmp(&found, &wanted, sizeof found) == 0) return own;
     const auto set = [&](const char *list) {
         if (fsetxattr(own.get(), list, &wanted, sizeof wanted, 0) != 0) throw_errno("letting its user look into " + path);
