@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from pathlib import Path, PurePosixPath
 
-BUDGET = 33_200  # lines; it falls with what root runs, and never rises (docs/architecture.md)
+BUDGET = 27_700  # lines; it falls with what root runs, and never rises (docs/architecture.md)
 GIVEN_UP = ("runner/as_user", "runner/as_agent", "common/as_user")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 # The linker leaves the line numbers of what it throws away behind, at addresses from zero on, where no code is.
