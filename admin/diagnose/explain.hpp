@@ -72,8 +72,8 @@ private:
 // concerns only this user, whose own start reports it, and find_refused_starts().
 std::optional<AccessRules> rules_of_user(const Policy &policy, const Account &user);
 
-// --- Whether starts would be, without one: the decision of wrapper and runner (common/decide/effective.hpp) on what pi-agentctl finds of the
-// host.
+// --- Whether starts would be, without one: the decision of wrapper and runner (common/decide/effective.hpp) on what pi-agentctl finds of
+// the host.
 
 // A start that would be.
 struct DryStart {
