@@ -78,7 +78,8 @@ def waiting(c, s):
     send_record(c, b"", [], size=100)
     c.settimeout(9)
     try:
-        answered.append(c.recv(1, socket.MSG_PEEK))
+        while Decoder(c.recv(65536, socket.MSG_PEEK)).number() != FAILURE: c.recv(65536)
+        answered.append("refused")
     except TimeoutError:
         c.shutdown(socket.SHUT_WR)
 answer = call(waiting, prepare=late)
