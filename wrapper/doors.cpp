@@ -141,13 +141,6 @@ namespace {
 constexpr std::size_t small_limit = 4096; // of a file that holds a path
 constexpr unsigned nesting_limit = 16;    // of submodules and includes
 
-std::string without_line_end(std::string text)
-{
-    while (!text.empty() && (text.back() == '\n' || text.back() == '\r'))
-        text.pop_back();
-    return text;
-}
-
 std::string path_in_git_file(const std::string &text)
 {
     constexpr std::string_view begin = "gitdir: ";

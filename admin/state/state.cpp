@@ -238,8 +238,8 @@ void run_state_prune(const std::optional<std::string> &user, bool yes, std::ostr
 {
     const auto root = claim_root("state prune", "removes files of agents, so only root can run it");
     const auto state_dir = load_policy(policy_path).agent.state_dir;
-    if (user) find_state(root, state_dir, *user); // throws Nothing
-    const auto states = find_states(root, state_dir, user);
+    std::vector<UserState> states = user ? std::vector<UserState>{} : find_states(root, state_dir, {});
+    if (user) states.push_back(find_state(root, state_dir, *user));
     require_consent("Remove the caches of " + (user ? escape_for_display(*user) : "all users who have no session now") +
                         " and the temporary files that sessions left?",
                     yes);

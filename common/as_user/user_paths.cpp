@@ -1,5 +1,6 @@
 // Where a user's agents can have written, opening paths there as the user, and project roots.
 #include "common/as_user/user_paths.hpp"
+
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/toolchains.hpp"
@@ -10,13 +11,10 @@
 
 #include <climits>
 #include <deque>
-#include <filesystem>
 
 namespace pi_agent {
 
 // --- Places that agents write in, and the walk of a user's paths.
-
-// Roots and the agents' state as places that agents write in.
 
 namespace {
 

@@ -80,6 +80,14 @@ struct TextProblem {
     std::string remedy;
 };
 
+// Without line ends at its end, as git's small files of one path are read.
+inline std::string without_line_end(std::string text)
+{
+    while (!text.empty() && (text.back() == '\n' || text.back() == '\r'))
+        text.pop_back();
+    return text;
+}
+
 // Without blanks and line ends at both ends.
 inline std::string_view trimmed(std::string_view text)
 {

@@ -34,13 +34,6 @@ std::string read_small(FdRef directory, const char *name)
     }
 }
 
-std::string without_line_end(std::string text)
-{
-    while (!text.empty() && (text.back() == '\n' || text.back() == '\r'))
-        text.pop_back();
-    return text;
-}
-
 // "a/b/../c" as text alone, beginning at `from`.
 std::string joined(const std::string &from, const std::string &path)
 {
