@@ -89,9 +89,10 @@ std::optional<HostRule> read_rule(const std::string &text)
     return std::holds_alternative<HostRule>(parsed) ? std::optional(std::get<HostRule>(std::move(parsed))) : std::nullopt;
 }
 
-// `why` takes a word with a slash for a path, but for a URL.
+// `why` takes a word with a slash for a path, but for a URL; and so the two names of directories that have none.
 bool is_path(const std::string &question)
 {
+    if (question == "." || question == "..") return true;
     return question.find('/') != question.npos && question.find("://") == question.npos;
 }
 
