@@ -182,9 +182,9 @@ def test_sessions_without_hosts_have_nothing_of_a_gate(playing, playing_policy):
 
 def test_the_gates_unit_has_its_own_bounds_and_few_lines_of_the_journal(hosts):
     """A gate that the agent has taken over would fill the journal. limits.cpu, which not every host has, is in tests/unit/runner/plan/gate_plan_test.cpp."""
-    asked = ("MemoryMax", "TasksMax", "LogRateLimitIntervalUSec", "LogRateLimitBurst")
+    asked = ("ActiveState", "MemoryMax", "TasksMax", "LogRateLimitIntervalUSec", "LogRateLimitBurst")
     with hosts.popen(["pi", "sh", "echo $PI_AGENT_SESSION; exec cat"], cwd=DEMO) as process:
         gate = f"pi-agent-gate-{read_line(process).decode().strip()}.service"
         shown = hosts.root(["systemctl", "show", *(f"--property={name}" for name in asked), gate], check=True).stdout.decode()
-        process.communicate(timeout=20)
-    assert dict(line.split("=", 1) for line in shown.splitlines()) == dict(zip(asked, (str(256 << 20), "64", "1min", "20"))), shown
+        ended = process.communicate(timeout=20), process.returncode
+    assert dict(line.split("=", 1) for line in shown.splitlines()) == dict(zip(asked, ("active", str(256 << 20), "64", "1min", "20"))), (shown, gate, ended)
