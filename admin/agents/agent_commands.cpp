@@ -200,7 +200,7 @@ void run_agent_list(bool json, std::ostream &out)
     const auto all = installed_agents(root);
     const auto known = known_agents();
     const auto is_tested = [&](const InstalledAgent &agent) {
-        return std::find(known.begin(), known.end(), agent.name) != known.end() && read_known_agent(agent.name).version == agent.version;
+        return std::ranges::find(known, agent.name) != known.end() && read_known_agent(agent.name).version == agent.version;
     };
     if (json) {
         auto list = nlohmann::json::array();
@@ -238,9 +238,8 @@ void run_agent_rollback(const std::string &name, bool yes, std::ostream &out)
     const auto lock = take_agents_lock(root);
     const auto current = require_current(root, request.agent);
     const auto all = installed_agents(root);
-    const auto former = std::find_if(all.begin(), all.end(), [&](const InstalledAgent &agent) {
-        return agent.name == request.agent && agent.is_previous && !agent.is_current;
-    });
+    const auto former = std::ranges::find_if(
+        all, [&](const InstalledAgent &agent) { return agent.name == request.agent && agent.is_previous && !agent.is_current; });
     if (former == all.end()) throw Nothing(fmt::format("there is no version of {} before {} on this host", request.agent, current.version));
     require_consent(fmt::format("Start {} {} instead of {} from now on?", request.agent, former->version, current.version), yes);
     const auto applying = take_apply_lock(root);

@@ -158,7 +158,7 @@ std::vector<std::string> known_agents()
 KnownAgent read_known_agent(const std::string &name)
 {
     const auto names = known_agents();
-    if (std::find(names.begin(), names.end(), name) == names.end())
+    if (std::ranges::find(names, name) == names.end())
         throw Failure(ExitStatus::usage, fmt::format("this release does not know the agent {}; it knows {}", escape_for_display(name),
                                                      fmt::join(names, ", ")));
     utsname host{};
@@ -230,7 +230,7 @@ std::vector<InstalledAgent> installed_agents(const AsRoot & /*root*/)
                 {name, version, version == current, version == previous, static_cast<std::uint64_t>(facts->st_mtim.tv_sec) * 1'000'000});
         }
     }
-    std::sort(all.begin(), all.end(), [](const InstalledAgent &one, const InstalledAgent &other) {
+    std::ranges::sort(all, [](const InstalledAgent &one, const InstalledAgent &other) {
         if (one.name != other.name) return one.name < other.name;
         const bool hand = one.version.starts_with(by_hand);
         if (hand != other.version.starts_with(by_hand)) return hand;
@@ -241,14 +241,13 @@ std::vector<InstalledAgent> installed_agents(const AsRoot & /*root*/)
 
 std::optional<InstalledAgent> current_agent(const std::vector<InstalledAgent> &all, const std::string &name)
 {
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](const InstalledAgent &agent) { return agent.name == name && agent.is_current; });
+    const auto found = std::ranges::find_if(all, [&](const InstalledAgent &agent) { return agent.name == name && agent.is_current; });
     return found == all.end() ? std::nullopt : std::optional(*found);
 }
 
 bool has_version(const std::vector<InstalledAgent> &all, const std::string &name, const std::string &version)
 {
-    return std::any_of(all.begin(), all.end(), [&](const InstalledAgent &agent) { return agent.name == name && agent.version == version; });
+    return std::ranges::any_of(all, [&](const InstalledAgent &agent) { return agent.name == name && agent.version == version; });
 }
 
 void make_agents_directory(const AsRoot & /*root*/, const std::string &name)

@@ -61,7 +61,7 @@ bool can_go(const Left &left)
 
 std::string count_of_left(const std::vector<Left> &left, Left::Kind kind, const char *one, const char *several)
 {
-    const auto count = std::count_if(left.begin(), left.end(), [kind](const Left &each) { return each.kind == kind && can_go(each); });
+    const auto count = std::ranges::count_if(left, [kind](const Left &each) { return each.kind == kind && can_go(each); });
     return count == 0 ? "" : fmt::format("{} {}", count, count == 1 ? one : several);
 }
 
@@ -293,7 +293,7 @@ void run_prune(const PruneOrder &order, std::ostream &out)
     const auto left = find_left(root, policy, order.gone);
     if (order.json) return print_json(to_json(root, policy, left), out);
     show(root, policy, left, order.dry_run ? "would: remove " : "left behind: ", out);
-    if (std::none_of(left.begin(), left.end(), can_go)) {
+    if (std::ranges::none_of(left, can_go)) {
         out << "nothing to remove\n";
         return;
     }

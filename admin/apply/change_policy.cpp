@@ -105,8 +105,7 @@ YamlNode tree_of(const PolicySource &source)
 // The first file that says something of `path`; nullptr without one.
 const PolicySource *find_source(const PolicyFiles &files, const KeyPath &path)
 {
-    const auto found =
-        std::find_if(files.begin(), files.end(), [&](const PolicySource &source) { return find_node(tree_of(source), path) != nullptr; });
+    const auto found = std::ranges::find_if(files, [&](const PolicySource &source) { return find_node(tree_of(source), path) != nullptr; });
     return found == files.end() ? nullptr : &*found;
 }
 
@@ -225,7 +224,7 @@ void merge(YamlNode &into, const YamlNode &from)
     if (into.kind != YamlNode::Kind::mapping || from.kind != YamlNode::Kind::mapping) return;
     for (const auto &entry : from.entries) {
         const auto same = [&](const YamlEntry &known) { return known.key == entry.key; };
-        const auto found = std::find_if(into.entries.begin(), into.entries.end(), same);
+        const auto found = std::ranges::find_if(into.entries, same);
         if (found == into.entries.end())
             into.entries.push_back(entry);
         else
@@ -292,7 +291,7 @@ std::string value_for(const KeyName &name, const std::string &value)
 
 std::optional<std::string> find_text(const PolicyFiles &files, const std::string &file)
 {
-    const auto found = std::find_if(files.begin(), files.end(), [&](const PolicySource &source) { return source.name == file; });
+    const auto found = std::ranges::find_if(files, [&](const PolicySource &source) { return source.name == file; });
     return found == files.end() ? std::nullopt : std::optional(found->text);
 }
 
@@ -372,8 +371,7 @@ void run_get(const std::string &key, bool json, std::ostream &out)
         else if (node != nullptr)
             value = *node;
     }
-    const std::string standard(name.path.size() ==
-                                       static_cast<std::size_t>(std::count(name.key->path.begin(), name.key->path.end(), '.')) + 1
+    const std::string standard(name.path.size() == static_cast<std::size_t>(std::ranges::count(name.key->path, '.')) + 1
                                    ? name.key->standard
                                    : std::string_view());
     if (json)

@@ -62,9 +62,8 @@ std::string run_as_of(const Candidate &candidate, const std::vector<Candidate> &
     const std::string agent = "pi-agent-" + candidate.name; // as the policy would call it; by the number where it is not a plain name
     const std::string other = creatable_name(agent);
     if (agent == other || !is_plain_name(agent)) return "";
-    const bool is_anothers = std::any_of(candidates.begin(), candidates.end(), [&](const Candidate &one) {
-        return one.name != candidate.name && creatable_name("pi-agent-" + one.name) == other;
-    });
+    const bool is_anothers = std::ranges::any_of(
+        candidates, [&](const Candidate &one) { return one.name != candidate.name && creatable_name("pi-agent-" + one.name) == other; });
     return is_anothers ? "" : other;
 }
 
@@ -116,8 +115,8 @@ void require_host(const std::string &word)
 std::string line_of_network(const std::vector<std::string> &words)
 {
     if (words.empty()) throw Failure(ExitStatus::usage, "name a network: hosts, full, loopback, none, names of hosts, or addresses");
-    if (!std::all_of(words.begin(), words.end(), is_address_or_range)) {
-        std::for_each(words.begin(), words.end(), require_host);
+    if (!std::ranges::all_of(words, is_address_or_range)) {
+        std::ranges::for_each(words, require_host);
         return lines_of_hosts(words);
     }
     std::string list;
@@ -363,14 +362,14 @@ std::vector<Candidate> find_candidates(const InitOrder &order, const Observer &o
 std::vector<std::string> words_of_answer(const std::string &answer)
 {
     std::string blanks = answer;
-    std::replace(blanks.begin(), blanks.end(), ',', ' ');
+    std::ranges::replace(blanks, ',', ' ');
     std::istringstream words(blanks);
     return {std::istream_iterator<std::string>(words), {}};
 }
 
 std::string init_text(const std::vector<Candidate> &candidates, const PolicyAnswers &answers)
 {
-    const auto ready = std::count_if(candidates.begin(), candidates.end(), [](const Candidate &one) { return !one.roots.empty(); });
+    const auto ready = std::ranges::count_if(candidates, [](const Candidate &one) { return !one.roots.empty(); });
     if (ready == 0)
         throw Failure(ExitStatus::usage,
                       "no user of this host has a directory to start the agent in (looked for ~/projects, ~/src, ~/work and similar); "

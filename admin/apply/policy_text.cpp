@@ -338,7 +338,7 @@ const YamlNode *find_node(const YamlNode &root, const KeyPath &path)
 {
     const YamlNode *node = &root;
     for (const auto &key : path) {
-        const auto entry = std::find_if(node->entries.begin(), node->entries.end(), [&](const YamlEntry &each) { return each.key == key; });
+        const auto entry = std::ranges::find_if(node->entries, [&](const YamlEntry &each) { return each.key == key; });
         if (entry == node->entries.end()) return nullptr;
         node = &entry->value;
     }
@@ -353,7 +353,7 @@ void put_node(YamlNode &root, const KeyPath &path, const YamlNode &value)
         if (node->kind != YamlNode::Kind::mapping)
             throw Failure(ExitStatus::configuration,
                           to_string(node->where) + ": is " + describe(*node) + ", and holds no keys; set it as a whole");
-        auto entry = std::find_if(node->entries.begin(), node->entries.end(), [&](const YamlEntry &each) { return each.key == key; });
+        auto entry = std::ranges::find_if(node->entries, [&](const YamlEntry &each) { return each.key == key; });
         if (entry == node->entries.end()) entry = node->entries.insert(entry, {key, {}, {}});
         node = &entry->value;
     }

@@ -150,7 +150,7 @@ CanaryReport try_sandbox(const Policy &policy, const Observer &observer, const C
 std::vector<CanaryAnswer> CanaryReport::wrong() const
 {
     std::vector<CanaryAnswer> found;
-    std::copy_if(answers.begin(), answers.end(), std::back_inserter(found), [](const CanaryAnswer &answer) { return !answer.right; });
+    std::ranges::copy_if(answers, std::back_inserter(found), [](const CanaryAnswer &answer) { return !answer.right; });
     return found;
 }
 

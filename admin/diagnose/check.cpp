@@ -166,7 +166,7 @@ RootDanger danger_of_root(FdRef directory, const std::string &path, const Accoun
         way.push_back({step, facts.st_uid, facts.st_mode});
         if (step == "/") break;
     }
-    std::reverse(way.begin(), way.end());
+    std::ranges::reverse(way);
     return danger_of_way(way, user);
 }
 
@@ -180,7 +180,7 @@ std::vector<Diagnostic> find_overlaps(std::vector<FoundRoot> roots)
                 return rank(left) < rank(right);
             });
     };
-    std::stable_sort(roots.begin(), roots.end(), before);
+    std::ranges::stable_sort(roots, before);
     Problems found; // at most as many as anybody reads
     std::vector<const FoundRoot *> above;
     for (const auto &root : roots) {

@@ -321,7 +321,7 @@ void run_doctor(const DoctorOptions &options, std::ostream &out)
     });
     CanaryReport report;
     try {
-        const bool may_hang = std::any_of(faults.begin(), faults.end(), [](const Fault &fault) { return fault.about == "sudo-start"; });
+        const bool may_hang = std::ranges::any_of(faults, [](const Fault &fault) { return fault.about == "sudo-start"; });
         report = run_canary(policy, observer, options.user, may_hang);
     } catch (const Failure &failure) {
         if (faults.empty()) throw;

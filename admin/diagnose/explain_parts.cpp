@@ -159,8 +159,7 @@ nlohmann::json limit_json(const std::optional<SaidLimit> &said, const nlohmann::
 // No path is in both lists.
 Finding finding_of(const OpenedHome &home, const std::string &path)
 {
-    const auto found =
-        std::find_if(home.directories.begin(), home.directories.end(), [&](const HomeDirectory &one) { return one.path == path; });
+    const auto found = std::ranges::find_if(home.directories, [&](const HomeDirectory &one) { return one.path == path; });
     if (found == home.directories.end()) return {Finding::Kind::unusable, ""};
     return {found->problem.empty() ? Finding::Kind::usable : Finding::Kind::unusable, found->problem};
 }

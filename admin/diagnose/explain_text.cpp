@@ -180,7 +180,7 @@ std::vector<std::string> words_of_advice(std::string_view text)
             words.back() += " " + std::string(word);
         else
             words.emplace_back(word);
-        if (std::count(word.begin(), word.end(), '`') % 2 != 0) is_open = !is_open;
+        if (std::ranges::count(word, '`') % 2 != 0) is_open = !is_open;
     }
     return words;
 }
@@ -202,7 +202,7 @@ std::string wrapped(const std::string &first, std::string_view text)
         is_begun = true;
     }
     all += line + "\n";
-    std::replace(all.begin(), all.end(), '`', '\'');
+    std::ranges::replace(all, '`', '\'');
     return all;
 }
 

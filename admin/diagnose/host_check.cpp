@@ -33,8 +33,7 @@ SaidByGroups find_said_by_groups(const Policy &policy, const UserEntry &entry)
         said.path = said.path || rules_of(group->rules).path;
     }
     if (entry.is_group)
-        said.path = std::any_of(policy.users.begin(), policy.users.end(),
-                                [](const UserEntry &other) { return other.is_group && rules_of(other.rules).path; });
+        said.path = std::ranges::any_of(policy.users, [](const UserEntry &other) { return other.is_group && rules_of(other.rules).path; });
     return said;
 }
 

@@ -250,7 +250,7 @@ Faults find_leftovers(const AsRoot &root)
         if (!orphans.empty()) { // looks again: a session that ends just now is not an orphan
             std::this_thread::sleep_for(std::chrono::seconds(2));
             const auto still = find_orphans(root);
-            std::erase_if(orphans, [&](const auto &id) { return std::find(still.begin(), still.end(), id) == still.end(); });
+            std::erase_if(orphans, [&](const auto &id) { return std::ranges::find(still, id) == still.end(); });
         }
     } catch (const SystemFailure &failure) {
         if (failure.error_number() != ENOENT) throw; // no session since the host was started

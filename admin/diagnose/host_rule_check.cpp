@@ -145,7 +145,7 @@ private:
     {
         if (is_address(rule) || is_loopback(rule)) return;
         const auto is_for_it = [&](const HostRule &other) { return other.port == rule.port && is_address(other); };
-        if (std::any_of(rules.begin(), rules.end(), is_for_it)) return;
+        if (std::ranges::any_of(rules, is_for_it)) return;
         if (!suffixes_) suffixes_ = find_public_suffixes();
         if (*suffixes_ && !is_of_internet(*suffixes_, rule.host))
             add(rule, key, "is not a name of the Internet, so it leads into a network of yours, and no rule names an address there",

@@ -94,8 +94,8 @@ Document defaults_of(const Document &sudoers, const std::string &runner)
             const auto binding = defaults.value("Binding", Document::array());
             const bool is_of_command = !binding.empty() && binding[0].contains("command");
             if (is_of_command != of_commands) continue;
-            if (is_of_command && std::none_of(binding.begin(), binding.end(),
-                                              [&](const Document &bound) { return concerns(bound.value("command", ""), runner); }))
+            if (is_of_command &&
+                std::ranges::none_of(binding, [&](const Document &bound) { return concerns(bound.value("command", ""), runner); }))
                 continue;
             for (const auto &option : defaults.at("Options"))
                 for (const auto &[name, value] : option.items()) {
@@ -349,7 +349,7 @@ Faults judge_shell(const std::string &output, const std::string &user, const std
         for (const std::string mark : {found_mark, home_mark}) {
             if (line.compare(0, mark.size(), mark) != 0) continue;
             const std::string found = line.substr(mark.size());
-            if (std::find(wrapper.begin(), wrapper.end(), found) != wrapper.end() || !named.insert(found).second) continue;
+            if (std::ranges::find(wrapper, found) != wrapper.end() || !named.insert(found).second) continue;
             if (found.empty())
                 faults.push_back({"no-pi", "the login shell of " + user + " finds no " + command,
                                   "put the directory of " + wrapper.front() + " on its PATH"});

@@ -136,7 +136,7 @@ constexpr std::size_t most_tried = 5;
 bool says_something(const UserEntry &entry)
 {
     return entry.rules || !entry.env.empty() ||
-           std::any_of(entry.roots.begin(), entry.roots.end(), [](const RootSpec &root) { return root.rules != nullptr; });
+           std::ranges::any_of(entry.roots, [](const RootSpec &root) { return root.rules != nullptr; });
 }
 
 bool says_who(const UserEntry &entry)

@@ -147,7 +147,7 @@ std::vector<RuledPlace> places_of(const Explanation &explanation)
         add(path.path, "shown besides, read-only", "view_paths", path.where);
     if (const auto *view = std::get_if<HostView>(&explanation.shown))
         for (const auto &tree : view->trees)
-            if (std::none_of(places.begin(), places.end(), [&](const RuledPlace &place) { return place.path == tree; }))
+            if (std::ranges::none_of(places, [&](const RuledPlace &place) { return place.path == tree; }))
                 add(tree, "the agent's program, or what certificates lead to, read-only", "agent.binary");
     add(explanation.home, "the agent's home, kept from session to session", "");
     const auto add_shown = [&](const PolicyPath &one, bool is_cache, const char *rule, const char *key) {
@@ -162,7 +162,7 @@ std::vector<RuledPlace> places_of(const Explanation &explanation)
     };
     const auto own = policy.rules.own_readable.value_or(std::vector<PolicyPath>());
     const auto is_own = [&](const PolicyPath &one) {
-        return std::any_of(own.begin(), own.end(), [&](const PolicyPath &path) { return path.path == one.path; });
+        return std::ranges::any_of(own, [&](const PolicyPath &path) { return path.path == one.path; });
     };
     for (const auto &one : policy.toolchains.readable.paths)
         if (is_own(one))

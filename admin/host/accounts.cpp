@@ -21,7 +21,7 @@ constexpr std::string_view made_for_one = "pi-agent of ";
 
 bool is_member(const Account &account, Gid group) noexcept
 {
-    return std::find(account.groups.begin(), account.groups.end(), group.value()) != account.groups.end();
+    return std::ranges::find(account.groups, group.value()) != account.groups.end();
 }
 
 void check_can_be_made(const AgentAccount &agent, Problems &problems)
@@ -83,7 +83,7 @@ void check_program_stays_hidden(const Policy &policy, const std::vector<Account>
 void add_unique(std::vector<AgentAccount> &accounts, AgentAccount account)
 {
     const auto same = [&account](const AgentAccount &other) { return other.name == account.name; };
-    const auto found = std::find_if(accounts.begin(), accounts.end(), same);
+    const auto found = std::ranges::find_if(accounts, same);
     if (found == accounts.end())
         accounts.push_back(std::move(account));
     else if (found->user != account.user)
@@ -203,7 +203,7 @@ std::string problem_of_taken(const Part &link)
 
 std::string creatable_name(std::string name)
 {
-    std::replace(name.begin(), name.end(), '.', '_');
+    std::ranges::replace(name, '.', '_');
     return name.substr(0, creatable_length);
 }
 
@@ -227,7 +227,7 @@ std::vector<AgentAccount> needed_agent_accounts(const Policy &policy, const Memb
     std::vector<AgentAccount> accounts;
     const bool per_user = policy.agent.accounts == Accounts::per_user;
     const auto is_named = [](const UserEntry &entry) { return entry.run_as.has_value(); };
-    if (!per_user && !std::all_of(policy.users.begin(), policy.users.end(), is_named))
+    if (!per_user && !std::ranges::all_of(policy.users, is_named))
         accounts.push_back({policy.agent.user, "", policy.agent.where, "agent.user"});
     std::set<std::string> own_entries;
     for (const auto &entry : policy.users)

@@ -156,7 +156,7 @@ std::optional<std::string> try_resolve(const std::string &path)
 
 bool is_agents(const std::string &package)
 {
-    return std::any_of(agent_packages.begin(), agent_packages.end(), [&](const std::string &name) {
+    return std::ranges::any_of(agent_packages, [&](const std::string &name) {
         const auto end = "/node_modules/" + name;
         return package.size() > end.size() && package.compare(package.size() - end.size(), end.size(), end) == 0;
     });
@@ -232,7 +232,7 @@ bool is_agents_group(const AsRoot &root, gid_t gid, const std::string &group)
         if (const auto applied = read_applied(root); applied.last) names.insert(parse_policy(*applied.last).agent.group);
     } catch (const PolicyError &) { // NOLINT(bugprone-empty-catch): of another version, which knew other keys
     }
-    return std::any_of(names.begin(), names.end(), [&](const std::string &name) {
+    return std::ranges::any_of(names, [&](const std::string &name) {
         const auto known = find_group(name);
         return known && known->value() == gid;
     });

@@ -293,7 +293,7 @@ bool says_accounts(const PolicyFiles &files)
 void drop_empty_users_directory(const PolicyFiles &wanted)
 {
     const auto is_users = [](const PolicySource &file) { return user_of_file(file.name, policy_path).has_value(); };
-    if (!has_user_files(policy_path) || std::any_of(wanted.begin(), wanted.end(), is_users) || says_accounts(wanted)) return;
+    if (!has_user_files(policy_path) || std::ranges::any_of(wanted, is_users) || says_accounts(wanted)) return;
     const auto [above, name] = split_last(directory_of_users(policy_path));
     const auto holder = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of the policy");
     if (::unlinkat(holder.get(), name.c_str(), AT_REMOVEDIR) == 0) return;
@@ -305,7 +305,7 @@ void install_policy_files(const AsRoot &root, const PolicyFiles &installed, cons
     const auto old_files = by_name(installed);
     const auto new_files = by_name(wanted);
     std::vector<PolicySource> changed;
-    std::copy_if(wanted.begin(), wanted.end(), std::back_inserter(changed), [&](const PolicySource &file) {
+    std::ranges::copy_if(wanted, std::back_inserter(changed), [&](const PolicySource &file) {
         const auto found = old_files.find(file.name);
         return found == old_files.end() || found->second != file.text;
     });

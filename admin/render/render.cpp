@@ -45,7 +45,7 @@ std::vector<PolicyPath> missing_of(const std::vector<PolicyPath> &wanted, const 
     std::vector<PolicyPath> missing;
     for (const auto &placeholder : placeholders) {
         const auto is_for = [&](const PolicyPath &path) { return is_within(join_path(repository, path.path), placeholder); };
-        const auto found = std::find_if(wanted.begin(), wanted.end(), is_for); // none behind a link
+        const auto found = std::ranges::find_if(wanted, is_for); // none behind a link
         missing.push_back({placeholder, (found == wanted.end() ? wanted.front() : *found).where});
     }
     return missing;
@@ -139,7 +139,7 @@ std::optional<PassingCondition> both(PassingCondition one, const PassingConditio
 // True when `wider` holds wherever `narrower` does.
 bool holds_wherever(const PassingCondition &wider, const PassingCondition &narrower)
 {
-    return std::all_of(wider.begin(), wider.end(), [&](const auto &wanted) {
+    return std::ranges::all_of(wider, [&](const auto &wanted) {
         const auto found = narrower.find(wanted.first);
         return found != narrower.end() && (found->second.mask & wanted.second.mask) == wanted.second.mask &&
                (found->second.value & wanted.second.mask) == wanted.second.value;
@@ -151,7 +151,7 @@ Conditions simplest(const Conditions &conditions)
 {
     Conditions kept;
     for (const auto &condition : conditions) {
-        if (std::any_of(kept.begin(), kept.end(), [&](const auto &other) { return holds_wherever(other, condition); })) continue;
+        if (std::ranges::any_of(kept, [&](const auto &other) { return holds_wherever(other, condition); })) continue;
         kept.erase(std::remove_if(kept.begin(), kept.end(), [&](const auto &other) { return holds_wherever(condition, other); }),
                    kept.end());
         kept.push_back(condition);

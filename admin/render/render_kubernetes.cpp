@@ -287,9 +287,9 @@ using Json = nlohmann::ordered_json;
 // In every version of YAML that a reader may follow.
 bool means_something_else(std::string text)
 {
-    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char byte) { return static_cast<char>(std::tolower(byte)); });
+    std::ranges::transform(text, text.begin(), [](unsigned char byte) { return static_cast<char>(std::tolower(byte)); });
     constexpr std::array<std::string_view, 9> words = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"};
-    return std::find(words.begin(), words.end(), text) != words.end();
+    return std::ranges::find(words, text) != words.end();
 }
 
 bool is_plain_in_yaml(const std::string &text)
@@ -298,8 +298,7 @@ bool is_plain_in_yaml(const std::string &text)
     const auto is_harmless = [&](char byte) {
         return is_letter(byte) || (byte >= '0' && byte <= '9') || byte == '/' || byte == '.' || byte == '_' || byte == '-';
     };
-    return !text.empty() && (is_letter(text[0]) || text[0] == '/') && std::all_of(text.begin(), text.end(), is_harmless) &&
-           !means_something_else(text);
+    return !text.empty() && (is_letter(text[0]) || text[0] == '/') && std::ranges::all_of(text, is_harmless) && !means_something_else(text);
 }
 
 void write(YAML::Emitter &emitter, const Json &data)
@@ -331,7 +330,7 @@ void write(YAML::Emitter &emitter, const Json &data)
 std::vector<std::string> left_out(const RenderPlan &plan)
 {
     const auto is_default = [](const HomeDirectories &directories) {
-        return std::any_of(directories.paths.begin(), directories.paths.end(), [](const PolicyPath &path) { return path.where.line == 0; });
+        return std::ranges::any_of(directories.paths, [](const PolicyPath &path) { return path.where.line == 0; });
     };
     const auto &policy = plan.policy;
     std::vector<std::string> lines;

@@ -22,8 +22,8 @@ std::string name_of(const std::string &user, const std::string &tree)
     const std::string alias = alias_of("/" + user + tree);
     const std::size_t stem = alias.size() - hash_length;
     std::string label = ("pi-agent-" + user + "-" + alias.substr(0, stem)).substr(0, label_limit - hash_length) + alias.substr(stem);
-    std::transform(label.begin(), label.end(), label.begin(),
-                   [](unsigned char byte) { return std::isalnum(byte) != 0 ? static_cast<char>(std::tolower(byte)) : '-'; });
+    std::ranges::transform(label, label.begin(),
+                           [](unsigned char byte) { return std::isalnum(byte) != 0 ? static_cast<char>(std::tolower(byte)) : '-'; });
     return label;
 }
 
@@ -76,7 +76,7 @@ Position place_of_value(const RenderPlan &plan, const char *key)
 bool has_loopback(const IpRange &range)
 {
     const auto loopback = loopback_ranges();
-    return std::any_of(loopback.begin(), loopback.end(), [&](const IpRange &own) { return overlap(range, own); });
+    return std::ranges::any_of(loopback, [&](const IpRange &own) { return overlap(range, own); });
 }
 
 void add_network(const RenderPlan &plan, Problems &problems)
@@ -90,7 +90,7 @@ void add_network(const RenderPlan &plan, Problems &problems)
     if (!plan.policy.providers.empty()) // whatever the network: a Job's containers get env_files themselves, keys included
         refuse(problems, plan.policy.providers.front().where, "providers", "only the runner keeps their keys outside",
                "bring the keys with the engine's own secrets (env_files)");
-    if (network.mode == NetworkMode::listed && std::any_of(network.allowed.begin(), network.allowed.end(), has_loopback))
+    if (network.mode == NetworkMode::listed && std::ranges::any_of(network.allowed, has_loopback))
         refuse(problems, network.where, "network", "the list has this host's loopback", "take the loopback out of it");
 }
 
@@ -126,7 +126,7 @@ void add_view(const RenderPlan &plan, Problems &problems)
         refuse(problems, path.where, "devices", quote(path.path) + " is this host's", "give it to the container yourself, or leave it out");
     const auto own = policy.rules.own_readable.value_or(std::vector<PolicyPath>()); // which is among the others, too
     const auto key_that_says = [&](const PolicyPath &path, const std::string &otherwise) {
-        const bool is_own = std::any_of(own.begin(), own.end(), [&](const PolicyPath &one) { return one.path == path.path; });
+        const bool is_own = std::ranges::any_of(own, [&](const PolicyPath &one) { return one.path == path.path; });
         return is_own ? policy.rules.places.at("readable").key : otherwise;
     };
     const auto add_list = [&](const HomeDirectories &directories, const std::string &key, const std::string &what) {

@@ -61,7 +61,7 @@ public:
     bool take(const PastStart &start)
     {
         if (start.program != "canary" && !(start.program.empty() && start.refused)) return false;
-        const auto found = std::find_if(tries_.begin(), tries_.end(), [&](const Try &one) {
+        const auto found = std::ranges::find_if(tries_, [&](const Try &one) {
             return one.user == start.user && start.first_usec() >= one.begin && start.first_usec() <= one.end;
         });
         if (found == tries_.end()) return false;
@@ -147,8 +147,7 @@ std::vector<PastStart> read_all_starts(const HistoryQuery &query, std::ostream &
         notes << "pi-agentctl: only root can tell which sessions are running, and what is in " << record_file_path << ", if there is one\n";
     const auto record = read_record(query.since);
     tell_if_cut(record, notes);
-    return to_history(record.entries, query,
-                      [&](const std::string &id) { return std::find(living.begin(), living.end(), id) != living.end(); });
+    return to_history(record.entries, query, [&](const std::string &id) { return std::ranges::find(living, id) != living.end(); });
 }
 
 // A user who cannot read the journal has their own record. The runner is asked only where something in it has no end.
@@ -159,11 +158,11 @@ std::vector<PastStart> starts_for_caller(const HistoryQuery &query, std::ostream
     const auto read = [&] {
         const auto entries = read_callers_record("history", query.user, query.since, RecordPart::starts, notes);
         return to_history(entries, query, [&](const std::string &id) {
-            return std::any_of(living.begin(), living.end(), [&](const SessionView &session) { return session.id == id; });
+            return std::ranges::any_of(living, [&](const SessionView &session) { return session.id == id; });
         });
     };
     auto starts = read();
-    if (std::all_of(starts.begin(), starts.end(), [](const PastStart &start) { return start.ended_usec.has_value(); })) return starts;
+    if (std::ranges::all_of(starts, [](const PastStart &start) { return start.ended_usec.has_value(); })) return starts;
     living = ask_own({OwnSubject::sessions}).sessions; // then the record again: what ends in between has its end there
     return read();
 }
@@ -238,8 +237,7 @@ std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const Hi
     for (auto &start : starts)
         start.is_probe = tries.take(start);
     std::erase_if(starts, [&](const PastStart &start) { return !is_asked_for(start, query); });
-    std::stable_sort(starts.begin(), starts.end(),
-                     [](const PastStart &one, const PastStart &other) { return one.first_usec() < other.first_usec(); });
+    std::ranges::stable_sort(starts, [](const PastStart &one, const PastStart &other) { return one.first_usec() < other.first_usec(); });
     return starts;
 }
 
@@ -293,8 +291,7 @@ void run_logs(const std::string &id, bool follow, std::ostream &out, std::ostrea
         for (; told < entries.size(); ++told)
             out << to_line(entries[told]);
         out.flush();
-        const bool has_ended =
-            std::any_of(entries.begin(), entries.end(), [](const LogEntry &entry) { return entry.field("PI_AGENT_EVENT") == "ended"; });
+        const bool has_ended = std::ranges::any_of(entries, [](const LogEntry &entry) { return entry.field("PI_AGENT_EVENT") == "ended"; });
         if (!follow || has_ended || is_gone || !out) return;
     }
 }

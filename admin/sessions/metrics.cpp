@@ -112,7 +112,7 @@ void add_sessions(Exposition &metrics, const MetricsInput &input)
 std::string code_label(const PastStart &start)
 {
     const auto &kinds = failure_kinds();
-    const bool is_known = std::any_of(kinds.begin(), kinds.end(), [&](const KindFacts &kind) { return start.code == kind.code; });
+    const bool is_known = std::ranges::any_of(kinds, [&](const KindFacts &kind) { return start.code == kind.code; });
     return is_known ? start.code : "other";
 }
 

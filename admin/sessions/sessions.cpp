@@ -261,7 +261,7 @@ std::vector<std::string> end_unauthorised_sessions(const AsRoot &root, const Pol
     if (orders.empty()) return {};
     auto left = changes.dry_run() ? std::vector<std::string>() : end_sessions(root, orders); // all at once: each may take seconds
     for (const auto &order : orders)
-        if (std::find(left.begin(), left.end(), order.session) == left.end())
+        if (std::ranges::find(left, order.session) == left.end())
             changes.make("end the session " + order.session + ": " + order.reason, [] {});
     return left;
 }
@@ -355,7 +355,7 @@ void run_stop(const StopOrder &order, std::ostream &out)
     if (sessions.empty()) throw Nothing(order.user ? escape_for_display(*order.user) + " has no session" : "no session runs");
     const auto left = is_root ? end_as_root(sessions, order.message) : end_own(sessions);
     for (const auto &session : sessions)
-        if (std::find(left.begin(), left.end(), session.id) == left.end())
+        if (std::ranges::find(left, session.id) == left.end())
             out << "ended the session " << session.id << " of " << session.user
                 << (session.project.empty() ? ", which was being prepared" : " in " + session.project) << '\n';
     out.flush();

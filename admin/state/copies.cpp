@@ -389,7 +389,7 @@ bool are_same_facts(const struct stat &one, const struct stat &other)
 std::vector<std::string> sorted_names(FdRef directory)
 {
     auto names = names_in(directory);
-    std::sort(names.begin(), names.end());
+    std::ranges::sort(names);
     return names;
 }
 

@@ -207,7 +207,7 @@ std::string why_account_stays(const Account &account, const Policy &policy, bool
 {
     const auto group = find_group(policy.agent.group);
     if (account.uid.value() >= first_ordinary_uid) return "its number is not one of an account that apply made";
-    if (!group || std::find(account.groups.begin(), account.groups.end(), group->value()) == account.groups.end())
+    if (!group || std::ranges::find(account.groups, group->value()) == account.groups.end())
         return "it is not in the group " + policy.agent.group;
     if (has_home) return "the home of its agent stays";
     if (use.has_unknown_account || use.accounts.contains(account.name)) return "a session may run as it; end that first";
@@ -344,7 +344,7 @@ std::vector<std::string> services_of_users(const std::string &nsswitch)
         bool is_action = false; // in brackets, such as [NOTFOUND=return]
         for (std::string word; words >> word;) {
             is_action = is_action || word.front() == '[';
-            if (!is_action && std::find(own_services.begin(), own_services.end(), word) == own_services.end()) services.push_back(word);
+            if (!is_action && std::ranges::find(own_services, word) == own_services.end()) services.push_back(word);
             if (word.back() == ']') is_action = false;
         }
     }
@@ -396,7 +396,7 @@ std::optional<Account> People::find(const std::string &name) const
 
 std::string People::doubt_about(const std::string &name) const
 {
-    const bool is_vouched = std::find(gone_.begin(), gone_.end(), name) != gone_.end();
+    const bool is_vouched = std::ranges::find(gone_, name) != gone_.end();
     if (database_.services.empty() || is_vouched || find(name) || !defence_is_on("unknown-people")) return "";
     return fmt::format(
         "the service for names of users may only not answer just now ({} in {}); if it is so: sudo pi-agentctl prune --gone {}",

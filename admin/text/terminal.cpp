@@ -82,7 +82,7 @@ private:
 bool was_called_by_somebody(const Variable &variable)
 {
     constexpr std::array<const char *, 5> traces = {"SUDO_UID", "SUDO_USER", "SUDO_COMMAND", "PKEXEC_UID", "DOAS_USER"};
-    return std::any_of(traces.begin(), traces.end(), [&](const char *name) { return variable(name).has_value(); });
+    return std::ranges::any_of(traces, [&](const char *name) { return variable(name).has_value(); });
 }
 
 // Terminal types and languages are such words. A slash would name a file that a library reads.
