@@ -77,15 +77,6 @@ void require_no_session_of_hand(const AsRoot &root, const std::string &name)
                                          ", which was installed by hand and has to make room; end them first: pi-agentctl stop --all");
 }
 
-FetchOrder order_of(const AsRoot &root, const KnownAgent &agent, const std::string &version, const std::string &registry)
-{
-    FetchOrder order = agent;
-    if (version != agent.version) order.manifest = order.lock = "";
-    order.version = version;
-    configure_fetch(root, registry, order);
-    return order;
-}
-
 // Returns the version that was installed.
 std::string fetch_and_place(const AsRoot &root, const KnownAgent &agent, const FetchOrder &order, FetchProgress &progress)
 {
@@ -106,7 +97,10 @@ std::string fetch_and_place(const AsRoot &root, const KnownAgent &agent, const F
 std::string fetch_version(const AsRoot &root, const KnownAgent &agent, const std::string &version, const std::string &registry,
                           std::ostream &out)
 {
-    const auto order = order_of(root, agent, version, registry);
+    FetchOrder order = agent;
+    if (version != agent.version) order.manifest = order.lock = "";
+    order.version = version;
+    configure_fetch(root, registry, order);
     if (!registry.empty() && !is_safe_on_the_way(order.registry))
         out << "warning: " << order.registry << " is reached without encryption, so others on the way can choose what is installed\n";
     FetchProgress progress(out);

@@ -59,28 +59,6 @@ void take_variable(NpmSettings &settings, const char *key, const std::vector<con
         }
 }
 
-// Reads the program's lines. An incomplete line stays in `text`.
-void hear_lines(std::string &text, FetchLine &last, const HearFetch &hear)
-{
-    for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
-        if (const auto line = read_fetch_line(std::string_view(text).substr(0, end))) {
-            if (line->kind == FetchLine::Kind::done || line->kind == FetchLine::Kind::failure) last = *line;
-            hear(*line);
-        }
-        text.erase(0, end + 1);
-    }
-    if (text.size() > mebibyte) text.clear(); // the program writes no line this long
-}
-
-void wait_until_gone(SystemdBus &systemd)
-{
-    for (const auto deadline = in_seconds(stop_seconds); systemd.unit_exists(fetch_unit);) {
-        if (Clock::now() >= deadline)
-            throw Failure(ExitStatus::limit, std::string("the unit ") + fetch_unit + " of an earlier run does not end; run it again");
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    }
-}
-
 std::string how_it_ended(const SandboxResult &result)
 {
     if (result.result == "timeout") return "it took longer than " + std::to_string(fetch_seconds / 60) + " minutes";
@@ -176,16 +154,6 @@ private:
     std::uint64_t bytes_ = 0;
 };
 
-void write_program(FdRef tree, const std::string &name, const std::string &text)
-{
-    if (::mkdirat(tree.get(), "bin", program_mode) != 0) throw_errno("cannot create bin of the agent");
-    const auto bin = open_or_throw("opening bin of the agent", tree, "bin", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    if (::fchmod(bin.get(), program_mode) != 0) throw_errno("cannot set the mode of bin");
-    const auto file = open_or_throw("cannot create bin/" + name, bin, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-    write_whole(file, text, "bin/" + name);
-    if (::fchmod(file.get(), program_mode) != 0) throw_errno("cannot set the mode of bin/" + name);
-}
-
 // What the launcher starts must exist, and be a file.
 void require_file(FdRef tree, const std::string &path)
 {
@@ -278,7 +246,12 @@ void end_fetch(const AsRoot &root)
         SystemdBus systemd(root);
         if (systemd.unit_exists(fetch_unit)) {
             systemd.stop_unit(fetch_unit);
-            wait_until_gone(systemd);
+            for (const auto deadline = in_seconds(stop_seconds); systemd.unit_exists(fetch_unit);) {
+                if (Clock::now() >= deadline)
+                    throw Failure(ExitStatus::limit,
+                                  std::string("the unit ") + fetch_unit + " of an earlier run does not end; run it again");
+                std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            }
         }
     }
     remove_trees({std::string("/var/lib/private/") + fetch_name, std::string("/var/lib/") + fetch_name}, "what was fetched");
@@ -292,7 +265,15 @@ FetchLine fetch_in_unit(const AsRoot &root, const FetchOrder &order, const HearF
     FetchLine last;
     UnitProgram program(root, fetch_unit, fetch_unit_properties(), write_fetch_order(order));
     const auto result = program.wait(in_seconds(static_cast<int>(fetch_seconds) + stop_seconds), [&] {
-        hear_lines(program.output, last, hear);
+        // Reads the program's lines. An incomplete line stays in `output`.
+        for (auto end = program.output.find('\n'); end != std::string::npos; end = program.output.find('\n')) {
+            if (const auto line = read_fetch_line(std::string_view(program.output).substr(0, end))) {
+                if (line->kind == FetchLine::Kind::done || line->kind == FetchLine::Kind::failure) last = *line;
+                hear(*line);
+            }
+            program.output.erase(0, end + 1);
+        }
+        if (program.output.size() > mebibyte) program.output.clear(); // the program writes no line this long
         wait();
     });
     if (last.kind == FetchLine::Kind::failure) throw Failure(ExitStatus::unavailable, escape_for_display(last.text));
@@ -351,7 +332,12 @@ void take_over(const AsRoot & /*root*/, const KnownAgent &agent, const FetchLine
     TreeCopy(examine(from, "examining what was fetched").st_uid).copy_directory(from, to, "", 0);
     require_file(to, fetched.program);
     if (agent.platform_package.empty()) require_file(to, "node/bin/node");
-    write_program(to, agent.name, launcher_text(agent, fetched));
+    if (::mkdirat(to.get(), "bin", program_mode) != 0) throw_errno("cannot create bin of the agent");
+    const auto bin = open_or_throw("opening bin of the agent", to, "bin", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (::fchmod(bin.get(), program_mode) != 0) throw_errno("cannot set the mode of bin");
+    const auto file = open_or_throw("cannot create bin/" + agent.name, bin, agent.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    write_whole(file, launcher_text(agent, fetched), "bin/" + agent.name);
+    if (::fchmod(file.get(), program_mode) != 0) throw_errno("cannot set the mode of bin/" + agent.name);
     if (::fchmod(to.get(), program_mode) != 0) throw_errno("cannot set the mode of the new tree");
     if (::syncfs(to.get()) != 0) throw_errno("cannot write the new tree to disk");
     fault_point("agent-copied");

@@ -47,11 +47,6 @@ UniqueFd open_agents(const std::string &below = "")
     return open_trusted(join_path(agents_directory, below), O_RDONLY | O_DIRECTORY, what_agents);
 }
 
-bool is_version_name(const std::string &name)
-{
-    return is_package_version(name) || name.starts_with(by_hand);
-}
-
 void sync_agents(FdRef directory)
 {
     if (::fsync(directory.get()) != 0) throw_errno("cannot write " + std::string(agents_directory) + " to disk");
@@ -110,14 +105,6 @@ UniqueFd open_product_directory()
     return open_trusted(parent_of(agents_directory), O_RDONLY | O_DIRECTORY, what_agents);
 }
 
-std::string free_name_by_hand(FdRef versions)
-{
-    std::string name = by_hand;
-    for (int number = 2; look_at_name(versions, name); ++number)
-        name = by_hand + ("-" + std::to_string(number));
-    return name;
-}
-
 // Replaces the directory that was installed by hand with the default agent's link, in one step; the directory becomes a version. A run that
 // is killed in between leaves the directory as set_aside_name, where the next run finds it.
 void replace_by_hand(FdRef product, FdRef versions)
@@ -130,7 +117,9 @@ void replace_by_hand(FdRef product, FdRef versions)
             throw_errno("cannot replace " + std::string(default_agent_link) + " with a link");
         fault_point("agent-exchanged");
     }
-    const auto kept = free_name_by_hand(versions);
+    std::string kept = by_hand;
+    for (int number = 2; look_at_name(versions, kept); ++number)
+        kept = by_hand + ("-" + std::to_string(number));
     set_link(versions, previous_link, kept);
     if (::renameat(product.get(), set_aside_name, versions.get(), kept.c_str()) != 0)
         throw_errno("cannot keep the former agent as " + kept);
@@ -225,7 +214,7 @@ std::vector<InstalledAgent> installed_agents(const AsRoot & /*root*/)
         const auto previous = read_link(versions, previous_link);
         for (const auto &version : names_in(versions)) {
             const auto facts = look_at_name(versions, version);
-            if (!is_version_name(version) || !facts || !S_ISDIR(facts->st_mode)) continue;
+            if (!(is_package_version(version) || version.starts_with(by_hand)) || !facts || !S_ISDIR(facts->st_mode)) continue;
             all.push_back(
                 {name, version, version == current, version == previous, static_cast<std::uint64_t>(facts->st_mtim.tv_sec) * 1'000'000});
         }

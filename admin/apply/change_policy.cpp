@@ -232,14 +232,6 @@ void merge(YamlNode &into, const YamlNode &from)
     }
 }
 
-// As it is, unless a terminal would obey it.
-std::string harmless(const std::string &text)
-{
-    std::string others = text;
-    std::erase(others, '\\');
-    return escape_for_display(others) == others ? text : escape_for_display(text);
-}
-
 nlohmann::ordered_json json_of(const YamlNode &node)
 {
     if (node.kind == YamlNode::Kind::mapping) {
@@ -383,7 +375,11 @@ void run_get(const std::string &key, bool json, std::ostream &out)
     if (!value)
         throw Nothing(escape_for_display(key) + " is not set" + name.doubt + (standard.empty() ? "" : "; its default is " + standard));
     if (json) return;
-    out << harmless(value->kind == YamlNode::Kind::scalar ? value->text : yaml_line(*value)) << '\n';
+    // As it is, unless a terminal would obey it.
+    const auto text = value->kind == YamlNode::Kind::scalar ? value->text : yaml_line(*value);
+    std::string others = text;
+    std::erase(others, '\\');
+    out << (escape_for_display(others) == others ? text : escape_for_display(text)) << '\n';
 }
 
 } // namespace pi_agent

@@ -38,16 +38,6 @@ std::vector<Finding> look_at_roots(const std::vector<std::string> &roots, const 
     return observer.resolve_roots(specs, user);
 }
 
-// The usual places that a session could have as a root, found with the user's rights; none if this process may not look.
-std::vector<std::string> usable_places(const Account &user, const Observer &observer)
-{
-    std::vector<std::string> places = {"~/projects", "~/src", "~/work", "~/code", "~/dev", "~/git", "~/repos", "~/workspace"};
-    const auto findings = look_at_roots(places, user, observer);
-    auto finding = findings.begin();
-    std::erase_if(places, [&](const std::string & /*place*/) { return (finding++)->kind != Finding::Kind::usable; });
-    return places;
-}
-
 // A name with control characters is refused: nobody types one.
 std::string quoted(const std::string &text)
 {
@@ -192,15 +182,6 @@ bool key_file_exists(const std::string &file)
     return if_there([&] { return std::optional(open_trusted(file, O_PATH, "file of keys")); }).has_value();
 }
 
-// Only root can read it, from the first moment on.
-void write_key(const ProviderKey &key)
-{
-    const auto [directory, name] = split_last(key.file);
-    const auto holder = open_holder(directory, true);
-    if (has_name(holder, name, "examining " + key.file)) throw Failure(ExitStatus::usage, existing_key_file(key.file));
-    replace_root_file(holder, name, key.text, key_mode, key.file);
-}
-
 void forget_key(const ProviderKey &key) noexcept
 {
     try {
@@ -255,16 +236,6 @@ void note_mistakes(const Policy &policy, const Observer &observer, std::ostream 
         notes << "pi-agentctl: fix before 'pi-agentctl apply':\n" << PolicyError(problems.all()).what() << '\n';
 }
 
-bool can_ask(const InitOrder &order)
-{
-    return !order.yes && !order.output && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1;
-}
-
-void require_free_place(const std::string &path)
-{
-    if (path_exists(path)) throw Failure(ExitStatus::usage, existing_policy(path));
-}
-
 // Reports what stands in the way of every answer before the first question.
 void require_writable(const InitOrder &order)
 {
@@ -278,7 +249,7 @@ void require_writable(const InitOrder &order)
         return;
     }
     require_own_policy("init");
-    require_free_place(policy_path);
+    if (path_exists(policy_path)) throw Failure(ExitStatus::usage, existing_policy(policy_path));
     if (::geteuid() != 0)
         throw Failure(ExitStatus::denied, std::string("only root can write ") + policy_path + "; try sudo, or --output -");
     if (!writes_key) return;
@@ -342,7 +313,14 @@ Account account_of_user(const std::string &name)
 
 Candidate find_candidate(const Account &user, const std::vector<std::string> &roots, const Observer &observer)
 {
-    if (roots.empty()) return {user.name, usable_places(user, observer)};
+    // The usual places that a session could have as a root, found with the user's rights; none if this process may not look.
+    if (roots.empty()) {
+        std::vector<std::string> places = {"~/projects", "~/src", "~/work", "~/code", "~/dev", "~/git", "~/repos", "~/workspace"};
+        const auto findings = look_at_roots(places, user, observer);
+        auto finding = findings.begin();
+        std::erase_if(places, [&](const std::string & /*place*/) { return (finding++)->kind != Finding::Kind::usable; });
+        return {user.name, places};
+    }
     require_usable(roots, user, observer);
     return {user.name, roots};
 }
@@ -419,7 +397,7 @@ void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes)
 {
     require_writable(order);
     const auto observer = Observer::self();
-    const bool asks = can_ask(order);
+    const bool asks = !order.yes && !order.output && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1;
     const auto answers = asks ? ask_for_policy(order, observer, key_file_exists(key_file()), notes) : answers_of(order, observer);
     const auto text = init_text(answers.candidates, answers.policy);
     const auto policy = parse_policy({{policy_path, text}});
@@ -429,7 +407,14 @@ void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes)
         return;
     }
     if (!answers.new_roots.empty()) create_roots(observer, answers.new_roots, out);
-    if (answers.key) write_key(*answers.key);
+    // Only root can read it, from the first moment on.
+    if (answers.key) {
+        const auto [directory, name] = split_last(answers.key->file);
+        const auto holder = open_holder(directory, true);
+        if (has_name(holder, name, "examining " + answers.key->file))
+            throw Failure(ExitStatus::usage, existing_key_file(answers.key->file));
+        replace_root_file(holder, name, answers.key->text, key_mode, answers.key->file);
+    }
     if (!asks) note_mistakes(policy, observer, notes);
     const auto path = order.output.value_or(policy_path);
     try {

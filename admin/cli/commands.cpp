@@ -290,26 +290,10 @@ Proposals keys_of_policy(const std::string &begun)
     return proposals;
 }
 
-Proposals options_of(const CLI::App &app)
-{
-    Proposals proposals;
-    for (const auto *option : app.get_options())
-        for (const auto &name : option->get_lnames())
-            proposals.push_back({"--" + name, option->get_description()});
-    return proposals;
-}
-
 const CLI::App *command_called(const CLI::App &app, const std::string &name)
 {
     const auto found = app.get_subcommands([&name](const CLI::App *command) { return command->get_name() == name; });
     return found.empty() ? nullptr : found.front();
-}
-
-// Whether its first word is one, by the word that stands for it in the help.
-bool takes_key(const CLI::App &app)
-{
-    const auto all = app.get_options([](const CLI::Option *option) { return option->get_positional(); });
-    return !all.empty() && (all.front()->get_name(true) == "KEY" || all.front()->get_name(true) == "WORD");
 }
 
 // Where in the tree of commands a command line is.
@@ -336,9 +320,19 @@ struct Place {
     [[nodiscard]] Proposals next(const std::string &begun) const
     {
         if (awaits_value) return {}; // the shell has its own completion of paths
-        if (begun[0] == '-') return options_of(*command);
+        if (begun[0] == '-') {
+            Proposals proposals;
+            for (const auto *option : command->get_options())
+                for (const auto &name : option->get_lnames())
+                    proposals.push_back({"--" + name, option->get_description()});
+            return proposals;
+        }
         if (positionals > 0) return {};
-        Proposals proposals = takes_key(*command) ? keys_of_policy(begun) : Proposals{};
+        // Whether its first word is one, by the word that stands for it in the help.
+        const auto all = command->get_options([](const CLI::Option *option) { return option->get_positional(); });
+        Proposals proposals = (!all.empty() && (all.front()->get_name(true) == "KEY" || all.front()->get_name(true) == "WORD"))
+                                  ? keys_of_policy(begun)
+                                  : Proposals{};
         for (const auto *below : commands_below(*command))
             proposals.push_back({below->get_name(), below->get_description()});
         return proposals;

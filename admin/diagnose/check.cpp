@@ -37,12 +37,6 @@ bool is_open_to_all(const StepToRoot &step)
     return (step.mode & S_IWOTH) != 0;
 }
 
-// In a directory with the sticky bit, only owners exchange what is theirs.
-bool keeps_entries(const StepToRoot &step)
-{
-    return (step.mode & S_ISVTX) != 0;
-}
-
 std::string shown(const StepToRoot &step)
 {
     return fmt::format("{} (owner {}, mode {:04o})", escape_for_display(step.path), escape_for_display(name_or_number(Uid(step.owner))),
@@ -144,7 +138,8 @@ RootDanger danger_of_way(const std::vector<StepToRoot> &way, const Account &user
         const bool is_root = index + 1 == way.size();
         if (is_root && is_open_to_all(step))
             return {"everybody can write to " + shown(step) + ": the agent reads and obeys what they leave there", remedy};
-        if (!is_root && is_open_to_all(step) && !keeps_entries(step))
+        // In a directory with the sticky bit, only owners exchange what is theirs.
+        if (!is_root && is_open_to_all(step) && !((step.mode & S_ISVTX) != 0))
             return {"everybody can write to " + shown(step) + ", and so put another directory in the root's place", remedy};
         // The owner of a directory can write to it, whatever its mode is. A root's own owner is who it is for.
         if (!is_root && is_strange(step))

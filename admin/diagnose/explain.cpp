@@ -91,16 +91,6 @@ std::string hosts_text(const NetworkPolicy &network)
                        may_add);
 }
 
-std::string providers_text(const Policy &policy)
-{
-    std::string text;
-    const char *route = routed_providers(policy).empty() ? ", and this network does not lead there" : "";
-    for (const auto &provider : policy.providers)
-        text += fmt::format("{}{} at {}: its key stays outside{} ({})\n", text.empty() ? "keys:     " : "          ", provider.name,
-                            provider.host, route, to_string(provider.where));
-    return text;
-}
-
 std::string mode_text(const NetworkPolicy &network)
 {
     const std::string where = to_string(network.where);
@@ -233,7 +223,12 @@ void run_show(const std::optional<std::string> &user_name, const std::optional<s
 
 std::string network_text(const Policy &policy)
 {
-    return mode_text(policy.network) + providers_text(policy);
+    std::string text;
+    const char *route = routed_providers(policy).empty() ? ", and this network does not lead there" : "";
+    for (const auto &provider : policy.providers)
+        text += fmt::format("{}{} at {}: its key stays outside{} ({})\n", text.empty() ? "keys:     " : "          ", provider.name,
+                            provider.host, route, to_string(provider.where));
+    return mode_text(policy.network) + text;
 }
 
 void add_network(const Policy &policy, nlohmann::json &json)

@@ -145,11 +145,6 @@ std::string name_of(const LimitRow &row)
     return std::string(row.key).substr(std::string_view("limits.").size());
 }
 
-std::string said_or(const std::optional<SaidLimit> &said, const std::string &otherwise)
-{
-    return said ? fmt::format("{} ({})", said->text, to_string(said->where)) : otherwise;
-}
-
 nlohmann::json limit_json(const std::optional<SaidLimit> &said, const nlohmann::json &otherwise)
 {
     if (!said) return {{"value", otherwise}, {"where", nullptr}};
@@ -312,7 +307,8 @@ std::string to_text(const ExplainedLimits &explained)
         text += row.of_user    ? fmt::format(";\n          {} at once: ", name_of(row))
                 : text.empty() ? fmt::format("limits:   a session: {} ", name_of(row))
                                : fmt::format(", {} ", name_of(row));
-        text += said_or(said_for_key(limits, row), otherwise);
+        const auto said = said_for_key(limits, row);
+        text += said ? fmt::format("{} ({})", said->text, to_string(said->where)) : otherwise;
     }
     text += "\n";
     text += disk_text(explained);

@@ -39,15 +39,6 @@ std::string access_text(const Explanation &explanation, const AccessRules &rules
     return text;
 }
 
-std::string directory_text(const ExplainedDirectory &directory)
-{
-    const auto *verdict = !directory.allowed ? "not verified" : *directory.allowed ? "allowed" : "refused";
-    const auto reason = directory.allowed.value_or(false)
-                            ? fmt::format("it is in the root {} ({})", escape_for_display(directory.text), to_string(directory.where))
-                            : directory.text;
-    return fmt::format("in:       {}\n          {}: {}\n", escape_for_display(directory.path), verdict, reason);
-}
-
 // What a session with this method is made in.
 std::string sandbox_text(SandboxMethod method)
 {
@@ -82,14 +73,6 @@ nlohmann::json root_json(const ExplainedRoot &root)
 }
 
 // The part about the sandbox: what it shows of the host and of the project, and what it reaches.
-
-std::string scratch_text(ScratchKind scratch)
-{
-    const bool in_memory = scratch == ScratchKind::tmpfs;
-    return fmt::format("scratch:  {} (scratch: {}): /tmp and /var/tmp of each session, TMPDIR={} there; removed when it ends\n",
-                       in_memory ? fmt::format("in memory, at most {} of it", scratch_memory_share) : "on the disk of the state directory",
-                       in_memory ? "tmpfs" : "disk", tmpdir_of("ID"));
-}
 
 std::string joined_safely(const std::vector<std::string> &texts)
 {
@@ -157,8 +140,13 @@ nlohmann::json projects_json(const ProjectsPolicy &projects)
 std::string box_text(const Explanation &explanation)
 {
     const auto &policy = explanation.policy;
-    auto text = scratch_text(policy.scratch) + view_text(explanation) + projects_text(policy.projects) + to_text(explanation.toolchains) +
-                network_text(policy) + calls_text(policy) + to_text(explanation.limits) + told_text(policy);
+    const bool in_memory = policy.scratch == ScratchKind::tmpfs;
+    auto text =
+        fmt::format("scratch:  {} (scratch: {}): /tmp and /var/tmp of each session, TMPDIR={} there; removed when it ends\n",
+                    in_memory ? fmt::format("in memory, at most {} of it", scratch_memory_share) : "on the disk of the state directory",
+                    in_memory ? "tmpfs" : "disk", tmpdir_of("ID")) +
+        view_text(explanation) + projects_text(policy.projects) + to_text(explanation.toolchains) + network_text(policy) +
+        calls_text(policy) + to_text(explanation.limits) + told_text(policy);
     for (const auto &missing : explanation.missing_tools)
         text += fmt::format("tools:    {}\n", name_package(missing));
     return text;
@@ -170,9 +158,14 @@ std::string box_text(const Explanation &explanation)
 constexpr std::string_view page = PI_AGENT_TROUBLESHOOTING;
 constexpr std::size_t answer_columns = 100;
 
-// Divides text at spaces, but what is between backquotes is one word: a command is pasted as a whole.
-std::vector<std::string> words_of_advice(std::string_view text)
+// `text` in lines of at most answer_columns, of which all but the first are indented as `first` is long; a word is never divided. A
+// terminal shows no type face: literal words go between apostrophes.
+std::string wrapped(const std::string &first, std::string_view text)
 {
+    std::string all;
+    std::string line = first;
+    bool is_begun = false;
+    // Divides text at spaces, but what is between backquotes is one word: a command is pasted as a whole.
     std::vector<std::string> words;
     bool is_open = false;
     for (const auto word : split(text, ' ')) {
@@ -182,17 +175,7 @@ std::vector<std::string> words_of_advice(std::string_view text)
             words.emplace_back(word);
         if (std::ranges::count(word, '`') % 2 != 0) is_open = !is_open;
     }
-    return words;
-}
-
-// `text` in lines of at most answer_columns, of which all but the first are indented as `first` is long; a word is never divided. A
-// terminal shows no type face: literal words go between apostrophes.
-std::string wrapped(const std::string &first, std::string_view text)
-{
-    std::string all;
-    std::string line = first;
-    bool is_begun = false;
-    for (const auto &word : words_of_advice(text)) {
+    for (const auto &word : words) {
         if (is_begun && line.size() + 1 + word.size() > answer_columns) {
             all += line + "\n";
             line = std::string(first.size(), ' ');
@@ -308,7 +291,14 @@ std::string to_text(const Explanation &explanation)
     if (const auto *refused = std::get_if<NotAuthorised>(&explanation.access)) return text + "not authorised: " + refused->text + "\n";
     const auto &rules = std::get<AccessRules>(explanation.access);
     text += access_text(explanation, rules);
-    if (explanation.directory) text += directory_text(*explanation.directory);
+    if (explanation.directory) {
+        const auto *verdict = !explanation.directory->allowed ? "not verified" : *explanation.directory->allowed ? "allowed" : "refused";
+        const auto reason = explanation.directory->allowed.value_or(false)
+                                ? fmt::format("it is in the root {} ({})", escape_for_display(explanation.directory->text),
+                                              to_string(explanation.directory->where))
+                                : explanation.directory->text;
+        text += fmt::format("in:       {}\n          {}: {}\n", escape_for_display(explanation.directory->path), verdict, reason);
+    }
     return text + start_text(explanation, rules) + box_text(explanation) + said_text(explanation.policy) +
            to_text(explanation.environment) + systemd_text(explanation);
 }

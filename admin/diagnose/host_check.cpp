@@ -122,18 +122,6 @@ void check_levels(HostCheck &check)
 
 constexpr const char *method_key = "sandbox.method";
 
-bool check_programs(HostCheck &check, const SandboxPolicy &sandbox)
-{
-    bool all_there = true;
-    for (const auto &program : programs_of(sandbox.method)) {
-        const bool is_there = check.report_failure(sandbox.where, method_key, "", [&] {
-            if (const auto problem = problem_of_program(sandbox.method, program)) throw Failure(ExitStatus::unavailable, *problem);
-        });
-        all_there = all_there && is_there;
-    }
-    return all_there;
-}
-
 void require_running(const AsRoot &root, const SandboxPolicy &sandbox)
 {
     if (has_unit(sandbox.method)) systemd_features(SystemdBus::version_for_anybody());
@@ -148,7 +136,13 @@ void check_method(HostCheck &check)
     const auto &sandbox = policy.sandbox;
     const auto &root = check.observer.root();
     if (problems.has_within("sandbox")) return; // the wanted method is not known
-    const bool has_programs = check_programs(check, sandbox);
+    bool has_programs = true;
+    for (const auto &program : programs_of(sandbox.method)) {
+        const bool is_there = check.report_failure(sandbox.where, method_key, "", [&] {
+            if (const auto problem = problem_of_program(sandbox.method, program)) throw Failure(ExitStatus::unavailable, *problem);
+        });
+        has_programs = has_programs && is_there;
+    }
     if (check.means == Means::installed || !has_programs) return;
     if (!root) {
         check.unverified.push_back(fmt::format("{} ({}): only root can ask for all that it needs", method_key, to_string(sandbox.method)));
@@ -249,15 +243,6 @@ void check_readable_by_all(const std::string &path, mode_t needed, const char *r
                  command_on(std::string("chmod ") + rights, path, "make the file that it leads to readable for all"));
 }
 
-void check_env_files(HostCheck &check)
-{
-    for (const auto &file : check.policy.env_files)
-        if (check.observer.root())
-            check.report_failure(file.where, "env_files", correct_list, [&] { read_managed_env_files({file}); });
-        else
-            check.unverified.push_back(file.path + " (" + to_string(file.where) + "): only root can read it");
-}
-
 void check_view(HostCheck &check)
 {
     const auto &policy = check.policy;
@@ -288,22 +273,6 @@ struct AgentOfUser {
     Position where;
 };
 
-// An entry of the user's own counts before those of groups. If groups contradict each other, the first counts: the start tells the user.
-std::map<std::string, AgentOfUser> agents_of_users(const Policy &policy)
-{
-    std::map<std::string, AgentOfUser> agents;
-    const auto add = [&](const std::string &user, const UserEntry &entry) {
-        agents.emplace(user, AgentOfUser{find_agent_account_name(policy, user, entry.run_as), entry_key(entry), entry.where});
-    };
-    for (const auto &entry : policy.users)
-        if (!entry.is_group) add(entry.name, entry);
-    for (const auto &entry : policy.users)
-        if (entry.is_group)
-            for (const auto &member : group_members(entry.name))
-                if (is_account_name(member) && !is_agent_account(policy, member)) add(member, entry);
-    return agents;
-}
-
 void check_owner(const std::string &path, const std::string &user, const AgentOfUser &agent, const struct stat &facts, Problems &problems)
 {
     if (facts.st_uid == 0) return; // a start has only begun it; the next start goes on with it
@@ -324,7 +293,19 @@ void check_owner(const std::string &path, const std::string &user, const AgentOf
 void check_homes(HostCheck &check)
 {
     const auto &state_dir = check.policy.agent.state_dir;
-    for (const auto &[user, agent] : agents_of_users(check.policy)) {
+    // An entry of the user's own counts before those of groups. If groups contradict each other, the first counts: the start tells the
+    // user.
+    std::map<std::string, AgentOfUser> agents;
+    const auto add = [&](const std::string &user, const UserEntry &entry) {
+        agents.emplace(user, AgentOfUser{find_agent_account_name(check.policy, user, entry.run_as), entry_key(entry), entry.where});
+    };
+    for (const auto &entry : check.policy.users)
+        if (!entry.is_group) add(entry.name, entry);
+    for (const auto &entry : check.policy.users)
+        if (entry.is_group)
+            for (const auto &member : group_members(entry.name))
+                if (is_account_name(member) && !is_agent_account(check.policy, member)) add(member, entry);
+    for (const auto &[user, agent] : agents) {
         const std::string path = agents_home(state_dir, short_name_of(user)); // root owns all but the last
         struct stat facts {};
         if (::lstat(path.c_str(), &facts) == 0) {
@@ -392,7 +373,11 @@ void check_host(HostCheck &check)
     if (!problems.has_within("agent")) check_state_place(policy, can_see ? &*root : nullptr, check.problems);
     check_accounts(check);
     if (check.means != Means::later) check_method(check);
-    check_env_files(check);
+    for (const auto &file : check.policy.env_files)
+        if (check.observer.root())
+            check.report_failure(file.where, "env_files", correct_list, [&] { read_managed_env_files({file}); });
+        else
+            check.unverified.push_back(file.path + " (" + to_string(file.where) + "): only root can read it");
     check_key_files(check);
     check_host_rules(policy, check.problems);
     check_view(check);

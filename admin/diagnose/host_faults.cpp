@@ -24,21 +24,6 @@ namespace {
 
 constexpr const char *apply = "sudo pi-agentctl apply";
 
-std::optional<std::string> control_group_of(const std::string &pid)
-{
-    std::ifstream groups("/proc/" + pid + "/cgroup");
-    std::ostringstream text;
-    text << groups.rdbuf();
-    return groups ? std::optional(text.str()) : std::nullopt;
-}
-
-// In a slice of a user's sessions, or in a group that runner/root/method/own_group.cpp made. Only the beginning of the path counts
-// (`cgroups(7)`), because anybody can choose its other names.
-bool is_of_sessions(const std::string &groups)
-{
-    return groups.find(":/pi.slice/pi-agent.slice/") != std::string::npos || groups.find("::/pi-agent/") != std::string::npos;
-}
-
 // In no session's unit and in no group that pi-agent made. A process may end meanwhile.
 std::vector<std::string> stray_processes(Uid agent)
 {
@@ -48,8 +33,14 @@ std::vector<std::string> stray_processes(Uid agent)
         struct stat facts {};
         if (pid.find_first_not_of("0123456789") != std::string::npos || stat(entry.path().c_str(), &facts) != 0) continue;
         if (facts.st_uid != agent.value()) continue;
-        const auto group = control_group_of(pid);
-        if (!group || is_of_sessions(*group)) continue;
+        std::ifstream groups("/proc/" + pid + "/cgroup");
+        std::ostringstream text;
+        text << groups.rdbuf();
+        const auto group = groups ? std::optional(text.str()) : std::nullopt;
+        // In a slice of a user's sessions, or in a group that runner/root/method/own_group.cpp made. Only the beginning of the path counts
+        // (`cgroups(7)`), because anybody can choose its other names.
+        if (!group || (group->find(":/pi.slice/pi-agent.slice/") != std::string::npos || group->find("::/pi-agent/") != std::string::npos))
+            continue;
         std::string name;
         std::getline(std::ifstream("/proc/" + pid + "/comm"), name);
         strays.push_back(pid + " (" + escape_for_display(name) + ")");

@@ -20,12 +20,6 @@ PublicSuffixes find_public_suffixes()
     return {psl_latest(nullptr), psl_free};
 }
 
-// "com", and also "github.io": names below which anybody can have one. A name that no list knows is not one, such as "corp".
-bool is_public_suffix(const PublicSuffixes &suffixes, const std::string &name)
-{
-    return psl_is_public_suffix2(suffixes.get(), name.c_str(), PSL_TYPE_ANY | PSL_TYPE_NO_STAR_RULE) == 1;
-}
-
 // Takes the last part away.
 std::string_view take_part(std::string_view &name)
 {
@@ -49,7 +43,8 @@ bool leads_to(std::string_view name, std::string_view shared)
 // functions and tunnels, by what those who rent them out document. '*' is any one part there.
 std::optional<std::string> where_anybody_is(const PublicSuffixes &suffixes, const std::string &name)
 {
-    if (is_public_suffix(suffixes, name)) return name;
+    // "com", and also "github.io": names below which anybody can have one. A name that no list knows is not one, such as "corp".
+    if (psl_is_public_suffix2(suffixes.get(), name.c_str(), PSL_TYPE_ANY | PSL_TYPE_NO_STAR_RULE) == 1) return name;
     for (const auto shared : split(PI_AGENT_ANYBODYS_NAMES, '\n'))
         if (leads_to(name, shared)) return std::string(shared);
     return std::nullopt;
@@ -173,13 +168,6 @@ std::string lower(std::string text)
     return text;
 }
 
-// A header that says who asks: "Authorization", "Proxy-Authorization", "Cookie".
-bool is_authorising(const std::string &name)
-{
-    const std::string header = lower(name);
-    return header.ends_with("authorization") || header == "cookie";
-}
-
 class SecretSearch {
 public:
     explicit SecretSearch(const std::set<std::string> &variables) : variables_(variables) {}
@@ -214,7 +202,10 @@ private:
 
     [[nodiscard]] bool is_secret_value(const std::string &name, const std::string &value) const
     {
-        const bool authorises = is_authorising(name) || lower(value).starts_with("bearer ") || lower(value).starts_with("basic ");
+        // A header that says who asks: "Authorization", "Proxy-Authorization", "Cookie".
+        const std::string header = lower(name);
+        const bool authorises = (header.ends_with("authorization") || header == "cookie") || lower(value).starts_with("bearer ") ||
+                                lower(value).starts_with("basic ");
         return (authorises || looks_secret(name, value)) && !is_reference(value);
     }
 

@@ -58,17 +58,6 @@ bool concerns(const std::string &command, const std::string &runner)
     return fnmatch(command.substr(0, command.find(' ')).c_str(), runner.c_str(), FNM_PATHNAME) == 0;
 }
 
-std::vector<Rule> rules_of(const Document &sudoers, const std::string &runner)
-{
-    std::vector<Rule> found;
-    for (const auto &spec : sudoers.value("User_Specs", Document::array()))
-        for (const auto &commands : spec.at("Cmnd_Specs"))
-            for (const auto &command : commands.at("Commands"))
-                if (const auto text = command.value("command", ""); is_for_root(commands) && concerns(text, runner))
-                    found.push_back({text, command.value("negated", false), merged(commands.value("Options", Document::array()))});
-    return found;
-}
-
 // Lists are assigned, added to, taken from, and emptied ("name": false).
 void apply_list(const std::string &name, const Document &value, const std::string &operation, Document &all)
 {
@@ -208,21 +197,6 @@ void add_certificates(std::vector<NamedFile> &files, const Environment &env, con
     }
 }
 
-std::vector<NamedFile> named_files(const Policy &policy, const UserEntry &entry)
-{
-    std::vector<NamedFile> files;
-    const std::string key = entry_key(entry) + ".";
-    if (entry.config) files.push_back({entry.config_where, key + "config", "the config directory", *entry.config});
-    if (entry.ssh_key) files.push_back({entry.ssh_key_where, key + "ssh.key", "the key", *entry.ssh_key});
-    if (entry.signing_key) files.push_back({entry.signing_key_where, key + "signing.key", "the key", *entry.signing_key});
-    if (policy.host_env_files_where.line != 0)
-        for (const auto &file : policy.host_env_files)
-            files.push_back({policy.host_env_files_where, "host_env_files", "the file of variables", file});
-    add_certificates(files, entry.env, entry.env_where, key);
-    add_certificates(files, policy.env, policy.env_where, "");
-    return files;
-}
-
 void refuse(const NamedFile &file, const std::string &shown, const std::string &place, const std::string &whose, Problems &problems)
 {
     problems.add(file.where, file.key,
@@ -261,7 +235,12 @@ Faults judge_sudoers(const std::string &json, const std::string &user, const std
     Faults faults;
     try {
         const auto sudoers = Document::parse(json);
-        const std::vector<Rule> found = rules_of(sudoers, runner);
+        std::vector<Rule> found;
+        for (const auto &spec : sudoers.value("User_Specs", Document::array()))
+            for (const auto &commands : spec.at("Cmnd_Specs"))
+                for (const auto &command : commands.at("Commands"))
+                    if (const auto text = command.value("command", ""); is_for_root(commands) && concerns(text, runner))
+                        found.push_back({text, command.value("negated", false), merged(commands.value("Options", Document::array()))});
         judge_rules(found, user, runner, faults);
         judge_defaults(with_tags(defaults_of(sudoers, runner), found), user, kind, faults);
     } catch (const Document::exception &failure) {
@@ -305,7 +284,16 @@ Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vec
 
 void check_named_files(HostCheck &check, const UserEntry &entry, const std::optional<Account> &user)
 {
-    const std::vector<NamedFile> files = named_files(check.policy, entry);
+    std::vector<NamedFile> files;
+    const std::string key = entry_key(entry) + ".";
+    if (entry.config) files.push_back({entry.config_where, key + "config", "the config directory", *entry.config});
+    if (entry.ssh_key) files.push_back({entry.ssh_key_where, key + "ssh.key", "the key", *entry.ssh_key});
+    if (entry.signing_key) files.push_back({entry.signing_key_where, key + "signing.key", "the key", *entry.signing_key});
+    if (check.policy.host_env_files_where.line != 0)
+        for (const auto &file : check.policy.host_env_files)
+            files.push_back({check.policy.host_env_files_where, "host_env_files", "the file of variables", file});
+    add_certificates(files, entry.env, entry.env_where, key);
+    add_certificates(files, check.policy.env, check.policy.env_where, "");
     if (files.empty()) return;
     if (!user || !check.observer.can_look_for(*user)) {
         for (const auto &file : files)

@@ -119,12 +119,6 @@ bool is_there(const std::string &path)
     return ::stat(path.c_str(), &facts) == 0;
 }
 
-// Where the policy says that a root is.
-Finding named(const RootSpec &root, const Account &user)
-{
-    return {Finding::Kind::usable, without_trailing_slashes(expand_home(root.text, user))};
-}
-
 // The entries of some users, who start alike.
 struct SameEntries {
     CallersEntries entries;
@@ -400,8 +394,9 @@ std::vector<RefusedStart> refused_starts(const Policy &of_all, const Account &us
     std::vector<RefusedStart> refused;
     const Policy callers = policy_for(of_all, rules);
     std::vector<Finding> roots;
+    // Where the policy says that a root is.
     for (const auto &root : rules.roots)
-        roots.push_back(named(root.spec, user));
+        roots.push_back({Finding::Kind::usable, without_trailing_slashes(expand_home(root.spec.text, user))});
     for (std::size_t index = 0; index < roots.size(); ++index) {
         const RootSpec &root = rules.roots[index].spec;
         try {

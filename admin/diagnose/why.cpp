@@ -46,14 +46,6 @@ std::string key_in_answer(const HostAccess &access, const Policy &policy)
 constexpr int answer_patience_seconds = 120;
 constexpr std::size_t paths_limit = 1000; // they are arguments
 
-std::string normal_path(const std::string &path, const std::string &directory)
-{
-    std::string normal = (std::filesystem::path(directory) / path).lexically_normal();
-    if (normal.size() > 1 && normal.back() == '/') normal.pop_back();
-    if (normal.find('\n') != std::string::npos) throw Failure(ExitStatus::usage, "a path must not contain a line break");
-    return normal;
-}
-
 std::vector<PathAccess> read_answers(const std::string &output, std::size_t count)
 {
     std::string said;
@@ -319,7 +311,12 @@ void run_why(const WhyOptions &options, std::ostream &out)
         const auto host = host_of_question(path, directory.path);
         if (host) hosts.push_back(host_json(*host, explanation.policy));
         if (host && !options.json) out << host_text(*host, explanation.policy) << hint_of_file(path, *host);
-        if (!host) paths.push_back(normal_path(path, inside));
+        if (!host) {
+            std::string normal = (std::filesystem::path(inside) / path).lexically_normal();
+            if (normal.size() > 1 && normal.back() == '/') normal.pop_back();
+            if (normal.find('\n') != std::string::npos) throw Failure(ExitStatus::usage, "a path must not contain a line break");
+            paths.push_back(normal);
+        }
     }
     const auto answers = paths.empty() ? std::vector<PathAccess>() : ask(observer, user, directory.path, paths);
     auto json = nlohmann::json::array();

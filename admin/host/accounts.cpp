@@ -35,20 +35,6 @@ void check_can_be_made(const AgentAccount &agent, Problems &problems)
                  remedy + ", or create the account yourself");
 }
 
-// Users that the policy names, or authorises through a group today. An agent's account in such a group is another problem.
-std::vector<Account> policy_users(const Policy &policy, const MembersOf &members_of)
-{
-    std::vector<Account> users;
-    for (const auto &entry : policy.users) {
-        const auto names = entry.is_group ? members_of(entry.name) : std::vector<std::string>{entry.name};
-        for (const auto &name : names) {
-            if (is_agent_account(policy, name)) continue;
-            if (auto account = find_account(name)) users.push_back(std::move(*account));
-        }
-    }
-    return users;
-}
-
 void check_account(const Policy &policy, const AgentAccount &agent, const Account &account, const std::vector<Account> &users,
                    Problems &problems)
 {
@@ -257,7 +243,15 @@ void check_agent_accounts(const Policy &policy, const std::vector<AgentAccount> 
     if (is_privileged_group(policy.agent.group))
         problems.add(policy.agent.where, "agent.group", quote(policy.agent.group) + " is a group of administrators",
                      "use a group of its own");
-    const auto users = policy_users(policy, group_members);
+    // Users that the policy names, or authorises through a group today. An agent's account in such a group is another problem.
+    std::vector<Account> users;
+    for (const auto &entry : policy.users) {
+        const auto names = entry.is_group ? group_members(entry.name) : std::vector<std::string>{entry.name};
+        for (const auto &name : names) {
+            if (is_agent_account(policy, name)) continue;
+            if (auto account = find_account(name)) users.push_back(std::move(*account));
+        }
+    }
     for (const auto &agent : needed) {
         if (const auto account = find_account(agent.name))
             check_account(policy, agent, *account, users, problems);

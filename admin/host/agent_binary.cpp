@@ -99,13 +99,6 @@ std::optional<std::string> problem_of_program(const struct stat &status)
     return std::nullopt;
 }
 
-// Notes the current owner and mode of `path` before they change; what is noted of it already stays.
-void remember_hidden(const AsRoot &root, const std::string &path, const struct stat &facts)
-{
-    auto places = read_hidden_places(root);
-    if (places.emplace(path, rights_in(facts)).second) write_hidden(places);
-}
-
 // Closes `path`, which is canonical, or opens it again. `what` names it in messages.
 void hide_place(const AsRoot &root, const Policy &policy, const std::string &path, const std::string &what, Changes &changes)
 {
@@ -124,7 +117,11 @@ void hide_place(const AsRoot &root, const Policy &policy, const std::string &pat
             // rights do.
             const bool is_hidden_already =
                 status.st_uid == 0 && (status.st_mode & 07777U) == hidden_mode && is_agents_group(root, status.st_gid, policy.agent.group);
-            if (!is_hidden_already) remember_hidden(root, path, status);
+            // Notes the current owner and mode of `path` before they change; what is noted of it already stays.
+            if (!is_hidden_already) {
+                auto places = read_hidden_places(root);
+                if (places.emplace(path, rights_in(status)).second) write_hidden(places);
+            }
             give(FormerRights{0, group->value(), hidden_mode});
         });
     } else if (!hide && hidden) {
@@ -160,20 +157,6 @@ bool is_agents(const std::string &package)
         const auto end = "/node_modules/" + name;
         return package.size() > end.size() && package.compare(package.size() - end.size(), end.size(), end) == 0;
     });
-}
-
-// With another prefix than npm's own (/opt/node/lib/node_modules), the command shows where the package is.
-std::set<std::string> find_packages(const Policy &policy)
-{
-    std::set<std::string> packages;
-    for (const std::string modules : global_modules)
-        for (const auto *name : agent_packages)
-            packages.insert(modules + name);
-    for (const auto *directory : system_program_directories)
-        for (const auto &command : {std::string("pi"), policy.wrapper.command_name})
-            if (const auto program = try_resolve(std::string(directory) + "/" + command))
-                if (const auto package = npm_package_of(*program); package && is_agents(*package)) packages.insert(*package);
-    return packages;
 }
 
 // Empty if it does not exist. Looks at nothing on a way that others can change: such a package counts as open.
@@ -350,7 +333,16 @@ std::vector<NpmInstall> find_npm_installs(const AsRoot & /*root*/, const Policy 
 {
     const auto agent = try_resolve(policy.agent.binary);
     std::vector<NpmInstall> installs;
-    for (const auto &package : find_packages(policy)) {
+    // With another prefix than npm's own (/opt/node/lib/node_modules), the command shows where the package is.
+    std::set<std::string> packages;
+    for (const std::string modules : global_modules)
+        for (const auto *name : agent_packages)
+            packages.insert(modules + name);
+    for (const auto *directory : system_program_directories)
+        for (const auto &command : {std::string("pi"), policy.wrapper.command_name})
+            if (const auto program = try_resolve(std::string(directory) + "/" + command))
+                if (const auto package = npm_package_of(*program); package && is_agents(*package)) packages.insert(*package);
+    for (const auto &package : packages) {
         if (agent && is_within(*agent, try_resolve(package).value_or(package))) continue;
         if (auto install = look_at(package)) installs.push_back(std::move(*install));
     }

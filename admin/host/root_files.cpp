@@ -101,19 +101,6 @@ std::string draft_of(const std::string &file)
     return split_last(file).second + ".new";
 }
 
-// Writes all of them beside their places. If one cannot be written, none stays.
-void write_drafts(const AsRoot &root, const std::vector<PolicySource> &files)
-{
-    try {
-        for (const auto &file : files)
-            write_beside(open_policy_directory(root, file.name), draft_of(file.name), file.text, policy_mode, file.name + ".new");
-    } catch (const std::exception &) {
-        for (const auto &file : files)
-            ::unlinkat(open_policy_directory(root, file.name).get(), draft_of(file.name).c_str(), 0); // best_effort: the failure counts
-        throw;
-    }
-}
-
 } // namespace
 
 void write_beside(FdRef directory, const std::string &name, const std::string &text, mode_t mode, const std::string &path)
@@ -309,7 +296,17 @@ void install_policy_files(const AsRoot &root, const PolicyFiles &installed, cons
         const auto found = old_files.find(file.name);
         return found == old_files.end() || found->second != file.text;
     });
-    if (!changes.dry_run()) write_drafts(root, changed);
+    // Writes all of them beside their places. If one cannot be written, none stays.
+    if (!changes.dry_run()) {
+        try {
+            for (const auto &file : changed)
+                write_beside(open_policy_directory(root, file.name), draft_of(file.name), file.text, policy_mode, file.name + ".new");
+        } catch (const std::exception &) {
+            for (const auto &file : changed)
+                ::unlinkat(open_policy_directory(root, file.name).get(), draft_of(file.name).c_str(), 0); // best_effort: the failure counts
+            throw;
+        }
+    }
     for (const auto &file : changed)
         changes.make("write " + escape_for_display(file.name), [&] {
             move_into_place(open_policy_directory(root, file.name), draft_of(file.name), split_last(file.name).second, file.name);

@@ -202,16 +202,6 @@ private:
 
 // --- Looks at the host before a change, and keeps what it was in a file until the change is finished.
 
-// The directories that apply makes, parents first.
-std::vector<std::string> directories_of(const std::string &state_dir)
-{
-    const std::string applied = applied_directory;
-    std::vector<std::string> paths = {state_dir, state_dir + "/users", state_dir + "/sessions"};
-    if (parent_of(applied) != state_dir) paths.push_back(parent_of(applied));
-    paths.push_back(applied);
-    return paths;
-}
-
 std::optional<FormerRights> rights_of(const std::string &path)
 {
     return if_there([&] {
@@ -245,7 +235,12 @@ HostBefore look_at_host(const AsRoot &root, const Policy &policy)
     for (const auto &account : missing.accounts)
         before.new_accounts.push_back(account.name);
     before.new_members = missing.members;
-    for (const auto &path : directories_of(policy.agent.state_dir))
+    // The directories that apply makes, parents first.
+    const std::string applied = applied_directory;
+    std::vector<std::string> paths = {policy.agent.state_dir, policy.agent.state_dir + "/users", policy.agent.state_dir + "/sessions"};
+    if (parent_of(applied) != policy.agent.state_dir) paths.push_back(parent_of(applied));
+    paths.push_back(applied);
+    for (const auto &path : paths)
         before.places[path] = rights_of(path);
     auto programs = places_of_agent(root, policy);
     for (const auto &[path, rights] : read_hidden_places(root))

@@ -70,15 +70,6 @@ std::string quoted_for_unit(const std::string &word)
     return text + "'";
 }
 
-int status_of(const SandboxResult &result, const std::string &unit)
-{
-    if (result.result == "timeout") throw Failure(ExitStatus::unavailable, program_too_late);
-    if (result.code == 0)
-        throw Failure(ExitStatus::unavailable,
-                      "systemd could not start a program (" + result.result + "); find out why with: journalctl -u " + unit);
-    return result.code == CLD_EXITED ? result.status : 128 + result.status;
-}
-
 ProgramResult run_in_unit(const AsRoot &root, Uid user, const std::vector<std::string> &command, int patience_seconds)
 {
     const std::string unit = "pi-agent-program-" + random_hex(8) + ".service";
@@ -91,7 +82,11 @@ ProgramResult run_in_unit(const AsRoot &root, Uid user, const std::vector<std::s
         program.wait(in_seconds(stop_patience_seconds));
         throw Failure(ExitStatus::unavailable, program_too_late);
     }
-    const int status = status_of(result, unit);
+    if (result.result == "timeout") throw Failure(ExitStatus::unavailable, program_too_late);
+    if (result.code == 0)
+        throw Failure(ExitStatus::unavailable,
+                      "systemd could not start a program (" + result.result + "); find out why with: journalctl -u " + unit);
+    const int status = result.code == CLD_EXITED ? result.status : 128 + result.status;
     spdlog::debug("{} ended with status {}", unit, status);
     return {status, std::move(program.output)};
 }

@@ -38,19 +38,6 @@ OpenedProject open_as(const AsRoot &root, Policy &policy, const AccessRules &rul
     return std::get<OpenedProject>(std::move(opened));
 }
 
-// What a list of the policy protects and does not exist, each with the position of its entry.
-std::vector<PolicyPath> missing_of(const std::vector<PolicyPath> &wanted, const std::string &repository,
-                                   const std::vector<std::string> &placeholders)
-{
-    std::vector<PolicyPath> missing;
-    for (const auto &placeholder : placeholders) {
-        const auto is_for = [&](const PolicyPath &path) { return is_within(join_path(repository, path.path), placeholder); };
-        const auto found = std::ranges::find_if(wanted, is_for); // none behind a link
-        missing.push_back({placeholder, (found == wanted.end() ? wanted.front() : *found).where});
-    }
-    return missing;
-}
-
 // Finds what exists and is protected. For what does not exist, the runner would mount placeholders, which no engine can.
 void find_points(const AsRoot &root, const Policy &policy, const Account &user, const OpenedProject &project, RenderFacts &facts)
 {
@@ -63,8 +50,15 @@ void find_points(const AsRoot &root, const Policy &policy, const Account &user, 
     const GuardedPaths found = decode_guarded_paths(finder.receive_long(search_seconds));
     facts.points = plan_points(found.read_only, found.kept);
     facts.notices = found.notices;
+    // What a list of the policy protects and does not exist, each with the position of its entry.
     if (const auto &wanted = policy.projects.protect; wanted && !wanted->empty())
-        facts.missing = missing_of(*wanted, project.repository.value_or(""), found.placeholders);
+        for (const auto &placeholder : found.placeholders) {
+            const auto is_for = [&](const PolicyPath &path) {
+                return is_within(join_path(project.repository.value_or(""), path.path), placeholder);
+            };
+            const auto entry = std::ranges::find_if(*wanted, is_for); // none behind a link
+            facts.missing.push_back({placeholder, (entry == wanted->end() ? wanted->front() : *entry).where});
+        }
     const auto look = [&](const AsUser & /*self*/) { return Texts{links_among(facts.points, FdRef(top))}; };
     facts.links = ask(root, {"look at protected paths", user, {top}}, look, decode_paths);
 }
@@ -146,26 +140,21 @@ bool holds_wherever(const PassingCondition &wider, const PassingCondition &narro
     });
 }
 
-// Without those that follow from another one.
-Conditions simplest(const Conditions &conditions)
-{
-    Conditions kept;
-    for (const auto &condition : conditions) {
-        if (std::ranges::any_of(kept, [&](const auto &other) { return holds_wherever(other, condition); })) continue;
-        kept.erase(std::remove_if(kept.begin(), kept.end(), [&](const auto &other) { return holds_wherever(condition, other); }),
-                   kept.end());
-        kept.push_back(condition);
-    }
-    return kept;
-}
-
 Conditions all_of(const Conditions &one, const Conditions &other)
 {
     Conditions conditions;
     for (const auto &first : one)
         for (const auto &second : other)
             if (auto merged = both(first, second)) conditions.push_back(std::move(*merged));
-    return simplest(conditions);
+    // Without those that follow from another one.
+    Conditions kept;
+    for (const auto &condition : conditions) {
+        if (std::ranges::any_of(kept, [&](const auto &known) { return holds_wherever(known, condition); })) continue;
+        kept.erase(std::remove_if(kept.begin(), kept.end(), [&](const auto &known) { return holds_wherever(condition, known); }),
+                   kept.end());
+        kept.push_back(condition);
+    }
+    return kept;
 }
 
 using Json = nlohmann::ordered_json;

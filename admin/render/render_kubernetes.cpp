@@ -1,5 +1,6 @@
 // A plan as objects of Kubernetes: one pod, run once, as the user who owns the workspace (there is no host whose accounts it could meet),
 // and what it needs around it: namespace, quota, volume, settings, network.
+#include "admin/render/data.hpp"
 #include "admin/render/render.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/host/beneath.hpp"
@@ -32,20 +33,27 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char *settings_suffix = "-settings";
 constexpr const char *seccomp_on_node = "pi-agent/seccomp.json"; // below the kubelet's directory of profiles
-constexpr unsigned kept_seconds = 3600;                          // of a Job that has ended, to read its log
 constexpr const char *scratch_on_disk = "20Gi";                  // of a node
 constexpr const char *scratch_in_memory = "2Gi";                 // counts against the container's memory, too
 
-Json object(const char *version, const char *kind, const Json &metadata, const Json &spec)
+// An object as kubernetes.json has it, with null where the plan says the value. Without a value there, that key goes at the end.
+Json object_of(const RenderPlan &plan, const char *kind)
 {
-    Json made = {{"apiVersion", version}, {"kind", kind}, {"metadata", metadata}};
-    if (!spec.is_null()) made["spec"] = spec;
-    return made;
+    static const Json objects = Json::parse(PI_AGENT_KUBERNETES);
+    Json object = objects.at(kind);
+    auto &metadata = object["metadata"];
+    if (metadata["name"].is_null()) metadata["name"] = plan.name;
+    if (metadata.contains("namespace")) metadata["namespace"] = namespace_of(plan);
+    return object;
 }
 
-Json in_namespace(const RenderPlan &plan, const std::string &name)
+void erase_nulls(Json &data)
 {
-    return {{"name", name}, {"namespace", namespace_of(plan)}};
+    if (data.is_object())
+        for (auto entry = data.begin(); entry != data.end();)
+            entry = entry->is_null() ? data.erase(entry) : std::next(entry);
+    for (auto &inner : data)
+        if (inner.is_structured()) erase_nulls(inner);
 }
 
 // What is read-only in the agent's directory, by the names of files.
@@ -67,39 +75,35 @@ std::string secret_name(const RenderPlan &plan, std::size_t index)
     return fmt::format("{}-env-{}", plan.name, index + 1);
 }
 
-Json mount_of(const std::string &volume, const std::string &place, const std::string &below, bool read_only)
-{
-    Json mount = {{"name", volume}, {"mountPath", place}};
-    if (!below.empty()) mount["subPath"] = below;
-    if (read_only) mount["readOnly"] = true;
-    return mount;
-}
-
 Json mounts_of_pod(const RenderPlan &plan)
 {
     Json mounts = Json::array();
-    mounts.push_back(mount_of("workspace", plan.home, "home", false));
+    const auto add = [&](const char *volume, const std::string &place, const std::string &below, bool read_only = false) {
+        mounts.push_back({{"name", volume}, {"mountPath", place}});
+        if (!below.empty()) mounts.back()["subPath"] = below;
+        if (read_only) mounts.back()["readOnly"] = true;
+    };
+    add("workspace", plan.home, "home");
     // What is above the documents is mounted, too, so that it cannot be renamed; in every Job, so that no other Job leaves a link there.
     for (const auto &directory : {split_last(agent_directory).first, std::string(agent_directory)})
-        mounts.push_back(mount_of("workspace", join_path(plan.home, directory), join_path("home", directory), false));
+        add("workspace", join_path(plan.home, directory), join_path("home", directory));
     for (const auto &document : documents_of(plan))
-        mounts.push_back(mount_of("settings", plan.home + "/" + agent_directory + "/" + document.first, document.first, true));
-    mounts.push_back(mount_of("workspace", plan.place, "project", false));
+        add("settings", plan.home + "/" + agent_directory + "/" + document.first, document.first, true);
+    add("workspace", plan.place, "project");
     for (const auto &[path, kind] : plan.points)
-        mounts.push_back(mount_of("workspace", join_path(plan.place, path), join_path("project", path), kind == PointKind::read_only));
-    mounts.push_back(mount_of("tmp", "/tmp", "", false));
-    mounts.push_back(mount_of("var-tmp", "/var/tmp", "", false));
+        add("workspace", join_path(plan.place, path), join_path("project", path), kind == PointKind::read_only);
+    add("tmp", "/tmp", "");
+    add("var-tmp", "/var/tmp", "");
     return mounts;
 }
 
-Json volumes_of(const RenderPlan &plan)
+void add_volumes(const RenderPlan &plan, Json &volumes)
 {
-    Json volumes = Json::array({Json{{"name", "workspace"}, {"persistentVolumeClaim", {{"claimName", plan.name}}}}});
+    volumes[0]["persistentVolumeClaim"]["claimName"] = plan.name;
     if (!documents_of(plan).empty()) volumes.push_back({{"name", "settings"}, {"configMap", {{"name", plan.name + settings_suffix}}}});
     const Json in_memory = {{"medium", "Memory"}, {"sizeLimit", scratch_in_memory}}, on_disk = {{"sizeLimit", scratch_on_disk}};
     for (const char *name : {"tmp", "var-tmp"})
         volumes.push_back({{"name", name}, {"emptyDir", plan.policy.scratch == ScratchKind::tmpfs ? in_memory : on_disk}});
-    return volumes;
 }
 
 void add_amounts(const RenderPlan &plan, std::uint64_t times, const std::string &prefix, Json &amounts)
@@ -107,39 +111,6 @@ void add_amounts(const RenderPlan &plan, std::uint64_t times, const std::string 
     const auto &limits = plan.policy.limits;
     if (limits.memory) amounts[prefix + "memory"] = std::to_string(times * limits.memory->amount);
     if (limits.cpu) amounts[prefix + "cpu"] = fmt::format("{}m", times * limits.cpu->amount * 10);
-}
-
-// A quota wants them of each container.
-void add_resources(const RenderPlan &plan, Json &container)
-{
-    Json most = Json::object();
-    add_amounts(plan, 1, "", most);
-    if (!most.empty()) container["resources"] = {{"limits", most}, {"requests", most}};
-}
-
-Json confinement()
-{
-    return {{"allowPrivilegeEscalation", false},
-            {"privileged", false},
-            {"capabilities", {{"drop", Json::array({"ALL"})}}},
-            {"readOnlyRootFilesystem", true}};
-}
-
-Json container_of(const RenderPlan &plan, const char *name, const std::vector<std::string> &command)
-{
-    return {{"name", name}, {"image", plan.image}, {"imagePullPolicy", "IfNotPresent"}, {"command", command}};
-}
-
-// What is mounted from the workspace must exist, and belong to the agent: the kubelet would make it as root.
-Json make_preparation(const RenderPlan &plan)
-{
-    Json container =
-        container_of(plan, "directories", {"/bin/mkdir", "-p", "/workspace/project", std::string("/workspace/home/") + agent_directory});
-    container["workingDir"] = "/";
-    container["securityContext"] = confinement();
-    container["volumeMounts"] = Json::array({mount_of("workspace", "/workspace", "", false)});
-    add_resources(plan, container);
-    return container;
 }
 
 // Kubernetes puts variables into what it starts: $(NAME) is one's value, and $$ a dollar sign.
@@ -151,111 +122,100 @@ std::string kubernetes_word(const std::string &text)
     return quoted;
 }
 
-Json make_container(const RenderPlan &plan, const std::vector<std::string> &arguments)
+void complete_container(const RenderPlan &plan, const std::vector<std::string> &arguments, Json &container)
 {
-    Json container = container_of(plan, "agent", {plan.policy.agent.binary});
+    container["command"] = Json::array({plan.policy.agent.binary});
     for (const auto &argument : arguments)
         container["args"].push_back(kubernetes_word(argument));
     container["workingDir"] = plan.directory;
-    container["env"] = Json::array();
     for (const auto &[name, value] : plan.variables)
         container["env"].push_back({{"name", name}, {"value", kubernetes_word(value)}});
-    if (arguments.empty()) {
-        container["stdin"] = true; // for kubectl attach
-        container["tty"] = true;
-    }
+    if (arguments.empty()) container["stdin"] = container["tty"] = true; // for kubectl attach
     for (std::size_t index = 0; index < plan.env_files.size(); ++index)
         container["envFrom"].push_back({{"secretRef", {{"name", secret_name(plan, index)}}}});
-    add_resources(plan, container);
-    container["securityContext"] = confinement();
     container["volumeMounts"] = mounts_of_pod(plan);
-    return container;
 }
 
 Json make_job(const RenderPlan &plan, const std::vector<std::string> &arguments)
 {
-    Json context = {{"runAsNonRoot", true},
-                    {"runAsUser", plan.user.uid.value()},
-                    {"runAsGroup", plan.user.gid.value()},
-                    {"fsGroup", plan.user.gid.value()},
-                    {"fsGroupChangePolicy", "OnRootMismatch"}};
+    Json job = object_of(plan, "Job");
+    job["metadata"]["labels"] = job["spec"]["template"]["metadata"]["labels"] = labels_of(plan);
+    if (plan.policy.limits.runtime) job["spec"]["activeDeadlineSeconds"] = plan.policy.limits.runtime->amount;
+    auto &pod = job["spec"]["template"]["spec"];
+    auto &context = pod["securityContext"];
+    context["runAsUser"] = plan.user.uid.value();
+    context["runAsGroup"] = context["fsGroup"] = plan.user.gid.value();
     for (const Gid group : plan.groups)
         context["supplementalGroups"].push_back(group.value());
-    context["seccompProfile"] = {{"type", "Localhost"}, {"localhostProfile", seccomp_on_node}};
-    const Json pod = {{"restartPolicy", "Never"},
-                      {"automountServiceAccountToken", false},
-                      {"enableServiceLinks", false}, // they would be variables of the agent
-                      {"hostNetwork", false},
-                      {"hostPID", false},
-                      {"hostIPC", false},
-                      {"securityContext", context},
-                      {"initContainers", Json::array({make_preparation(plan)})},
-                      {"containers", Json::array({make_container(plan, arguments)})},
-                      {"volumes", volumes_of(plan)}};
-    Json spec = {{"backoffLimit", 0}, {"ttlSecondsAfterFinished", kept_seconds}};
-    if (plan.policy.limits.runtime) spec["activeDeadlineSeconds"] = plan.policy.limits.runtime->amount;
-    spec["template"] = {{"metadata", {{"labels", labels_of(plan)}}}, {"spec", pod}};
-    Json metadata = in_namespace(plan, plan.name);
-    metadata["labels"] = labels_of(plan);
-    return object("batch/v1", "Job", metadata, spec);
+    add_volumes(plan, pod["volumes"]);
+    complete_container(plan, arguments, pod["containers"][0]);
+    // What is mounted from the workspace must exist, and belong to the agent: the kubelet would make it as root.
+    pod["initContainers"][0]["command"].push_back(std::string("/workspace/home/") + agent_directory);
+    Json most; // a quota wants them of each container
+    add_amounts(plan, 1, "", most);
+    for (const char *containers : {"initContainers", "containers"}) {
+        pod[containers][0]["image"] = plan.image;
+        if (!most.is_null()) pod[containers][0]["resources"] = {{"limits", most}, {"requests", most}};
+    }
+    erase_nulls(job);
+    return job;
 }
 
 // Only Jobs of one user are in it, and no pod that is less confined than these.
 Json make_namespace(const RenderPlan &plan)
 {
-    Json labels = Json::object();
-    for (const char *mode : {"enforce", "audit", "warn"})
-        labels[std::string("pod-security.kubernetes.io/") + mode] = "restricted";
-    return object("v1", "Namespace", {{"name", namespace_of(plan)}, {"labels", labels}}, {});
+    Json space = object_of(plan, "Namespace");
+    space["metadata"]["name"] = namespace_of(plan);
+    return space;
 }
 
 Json make_quota(const RenderPlan &plan)
 {
+    Json quota = object_of(plan, "ResourceQuota");
     const std::uint64_t sessions = in_force(plan.policy.limits, &LimitsPolicy::sessions);
-    Json hard = {{"pods", std::to_string(sessions)}}; // those that have ended do not count
-    add_amounts(plan, sessions, "limits.", hard);
-    return object("v1", "ResourceQuota", in_namespace(plan, "pi-agent-sessions"), {{"hard", hard}});
+    quota["spec"]["hard"]["pods"] = std::to_string(sessions); // those that have ended do not count
+    add_amounts(plan, sessions, "limits.", quota["spec"]["hard"]);
+    return quota;
 }
 
-constexpr const char *workspace_size = "10Gi"; // network file systems take no notice of it; the field must be there
-
+// Network file systems take no notice of the size that its object names; the field must be there.
 Json make_volume(const RenderPlan &plan, const WorkspaceVolume &volume)
 {
-    Json spec = {
-        {"capacity", {{"storage", workspace_size}}},        {"accessModes", Json::array({"ReadWriteMany"})},
-        {"persistentVolumeReclaimPolicy", "Retain"},        {"storageClassName", ""},
-        {"mountOptions", Json::array({"nosuid", "nodev"})}, {"claimRef", {{"namespace", namespace_of(plan)}, {"name", plan.name}}}};
+    Json made = object_of(plan, "PersistentVolume");
+    auto &spec = made["spec"];
+    spec["claimRef"] = {{"namespace", namespace_of(plan)}, {"name", plan.name}};
     if (volume.kind == WorkspaceVolume::Kind::nfs) {
         spec["nfs"] = {{"server", volume.server}, {"path", volume.path + "/" + plan.name}};
     } else {
-        spec["mountOptions"] = Json::array({"tls", "nosuid", "nodev"});
+        spec["mountOptions"] = {"tls", "nosuid", "nodev"};
         spec["csi"] = {{"driver", "efs.csi.aws.com"}, {"volumeHandle", volume.server + "::" + volume.path}};
     }
-    return object("v1", "PersistentVolume", {{"name", plan.name}}, spec);
+    return made;
 }
 
 Json make_claim(const RenderPlan &plan, const WorkspaceVolume &volume)
 {
-    Json spec = {{"accessModes", Json::array({"ReadWriteMany"})},
-                 {"storageClassName", volume.kind == WorkspaceVolume::Kind::storage_class ? "pi-agent-workspaces" : ""},
-                 {"resources", {{"requests", {{"storage", workspace_size}}}}}};
-    if (volume.kind != WorkspaceVolume::Kind::storage_class) spec["volumeName"] = plan.name;
-    return object("v1", "PersistentVolumeClaim", in_namespace(plan, plan.name), spec);
+    Json claim = object_of(plan, "PersistentVolumeClaim");
+    if (volume.kind == WorkspaceVolume::Kind::storage_class) return claim;
+    claim["spec"]["storageClassName"] = "";
+    claim["spec"]["volumeName"] = plan.name;
+    return claim;
 }
 
 // Both directions, as on a host. A pod's own loopback is always its own.
 Json make_network(const RenderPlan &plan)
 {
+    Json network = object_of(plan, "NetworkPolicy");
+    auto &spec = network["spec"];
+    spec["podSelector"]["matchLabels"] = labels_of(plan);
     Json peers = Json::array();
     if (plan.policy.network.mode == NetworkMode::listed)
         for (const auto &range : plan.policy.network.allowed)
             peers.push_back({{"ipBlock", {{"cidr", to_string(range)}}}});
-    Json spec = {{"podSelector", {{"matchLabels", labels_of(plan)}}}, {"policyTypes", Json::array({"Ingress", "Egress"})}};
-    if (!peers.empty()) {
-        spec["ingress"] = Json::array({{{"from", peers}}});
-        spec["egress"] = Json::array({{{"to", peers}}});
-    }
-    return object("networking.k8s.io/v1", "NetworkPolicy", in_namespace(plan, plan.name), spec);
+    if (peers.empty()) return network;
+    spec["ingress"] = Json::array({{{"from", peers}}});
+    spec["egress"] = Json::array({{{"to", peers}}});
+    return network;
 }
 
 std::vector<std::string> notes(const RenderPlan &plan, const WorkspaceVolume &volume)
@@ -281,8 +241,6 @@ std::vector<std::string> notes(const RenderPlan &plan, const WorkspaceVolume &vo
 }
 
 // --- The text of a rendering: its head, and data as YAML.
-
-using Json = nlohmann::ordered_json;
 
 // In every version of YAML that a reader may follow.
 bool means_something_else(std::string text)
@@ -353,7 +311,8 @@ std::vector<Json> kubernetes_objects(const RenderPlan &plan, const WorkspaceVolu
     if (volume.kind != WorkspaceVolume::Kind::storage_class) objects.push_back(make_volume(plan, volume));
     objects.push_back(make_claim(plan, volume));
     if (const auto documents = documents_of(plan); !documents.empty()) {
-        objects.push_back(object("v1", "ConfigMap", in_namespace(plan, plan.name + settings_suffix), {}));
+        objects.push_back(object_of(plan, "ConfigMap"));
+        objects.back()["metadata"]["name"] = plan.name + settings_suffix;
         objects.back()["data"] = documents;
     }
     if (plan.policy.network.mode != NetworkMode::full) objects.push_back(make_network(plan));

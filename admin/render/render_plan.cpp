@@ -66,13 +66,6 @@ Position file_of(const RenderPlan &plan)
     return {plan.rules.where.file, 0, 0};
 }
 
-Position place_of_value(const RenderPlan &plan, const char *key)
-{
-    const auto &places = plan.policy.rules.places;
-    const auto found = places.find(key);
-    return found == places.end() ? file_of(plan) : found->second.where;
-}
-
 bool has_loopback(const IpRange &range)
 {
     const auto loopback = loopback_ranges();
@@ -107,9 +100,12 @@ void add_projects(const RenderPlan &plan, Problems &problems)
     for (const auto &mask : plan.policy.projects.mask)
         refuse(problems, mask.where, "projects.mask", quote(mask.path) + " is looked for at each start, by the runner",
                "keep such files out of the project");
-    if (plan.policy.projects.read_only)
-        refuse(problems, place_of_value(plan, "projects.read_only"), "projects.read_only",
+    if (plan.policy.projects.read_only) {
+        const auto &places = plan.policy.rules.places;
+        const auto found = places.find("projects.read_only");
+        refuse(problems, found == places.end() ? file_of(plan) : found->second.where, "projects.read_only",
                "only the runner keeps the project from being changed", "render for a directory that is not read-only");
+    }
     for (const auto &path : plan.beside)
         refuse(problems, plan.rules.where, plan.rules.entry + ".roots",
                "the repository has its git directory elsewhere, at " + escape_for_display(path), "render for its main working tree");

@@ -101,30 +101,6 @@ std::string outcome_of(const PastStart &start)
     return state_of(start);
 }
 
-Row to_row(const PastStart &start)
-{
-    const auto &place = place_of(start.directory, start.project);
-    return {to_local_time(start.first_usec()),
-            escape_for_display(start.user),
-            start.id,
-            outcome_of(start),
-            to_duration(start.duration_usec),
-            to_duration(start.cpu_usec),
-            to_size(start.memory_peak),
-            place + (start.reason.empty() ? "" : (place.empty() ? "(" : " (") + start.reason + ")")};
-}
-
-Row to_short_row(const PastStart &start)
-{
-    const auto place = short_path(place_of(start.directory, start.project), start.user);
-    return {to_local_time(start.first_usec()),
-            escape_for_display(start.user),
-            short_id(start.id),
-            outcome_of(start),
-            to_duration(start.duration_usec),
-            start.reason.empty() ? place : start.reason};
-}
-
 std::string to_line(const LogEntry &entry)
 {
     const std::string identifier = entry.field("SYSLOG_IDENTIFIER");
@@ -136,24 +112,22 @@ std::string to_line(const LogEntry &entry)
                        harmless ? message : escape_for_display(message));
 }
 
-// Only root knows which sessions live; before the record, because what ends in between has its end there.
-std::vector<PastStart> read_all_starts(const HistoryQuery &query, std::ostream &notes)
-{
-    std::vector<std::string> living;
-    if (::geteuid() == 0)
-        for (const auto &live : live_sessions(AsRoot::claim()))
-            living.push_back(live.id);
-    else
-        notes << "pi-agentctl: only root can tell which sessions are running, and what is in " << record_file_path << ", if there is one\n";
-    const auto record = read_record(query.since);
-    tell_if_cut(record, notes);
-    return to_history(record.entries, query, [&](const std::string &id) { return std::ranges::find(living, id) != living.end(); });
-}
-
 // A user who cannot read the journal has their own record. The runner is asked only where something in it has no end.
 std::vector<PastStart> starts_for_caller(const HistoryQuery &query, std::ostream &notes)
 {
-    if (can_read_record()) return read_all_starts(query, notes);
+    // Only root knows which sessions live; before the record, because what ends in between has its end there.
+    if (can_read_record()) {
+        std::vector<std::string> living;
+        if (::geteuid() == 0)
+            for (const auto &live : live_sessions(AsRoot::claim()))
+                living.push_back(live.id);
+        else
+            notes << "pi-agentctl: only root can tell which sessions are running, and what is in " << record_file_path
+                  << ", if there is one\n";
+        const auto record = read_record(query.since);
+        tell_if_cut(record, notes);
+        return to_history(record.entries, query, [&](const std::string &id) { return std::ranges::find(living, id) != living.end(); });
+    }
     std::vector<SessionView> living;
     const auto read = [&] {
         const auto entries = read_callers_record("history", query.user, query.since, RecordPart::starts, notes);
@@ -264,11 +238,23 @@ void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::o
     if (json) return print_json({{"starts", starts}}, out);
     if (starts.empty()) throw Nothing("the record contains no such session or refusal");
     std::vector<Row> rows;
-    for (const auto &start : starts)
-        rows.push_back(to_row(start));
+    for (const auto &start : starts) {
+        const auto &place = place_of(start.directory, start.project);
+        rows.push_back({to_local_time(start.first_usec()), escape_for_display(start.user), start.id, outcome_of(start),
+                        to_duration(start.duration_usec), to_duration(start.cpu_usec), to_size(start.memory_peak),
+                        place + (start.reason.empty() ? "" : (place.empty() ? "(" : " (") + start.reason + ")")});
+    }
     if (const auto columns = columns_for(out)) {
-        for (std::size_t index = 0; index < rows.size(); ++index)
-            rows[index] = to_short_row(starts[index]);
+        for (std::size_t index = 0; index < rows.size(); ++index) {
+            const auto &start = starts[index];
+            const auto place = short_path(place_of(start.directory, start.project), start.user);
+            rows[index] = {to_local_time(start.first_usec()),
+                           escape_for_display(start.user),
+                           short_id(start.id),
+                           outcome_of(start),
+                           to_duration(start.duration_usec),
+                           start.reason.empty() ? place : start.reason};
+        }
         out << to_table({"TIME", "USER", "SESSION", "OUTCOME", "DURATION", "DIRECTORY"}, rows, *columns, Cut::end);
         return;
     }
@@ -301,21 +287,6 @@ void run_logs(const std::string &id, bool follow, std::ostream &out, std::ostrea
 namespace {
 
 constexpr std::chrono::milliseconds pause(500);
-
-DeniedConnection to_denial(const LogEntry &entry)
-{
-    return {entry.time_usec,
-            entry.field("PI_AGENT_SESSION"),
-            without_escapes(entry.field("PI_AGENT_USER")),
-            entry.field("PI_AGENT_PROJECT"),
-            entry.field("PI_AGENT_HOST"),
-            entry.number("PI_AGENT_PORT").value_or(0),
-            entry.field("PI_AGENT_CODE"),
-            entry.field("PI_AGENT_REASON"),
-            entry.field("PI_AGENT_KEY"),
-            entry.field("PI_AGENT_WHERE"),
-            entry.number("PI_AGENT_COUNT").value_or(1)};
-}
 
 std::string target_of(const DeniedConnection &denial)
 {
@@ -362,22 +333,6 @@ std::vector<DeniedConnection> read_denials(const DenialQuery &query, std::ostrea
     return to_denials(read_callers_record("denials", query.user, query.since, RecordPart::connections, notes), query);
 }
 
-void show(const std::vector<DeniedConnection> &denials, std::ostream &out)
-{
-    std::vector<Row> rows;
-    for (const auto &denial : denials)
-        rows.push_back({to_local_time(denial.time_usec), escape_for_display(denial.user), short_id(denial.session),
-                        std::to_string(denial.count), target_of(denial), remedy_of(denial), denial.reason});
-    const Row header = {"TIME", "USER", "SESSION", "COUNT", "WHERE TO", "POLICY KEY", "WHY"};
-    const auto columns = columns_for(out);
-    out << (columns ? to_table(header, rows, *columns, Cut::end) : to_table(header, rows));
-}
-
-[[noreturn]] void refuse_to_follow_nothing()
-{
-    throw Failure(ExitStatus::system_failure, "the reader of these lines is gone");
-}
-
 // Shows each once: several can have the same time, and the next look begins at the last.
 void follow(DenialQuery query, bool json, std::ostream &out, std::ostream &notes)
 {
@@ -388,7 +343,7 @@ void follow(DenialQuery query, bool json, std::ostream &out, std::ostream &notes
         for (std::size_t index = told; index < denials.size(); ++index)
             out << (json ? to_object(denials[index]).dump() + "\n" : to_line(denials[index]));
         out.flush();
-        if (!out) refuse_to_follow_nothing();
+        if (!out) throw Failure(ExitStatus::system_failure, "the reader of these lines is gone");
         if (denials.empty()) continue;
         const std::uint64_t last = denials.back().time_usec;
         told = 0;
@@ -404,7 +359,17 @@ std::vector<DeniedConnection> to_denials(const std::vector<LogEntry> &entries, c
 {
     std::vector<DeniedConnection> denials;
     for (const auto &entry : entries) {
-        DeniedConnection denial = to_denial(entry);
+        DeniedConnection denial = {entry.time_usec,
+                                   entry.field("PI_AGENT_SESSION"),
+                                   without_escapes(entry.field("PI_AGENT_USER")),
+                                   entry.field("PI_AGENT_PROJECT"),
+                                   entry.field("PI_AGENT_HOST"),
+                                   entry.number("PI_AGENT_PORT").value_or(0),
+                                   entry.field("PI_AGENT_CODE"),
+                                   entry.field("PI_AGENT_REASON"),
+                                   entry.field("PI_AGENT_KEY"),
+                                   entry.field("PI_AGENT_WHERE"),
+                                   entry.number("PI_AGENT_COUNT").value_or(1)};
         if (query.session && !denial.session.starts_with(*query.session)) continue;
         if (query.user && denial.user != *query.user) continue;
         denials.push_back(std::move(denial));
@@ -423,7 +388,13 @@ void run_denials(const DenialQuery &query, bool json, std::ostream &out, std::os
         return print_json({{"denials", list}}, out);
     }
     if (denials.empty()) throw Nothing("the record contains no denied connection");
-    show(denials, out);
+    std::vector<Row> rows;
+    for (const auto &denial : denials)
+        rows.push_back({to_local_time(denial.time_usec), escape_for_display(denial.user), short_id(denial.session),
+                        std::to_string(denial.count), target_of(denial), remedy_of(denial), denial.reason});
+    const Row header = {"TIME", "USER", "SESSION", "COUNT", "WHERE TO", "POLICY KEY", "WHY"};
+    const auto columns = columns_for(out);
+    out << (columns ? to_table(header, rows, *columns, Cut::end) : to_table(header, rows));
 }
 
 } // namespace pi_agent

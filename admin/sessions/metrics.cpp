@@ -108,14 +108,6 @@ void add_sessions(Exposition &metrics, const MetricsInput &input)
     add_counts(metrics, "pi_agent_sessions_processes", "Processes and threads of the user's running sessions.", processes);
 }
 
-// A refusal that the wrapper reports is its user's word. Only codes that exist become labels, so that nobody adds as many as they like.
-std::string code_label(const PastStart &start)
-{
-    const auto &kinds = failure_kinds();
-    const bool is_known = std::ranges::any_of(kinds, [&](const KindFacts &kind) { return start.code == kind.code; });
-    return is_known ? start.code : "other";
-}
-
 std::string exit_label(const PastStart &start)
 {
     if (start.exit_code) return std::to_string(*start.exit_code);
@@ -134,8 +126,14 @@ void add_starts(Exposition &metrics, const MetricsInput &input)
         if (start.is_probe) continue;
         const bool has_ended = start.ended_usec && *start.ended_usec >= since;
         if (start.refused) {
-            if (has_ended)
-                ++refusals[{{"user", start.user}, {"code", code_label(start)}, {"said_by", start.said_by_root ? "root" : "user"}}];
+            if (has_ended) {
+                // A refusal that the wrapper reports is its user's word. Only codes that exist become labels, so that nobody adds as many
+                // as they like.
+                const auto &kinds = failure_kinds();
+                const bool is_known = std::ranges::any_of(kinds, [&](const KindFacts &kind) { return start.code == kind.code; });
+                ++refusals[{
+                    {"user", start.user}, {"code", is_known ? start.code : "other"}, {"said_by", start.said_by_root ? "root" : "user"}}];
+            }
             continue;
         }
         if (start.started_usec && *start.started_usec >= since) ++starts[{{"user", start.user}, {"method", start.method}}];
@@ -153,16 +151,6 @@ void add_starts(Exposition &metrics, const MetricsInput &input)
                   lasted);
 }
 
-void add_policy(Exposition &metrics, const PolicyFacts &policy)
-{
-    metrics.add_flag("pi_agent_policy_valid", "Whether the text of the policy has no error.", policy.errors == 0);
-    metrics.add_single("pi_agent_policy_errors", "Errors in the text of the policy.", std::to_string(policy.errors));
-    metrics.add_flag("pi_agent_policy_enabled", "Whether anybody may start the agent (wrapper.enable).", policy.is_enabled);
-    metrics.add_flag("pi_agent_policy_applied", "Whether the policy is the one that apply saw last.", policy.is_applied);
-    metrics.add_time("pi_agent_policy_changed_timestamp_seconds", "When the newest file of the policy changed.", policy.changed_usec);
-    metrics.add_time("pi_agent_last_apply_timestamp_seconds", "When apply succeeded last.", policy.applied_usec);
-}
-
 } // namespace
 
 std::string to_metrics(const MetricsInput &input)
@@ -173,7 +161,12 @@ std::string to_metrics(const MetricsInput &input)
     metrics.add_time("pi_agent_metrics_written_timestamp_seconds", "When these metrics were written.", input.now_usec);
     add_sessions(metrics, input);
     add_starts(metrics, input);
-    add_policy(metrics, input.policy);
+    metrics.add_flag("pi_agent_policy_valid", "Whether the text of the policy has no error.", input.policy.errors == 0);
+    metrics.add_single("pi_agent_policy_errors", "Errors in the text of the policy.", std::to_string(input.policy.errors));
+    metrics.add_flag("pi_agent_policy_enabled", "Whether anybody may start the agent (wrapper.enable).", input.policy.is_enabled);
+    metrics.add_flag("pi_agent_policy_applied", "Whether the policy is the one that apply saw last.", input.policy.is_applied);
+    metrics.add_time("pi_agent_policy_changed_timestamp_seconds", "When the newest file of the policy changed.", input.policy.changed_usec);
+    metrics.add_time("pi_agent_last_apply_timestamp_seconds", "When apply succeeded last.", input.policy.applied_usec);
     return std::move(metrics).finish();
 }
 

@@ -54,19 +54,6 @@ std::string count_of(std::size_t sessions)
     return sessions == 0 ? "no session runs" : fmt::format("{} {}", sessions, sessions == 1 ? "session runs" : "sessions run");
 }
 
-// Other administrators may end the drain meanwhile, and stop or wait for sessions as well.
-void wait_for_last_session(const AsRoot &root)
-{
-    while (!live_sessions(root).empty()) {
-        if (!find_drain(root))
-            throw Failure(FailureKind::changed_meanwhile,
-                          "somebody ended the drain of this host while this command waited, so sessions start "
-                          "again; " +
-                              count_of(live_sessions(root).size()));
-        std::this_thread::sleep_for(std::chrono::milliseconds(look_milliseconds));
-    }
-}
-
 } // namespace
 
 void require_harmless_message(const std::string &message)
@@ -100,7 +87,15 @@ void run_drain(const DrainOrder &order, std::ostream &out)
         out << "'pi-agentctl drain --wait' waits for their end, and 'pi-agentctl stop --all' ends them\n";
         return;
     }
-    wait_for_last_session(root);
+    // Other administrators may end the drain meanwhile, and stop or wait for sessions as well.
+    while (!live_sessions(root).empty()) {
+        if (!find_drain(root))
+            throw Failure(FailureKind::changed_meanwhile,
+                          "somebody ended the drain of this host while this command waited, so sessions start "
+                          "again; " +
+                              count_of(live_sessions(root).size()));
+        std::this_thread::sleep_for(std::chrono::milliseconds(look_milliseconds));
+    }
     out << "no session runs any more\n";
 }
 
@@ -124,20 +119,6 @@ nlohmann::json drain_json(const AsRoot &root)
 namespace {
 
 constexpr const char *stop_reason = "the administrator ended it (pi-agentctl stop)";
-
-Row to_row(const SessionView &session)
-{
-    return {session.id,
-            session.user,
-            session.account,
-            session.started_usec ? to_local_time(*session.started_usec) : "preparing",
-            session.usage.processes ? std::to_string(*session.usage.processes) : "",
-            to_size(session.usage.memory),
-            to_duration(session.usage.cpu_usec),
-            session.method,
-            session.unit,
-            place_of(session.directory, session.project)};
-}
 
 std::vector<Row> to_short_rows(const std::vector<SessionView> &sessions)
 {
@@ -331,7 +312,10 @@ void run_sessions(const std::optional<std::string> &user, bool json, std::ostrea
     if (const auto note = root ? drain_note(*root) : ""; !note.empty()) out << note << '\n';
     std::vector<Row> rows;
     for (const auto &session : sessions)
-        rows.push_back(to_row(session));
+        rows.push_back({session.id, session.user, session.account,
+                        session.started_usec ? to_local_time(*session.started_usec) : "preparing",
+                        session.usage.processes ? std::to_string(*session.usage.processes) : "", to_size(session.usage.memory),
+                        to_duration(session.usage.cpu_usec), session.method, session.unit, place_of(session.directory, session.project)});
     if (rows.empty())
         out << "no session\n";
     else if (const auto columns = columns_for(out))

@@ -249,20 +249,6 @@ void for_each_part(FdRef file, off_t size, const std::string &path, const std::f
     }
 }
 
-void copy_parts(FdRef from, FdRef to, off_t size, const std::string &path)
-{
-    for_each_part(from, size, path, [&](off_t begin, off_t end) {
-        if (::lseek(to.get(), begin, SEEK_SET) < 0) throw_errno("writing " + escape_for_display(path) + " at the new place");
-        while (begin < end) {
-            const ssize_t count = ::sendfile(to.get(), from.get(), &begin, static_cast<std::size_t>(end - begin));
-            if (count < 0 && errno == EINTR) continue;
-            if (count < 0) throw_errno("writing " + escape_for_display(path) + " at the new place");
-            if (count == 0) refuse_in_home(path, "became shorter while it was copied: something still writes there");
-        }
-    });
-    if (::ftruncate(to.get(), size) != 0) throw_errno("writing " + escape_for_display(path) + " at the new place");
-}
-
 // The same entry that was examined, opened to read. A name may lead to another one by now.
 UniqueFd open_same(FdRef parent, const std::string &name, const struct stat &expected, int flags, const std::string &path)
 {
@@ -332,7 +318,17 @@ private:
             const auto file = open_same(names.from, names.name, facts, O_RDONLY, names.path);
             const auto made = open_or_throw("creating the copy of " + escape_for_display(names.path), names.to, names.name,
                                             O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-            copy_parts(file, made, facts.st_size, names.path);
+            for_each_part(file, facts.st_size, names.path, [&](off_t begin, off_t end) {
+                if (::lseek(made.get(), begin, SEEK_SET) < 0)
+                    throw_errno("writing " + escape_for_display(names.path) + " at the new place");
+                while (begin < end) {
+                    const ssize_t count = ::sendfile(made.get(), file.get(), &begin, static_cast<std::size_t>(end - begin));
+                    if (count < 0 && errno == EINTR) continue;
+                    if (count < 0) throw_errno("writing " + escape_for_display(names.path) + " at the new place");
+                    if (count == 0) refuse_in_home(names.path, "became shorter while it was copied: something still writes there");
+                }
+            });
+            if (::ftruncate(made.get(), facts.st_size) != 0) throw_errno("writing " + escape_for_display(names.path) + " at the new place");
             return give(file, made, facts, names.path);
         }
         const int failed = S_ISLNK(facts.st_mode) ? ::symlinkat(read_link(entry, "").c_str(), names.to.get(), names.name.c_str())

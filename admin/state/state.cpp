@@ -130,18 +130,6 @@ void sweep_scratch(const AsRoot &root, const std::string &state_dir)
 
 // --- Shows what is kept for each user; for others than root, for themselves alone.
 
-Row to_row(const SizeOfState &size)
-{
-    const bool is_known = !size.home.empty();
-    return {size.user,
-            size.account,
-            std::to_string(size.sessions),
-            is_known ? to_size(size.home.front().all) : "",
-            is_known ? to_size(size.home.front().caches) : "",
-            to_size(size.scratch),
-            size.path + (size.problem.empty() ? "" : " (" + size.problem + ")")};
-}
-
 std::vector<SizeOfState> sizes_for_caller(const std::optional<std::string> &user)
 {
     if (::geteuid() == 0) return measure_states(AsRoot::claim(), load_policy(policy_path).agent.state_dir, user);
@@ -212,17 +200,6 @@ std::string why_account_stays(const Account &account, const Policy &policy, bool
     if (has_home) return "the home of its agent stays";
     if (use.has_unknown_account || use.accounts.contains(account.name)) return "a session may run as it; end that first";
     return "";
-}
-
-// The accounts that may own a home: those that apply made, and those that the policy names.
-std::set<std::string> names_of_agents(const Policy &policy, const std::vector<MadeAccount> &made)
-{
-    std::set<std::string> names;
-    for (const auto &account : made)
-        names.insert(account.account.name);
-    for (const auto &account : needed_agent_accounts(policy, group_members))
-        names.insert(account.name);
-    return names;
 }
 
 UserDatabase user_database()
@@ -325,8 +302,12 @@ void run_state(const std::optional<std::string> &user, bool json, std::ostream &
         throw Nothing(user ? "no state is kept of " + escape_for_display(*user) : "no state is kept of any user");
     }
     std::vector<Row> rows;
-    for (const auto &size : sizes)
-        rows.push_back(to_row(size));
+    for (const auto &size : sizes) {
+        const bool is_known = !size.home.empty();
+        rows.push_back({size.user, size.account, std::to_string(size.sessions), is_known ? to_size(size.home.front().all) : "",
+                        is_known ? to_size(size.home.front().caches) : "", to_size(size.scratch),
+                        size.path + (size.problem.empty() ? "" : " (" + size.problem + ")")});
+    }
     out << to_table({"USER", "AGENT", "SESSIONS", "HOME", "CACHES", "SCRATCH", "PATH"}, rows);
 }
 
@@ -414,7 +395,12 @@ std::vector<Left> find_left(const AsRoot &root, const Policy &policy, const std:
     problems.throw_if_any();
     const People people(policy, user_database(), gone);
     const auto made = made_agent_accounts();
-    const auto agents = names_of_agents(policy, made);
+    // The accounts that may own a home: those that apply made, and those that the policy names.
+    std::set<std::string> agents;
+    for (const auto &account : made)
+        agents.insert(account.account.name);
+    for (const auto &account : needed_agent_accounts(policy, group_members))
+        agents.insert(account.name);
     const auto use = find_use(root);
     std::set<uid_t> owners;      // of the homes that stay
     std::set<std::string> stays; // whose these are

@@ -79,12 +79,6 @@ private:
     bool is_terminal_;
 };
 
-bool was_called_by_somebody(const Variable &variable)
-{
-    constexpr std::array<const char *, 5> traces = {"SUDO_UID", "SUDO_USER", "SUDO_COMMAND", "PKEXEC_UID", "DOAS_USER"};
-    return std::ranges::any_of(traces, [&](const char *name) { return variable(name).has_value(); });
-}
-
 // Terminal types and languages are such words. A slash would name a file that a library reads.
 bool is_plain_value(const std::string &value)
 {
@@ -254,7 +248,8 @@ Variable own_environment()
 
 std::vector<std::string> choose_editor(const Variable &variable)
 {
-    if (!was_called_by_somebody(variable) || !defence_is_on("editor-choice")) {
+    constexpr std::array<const char *, 5> traces = {"SUDO_UID", "SUDO_USER", "SUDO_COMMAND", "PKEXEC_UID", "DOAS_USER"};
+    if (!std::ranges::any_of(traces, [&](const char *name) { return variable(name).has_value(); }) || !defence_is_on("editor-choice")) {
         for (const auto *name : {"SUDO_EDITOR", "VISUAL", "EDITOR"}) {
             std::istringstream value(variable(name).value_or(""));
             std::vector<std::string> words(std::istream_iterator<std::string>(value), {});
