@@ -108,32 +108,23 @@ public:
             const auto entry = open_or_throw("opening " + below, from, name, O_PATH | O_NOFOLLOW);
             const auto facts = examine(entry, "examining " + below);
             if (const auto problem = problem_of_entry(facts, owner_)) refuse_entry(below, *problem);
-            if (S_ISDIR(facts.st_mode))
-                make_and_copy(from, to, name, below, depth + 1);
-            else if (S_ISLNK(facts.st_mode))
-                copy_link(entry, to, name, below, depth);
-            else
+            if (S_ISDIR(facts.st_mode)) {
+                const auto inner = open_or_throw("opening " + below, from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+                if (::mkdirat(to.get(), name.c_str(), program_mode) != 0) throw_errno("cannot create " + below);
+                const auto made = open_or_throw("opening " + below, to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+                if (::fchmod(made.get(), program_mode) != 0) throw_errno("cannot set the mode of " + below);
+                copy_directory(inner, made, below, depth + 1);
+            } else if (S_ISLNK(facts.st_mode)) {
+                const auto text = read_link(entry, "");
+                if (const auto problem = problem_of_link(text, depth)) refuse_entry(below, *problem);
+                if (::symlinkat(text.c_str(), to.get(), name.c_str()) != 0) throw_errno("cannot create " + below);
+            } else {
                 copy_file(from, to, name, below);
+            }
         }
     }
 
 private:
-    void make_and_copy(FdRef from, FdRef to, const std::string &name, const std::string &path, std::ptrdiff_t depth)
-    {
-        const auto inner = open_or_throw("opening " + path, from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-        if (::mkdirat(to.get(), name.c_str(), program_mode) != 0) throw_errno("cannot create " + path);
-        const auto made = open_or_throw("opening " + path, to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-        if (::fchmod(made.get(), program_mode) != 0) throw_errno("cannot set the mode of " + path);
-        copy_directory(inner, made, path, depth);
-    }
-
-    static void copy_link(FdRef entry, FdRef to, const std::string &name, const std::string &path, std::ptrdiff_t depth)
-    {
-        const auto text = read_link(entry, "");
-        if (const auto problem = problem_of_link(text, depth)) refuse_entry(path, *problem);
-        if (::symlinkat(text.c_str(), to.get(), name.c_str()) != 0) throw_errno("cannot create " + path);
-    }
-
     void copy_file(FdRef from, FdRef to, const std::string &name, const std::string &path)
     {
         const auto file = open_or_throw("opening " + path, from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);

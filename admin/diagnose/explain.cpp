@@ -80,17 +80,6 @@ std::string joined_rules(const std::vector<Item> &items)
     return text;
 }
 
-std::string hosts_text(const NetworkPolicy &network)
-{
-    const std::string may_add =
-        network.may_grant.empty() ? ""
-                                  : fmt::format("          its user may add (pi --pi-agent-allow): {}\n", joined_rules(network.may_grant));
-    return fmt::format("network:  {} ({}), and a loopback of its own;\n"
-                       "          every other host is refused at once\n{}",
-                       network.hosts.empty() ? "no host" : "these hosts: " + joined_rules(network.hosts), to_string(network.where),
-                       may_add);
-}
-
 std::string mode_text(const NetworkPolicy &network)
 {
     const std::string where = to_string(network.where);
@@ -110,7 +99,13 @@ std::string mode_text(const NetworkPolicy &network)
                            "          name servers, loopback and the model's host only as far as they are among them\n",
                            joined_rules(network.allowed), where);
     case NetworkMode::hosts:
-        return hosts_text(network);
+        const std::string may_add = network.may_grant.empty() ? ""
+                                                              : fmt::format("          its user may add (pi --pi-agent-allow): {}\n",
+                                                                            joined_rules(network.may_grant));
+        return fmt::format("network:  {} ({}), and a loopback of its own;\n"
+                           "          every other host is refused at once\n{}",
+                           network.hosts.empty() ? "no host" : "these hosts: " + joined_rules(network.hosts), to_string(network.where),
+                           may_add);
     }
     return "network:  full: the host's, without restriction (network)\n";
 }

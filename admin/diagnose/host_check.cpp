@@ -47,55 +47,35 @@ void require_network(const AsRoot &root, SandboxMethod method, const NetworkPoli
 }
 
 // One level, in the names of the policy around it.
-class LevelCheck {
-public:
-    LevelCheck(HostCheck &check, Policy &around, const Rules &rules, std::string whose)
-        : check_(check), around_(around), rules_(rules), whose_(std::move(whose))
-    {
-    }
-
-    void look_as_root(const AsRoot &root, const SaidByGroups &groups)
-    {
-        const auto &problems = check_.problems;
-        for (const auto &file : rules_.env_files.value_or(std::vector<PolicyPath>()))
-            report(file.where, "env_files", [&] { read_managed_env_files({file}); });
-        for (const auto &shown : rules_.view_paths.value_or(std::vector<PolicyPath>()))
-            report(shown.where, "view_paths", [&] { require_can_be_shown(around_, shown); });
-        if (!problems.has(whose_ + "view_paths") && !problems.has("agent") && !problems.has("agent.binary")) look_at_path(groups);
-        if (check_.means == Means::running && rules_.network && !problems.has_within("sandbox"))
-            check_.report_failure(rules_.network->where, whose_ + "network", "",
-                                  [&] { require_network(root, around_.sandbox.method, *rules_.network); });
-    }
-
-private:
+void look_at_level(HostCheck &check, Policy &around, const Rules &rules, const std::string &whose, const SaidByGroups &groups)
+{
+    const auto &problems = check.problems;
+    const auto report = [&](const Position &where, const char *key, const auto &task) {
+        check.report_failure(where, whose + key, correct_list, task);
+    };
+    for (const auto &file : rules.env_files.value_or(std::vector<PolicyPath>()))
+        report(file.where, "env_files", [&] { read_managed_env_files({file}); });
+    for (const auto &shown : rules.view_paths.value_or(std::vector<PolicyPath>()))
+        report(shown.where, "view_paths", [&] { require_can_be_shown(around, shown); });
+    const bool can_look = !problems.has(whose + "view_paths") && !problems.has("agent") && !problems.has("agent.binary");
+    const bool is_own = rules.path.has_value();
     // In what these sessions see: the view paths are theirs, too. They can take away what a path of the whole policy is in.
-    void look_at_path(const SaidByGroups &groups)
-    {
-        const bool is_own = rules_.path.has_value();
-        if (!is_own && (!rules_.view_paths || groups.path || check_.problems.has("path"))) return;
-        const auto view_paths = around_.view_paths;
-        const auto path = around_.path;
-        if (rules_.view_paths || !groups.view_paths.empty()) around_.view_paths = rules_.view_paths.value_or(groups.view_paths);
-        for (const auto &directory : is_own ? *rules_.path : path) {
-            around_.path = {directory};
-            report(is_own ? directory.where : rules_.places.at("view_paths").where, is_own ? "path" : "view_paths",
-                   [&] { plan_host_view(around_); });
+    if (can_look && (is_own || (rules.view_paths && !groups.path && !problems.has("path")))) {
+        const auto view_paths = around.view_paths;
+        const auto path = around.path;
+        if (rules.view_paths || !groups.view_paths.empty()) around.view_paths = rules.view_paths.value_or(groups.view_paths);
+        for (const auto &directory : is_own ? *rules.path : path) {
+            around.path = {directory};
+            report(is_own ? directory.where : rules.places.at("view_paths").where, is_own ? "path" : "view_paths",
+                   [&] { plan_host_view(around); });
         }
-        around_.view_paths = view_paths;
-        around_.path = path;
+        around.view_paths = view_paths;
+        around.path = path;
     }
-
-    template <typename Task>
-    void report(const Position &where, const char *key, const Task &task)
-    {
-        check_.report_failure(where, whose_ + key, correct_list, task);
-    }
-
-    HostCheck &check_;
-    Policy &around_;
-    const Rules &rules_;
-    std::string whose_;
-};
+    if (check.means == Means::running && rules.network && !problems.has_within("sandbox"))
+        check.report_failure(rules.network->where, whose + "network", "",
+                             [&] { require_network(*check.observer.root(), around.sandbox.method, *rules.network); });
+}
 
 // What users, groups and roots say for their own sessions.
 void check_levels(HostCheck &check)
@@ -109,7 +89,7 @@ void check_levels(HostCheck &check)
         if (!root && names_files) check.unverified.push_back(whose + "*: only root can look at the files and directories that it names");
         if (!root || (!names_files && !rules->network)) return;
         if (!around) around = check.policy;
-        LevelCheck(check, *around, *rules, whose).look_as_root(*root, groups);
+        look_at_level(check, *around, *rules, whose, groups);
     };
     for (const auto &entry : check.policy.users) {
         look(entry.rules, entry_key(entry) + ".", root ? find_said_by_groups(check.policy, entry) : SaidByGroups());

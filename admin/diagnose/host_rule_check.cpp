@@ -84,7 +84,11 @@ public:
     void look_for_missing(const std::vector<HostRule> &rules, const std::string &key)
     {
         for (const auto &rule : rules) {
-            look_for_apex(rule, rules, key);
+            auto apex = rule;
+            if (is_wildcard(rule)) apex.host.erase(0, 2);
+            if (is_wildcard(rule) && rule_for(rules, apex) == nullptr)
+                add(rule, key, "names hosts below " + apex.host + ", and not " + apex.host + " itself",
+                    "add " + to_string(apex) + " if sessions need it");
             look_for_address(rule, rules, key);
         }
     }
@@ -123,16 +127,6 @@ private:
                 "remove one of them");
             return;
         }
-    }
-
-    void look_for_apex(const HostRule &rule, const std::vector<HostRule> &rules, const std::string &key)
-    {
-        if (!is_wildcard(rule)) return;
-        auto apex = rule;
-        apex.host.erase(0, 2);
-        if (rule_for(rules, apex) == nullptr)
-            add(rule, key, "names hosts below " + apex.host + ", and not " + apex.host + " itself",
-                "add " + to_string(apex) + " if sessions need it");
     }
 
     // The gate connects to an address of the host's own networks only where a rule names that, too (gate/rules.hpp).

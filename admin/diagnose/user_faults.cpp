@@ -154,16 +154,20 @@ void judge_defaults(const Document &defaults, const std::string &user, SudoKind 
             add("sudo-start", std::string("sudo starts the runner elsewhere, and does not if it cannot (") + place + ")");
     if (kind == SudoKind::rs) return; // it has none of the rest, and always a fresh environment
     if (!defaults.value("env_reset", true)) add("sudo-environment", "sudo hands the runner the user's whole environment (!env_reset)");
-    if (defaults.value("setenv", false)) add("sudo-environment", "sudo lets the user set any variable for the runner (setenv)");
-    if (defaults.value("requiretty", false)) add("sudo-terminal", "sudo starts the runner only on a terminal (requiretty)");
-    for (const char *log : {"log_input", "log_output"})
-        if (defaults.value(log, false)) add("sudo-terminal", std::string("sudo puts itself between the user and the runner (") + log + ")");
-    for (const char *follower : {"log_subcmds", "intercept"})
-        if (defaults.value(follower, false))
-            add("sudo-start", std::string("sudo follows what the runner starts, and pi hangs (") + follower + ")");
     if (is_set(defaults, "command_timeout")) add("sudo-start", "sudo ends each session after some time (command_timeout)");
-    if (defaults.value("noexec", false)) add("sudo-start", "the runner can start no program, such as git (noexec)");
-    if (defaults.value("stay_setuid", false)) add("sudo-start", "the runner is not wholly root, and refuses (stay_setuid)");
+    struct Switch {
+        const char *name, *about, *effect;
+    };
+    constexpr Switch switches[] = {{"setenv", "sudo-environment", "sudo lets the user set any variable for the runner"},
+                                   {"requiretty", "sudo-terminal", "sudo starts the runner only on a terminal"},
+                                   {"log_input", "sudo-terminal", "sudo puts itself between the user and the runner"},
+                                   {"log_output", "sudo-terminal", "sudo puts itself between the user and the runner"},
+                                   {"log_subcmds", "sudo-start", "sudo follows what the runner starts, and pi hangs"},
+                                   {"intercept", "sudo-start", "sudo follows what the runner starts, and pi hangs"},
+                                   {"noexec", "sudo-start", "the runner can start no program, such as git"},
+                                   {"stay_setuid", "sudo-start", "the runner is not wholly root, and refuses"}};
+    for (const auto &[name, about, effect] : switches)
+        if (defaults.value(name, false)) add(about, fmt::format("{} ({})", effect, name));
     for (const auto &[name, value] : defaults.items())
         if (name.starts_with("rlimit_") && name != "rlimit_core" && value != false)
             add("sudo-start", "the runner gets limits that it may not be able to lift (" + escape_for_display(name) + ")");

@@ -71,25 +71,19 @@ Finding find_directory(const std::string &path)
     }
 }
 
-std::vector<Finding> ask_in_child(const AsRoot &root, const Account &user, const std::vector<Question> &questions)
-{
-    Child child(root, "look for " + user.name, user, {}, [&questions](const AsUser &, FdRef channel) {
-        for (const auto &question : questions)
-            send_answer(channel, encode(question()));
-    });
-    std::vector<Finding> findings;
-    while (findings.size() < questions.size())
-        findings.push_back(decode_fields<Finding>(child.receive().bytes));
-    return findings;
-}
-
 std::vector<Finding> ask(const Observer &observer, const Account &user, const std::vector<Question> &questions)
 {
     std::vector<Finding> findings;
     if (!observer.can_look_for(user)) return {questions.size(), {Finding::Kind::unknown, "only root or " + user.name + " can verify this"}};
     if (observer.root()) {
         try {
-            return ask_in_child(*observer.root(), user, questions);
+            Child child(*observer.root(), "look for " + user.name, user, {}, [&questions](const AsUser &, FdRef channel) {
+                for (const auto &question : questions)
+                    send_answer(channel, encode(question()));
+            });
+            while (findings.size() < questions.size())
+                findings.push_back(decode_fields<Finding>(child.receive().bytes));
+            return findings;
         } catch (const Failure &failure) { // a file system that does not answer is a finding too
             return {questions.size(), {Finding::Kind::unusable, failure.what()}};
         }

@@ -40,21 +40,6 @@ UniqueFd take(const std::string &path, const std::string &held)
     throw_errno("cannot lock " + path);
 }
 
-void check_present(FdRef directory, const std::string &path, mode_t mode, Changes &changes)
-{
-    const struct stat status = examine(directory, "cannot examine " + path);
-    if (status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-        // Whoever could write here may have left something, and taking it over would make that trusted.
-        throw Failure(
-            FailureKind::untrusted,
-            fmt::format(
-                "{} belongs to uid {} with mode {:04o}, so others than root can write to it; move it away and run the command again", path,
-                status.st_uid, status.st_mode & 07777U));
-    }
-    if (status.st_gid == 0 && (status.st_mode & 07777U) == mode) return;
-    changes.make(fmt::format("set the directory {} to root:root {:04o}", path, mode), [&] { set_owner_and_mode(directory, path, mode); });
-}
-
 constexpr const char *last_name = "last.json";
 constexpr const char *previous_name = "previous.json";
 constexpr int note_version = 1;
@@ -152,7 +137,21 @@ void make_root_directory(const AsRoot & /*root*/, const std::string &path, mode_
     const auto open_parent = [&] { return open_trusted(parent_of(path), O_PATH | O_DIRECTORY, "state directory"); };
     const auto parent = changes.dry_run() ? if_there(open_parent) : open_parent();
     if (!parent) return changes.make(order, [] {});
-    if (const auto directory = open_below(parent, name)) return check_present(directory, path, mode, changes);
+    if (const auto directory = open_below(parent, name)) {
+        const struct stat status = examine(directory, "cannot examine " + path);
+        if (status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+            // Whoever could write here may have left something, and taking it over would make that trusted.
+            throw Failure(
+                FailureKind::untrusted,
+                fmt::format(
+                    "{} belongs to uid {} with mode {:04o}, so others than root can write to it; move it away and run the command again",
+                    path, status.st_uid, status.st_mode & 07777U));
+        }
+        if (status.st_gid == 0 && (status.st_mode & 07777U) == mode) return;
+        changes.make(fmt::format("set the directory {} to root:root {:04o}", path, mode),
+                     [&] { set_owner_and_mode(directory, path, mode); });
+        return;
+    }
     if (errno == ENOTDIR || errno == ELOOP)
         throw Failure(ExitStatus::configuration, path + " is a symlink or not a directory; move it away");
     if (errno != ENOENT) throw_errno("cannot open the directory " + path);

@@ -2,6 +2,7 @@
 // and what it needs around it: namespace, quota, volume, settings, network.
 #include "admin/render/data.hpp"
 #include "admin/render/render.hpp"
+#include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/host/beneath.hpp"
 
@@ -9,8 +10,6 @@
 #include <nlohmann/json.hpp>
 #include <yaml-cpp/emitter.h>
 #include <yaml-cpp/emittermanip.h>
-
-#include <cctype>
 
 namespace pi_agent {
 
@@ -242,23 +241,6 @@ std::vector<std::string> notes(const RenderPlan &plan, const WorkspaceVolume &vo
 
 // --- The text of a rendering: its head, and data as YAML.
 
-// In every version of YAML that a reader may follow.
-bool means_something_else(std::string text)
-{
-    std::ranges::transform(text, text.begin(), [](unsigned char byte) { return static_cast<char>(std::tolower(byte)); });
-    constexpr std::array<std::string_view, 9> words = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"};
-    return std::ranges::find(words, text) != words.end();
-}
-
-bool is_plain_in_yaml(const std::string &text)
-{
-    const auto is_letter = [](char byte) { return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z'); };
-    const auto is_harmless = [&](char byte) {
-        return is_letter(byte) || (byte >= '0' && byte <= '9') || byte == '/' || byte == '.' || byte == '_' || byte == '-';
-    };
-    return !text.empty() && (is_letter(text[0]) || text[0] == '/') && std::ranges::all_of(text, is_harmless) && !means_something_else(text);
-}
-
 void write(YAML::Emitter &emitter, const Json &data)
 {
     if (data.is_object()) {
@@ -277,7 +259,7 @@ void write(YAML::Emitter &emitter, const Json &data)
         emitter << YAML::EndSeq;
     } else if (data.is_string()) {
         const auto text = data.get<std::string>();
-        if (!is_plain_in_yaml(text)) emitter << YAML::DoubleQuoted;
+        if (!is_plain_word(text) || !is_made_of(text, "/._-") || text[0] == '_') emitter << YAML::DoubleQuoted;
         emitter << text;
     } else {
         emitter << data.dump(); // numbers, true, false and null are the same

@@ -46,36 +46,28 @@ void take_end(PastStart &start, const LogEntry &entry)
 
 // A try of the sandbox is one start, as its user, which ends before the try does: root says when that was. A user's own canary is not a
 // try, so users cannot hide a start by what they call it.
-class Tries {
-public:
-    explicit Tries(const std::vector<LogEntry> &entries)
-    {
-        for (const auto &entry : entries) {
-            const auto duration = entry.number("PI_AGENT_DURATION_USEC");
-            if (entry.field("PI_AGENT_EVENT") == "preflight" && entry.is_roots() && duration)
-                tries_.push_back({without_escapes(entry.field("PI_AGENT_USER")), entry.time_usec - *duration, entry.time_usec});
-        }
-    }
-
-    // Each is found once.
-    bool take(const PastStart &start)
-    {
-        if (start.program != "canary" && !(start.program.empty() && start.refused)) return false;
-        const auto found = std::ranges::find_if(tries_, [&](const Try &one) {
-            return one.user == start.user && start.first_usec() >= one.begin && start.first_usec() <= one.end;
-        });
-        if (found == tries_.end()) return false;
-        tries_.erase(found);
-        return true;
-    }
-
-private:
-    struct Try {
-        std::string user;
-        std::uint64_t begin, end;
-    };
-    std::vector<Try> tries_;
+struct Try {
+    std::string user;
+    std::uint64_t begin, end;
+    bool is_found = false; // each is found once
 };
+
+void mark_probes(const std::vector<LogEntry> &entries, std::vector<PastStart> &starts)
+{
+    std::vector<Try> tries;
+    for (const auto &entry : entries) {
+        const auto duration = entry.number("PI_AGENT_DURATION_USEC");
+        if (entry.field("PI_AGENT_EVENT") == "preflight" && entry.is_roots() && duration)
+            tries.push_back({without_escapes(entry.field("PI_AGENT_USER")), entry.time_usec - *duration, entry.time_usec});
+    }
+    for (auto &start : starts) {
+        if (start.program != "canary" && !(start.program.empty() && start.refused)) continue;
+        const auto found = std::ranges::find_if(tries, [&](const Try &one) {
+            return !one.is_found && one.user == start.user && start.first_usec() >= one.begin && start.first_usec() <= one.end;
+        });
+        if (found != tries.end()) start.is_probe = found->is_found = true;
+    }
+}
 
 bool is_asked_for(const PastStart &start, const HistoryQuery &query)
 {
@@ -146,27 +138,29 @@ std::vector<PastStart> starts_for_caller(const HistoryQuery &query, std::ostream
 // Not in a namespace without a name: nlohmann-json finds it by its argument.
 static void to_json(nlohmann::json &json, const PastStart &start)
 {
-    json = {{"id", text_or_null(start.id)},
-            {"state", state_of(start)},
-            {"user", text_or_null(start.user)},
-            {"account", text_or_null(start.account)},
-            {"project", text_or_null(start.project)},
-            {"directory", text_or_null(start.directory)},
-            {"repository", text_or_null(start.repository)},
-            {"method", text_or_null(start.method)},
-            {"program", text_or_null(start.program)},
+    json = {{"state", state_of(start)},
             {"started", time_or_null(start.started_usec)},
             {"ended", time_or_null(start.ended_usec)},
-            {"duration_usec", number_or_null(start.duration_usec)},
-            {"memory_peak_bytes", number_or_null(start.memory_peak)},
-            {"cpu_usec", number_or_null(start.cpu_usec)},
-            {"exit_code", number_or_null(start.exit_code)},
-            {"exit_signal", number_or_null(start.exit_signal)},
-            {"denied_status", number_or_null(start.refused)},
-            {"denied_code", text_or_null(start.code)},
             {"probe", start.is_probe},
-            {"reason", text_or_null(start.reason)},
             {"said_by", start.said_by_root ? "root" : "user"}};
+    for (const auto &[key, member] : {std::pair{"id", &PastStart::id},
+                                      {"user", &PastStart::user},
+                                      {"account", &PastStart::account},
+                                      {"project", &PastStart::project},
+                                      {"directory", &PastStart::directory},
+                                      {"repository", &PastStart::repository},
+                                      {"method", &PastStart::method},
+                                      {"program", &PastStart::program},
+                                      {"denied_code", &PastStart::code},
+                                      {"reason", &PastStart::reason}})
+        json[key] = text_or_null(start.*member);
+    for (const auto &[key, member] : {std::pair{"duration_usec", &PastStart::duration_usec},
+                                      {"memory_peak_bytes", &PastStart::memory_peak},
+                                      {"cpu_usec", &PastStart::cpu_usec},
+                                      {"exit_code", &PastStart::exit_code},
+                                      {"exit_signal", &PastStart::exit_signal},
+                                      {"denied_status", &PastStart::refused}})
+        json[key] = number_or_null(start.*member);
 }
 
 bool PastStart::has_failed() const
@@ -207,9 +201,7 @@ std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const Hi
     }
     for (auto &start : starts)
         start.is_running = !start.ended_usec && is_live(start.id);
-    Tries tries(entries);
-    for (auto &start : starts)
-        start.is_probe = tries.take(start);
+    mark_probes(entries, starts);
     std::erase_if(starts, [&](const PastStart &start) { return !is_asked_for(start, query); });
     std::ranges::stable_sort(starts, [](const PastStart &one, const PastStart &other) { return one.first_usec() < other.first_usec(); });
     return starts;

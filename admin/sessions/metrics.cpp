@@ -197,17 +197,6 @@ PolicyFacts look_at_policy(const AsRoot &root)
     return facts;
 }
 
-void write_output(const std::string &path, const std::string &text)
-{
-    if (!path.starts_with('/') || !path.ends_with(".prom") || path.ends_with("/.prom"))
-        throw Failure(ExitStatus::usage, "--output " + quote(path) +
-                                             ": name a file by its absolute path, which ends in .prom; the collector "
-                                             "reads no other");
-    const auto [directory, name] = split_last(path);
-    const auto holder = open_trusted(directory.empty() ? "/" : directory, O_RDONLY | O_DIRECTORY, "directory of the metrics");
-    replace_root_file(holder, name, text, metrics_mode, path);
-}
-
 } // namespace
 
 void run_metrics(const MetricsOptions &options, std::ostream &out, std::ostream &notes)
@@ -226,7 +215,16 @@ void run_metrics(const MetricsOptions &options, std::ostream &out, std::ostream 
     input.starts = to_history(record.entries, query, [](const std::string & /*id*/) { return false; });
     input.policy = look_at_policy(root);
     const std::string text = to_metrics(input);
-    if (options.output) return write_output(*options.output, text);
+    if (options.output) {
+        if (!options.output->starts_with('/') || !options.output->ends_with(".prom") || options.output->ends_with("/.prom"))
+            throw Failure(ExitStatus::usage, "--output " + quote(*options.output) +
+                                                 ": name a file by its absolute path, which ends in .prom; the collector "
+                                                 "reads no other");
+        const auto [directory, name] = split_last(*options.output);
+        const auto holder = open_trusted(directory.empty() ? "/" : directory, O_RDONLY | O_DIRECTORY, "directory of the metrics");
+        replace_root_file(holder, name, text, metrics_mode, *options.output);
+        return;
+    }
     out << text;
 }
 

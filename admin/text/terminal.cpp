@@ -275,6 +275,18 @@ int run_editor(const std::vector<std::string> &editor, const std::string &file)
     return run_at_terminal(arguments, variables);
 }
 
+bool is_plain_word(const std::string &text)
+{
+    constexpr std::string_view ambiguous_words =
+        "y Y yes Yes YES n N no No NO on On ON off Off OFF"; // other readers take these for booleans
+    const auto is_letter = [](char byte) { return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z'); };
+    const bool begins = !text.empty() && (is_letter(text[0]) || text[0] == '_' || text[0] == '/' || text.starts_with("~/"));
+    YamlNode scalar;
+    scalar.kind = YamlNode::Kind::scalar;
+    scalar.text = text;
+    return begins && is_made_of(text, "/~_-.@") && meaning_of_scalar(scalar) == ScalarMeaning::text && !has_word(ambiguous_words, text);
+}
+
 std::string excerpt(std::string_view text, const Position &where)
 {
     const auto found = where.line > 0 ? find_line(without_byte_order_mark(text), where.line) : std::nullopt;
