@@ -158,21 +158,6 @@ nlohmann::json line_of(const Policy &policy, const Policy &of_all, const std::st
     return line;
 }
 
-std::string overview_text(const nlohmann::json &lines)
-{
-    std::vector<Row> rows;
-    std::string problems;
-    for (const auto &line : lines) {
-        const auto text = [&](const char *key) { return line[key].is_null() ? "" : line[key].get<std::string>(); };
-        std::string roots;
-        for (const auto &root : line["roots"])
-            roots += (roots.empty() ? "" : " ") + escape_for_display(root.get<std::string>());
-        rows.push_back({text("user"), text("entry"), text("where"), text("agent"), roots});
-        if (!line["problem"].is_null()) problems += text("user") + " cannot start pi: " + text("problem") + "\n";
-    }
-    return to_table({"USER", "ENTRY", "IN", "AGENT", "ROOTS"}, rows) + problems;
-}
-
 } // namespace
 
 std::string said_text(const Policy &policy)
@@ -332,7 +317,17 @@ void run_explain(const std::optional<std::string> &user_name, const std::optiona
         for (const auto &name : users_of(policy))
             lines.push_back(line_of(policy, of_all, name));
         if (json) return print_json({{"users", lines}}, out);
-        out << overview_text(lines);
+        std::vector<Row> rows;
+        std::string problems;
+        for (const auto &line : lines) {
+            const auto text = [&](const char *key) { return line[key].is_null() ? "" : line[key].get<std::string>(); };
+            std::string roots;
+            for (const auto &root : line["roots"])
+                roots += (roots.empty() ? "" : " ") + escape_for_display(root.get<std::string>());
+            rows.push_back({text("user"), text("entry"), text("where"), text("agent"), roots});
+            if (!line["problem"].is_null()) problems += text("user") + " cannot start pi: " + text("problem") + "\n";
+        }
+        out << to_table({"USER", "ENTRY", "IN", "AGENT", "ROOTS"}, rows) + problems;
         return;
     }
     const auto user = account_to_explain(user_name, observer);

@@ -50,19 +50,6 @@ std::string sandbox_text(SandboxMethod method)
     return std::string(in_what) + " pi-agent-ID.service, which ends with pi-agent-run-ID.scope (ID: 128 random bits);";
 }
 
-std::string start_text(const Explanation &explanation, const AccessRules &rules)
-{
-    const auto &sandbox = explanation.policy.sandbox;
-    return fmt::format("a start:  runs {} as {} with HOME={},\n"
-                       "          {}\n"
-                       "          writable there: that home, a temporary directory of its own, and the project's root\n"
-                       "{}"
-                       "sandbox:  {}{}; try it: sudo pi-agentctl doctor\n",
-                       explanation.policy.agent.binary, rules.agent_account, explanation.home, sandbox_text(sandbox.method),
-                       placement_text(explanation.policy), to_string(sandbox.method),
-                       sandbox.where.line > 0 ? " (" + to_string(sandbox.where) + ")" : " (default)");
-}
-
 nlohmann::json root_json(const ExplainedRoot &root)
 {
     nlohmann::json json = {
@@ -87,17 +74,6 @@ std::vector<std::string> shown_besides(const Explanation &explanation)
 {
     if (const auto *view = std::get_if<HostView>(&explanation.shown)) return {view->trees.begin(), view->trees.end()};
     return texts_of(explanation.policy.view_paths);
-}
-
-std::string view_text(const Explanation &explanation)
-{
-    const auto named = [](const char *label, const auto &texts) { return texts.empty() ? "" : label + joined_safely(texts); };
-    const auto *failure = std::get_if<Failure>(&explanation.shown);
-    return fmt::format("view:     {}{}{}\n{}",
-                       explanation.policy.view == View::minimal ? "minimal: read-only /usr, /opt, of /etc what programs need"
-                                                                : "host: read-only /usr, /opt, /etc",
-                       named("; besides: ", shown_besides(explanation)), named("; devices: ", texts_of(explanation.policy.devices)),
-                       failure != nullptr ? fmt::format("          no start is possible: {}\n", failure->what()) : "");
 }
 
 nlohmann::json view_json(const Explanation &explanation)
@@ -141,12 +117,19 @@ std::string box_text(const Explanation &explanation)
 {
     const auto &policy = explanation.policy;
     const bool in_memory = policy.scratch == ScratchKind::tmpfs;
+    const auto named = [](const char *label, const auto &texts) { return texts.empty() ? "" : label + joined_safely(texts); };
+    const auto *failure = std::get_if<Failure>(&explanation.shown);
     auto text =
         fmt::format("scratch:  {} (scratch: {}): /tmp and /var/tmp of each session, TMPDIR={} there; removed when it ends\n",
                     in_memory ? fmt::format("in memory, at most {} of it", scratch_memory_share) : "on the disk of the state directory",
                     in_memory ? "tmpfs" : "disk", tmpdir_of("ID")) +
-        view_text(explanation) + projects_text(policy.projects) + to_text(explanation.toolchains) + network_text(policy) +
-        calls_text(policy) + to_text(explanation.limits) + told_text(policy);
+        fmt::format("view:     {}{}{}\n{}",
+                    explanation.policy.view == View::minimal ? "minimal: read-only /usr, /opt, of /etc what programs need"
+                                                             : "host: read-only /usr, /opt, /etc",
+                    named("; besides: ", shown_besides(explanation)), named("; devices: ", texts_of(explanation.policy.devices)),
+                    failure != nullptr ? fmt::format("          no start is possible: {}\n", failure->what()) : "") +
+        projects_text(policy.projects) + to_text(explanation.toolchains) + network_text(policy) + calls_text(policy) +
+        to_text(explanation.limits) + told_text(policy);
     for (const auto &missing : explanation.missing_tools)
         text += fmt::format("tools:    {}\n", name_package(missing));
     return text;
@@ -254,16 +237,6 @@ bool are_of_one_key(KeyParts ours, KeyParts asked)
     return false;
 }
 
-// As messages write it: "users.alice.roots" is the key "users.NAME.roots" of the table, and "users.Jane.Doe.roots[0].mask" is
-// "users.NAME.roots[N].mask".
-bool is_key(const PolicyKey &key, std::string_view word)
-{
-    std::string asked;
-    for (const char byte : word)
-        if (byte != ']') asked += byte == '[' ? '.' : byte;
-    return are_of_one_key(split(key.path, '.'), split(asked, '.'));
-}
-
 std::string explain_key(const PolicyKey &key)
 {
     std::string text = display_path(key) + (key.required ? ", a required key" : ", a key") + " of the policy\n\n";
@@ -299,8 +272,17 @@ std::string to_text(const Explanation &explanation)
                                 : explanation.directory->text;
         text += fmt::format("in:       {}\n          {}: {}\n", escape_for_display(explanation.directory->path), verdict, reason);
     }
-    return text + start_text(explanation, rules) + box_text(explanation) + said_text(explanation.policy) +
-           to_text(explanation.environment) + systemd_text(explanation);
+    const auto &sandbox = explanation.policy.sandbox;
+    return text +
+           fmt::format("a start:  runs {} as {} with HOME={},\n"
+                       "          {}\n"
+                       "          writable there: that home, a temporary directory of its own, and the project's root\n"
+                       "{}"
+                       "sandbox:  {}{}; try it: sudo pi-agentctl doctor\n",
+                       explanation.policy.agent.binary, rules.agent_account, explanation.home, sandbox_text(sandbox.method),
+                       placement_text(explanation.policy), to_string(sandbox.method),
+                       sandbox.where.line > 0 ? " (" + to_string(sandbox.where) + ")" : " (default)") +
+           box_text(explanation) + said_text(explanation.policy) + to_text(explanation.environment) + systemd_text(explanation);
 }
 
 nlohmann::json to_json(const Explanation &explanation)
@@ -356,8 +338,13 @@ std::optional<std::string> explain_word(const std::string &word)
 {
     if (auto text = explain_code(word)) return text;
     if (auto text = explain_fault(word)) return text;
+    // As messages write it: "users.alice.roots" is the key "users.NAME.roots" of the table, and "users.Jane.Doe.roots[0].mask" is
+    // "users.NAME.roots[N].mask".
+    std::string asked;
+    for (const char byte : word)
+        if (byte != ']') asked += byte == '[' ? '.' : byte;
     for (const auto &key : policy_keys())
-        if (word == display_path(key) || is_key(key, word)) return explain_key(key);
+        if (word == display_path(key) || are_of_one_key(split(key.path, '.'), split(asked, '.'))) return explain_key(key);
     return std::nullopt;
 }
 

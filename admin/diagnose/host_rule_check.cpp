@@ -50,13 +50,6 @@ std::optional<std::string> where_anybody_is(const PublicSuffixes &suffixes, cons
     return std::nullopt;
 }
 
-// Whether its last part is one that the Internet has. Where it is not, whoever answers for the name is the administrator's own name server.
-bool is_of_internet(const PublicSuffixes &suffixes, const std::string &name)
-{
-    const auto last = name.substr(name.rfind('.') + 1); // npos + 1 is 0
-    return psl_is_public_suffix2(suffixes.get(), last.c_str(), PSL_TYPE_ICANN | PSL_TYPE_NO_STAR_RULE) == 1;
-}
-
 void each_list(const Policy &policy, const std::function<void(const std::vector<HostRule> &rules, const std::string &key)> &visit)
 {
     each_level(policy, [&](const Rules &rules, const std::string &whose) {
@@ -136,7 +129,10 @@ private:
         const auto is_for_it = [&](const HostRule &other) { return other.port == rule.port && is_address(other); };
         if (std::ranges::any_of(rules, is_for_it)) return;
         if (!suffixes_) suffixes_ = find_public_suffixes();
-        if (*suffixes_ && !is_of_internet(*suffixes_, rule.host))
+        // Whether its last part is one that the Internet has. Where it is not, whoever answers for the name is the administrator's own name
+        // server.
+        const auto last = rule.host.substr(rule.host.rfind('.') + 1); // npos + 1 is 0
+        if (*suffixes_ && psl_is_public_suffix2(suffixes_->get(), last.c_str(), PSL_TYPE_ICANN | PSL_TYPE_NO_STAR_RULE) != 1)
             add(rule, key, "is not a name of the Internet, so it leads into a network of yours, and no rule names an address there",
                 fmt::format("add the range that it is in, with the same port, e.g. 10.20.0.0/16{}",
                             rule.port == https_port ? "" : ":" + std::to_string(rule.port)));

@@ -73,31 +73,6 @@ void apply_list(const std::string &name, const Document &value, const std::strin
     }
 }
 
-// The Defaults of commands come last. The filter has left out those of other users. These are for one command, and another command's do not
-// count.
-Document defaults_of(const Document &sudoers, const std::string &runner)
-{
-    Document all = Document::object();
-    for (const bool of_commands : {false, true}) {
-        for (const auto &defaults : sudoers.value("Defaults", Document::array())) {
-            const auto binding = defaults.value("Binding", Document::array());
-            const bool is_of_command = !binding.empty() && binding[0].contains("command");
-            if (is_of_command != of_commands) continue;
-            if (is_of_command &&
-                std::ranges::none_of(binding, [&](const Document &bound) { return concerns(bound.value("command", ""), runner); }))
-                continue;
-            for (const auto &option : defaults.at("Options"))
-                for (const auto &[name, value] : option.items()) {
-                    if (name == "env_keep" || name == "env_check")
-                        apply_list(name, value, option.value("operation", ""), all);
-                    else
-                        all[name] = value;
-                }
-        }
-    }
-    return all;
-}
-
 // What messages say instead of "pi-agentctl apply" where the system's configuration brings the rule.
 const char *const bring_sudo_rule =
     build::is_system_managed ? "rebuild the system, whose configuration brings the rule" : "sudo pi-agentctl apply";
@@ -246,7 +221,27 @@ Faults judge_sudoers(const std::string &json, const std::string &user, const std
                     if (const auto text = command.value("command", ""); is_for_root(commands) && concerns(text, runner))
                         found.push_back({text, command.value("negated", false), merged(commands.value("Options", Document::array()))});
         judge_rules(found, user, runner, faults);
-        judge_defaults(with_tags(defaults_of(sudoers, runner), found), user, kind, faults);
+        // The Defaults of commands come last. The filter has left out those of other users. These are for one command, and another
+        // command's do not count.
+        Document all = Document::object();
+        for (const bool of_commands : {false, true}) {
+            for (const auto &defaults : sudoers.value("Defaults", Document::array())) {
+                const auto binding = defaults.value("Binding", Document::array());
+                const bool is_of_command = !binding.empty() && binding[0].contains("command");
+                if (is_of_command != of_commands) continue;
+                if (is_of_command &&
+                    std::ranges::none_of(binding, [&](const Document &bound) { return concerns(bound.value("command", ""), runner); }))
+                    continue;
+                for (const auto &option : defaults.at("Options"))
+                    for (const auto &[name, value] : option.items()) {
+                        if (name == "env_keep" || name == "env_check")
+                            apply_list(name, value, option.value("operation", ""), all);
+                        else
+                            all[name] = value;
+                    }
+            }
+        }
+        judge_defaults(with_tags(all, found), user, kind, faults);
     } catch (const Document::exception &failure) {
         throw Failure(ExitStatus::system_failure, "the output of cvtsudoers is not valid: " + escape_for_display(failure.what()));
     }

@@ -35,23 +35,6 @@ void check_can_be_made(const AgentAccount &agent, Problems &problems)
                  remedy + ", or create the account yourself");
 }
 
-void check_account(const Policy &policy, const AgentAccount &agent, const Account &account, const std::vector<Account> &users,
-                   Problems &problems)
-{
-    const auto refuse = [&](const std::string &problem, const std::string &other_remedy = {}) {
-        problems.add(agent.where, agent.key, "the agent's account " + quote(agent.name) + " " + problem,
-                     other_remedy + "name another account");
-    };
-    if (account.uid == Uid(0)) refuse("is root under another name (uid 0)");
-    for (const auto &user : users) {
-        if (user.uid == account.uid) refuse("has the uid of " + quote(user.name) + ", a user of this policy");
-        if (is_member(account, user.gid)) refuse("is in the primary group of " + quote(user.name) + ", a user of this policy");
-    }
-    for (const auto &group : forbidden_groups_of(policy, account))
-        refuse("is in the group " + quote(group),
-               command_about(agent.name, {"gpasswd", "-d", agent.name, group}, "take it out of the group") + ", or ");
-}
-
 void check_program_stays_hidden(const Policy &policy, const std::vector<Account> &users, Problems &problems)
 {
     const auto group = find_group(policy.agent.group);
@@ -253,9 +236,20 @@ void check_agent_accounts(const Policy &policy, const std::vector<AgentAccount> 
         }
     }
     for (const auto &agent : needed) {
-        if (const auto account = find_account(agent.name))
-            check_account(policy, agent, *account, users, problems);
-        else if (policy.agent.create_user)
+        if (const auto account = find_account(agent.name)) {
+            const auto refuse = [&](const std::string &problem, const std::string &other_remedy = {}) {
+                problems.add(agent.where, agent.key, "the agent's account " + quote(agent.name) + " " + problem,
+                             other_remedy + "name another account");
+            };
+            if (account->uid == Uid(0)) refuse("is root under another name (uid 0)");
+            for (const auto &user : users) {
+                if (user.uid == account->uid) refuse("has the uid of " + quote(user.name) + ", a user of this policy");
+                if (is_member(*account, user.gid)) refuse("is in the primary group of " + quote(user.name) + ", a user of this policy");
+            }
+            for (const auto &group : forbidden_groups_of(policy, *account))
+                refuse("is in the group " + quote(group),
+                       command_about(agent.name, {"gpasswd", "-d", agent.name, group}, "take it out of the group") + ", or ");
+        } else if (policy.agent.create_user)
             check_can_be_made(agent, problems);
     }
     check_program_stays_hidden(policy, users, problems);

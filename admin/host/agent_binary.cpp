@@ -78,24 +78,20 @@ constexpr mode_t hidden_mode = 0750;
 constexpr mode_t open_mode = 0755;
 constexpr const char *program_name = "agent's program"; // in messages
 
-// The wrapper is in this program's directory. An agent.binary that is the wrapper would start itself, and hiding it would hide pi.
-bool is_wrapper(const struct stat &program)
+std::optional<std::string> problem_of_program(const struct stat &status)
 {
+    if (!S_ISREG(status.st_mode)) return "is not a regular file";
+    if ((status.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) == 0) return "is not executable";
+    if ((status.st_mode & (S_ISUID | S_ISGID)) != 0) return "is setuid or setgid";
+    // The wrapper is in this program's directory. An agent.binary that is the wrapper would start itself, and hiding it would hide pi.
     constexpr const char *own = "/proc/self/exe";
     std::error_code problem;
     const auto directory = std::filesystem::read_symlink(own, problem).parent_path();
     if (problem) throw SystemFailure(problem.value(), std::string("cannot read the link ") + own);
     struct stat wrapper {};
     const auto path = directory / build::command_name;
-    return ::stat(path.c_str(), &wrapper) == 0 && wrapper.st_dev == program.st_dev && wrapper.st_ino == program.st_ino;
-}
-
-std::optional<std::string> problem_of_program(const struct stat &status)
-{
-    if (!S_ISREG(status.st_mode)) return "is not a regular file";
-    if ((status.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) == 0) return "is not executable";
-    if ((status.st_mode & (S_ISUID | S_ISGID)) != 0) return "is setuid or setgid";
-    if (is_wrapper(status)) return "is pi-agent's own wrapper";
+    if (::stat(path.c_str(), &wrapper) == 0 && wrapper.st_dev == status.st_dev && wrapper.st_ino == status.st_ino)
+        return "is pi-agent's own wrapper";
     return std::nullopt;
 }
 

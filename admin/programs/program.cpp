@@ -66,14 +66,6 @@ std::string shown_command(const std::vector<std::string> &words)
     return escape_for_display(fmt::format("{}", fmt::join(words, " ")));
 }
 
-std::string quoted_for_unit(const std::string &word)
-{
-    std::string text = "'";
-    for (const char byte : word)
-        text += byte == '\'' ? std::string("'\\''") : std::string(1, byte);
-    return text + "'";
-}
-
 // --- Starts visudo, systemd-sysusers, and, where there is no systemd, what becomes a user.
 
 constexpr int kill_patience_seconds = 1;
@@ -272,8 +264,12 @@ std::string shell_script(const std::vector<std::string> &command, const std::vec
 {
     std::string script = "exec env -i";
     for (const auto *words : {&variables, &command})
-        for (const auto &word : *words)
-            script += " " + quoted_for_unit(word);
+        for (const auto &word : *words) {
+            std::string text = "'";
+            for (const char byte : word)
+                text += byte == '\'' ? std::string("'\\''") : std::string(1, byte);
+            script += " " + text + "'";
+        }
     return script + " </dev/null\n";
 }
 

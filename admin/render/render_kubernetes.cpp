@@ -1,10 +1,12 @@
-// A plan as objects of Kubernetes: one pod, run once, as the user who owns the workspace (there is no host whose accounts it could meet),
-// and what it needs around it: namespace, quota, volume, settings, network.
+// What engines read: a plan as objects of Kubernetes, which are one pod, run once, as the user who owns the workspace (there is no host
+// whose accounts it could meet), with namespace, quota, volume, settings and network around it; and the filter of system calls.
 #include "admin/render/data.hpp"
 #include "admin/render/render.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/host/beneath.hpp"
+#include "runner/filter/call_names.hpp"
+#include "runner/filter/call_rules.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -74,28 +76,6 @@ std::string secret_name(const RenderPlan &plan, std::size_t index)
     return fmt::format("{}-env-{}", plan.name, index + 1);
 }
 
-Json mounts_of_pod(const RenderPlan &plan)
-{
-    Json mounts = Json::array();
-    const auto add = [&](const char *volume, const std::string &place, const std::string &below, bool read_only = false) {
-        mounts.push_back({{"name", volume}, {"mountPath", place}});
-        if (!below.empty()) mounts.back()["subPath"] = below;
-        if (read_only) mounts.back()["readOnly"] = true;
-    };
-    add("workspace", plan.home, "home");
-    // What is above the documents is mounted, too, so that it cannot be renamed; in every Job, so that no other Job leaves a link there.
-    for (const auto &directory : {split_last(agent_directory).first, std::string(agent_directory)})
-        add("workspace", join_path(plan.home, directory), join_path("home", directory));
-    for (const auto &document : documents_of(plan))
-        add("settings", plan.home + "/" + agent_directory + "/" + document.first, document.first, true);
-    add("workspace", plan.place, "project");
-    for (const auto &[path, kind] : plan.points)
-        add("workspace", join_path(plan.place, path), join_path("project", path), kind == PointKind::read_only);
-    add("tmp", "/tmp", "");
-    add("var-tmp", "/var/tmp", "");
-    return mounts;
-}
-
 void add_volumes(const RenderPlan &plan, Json &volumes)
 {
     volumes[0]["persistentVolumeClaim"]["claimName"] = plan.name;
@@ -132,7 +112,24 @@ void complete_container(const RenderPlan &plan, const std::vector<std::string> &
     if (arguments.empty()) container["stdin"] = container["tty"] = true; // for kubectl attach
     for (std::size_t index = 0; index < plan.env_files.size(); ++index)
         container["envFrom"].push_back({{"secretRef", {{"name", secret_name(plan, index)}}}});
-    container["volumeMounts"] = mounts_of_pod(plan);
+    Json mounts = Json::array();
+    const auto add = [&](const char *volume, const std::string &place, const std::string &below, bool read_only = false) {
+        mounts.push_back({{"name", volume}, {"mountPath", place}});
+        if (!below.empty()) mounts.back()["subPath"] = below;
+        if (read_only) mounts.back()["readOnly"] = true;
+    };
+    add("workspace", plan.home, "home");
+    // What is above the documents is mounted, too, so that it cannot be renamed; in every Job, so that no other Job leaves a link there.
+    for (const auto &directory : {split_last(agent_directory).first, std::string(agent_directory)})
+        add("workspace", join_path(plan.home, directory), join_path("home", directory));
+    for (const auto &document : documents_of(plan))
+        add("settings", plan.home + "/" + agent_directory + "/" + document.first, document.first, true);
+    add("workspace", plan.place, "project");
+    for (const auto &[path, kind] : plan.points)
+        add("workspace", join_path(plan.place, path), join_path("project", path), kind == PointKind::read_only);
+    add("tmp", "/tmp", "");
+    add("var-tmp", "/var/tmp", "");
+    container["volumeMounts"] = mounts;
 }
 
 Json make_job(const RenderPlan &plan, const std::vector<std::string> &arguments)
@@ -160,38 +157,6 @@ Json make_job(const RenderPlan &plan, const std::vector<std::string> &arguments)
     return job;
 }
 
-// Only Jobs of one user are in it, and no pod that is less confined than these.
-Json make_namespace(const RenderPlan &plan)
-{
-    Json space = object_of(plan, "Namespace");
-    space["metadata"]["name"] = namespace_of(plan);
-    return space;
-}
-
-Json make_quota(const RenderPlan &plan)
-{
-    Json quota = object_of(plan, "ResourceQuota");
-    const std::uint64_t sessions = in_force(plan.policy.limits, &LimitsPolicy::sessions);
-    quota["spec"]["hard"]["pods"] = std::to_string(sessions); // those that have ended do not count
-    add_amounts(plan, sessions, "limits.", quota["spec"]["hard"]);
-    return quota;
-}
-
-// Network file systems take no notice of the size that its object names; the field must be there.
-Json make_volume(const RenderPlan &plan, const WorkspaceVolume &volume)
-{
-    Json made = object_of(plan, "PersistentVolume");
-    auto &spec = made["spec"];
-    spec["claimRef"] = {{"namespace", namespace_of(plan)}, {"name", plan.name}};
-    if (volume.kind == WorkspaceVolume::Kind::nfs) {
-        spec["nfs"] = {{"server", volume.server}, {"path", volume.path + "/" + plan.name}};
-    } else {
-        spec["mountOptions"] = {"tls", "nosuid", "nodev"};
-        spec["csi"] = {{"driver", "efs.csi.aws.com"}, {"volumeHandle", volume.server + "::" + volume.path}};
-    }
-    return made;
-}
-
 Json make_claim(const RenderPlan &plan, const WorkspaceVolume &volume)
 {
     Json claim = object_of(plan, "PersistentVolumeClaim");
@@ -215,28 +180,6 @@ Json make_network(const RenderPlan &plan)
     spec["ingress"] = Json::array({{{"from", peers}}});
     spec["egress"] = Json::array({{{"to", peers}}});
     return network;
-}
-
-std::vector<std::string> notes(const RenderPlan &plan, const WorkspaceVolume &volume)
-{
-    std::vector<std::string> lines = {
-        fmt::format("The image has the agent at {}. Each node has the profile of 'pi-agentctl render --target seccomp' at",
-                    plan.policy.agent.binary),
-        fmt::format("/var/lib/kubelet/seccomp/{}. The workspace belongs to {}:{} and holds the directories project and home.",
-                    seccomp_on_node, plan.user.uid.value(), plan.user.gid.value()),
-        fmt::format("Of {} it has nothing: what the agent finds are the documents of the policy, and what is in the workspace.",
-                    plan.rules.config_directory)};
-    if (plan.policy.network.mode != NetworkMode::full)
-        lines.emplace_back("A network plugin that enforces NetworkPolicy is needed: without one, the agent reaches all that a pod "
-                           "reaches.");
-    if (volume.kind == WorkspaceVolume::Kind::efs)
-        lines.push_back(
-            fmt::format("The access point is this workspace's alone: root directory /workspaces/{}, user {}:{}; the file system has "
-                        "elastic throughput and general-purpose performance.",
-                        plan.name, plan.user.uid.value(), plan.user.gid.value()));
-    for (std::size_t index = 0; index < plan.env_files.size(); ++index)
-        lines.push_back(fmt::format("Secret {} holds the variables of {}.", secret_name(plan, index), plan.env_files[index].file.path));
-    return lines;
 }
 
 // --- The text of a rendering: its head, and data as YAML.
@@ -285,12 +228,94 @@ std::vector<std::string> left_out(const RenderPlan &plan)
     return lines;
 }
 
+// --- A system-call filter as data, and as the engines' JSON.
+
+using Conditions = std::vector<PassingCondition>; // one of them holds
+
+// All the ways for a test to fail: one bit that is different.
+Conditions failing(const ArgumentTest &test)
+{
+    if (!test.equal) return {{{test.index, {test.mask, test.value}}}};
+    Conditions conditions;
+    for (std::uint64_t bit = 1; bit != 0; bit <<= 1U)
+        if ((test.mask & bit) != 0) conditions.push_back({{test.index, {bit, ~test.value & bit}}});
+    return conditions;
+}
+
+// Empty if both cannot hold.
+std::optional<PassingCondition> both(PassingCondition one, const PassingCondition &other)
+{
+    for (const auto &[index, bits] : other) {
+        const auto [known, is_new] = one.emplace(index, bits);
+        if (is_new) continue;
+        ArgumentBits &merged = known->second;
+        if (((merged.value ^ bits.value) & merged.mask & bits.mask) != 0) return std::nullopt;
+        merged = {merged.mask | bits.mask, merged.value | bits.value};
+    }
+    return one;
+}
+
+// True when `wider` holds wherever `narrower` does.
+bool holds_wherever(const PassingCondition &wider, const PassingCondition &narrower)
+{
+    return std::ranges::all_of(wider, [&](const auto &wanted) {
+        const auto found = narrower.find(wanted.first);
+        return found != narrower.end() && (found->second.mask & wanted.second.mask) == wanted.second.mask &&
+               (found->second.value & wanted.second.mask) == wanted.second.value;
+    });
+}
+
+Conditions all_of(const Conditions &one, const Conditions &other)
+{
+    Conditions conditions;
+    for (const auto &first : one)
+        for (const auto &second : other)
+            if (auto merged = both(first, second)) conditions.push_back(std::move(*merged));
+    // Without those that follow from another one.
+    Conditions kept;
+    for (const auto &condition : conditions) {
+        if (std::ranges::any_of(kept, [&](const auto &known) { return holds_wherever(known, condition); })) continue;
+        kept.erase(std::remove_if(kept.begin(), kept.end(), [&](const auto &known) { return holds_wherever(condition, known); }),
+                   kept.end());
+        kept.push_back(condition);
+    }
+    return kept;
+}
+
+#if defined(__x86_64__)
+constexpr const char *architecture = "SCMP_ARCH_X86_64";
+#elif defined(__aarch64__)
+constexpr const char *architecture = "SCMP_ARCH_AARCH64";
+#else
+constexpr const char *architecture = nullptr;
+#endif
+static_assert(architecture != nullptr, "name this architecture as the OCI runtime specification does");
+
 } // namespace
 
 std::vector<Json> kubernetes_objects(const RenderPlan &plan, const WorkspaceVolume &volume, const std::vector<std::string> &arguments)
 {
-    std::vector<Json> objects = {make_namespace(plan), make_quota(plan)};
-    if (volume.kind != WorkspaceVolume::Kind::storage_class) objects.push_back(make_volume(plan, volume));
+    // Only Jobs of one user are in it, and no pod that is less confined than these.
+    Json space = object_of(plan, "Namespace");
+    space["metadata"]["name"] = namespace_of(plan);
+    Json quota = object_of(plan, "ResourceQuota");
+    const std::uint64_t sessions = in_force(plan.policy.limits, &LimitsPolicy::sessions);
+    quota["spec"]["hard"]["pods"] = std::to_string(sessions); // those that have ended do not count
+    add_amounts(plan, sessions, "limits.", quota["spec"]["hard"]);
+    std::vector<Json> objects = {space, quota};
+    // Network file systems take no notice of the size that its object names; the field must be there.
+    if (volume.kind != WorkspaceVolume::Kind::storage_class) {
+        Json made = object_of(plan, "PersistentVolume");
+        auto &spec = made["spec"];
+        spec["claimRef"] = {{"namespace", namespace_of(plan)}, {"name", plan.name}};
+        if (volume.kind == WorkspaceVolume::Kind::nfs) {
+            spec["nfs"] = {{"server", volume.server}, {"path", volume.path + "/" + plan.name}};
+        } else {
+            spec["mountOptions"] = {"tls", "nosuid", "nodev"};
+            spec["csi"] = {{"driver", "efs.csi.aws.com"}, {"volumeHandle", volume.server + "::" + volume.path}};
+        }
+        objects.push_back(made);
+    }
     objects.push_back(make_claim(plan, volume));
     if (const auto documents = documents_of(plan); !documents.empty()) {
         objects.push_back(object_of(plan, "ConfigMap"));
@@ -304,7 +329,24 @@ std::vector<Json> kubernetes_objects(const RenderPlan &plan, const WorkspaceVolu
 
 std::string render_kubernetes(const RenderPlan &plan, const WorkspaceVolume &volume, const std::vector<std::string> &arguments)
 {
-    std::string text = head_of(plan, notes(plan, volume));
+    std::vector<std::string> lines = {
+        fmt::format("The image has the agent at {}. Each node has the profile of 'pi-agentctl render --target seccomp' at",
+                    plan.policy.agent.binary),
+        fmt::format("/var/lib/kubelet/seccomp/{}. The workspace belongs to {}:{} and holds the directories project and home.",
+                    seccomp_on_node, plan.user.uid.value(), plan.user.gid.value()),
+        fmt::format("Of {} it has nothing: what the agent finds are the documents of the policy, and what is in the workspace.",
+                    plan.rules.config_directory)};
+    if (plan.policy.network.mode != NetworkMode::full)
+        lines.emplace_back("A network plugin that enforces NetworkPolicy is needed: without one, the agent reaches all that a pod "
+                           "reaches.");
+    if (volume.kind == WorkspaceVolume::Kind::efs)
+        lines.push_back(
+            fmt::format("The access point is this workspace's alone: root directory /workspaces/{}, user {}:{}; the file system has "
+                        "elastic throughput and general-purpose performance.",
+                        plan.name, plan.user.uid.value(), plan.user.gid.value()));
+    for (std::size_t index = 0; index < plan.env_files.size(); ++index)
+        lines.push_back(fmt::format("Secret {} holds the variables of {}.", secret_name(plan, index), plan.env_files[index].file.path));
+    std::string text = head_of(plan, lines);
     for (const auto &one : kubernetes_objects(plan, volume, arguments))
         text += "---\n" + to_yaml(one);
     return text;
@@ -331,6 +373,64 @@ std::string to_yaml(const Json &data)
     YAML::Emitter emitter;
     write(emitter, data);
     return std::string(emitter.c_str()) + "\n";
+}
+
+std::map<std::string, std::vector<PassingCondition>> passing_calls()
+{
+    std::map<std::string, Conditions> calls;
+    for (const char *name : allowed_calls)
+        calls[name] = {{}};
+    for (const auto &allowance : call_allowances())
+        calls[allowance.name].push_back({{allowance.test.index, {allowance.test.mask, allowance.test.value}}});
+    std::vector<CallDenial> denials = call_denials();
+    for (const auto &denial : tuning_denials())
+        denials.push_back(denial);
+    for (const auto &denial : denials) {
+        const auto found = calls.find(denial.name);
+        if (found == calls.end()) continue;
+        Conditions failures;
+        for (const auto &test : denial.tests)
+            for (auto &condition : failing(test))
+                failures.push_back(std::move(condition));
+        found->second = all_of(found->second, failures);
+        if (found->second.empty()) calls.erase(found);
+    }
+    return calls;
+}
+
+std::string render_seccomp()
+{
+    Json always = Json::array();
+    Json unknown = Json::array();
+    Json conditional = Json::array();
+    for (const auto &[name, conditions] : passing_calls())
+        for (const auto &condition : conditions) {
+            if (condition.empty())
+                always.push_back(name);
+            else {
+                Json arguments = Json::array();
+                for (const auto &[index, bits] : condition) {
+                    if (bits.mask == whole_argument)
+                        arguments.push_back({{"index", index}, {"value", bits.value}, {"op", "SCMP_CMP_EQ"}});
+                    else
+                        arguments.push_back(
+                            {{"index", index}, {"value", bits.mask}, {"valueTwo", bits.value}, {"op", "SCMP_CMP_MASKED_EQ"}});
+                }
+                conditional.push_back({{"names", Json::array({name})}, {"action", "SCMP_ACT_ALLOW"}, {"args", arguments}});
+            }
+        }
+    for (const auto &call : unknown_calls())
+        unknown.push_back(call.name);
+    Json calls = Json::array();
+    calls.push_back({{"names", always}, {"action", "SCMP_ACT_ALLOW"}});
+    calls.push_back({{"names", unknown}, {"action", "SCMP_ACT_ERRNO"}, {"errnoRet", ENOSYS}});
+    for (auto &call : conditional)
+        calls.push_back(std::move(call));
+    const Json profile = {{"defaultAction", "SCMP_ACT_ERRNO"},
+                          {"defaultErrnoRet", EPERM},
+                          {"architectures", Json::array({architecture})},
+                          {"syscalls", calls}};
+    return profile.dump(2) + "\n";
 }
 
 } // namespace pi_agent

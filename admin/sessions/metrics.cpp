@@ -20,20 +20,6 @@ std::string to_seconds(std::uint64_t microseconds)
     return fmt::format("{}.{:06}", microseconds / second_in_usec, microseconds % second_in_usec);
 }
 
-// Values of labels have these three characters escaped, and nothing else.
-std::string escape_for_label(const std::string &value)
-{
-    std::string text;
-    for (const char byte : value)
-        if (byte == '\n')
-            text += "\\n";
-        else if (byte == '\\' || byte == '"')
-            text += std::string("\\") + byte;
-        else
-            text += byte;
-    return text;
-}
-
 // All samples of a family follow its head, and no family comes twice.
 class Exposition {
 public:
@@ -45,8 +31,18 @@ public:
     void add(const Labels &labels, const std::string &value)
     {
         std::string list;
-        for (const auto &[name, label] : labels)
-            list += fmt::format("{}{}=\"{}\"", list.empty() ? "" : ",", name, escape_for_label(label));
+        for (const auto &[name, label] : labels) {
+            // Values of labels have these three characters escaped, and nothing else.
+            std::string text;
+            for (const char byte : label)
+                if (byte == '\n')
+                    text += "\\n";
+                else if (byte == '\\' || byte == '"')
+                    text += std::string("\\") + byte;
+                else
+                    text += byte;
+            list += fmt::format("{}{}=\"{}\"", list.empty() ? "" : ",", name, text);
+        }
         text_ += name_ + (list.empty() ? "" : "{" + list + "}") + " " + value + "\n";
     }
     void add_single(const char *name, const char *help, const std::string &value)

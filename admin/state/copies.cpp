@@ -175,20 +175,6 @@ Exported transfer_files(const AsRoot &root, const UserState &state, const Accoun
     return exported;
 }
 
-// Opened by a child with the agent's rights: a link there leads nowhere that the agent may not go.
-UniqueFd open_sessions_of_agent(const AsRoot &root, const UserState &state)
-{
-    const std::string place = std::string(agent_directory) + "/sessions";
-    Child child(root, "look at the home of " + state.agent.name, state.agent, {state.home.get()},
-                [&](const AsUser & /*agent*/, FdRef channel) {
-                    const auto found = find_beneath(state.home, place, O_RDONLY | O_DIRECTORY);
-                    send_answer(channel, found ? "y" : "n", found ? std::vector<int>{found.get()} : std::vector<int>{});
-                });
-    auto answer = child.receive();
-    if (answer.fds.size() != 1) throw Nothing("the agent of " + escape_for_display(state.user) + " has no sessions to export");
-    return std::move(answer.fds.front());
-}
-
 // --- Copies and compares trees by descriptors. Agents wrote them, so nothing in them is believed: neither names, nor links, nor depth.
 
 constexpr int deepest_home = 256;                           // three descriptors each; a path of usual length has fewer names
@@ -222,17 +208,6 @@ std::vector<std::string> attribute_names(FdRef file, const std::string &path)
     for (const auto name : split({buffer.data(), static_cast<std::size_t>(size)}, '\0'))
         if (is_copied_attribute(std::string(name))) names.emplace_back(name);
     return names;
-}
-
-void copy_attributes(FdRef from, FdRef to, const std::string &path)
-{
-    for (const auto &name : attribute_names(from, path)) {
-        std::vector<char> value(names_limit);
-        const ssize_t size = ::fgetxattr(from.get(), name.c_str(), value.data(), value.size());
-        if (size < 0) throw_errno("reading an attribute of " + escape_for_display(path));
-        if (::fsetxattr(to.get(), name.c_str(), value.data(), static_cast<std::size_t>(size), 0) != 0)
-            throw_errno("writing an attribute or access list of " + escape_for_display(path) + " at the new place");
-    }
 }
 
 // Calls `step` with each part of the file that is not a hole.
@@ -348,7 +323,13 @@ private:
         const auto times = times_of(facts);
         if (::fchown(to.get(), facts.st_uid, facts.st_gid) != 0 || ::fchmod(to.get(), facts.st_mode & 07777U) != 0)
             throw_errno("setting owner and mode of the copy of " + escape_for_display(path));
-        copy_attributes(from, to, path);
+        for (const auto &name : attribute_names(from, path)) {
+            std::vector<char> value(names_limit);
+            const ssize_t size = ::fgetxattr(from.get(), name.c_str(), value.data(), value.size());
+            if (size < 0) throw_errno("reading an attribute of " + escape_for_display(path));
+            if (::fsetxattr(to.get(), name.c_str(), value.data(), static_cast<std::size_t>(size), 0) != 0)
+                throw_errno("writing an attribute or access list of " + escape_for_display(path) + " at the new place");
+        }
         if (::futimens(to.get(), times.data()) != 0) throw_errno("setting the times of the copy of " + escape_for_display(path));
     }
 
@@ -375,13 +356,6 @@ bool have_same_parts(FdRef from, FdRef to, off_t size, const std::string &path)
     return are_same;
 }
 
-bool are_same_facts(const struct stat &one, const struct stat &other)
-{
-    const bool has_size = S_ISREG(one.st_mode) || S_ISLNK(one.st_mode);
-    return one.st_mode == other.st_mode && one.st_uid == other.st_uid && one.st_gid == other.st_gid &&
-           (!has_size || one.st_size == other.st_size) && one.st_mtim.tv_sec == other.st_mtim.tv_sec;
-}
-
 std::vector<std::string> sorted_names(FdRef directory)
 {
     auto names = names_in(directory);
@@ -401,7 +375,16 @@ void run_state_export(const std::string &user, const std::string &directory, std
                       escape_for_display(user) + " is not a user of this host any more, so nobody can own the copy");
     const std::string path = without_trailing_slashes(std::filesystem::absolute(directory).lexically_normal().string());
     if (path == "/") throw Failure(ExitStatus::usage, "the export needs an empty directory of its own; name a new one");
-    const auto sessions = open_sessions_of_agent(root, state);
+    // Opened by a child with the agent's rights: a link there leads nowhere that the agent may not go.
+    const std::string place = std::string(agent_directory) + "/sessions";
+    Child child(root, "look at the home of " + state.agent.name, state.agent, {state.home.get()},
+                [&](const AsUser & /*agent*/, FdRef channel) {
+                    const auto found = find_beneath(state.home, place, O_RDONLY | O_DIRECTORY);
+                    send_answer(channel, found ? "y" : "n", found ? std::vector<int>{found.get()} : std::vector<int>{});
+                });
+    auto answer = child.receive();
+    if (answer.fds.size() != 1) throw Nothing("the agent of " + escape_for_display(state.user) + " has no sessions to export");
+    const auto sessions = std::move(answer.fds.front());
     const auto exported = transfer_files(root, state, *account, sessions, path);
     out << exported.files << " files, " << to_size(exported.bytes) << ", copied to " << escape_for_display(path) << ", of "
         << escape_for_display(user) << '\n';
@@ -426,7 +409,10 @@ void require_same_tree(FdRef from, FdRef to, const std::string &path)
         auto other = open_or_throw("opening the copy of " + shown, to, name, O_PATH | O_NOFOLLOW);
         const struct stat facts = examine(one, "examining " + shown);
         const struct stat copied = examine(other, "examining the copy of " + shown);
-        if (!are_same_facts(facts, copied)) differs(entry_path);
+        const bool has_size = S_ISREG(facts.st_mode) || S_ISLNK(facts.st_mode);
+        if (!(facts.st_mode == copied.st_mode && facts.st_uid == copied.st_uid && facts.st_gid == copied.st_gid &&
+              (!has_size || facts.st_size == copied.st_size) && facts.st_mtim.tv_sec == copied.st_mtim.tv_sec))
+            differs(entry_path);
         if (S_ISDIR(facts.st_mode)) {
             one.reset(); // a tree as deep as the copy allows must not take more descriptors than there are
             other.reset();

@@ -79,23 +79,6 @@ private:
     bool is_terminal_;
 };
 
-// Terminal types and languages are such words. A slash would name a file that a library reads.
-bool is_plain_value(const std::string &value)
-{
-    return !value.empty() && is_made_of(value, "._-+@");
-}
-
-void require_trusted(const std::string &program, const std::string &variable)
-{
-    if (program.front() == '/')
-        open_trusted(program, O_PATH, "editor that " + variable + " names");
-    else if (program.find('/') != std::string::npos)
-        throw Failure(ExitStatus::configuration,
-                      variable + " names the editor " + escape_for_display(program) + " by a relative path; write the absolute one");
-    else
-        require_program(program);
-}
-
 constexpr std::size_t most_before = 60; // columns of a terminal before the caret, and after it
 constexpr std::size_t most_after = 50;
 constexpr std::size_t tab_stop = 8;
@@ -254,7 +237,13 @@ std::vector<std::string> choose_editor(const Variable &variable)
             std::istringstream value(variable(name).value_or(""));
             std::vector<std::string> words(std::istream_iterator<std::string>(value), {});
             if (words.empty()) continue;
-            require_trusted(words.front(), name);
+            if (words.front().front() == '/')
+                open_trusted(words.front(), O_PATH, std::string("editor that ") + name + " names");
+            else if (words.front().find('/') != std::string::npos)
+                throw Failure(ExitStatus::configuration, std::string(name) + " names the editor " + escape_for_display(words.front()) +
+                                                             " by a relative path; write the absolute one");
+            else
+                require_program(words.front());
             return words;
         }
     }
@@ -268,8 +257,10 @@ int run_editor(const std::vector<std::string> &editor, const std::string &file)
 {
     const auto variable = own_environment();
     std::vector<std::string> variables = {"HOME=/root"};
+    // Terminal types and languages are such words. A slash would name a file that a library reads.
     for (const auto *name : {"TERM", "COLORTERM", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"})
-        if (const auto value = variable(name); value && is_plain_value(*value)) variables.push_back(std::string(name) + "=" + *value);
+        if (const auto value = variable(name); value && !value->empty() && is_made_of(*value, "._-+@"))
+            variables.push_back(std::string(name) + "=" + *value);
     auto arguments = editor;
     arguments.push_back(file);
     return run_at_terminal(arguments, variables);
