@@ -87,24 +87,6 @@ std::string disk_text(const ExplainedLimits &explained)
     return text + fmt::format("          {}limits.disk is not enforced: {}\n", start, explained.disk);
 }
 
-// Their names are from the tables of common/policy/policy_paths.hpp.
-std::string said_line(const char *label, const char *key, const std::vector<PolicyPath> &list)
-{
-    if (list.empty()) return "";
-    return fmt::format("{}{} (hardening.{}, {})\n", label, fmt::join(texts_of(list), ", "), key, to_string(list.front().where));
-}
-
-constexpr const char *tracing_words[] = {"auto", "always", "never"};
-
-// The default says nothing: who asks about a debugger reads docs/security/guarantees.md, and doctor says what this kernel can do.
-std::string tracing_text(const Policy &policy)
-{
-    if (policy.tracing == Tracing::automatic) return "";
-    return fmt::format("tracing:  {} (hardening.tracing: {}): programs of a session {} others of the same session\n",
-                       policy.tracing == Tracing::always ? "allowed" : "refused", tracing_words[static_cast<int>(policy.tracing)],
-                       policy.tracing == Tracing::always ? "may debug" : "cannot debug");
-}
-
 // --- The parts of an explanation: the environment, by the same functions that compose it; the limits in force, who set them, and which of
 // them this host does not enforce; toolchains and caches; what git and the agent are told.
 
@@ -214,25 +196,6 @@ nlohmann::json json_of(const std::vector<ExplainedHomeDirectory> &directories)
 }
 
 } // namespace
-
-std::string calls_text(const Policy &policy)
-{
-    const auto &calls = policy.calls;
-    return tracing_text(policy) + said_line("calls:    refused besides: ", "deny_system_calls", calls.denied) +
-           said_line("calls:    not refused: ", "allow_system_calls", calls.allowed) +
-           said_line("sockets:  only ", "address_families", calls.families);
-}
-
-nlohmann::json calls_json(const Policy &policy)
-{
-    std::vector<std::string> families;
-    for (std::size_t index = 0; index < std::size(address_families); ++index)
-        if ((address_families_of(policy.calls) & (1U << index)) != 0) families.emplace_back(address_families[index]);
-    return {{"tracing", tracing_words[static_cast<int>(policy.tracing)]},
-            {"deny_system_calls", denied_calls_of(policy.calls)},
-            {"allow_system_calls", allowed_calls_of(policy.calls)},
-            {"address_families", families}};
-}
 
 ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules &rules, const Observer &observer, const Account &user,
                                          const std::string &home)
@@ -370,18 +333,6 @@ ExplainedToolchains explain_toolchains(const ToolchainsPolicy &policy, const Obs
     return {explained(policy.readable, false), explained(policy.caches, true)};
 }
 
-std::string told_text(const Policy &policy)
-{
-    return fmt::format("git:      {} (git_identity{})\n"
-                       "notes:    the agent is {}told about its sandbox{} (box_notes{})\n"
-                       "differs:  {};\n"
-                       "          reasons and remedies: docs/reference/differences.md, in /usr/share/doc/pi-agent\n",
-                       policy.git_identity ? "commits carry the user's own user.name and user.email; more settings pass"
-                                           : "none of the user's git settings counts",
-                       policy.git_identity ? "" : ": false", policy.box_notes ? "" : "not ", policy.box_notes ? " in /AGENTS.md" : "",
-                       policy.box_notes ? "" : ": false", always_different);
-}
-
 std::string to_text(const ExplainedToolchains &toolchains)
 {
     return text_of(toolchains.readable, "readable:", "read-only, of the user's home") +
@@ -391,14 +342,6 @@ std::string to_text(const ExplainedToolchains &toolchains)
 nlohmann::json to_json(const ExplainedToolchains &toolchains)
 {
     return {{"readable", json_of(toolchains.readable)}, {"caches", json_of(toolchains.caches)}};
-}
-
-std::string keys_text(const AccessRules &rules)
-{
-    std::string text;
-    if (rules.ssh_key) text += "ssh key:  a copy of " + escape_for_display(*rules.ssh_key) + "\n";
-    if (rules.signing_key) text += "signing:  a copy of " + escape_for_display(*rules.signing_key) + "\n";
-    return text;
 }
 
 } // namespace pi_agent

@@ -1,8 +1,9 @@
-// An explanation, and what a code, a fault or a key means, as text for people and as JSON for programs.
-#include "admin/diagnose/data.hpp"
+// An explanation as text for people and as JSON for programs.
 #include "admin/diagnose/explain.hpp"
+#include "runner/root/method/systemd_bus.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 namespace pi_agent {
@@ -26,6 +27,15 @@ std::string root_line(const ExplainedRoot &root)
     const auto place = fmt::format("{} ({}{})", spec.text, to_string(spec.where), by_group);
     if (root.finding.kind == Finding::Kind::usable) return fmt::format("  {} is {}\n", place, escape_for_display(root.finding.text));
     return fmt::format("  {}: {}: {}\n", place, name_of(root.finding.kind), root.finding.text);
+}
+
+// The user's keys of which a session has copies, a line each.
+std::string keys_text(const AccessRules &rules)
+{
+    std::string text;
+    if (rules.ssh_key) text += "ssh key:  a copy of " + escape_for_display(*rules.ssh_key) + "\n";
+    if (rules.signing_key) text += "signing:  a copy of " + escape_for_display(*rules.signing_key) + "\n";
+    return text;
 }
 
 std::string access_text(const Explanation &explanation, const AccessRules &rules)
@@ -113,6 +123,93 @@ nlohmann::json projects_json(const ProjectsPolicy &projects)
             {"aftermath", projects.aftermath}};
 }
 
+// What the systemd of this host gives a session.
+std::string systemd_text(const Explanation &explanation)
+{
+    const auto method = explanation.policy.sandbox.method;
+    if (const auto *failure = std::get_if<Failure>(&explanation.systemd))
+        return fmt::format("systemd:  no start is possible: {}\n", failure->what());
+    const auto *features = std::get_if<SystemdFeatures>(&explanation.systemd);
+    if (features == nullptr) return "";
+    if (method == SandboxMethod::podman || method == SandboxMethod::docker)
+        return fmt::format("systemd:  {}: sessions have process numbers of their own, by {}\n", features->version, to_string(method));
+    auto text = fmt::format("systemd:  {}: sessions {} (PrivatePIDs=, from {} on)\n", features->version,
+                            features->private_pids ? "have process numbers of their own"
+                                                   : "share the host's process numbers, and can find out which are in use",
+                            systemd_with_private_pids);
+    if (method != SandboxMethod::systemd) return text;
+    if (features->identity_ids)
+        return text + fmt::format("          access control lists: copies keep entries for accounts and groups with ids below {} "
+                                  "(PrivateUsers=, from {} on)\n",
+                                  identity_ids, systemd_with_identity_ids);
+    return text +
+           fmt::format("          access control lists: entries for other accounts and groups cannot be copied (\"Invalid argument\"; "
+                       "PrivateUsers=, from {} on)\n",
+                       systemd_with_identity_ids);
+}
+
+nlohmann::json systemd_json(const Explanation &explanation)
+{
+    if (const auto *failure = std::get_if<Failure>(&explanation.systemd)) return {{"reason", failure->what()}};
+    const auto *features = std::get_if<SystemdFeatures>(&explanation.systemd);
+    if (features == nullptr) return nullptr;
+    return {{"version", features->version},
+            {"private_pids", features->private_pids},
+            {"log_sockets", features->log_sockets},
+            {"identity_ids", features->identity_ids}};
+}
+
+// Their names are from the tables of common/policy/policy_paths.hpp.
+std::string said_line(const char *label, const char *key, const std::vector<PolicyPath> &list)
+{
+    if (list.empty()) return "";
+    return fmt::format("{}{} (hardening.{}, {})\n", label, fmt::join(texts_of(list), ", "), key, to_string(list.front().where));
+}
+
+constexpr const char *tracing_words[] = {"auto", "always", "never"};
+
+// The default says nothing: who asks about a debugger reads docs/security/guarantees.md, and doctor says what this kernel can do.
+std::string tracing_text(const Policy &policy)
+{
+    if (policy.tracing == Tracing::automatic) return "";
+    return fmt::format("tracing:  {} (hardening.tracing: {}): programs of a session {} others of the same session\n",
+                       policy.tracing == Tracing::always ? "allowed" : "refused", tracing_words[static_cast<int>(policy.tracing)],
+                       policy.tracing == Tracing::always ? "may debug" : "cannot debug");
+}
+
+// What the policy's hardening refuses and lets through; no text where it says nothing.
+std::string calls_text(const Policy &policy)
+{
+    const auto &calls = policy.calls;
+    return tracing_text(policy) + said_line("calls:    refused besides: ", "deny_system_calls", calls.denied) +
+           said_line("calls:    not refused: ", "allow_system_calls", calls.allowed) +
+           said_line("sockets:  only ", "address_families", calls.families);
+}
+
+nlohmann::json calls_json(const Policy &policy)
+{
+    std::vector<std::string> families;
+    for (std::size_t index = 0; index < std::size(address_families); ++index)
+        if ((address_families_of(policy.calls) & (1U << index)) != 0) families.emplace_back(address_families[index]);
+    return {{"tracing", tracing_words[static_cast<int>(policy.tracing)]},
+            {"deny_system_calls", denied_calls_of(policy.calls)},
+            {"allow_system_calls", allowed_calls_of(policy.calls)},
+            {"address_families", families}};
+}
+
+// What git and the agent are told, and what a session does otherwise.
+std::string told_text(const Policy &policy)
+{
+    return fmt::format("git:      {} (git_identity{})\n"
+                       "notes:    the agent is {}told about its sandbox{} (box_notes{})\n"
+                       "differs:  {};\n"
+                       "          reasons and remedies: docs/reference/differences.md, in /usr/share/doc/pi-agent\n",
+                       policy.git_identity ? "commits carry the user's own user.name and user.email; more settings pass"
+                                           : "none of the user's git settings counts",
+                       policy.git_identity ? "" : ": false", policy.box_notes ? "" : "not ", policy.box_notes ? " in /AGENTS.md" : "",
+                       policy.box_notes ? "" : ": false", always_different);
+}
+
 std::string box_text(const Explanation &explanation)
 {
     const auto &policy = explanation.policy;
@@ -133,117 +230,6 @@ std::string box_text(const Explanation &explanation)
     for (const auto &missing : explanation.missing_tools)
         text += fmt::format("tools:    {}\n", name_package(missing));
     return text;
-}
-
-// --- What a code of a message, a fault of doctor or a key of the policy means, and what to do: pi-agentctl explain WORD. The texts about
-// codes and faults are those of docs/troubleshooting.md, which the build puts into this program.
-
-constexpr std::string_view page = PI_AGENT_TROUBLESHOOTING;
-constexpr std::size_t answer_columns = 100;
-
-// `text` in lines of at most answer_columns, of which all but the first are indented as `first` is long; a word is never divided. A
-// terminal shows no type face: literal words go between apostrophes.
-std::string wrapped(const std::string &first, std::string_view text)
-{
-    std::string all;
-    std::string line = first;
-    bool is_begun = false;
-    // Divides text at spaces, but what is between backquotes is one word: a command is pasted as a whole.
-    std::vector<std::string> words;
-    bool is_open = false;
-    for (const auto word : split(text, ' ')) {
-        if (is_open)
-            words.back() += " " + std::string(word);
-        else
-            words.emplace_back(word);
-        if (std::ranges::count(word, '`') % 2 != 0) is_open = !is_open;
-    }
-    for (const auto &word : words) {
-        if (is_begun && line.size() + 1 + word.size() > answer_columns) {
-            all += line + "\n";
-            line = std::string(first.size(), ' ');
-            is_begun = false;
-        }
-        line += (is_begun ? " " : "") + word;
-        is_begun = true;
-    }
-    all += line + "\n";
-    std::ranges::replace(all, '`', '\'');
-    return all;
-}
-
-// What the page has between `begin` and the next `end`; empty where it has no `begin`.
-std::string_view part_of_page(const std::string &begin, std::string_view end, std::size_t from = 0)
-{
-    const auto at = page.find(begin, from);
-    return at == std::string_view::npos ? "" : page.substr(at + begin.size(), page.find(end, at + begin.size()) - at - begin.size());
-}
-
-std::string explain_advice(const std::string &name, std::string_view title, std::string_view cause, std::string_view user,
-                           std::string_view administrator)
-{
-    std::string text = fmt::format("{}: {}\n\n{}\n", name, title, wrapped("", cause));
-    if (!user.empty()) text += wrapped("User:          ", user);
-    if (!administrator.empty()) text += wrapped("Administrator: ", administrator);
-    return text;
-}
-
-// A section: "**Title.** Cause", and a list of what to do. Its lines are joined, each item of the list to one.
-std::optional<std::string> explain_code(const std::string &code)
-{
-    std::string cause;
-    std::string user;
-    std::string administrator;
-    std::string *part = &cause;
-    for (auto line : split(part_of_page("\n### " + code + "\n\n", "\n#"), '\n')) {
-        for (const auto &[label, item] :
-             {std::pair<std::string_view, std::string *>("- User: ", &user), {"- Administrator: ", &administrator}})
-            if (line.starts_with(label)) {
-                part = item;
-                line.remove_prefix(label.size());
-            }
-        line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-        *part += (part->empty() || line.empty() ? "" : " ") + std::string(line);
-    }
-    const auto end = cause.find(".** ");
-    if (end == std::string::npos) return std::nullopt;
-    const auto title = fmt::format("{} (exit status {})", cause.substr(2, end - 2), code.substr(1, 2));
-    return explain_advice(code, title, cause.substr(end + 4), user, administrator);
-}
-
-// A row of the page's last table: name, what is wrong, what a user does, what the administrator does.
-std::optional<std::string> explain_fault(const std::string &name)
-{
-    const auto row = part_of_page("\n| `" + name + "` | ", "\n", page.find("\n## By the name of a fault\n"));
-    auto cells = split(row, '|');
-    if (cells.size() < 3) return std::nullopt;
-    for (auto &cell : cells) {
-        cell.remove_prefix(std::min(cell.find_first_not_of(' '), cell.size()));
-        cell = cell.substr(0, cell.find_last_not_of(' ') + 1);
-    }
-    return explain_advice(name, "a fault that pi-agentctl doctor finds", cells[0], cells[1], cells[2]);
-}
-
-using KeyParts = std::span<const std::string_view>;
-
-// A free name may have dots, except at the end.
-bool are_of_one_key(KeyParts ours, KeyParts asked)
-{
-    if (ours.empty() || asked.empty()) return ours.empty() && asked.empty();
-    if (ours.front() != "*") return ours.front() == asked.front() && are_of_one_key(ours.subspan(1), asked.subspan(1));
-    if (ours.size() == 1) return asked.size() == 1 && !asked.front().empty();
-    for (std::size_t length = 1; length < asked.size() && !asked[length - 1].empty(); ++length)
-        if (are_of_one_key(ours.subspan(1), asked.subspan(length))) return true;
-    return false;
-}
-
-std::string explain_key(const PolicyKey &key)
-{
-    std::string text = display_path(key) + (key.required ? ", a required key" : ", a key") + " of the policy\n\n";
-    text += wrapped("", key.meaning) + "\n" + wrapped("value:   ", form_text(key));
-    if (!key.standard.empty()) text += wrapped("default: ", key.standard);
-    if (!key.example.empty()) text += wrapped("example: ", key.example);
-    return text + "\nMore: man pi-agent-policy\n";
 }
 
 } // namespace
@@ -332,20 +318,6 @@ nlohmann::json to_json(const Explanation &explanation)
         json["directory"]["allowed"] = directory->allowed ? nlohmann::json(*directory->allowed) : nlohmann::json(nullptr);
     }
     return json;
-}
-
-std::optional<std::string> explain_word(const std::string &word)
-{
-    if (auto text = explain_code(word)) return text;
-    if (auto text = explain_fault(word)) return text;
-    // As messages write it: "users.alice.roots" is the key "users.NAME.roots" of the table, and "users.Jane.Doe.roots[0].mask" is
-    // "users.NAME.roots[N].mask".
-    std::string asked;
-    for (const char byte : word)
-        if (byte != ']') asked += byte == '[' ? '.' : byte;
-    for (const auto &key : policy_keys())
-        if (word == display_path(key) || are_of_one_key(split(key.path, '.'), split(asked, '.'))) return explain_key(key);
-    return std::nullopt;
 }
 
 } // namespace pi_agent

@@ -104,6 +104,16 @@ std::string to_line(const LogEntry &entry)
                        harmless ? message : escape_for_display(message));
 }
 
+// The caller's own record: as read_own_record(), after require_own(), with a note where it is cut.
+std::vector<LogEntry> read_callers_record(const std::string &command, const std::optional<std::string> &user,
+                                          std::optional<std::uint64_t> since, RecordPart part, std::ostream &notes)
+{
+    bound_memory_of_reader();
+    auto record = read_own_record(require_own(command, user, "reads what is recorded of other users"), since, part);
+    if (record.is_cut) notes << "pi-agentctl: older entries about you may have made room for these; ask the administrator for them\n";
+    return std::move(record.entries);
+}
+
 // A user who cannot read the journal has their own record. The runner is asked only where something in it has no end.
 std::vector<PastStart> starts_for_caller(const HistoryQuery &query, std::ostream &notes)
 {
@@ -213,15 +223,6 @@ void tell_if_cut(const RecordRead &record, std::ostream &notes)
         notes
             << "pi-agentctl: the record holds more than one look keeps; the oldest entries are left out, or those of a user who wrote too "
                "many\n";
-}
-
-std::vector<LogEntry> read_callers_record(const std::string &command, const std::optional<std::string> &user,
-                                          std::optional<std::uint64_t> since, RecordPart part, std::ostream &notes)
-{
-    bound_memory_of_reader();
-    auto record = read_own_record(require_own(command, user, "reads what is recorded of other users"), since, part);
-    if (record.is_cut) notes << "pi-agentctl: older entries about you may have made room for these; ask the administrator for them\n";
-    return std::move(record.entries);
 }
 
 void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::ostream &notes)

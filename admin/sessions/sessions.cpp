@@ -107,18 +107,18 @@ std::string drain_note(const AsRoot &root)
            (drain->message.empty() ? "" : " (" + escape_for_display(drain->message) + ")");
 }
 
+// Lists sessions; ends them, and judges each by the policy as it is now; becomes `pi` for a shell: `pi-agentctl sessions`, `stop`, `shell`.
+
+namespace {
+
+constexpr const char *stop_reason = "the administrator ended it (pi-agentctl stop)";
+
 nlohmann::json drain_json(const AsRoot &root)
 {
     const auto drain = find_drain(root);
     if (!drain) return nullptr;
     return {{"since", time_or_null(drain->since_usec)}, {"message", text_or_null(escape_for_display(drain->message))}};
 }
-
-// Lists sessions; ends them, and judges each by the policy as it is now; becomes `pi` for a shell: `pi-agentctl sessions`, `stop`, `shell`.
-
-namespace {
-
-constexpr const char *stop_reason = "the administrator ended it (pi-agentctl stop)";
 
 std::vector<Row> to_short_rows(const std::vector<SessionView> &sessions)
 {

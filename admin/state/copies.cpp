@@ -247,74 +247,59 @@ public:
             const struct stat facts = examine(entry, "examining " + escape_for_display(entry_path));
             if (facts.st_dev != device_ && defence_is_on("move-one-file-system"))
                 refuse_in_home(entry_path, "is a file system of its own; unmount it first, and mount it at its new place afterwards");
-            const Names names{from, to, name, entry_path, join_path(below, name)};
-            if (S_ISDIR(facts.st_mode))
-                copy_below(names, facts, depth);
-            else if (!link_to_copy(names, facts))
-                copy_entry(names, entry, facts);
+            const std::string shown = escape_for_display(entry_path);
+            const std::string entry_below = join_path(below, name);
+            if (S_ISDIR(facts.st_mode)) {
+                const auto inner = open_same(from, name, facts, O_RDONLY | O_DIRECTORY, entry_path);
+                if (::mkdirat(to.get(), name.c_str(), 0700) != 0) throw_errno("creating the copy of " + shown);
+                const auto made = open_or_throw("opening the copy of " + shown, to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+                copy_directory(inner, made, entry_path, entry_below, depth + 1);
+                give(inner, made, facts, entry_path);
+                continue;
+            }
+            // Of a file with several names the first is copied, and the others are made names of that copy.
+            const auto first = facts.st_nlink < 2 ? links_.end() : links_.find({facts.st_dev, facts.st_ino});
+            if (first == links_.end()) {
+                if (facts.st_nlink > 1) links_.emplace(std::pair(facts.st_dev, facts.st_ino), entry_below);
+                copy_entry(from, to, name, entry, facts, entry_path);
+            } else if (::linkat(top_.get(), first->second.c_str(), to.get(), name.c_str(), 0) != 0) {
+                if (errno == ENAMETOOLONG)
+                    refuse_in_home(
+                        entry_path,
+                        "is another name of a file whose path is too long; remove it, or empty that home (pi-agentctl state reset)");
+                throw_errno("creating the copy of " + shown);
+            }
         }
     }
 
 private:
-    struct Names {
-        FdRef from, to;
-        const std::string &name;
-        const std::string &path;
-        std::string below;
-    };
-
-    void copy_below(const Names &names, const struct stat &facts, int depth)
-    {
-        const auto inner = open_same(names.from, names.name, facts, O_RDONLY | O_DIRECTORY, names.path);
-        if (::mkdirat(names.to.get(), names.name.c_str(), 0700) != 0) throw_errno("creating the copy of " + escape_for_display(names.path));
-        const auto made = open_or_throw("opening the copy of " + escape_for_display(names.path), names.to, names.name,
-                                        O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-        copy_directory(inner, made, names.path, names.below, depth + 1);
-        give(inner, made, facts, names.path);
-    }
-
-    // True if another name of the file is copied already.
-    bool link_to_copy(const Names &names, const struct stat &facts)
-    {
-        if (facts.st_nlink < 2) return false;
-        const auto [first, is_new] = links_.emplace(std::pair(facts.st_dev, facts.st_ino), names.below);
-        if (is_new) return false;
-        const int failed = ::linkat(top_.get(), first->second.c_str(), names.to.get(), names.name.c_str(), 0);
-        if (failed != 0 && errno == ENAMETOOLONG)
-            refuse_in_home(names.path,
-                           "is another name of a file whose path is too long; remove it, or empty that home (pi-agentctl state reset)");
-        if (failed != 0) throw_errno("creating the copy of " + escape_for_display(names.path));
-        return true;
-    }
-
-    void copy_entry(const Names &names, FdRef entry, const struct stat &facts)
+    static void copy_entry(FdRef from, FdRef to, const std::string &name, FdRef entry, const struct stat &facts, const std::string &path)
     {
         if (S_ISREG(facts.st_mode)) {
-            const auto file = open_same(names.from, names.name, facts, O_RDONLY, names.path);
-            const auto made = open_or_throw("creating the copy of " + escape_for_display(names.path), names.to, names.name,
-                                            O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-            for_each_part(file, facts.st_size, names.path, [&](off_t begin, off_t end) {
-                if (::lseek(made.get(), begin, SEEK_SET) < 0)
-                    throw_errno("writing " + escape_for_display(names.path) + " at the new place");
+            const auto file = open_same(from, name, facts, O_RDONLY, path);
+            const auto made =
+                open_or_throw("creating the copy of " + escape_for_display(path), to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+            for_each_part(file, facts.st_size, path, [&](off_t begin, off_t end) {
+                if (::lseek(made.get(), begin, SEEK_SET) < 0) throw_errno("writing " + escape_for_display(path) + " at the new place");
                 while (begin < end) {
                     const ssize_t count = ::sendfile(made.get(), file.get(), &begin, static_cast<std::size_t>(end - begin));
                     if (count < 0 && errno == EINTR) continue;
-                    if (count < 0) throw_errno("writing " + escape_for_display(names.path) + " at the new place");
-                    if (count == 0) refuse_in_home(names.path, "became shorter while it was copied: something still writes there");
+                    if (count < 0) throw_errno("writing " + escape_for_display(path) + " at the new place");
+                    if (count == 0) refuse_in_home(path, "became shorter while it was copied: something still writes there");
                 }
             });
-            if (::ftruncate(made.get(), facts.st_size) != 0) throw_errno("writing " + escape_for_display(names.path) + " at the new place");
-            return give(file, made, facts, names.path);
+            if (::ftruncate(made.get(), facts.st_size) != 0) throw_errno("writing " + escape_for_display(path) + " at the new place");
+            return give(file, made, facts, path);
         }
-        const int failed = S_ISLNK(facts.st_mode) ? ::symlinkat(read_link(entry, "").c_str(), names.to.get(), names.name.c_str())
+        const int failed = S_ISLNK(facts.st_mode) ? ::symlinkat(read_link(entry, "").c_str(), to.get(), name.c_str())
                            : S_ISFIFO(facts.st_mode) || S_ISSOCK(facts.st_mode)
-                               ? ::mknodat(names.to.get(), names.name.c_str(), facts.st_mode, 0)
-                               : (refuse_in_home(names.path, "is a device, which no agent can have made; look at it, and remove it"), -1);
+                               ? ::mknodat(to.get(), name.c_str(), facts.st_mode, 0)
+                               : (refuse_in_home(path, "is a device, which no agent can have made; look at it, and remove it"), -1);
         const auto times = times_of(facts);
-        if (failed != 0 || ::fchownat(names.to.get(), names.name.c_str(), facts.st_uid, facts.st_gid, AT_SYMLINK_NOFOLLOW) != 0 ||
-            (!S_ISLNK(facts.st_mode) && ::fchmodat(names.to.get(), names.name.c_str(), facts.st_mode & 07777U, 0) != 0) ||
-            ::utimensat(names.to.get(), names.name.c_str(), times.data(), AT_SYMLINK_NOFOLLOW) != 0)
-            throw_errno("creating the copy of " + escape_for_display(names.path));
+        if (failed != 0 || ::fchownat(to.get(), name.c_str(), facts.st_uid, facts.st_gid, AT_SYMLINK_NOFOLLOW) != 0 ||
+            (!S_ISLNK(facts.st_mode) && ::fchmodat(to.get(), name.c_str(), facts.st_mode & 07777U, 0) != 0) ||
+            ::utimensat(to.get(), name.c_str(), times.data(), AT_SYMLINK_NOFOLLOW) != 0)
+            throw_errno("creating the copy of " + escape_for_display(path));
     }
 
     // The owner before the mode, because a change of owner takes bits away.
