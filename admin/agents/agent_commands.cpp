@@ -153,20 +153,6 @@ std::string fetch_version(const AsRoot &root, const KnownAgent &agent, const std
     }
 }
 
-// Removes all versions but the current one and the one before. Removes nothing while a session lives, which may run any of them.
-void remove_old(const AsRoot &root, const std::string &name, std::ostream &out)
-{
-    for (const auto &agent : installed_agents(root)) {
-        if (agent.is_current || agent.is_previous || agent.name != name) continue;
-        if (!live_sessions(root).empty()) {
-            out << fmt::format("{} {} stays while sessions run; 'pi-agentctl agent prune' removes it later\n", agent.name, agent.version);
-            continue;
-        }
-        remove_version(root, agent.name, agent.version);
-        out << fmt::format("done: remove {} {}\n", agent.name, agent.version);
-    }
-}
-
 void tell_what_starts(std::ostream &out)
 {
     const auto expected = Policy().agent.binary;
@@ -219,7 +205,16 @@ void run_install_agent(const InstallOrder &order, std::ostream &out)
         out << fmt::format("done: {} {} starts from now on; sessions that run keep the version that they began with\n", agent.name,
                            version);
     }
-    remove_old(root, agent.name, out);
+    // Removes all versions but the current one and the one before. Removes nothing while a session lives, which may run any of them.
+    for (const auto &old : installed_agents(root)) {
+        if (old.is_current || old.is_previous || old.name != agent.name) continue;
+        if (!live_sessions(root).empty()) {
+            out << fmt::format("{} {} stays while sessions run; 'pi-agentctl agent prune' removes it later\n", old.name, old.version);
+            continue;
+        }
+        remove_version(root, old.name, old.version);
+        out << fmt::format("done: remove {} {}\n", old.name, old.version);
+    }
     if (agent.name == default_agent) tell_what_starts(out);
 }
 
@@ -300,7 +295,7 @@ void run_agent_prune(bool yes, std::ostream &out)
 
 std::vector<UnitProperty> fetch_unit_properties()
 {
-    return {
+    std::vector<UnitProperty> properties = {
         {"Description", std::string("pi-agent-fetch")},
         {"CollectMode", std::string("inactive-or-failed")},
         {"AddRef", true}, // keeps the result readable until it is read
@@ -315,23 +310,10 @@ std::vector<UnitProperty> fetch_unit_properties()
         {"ProtectSystem", std::string("strict")},
         {"ProtectHome", std::string("yes")},
         {"ProtectProc", std::string("invisible")},
-        {"ProtectKernelTunables", true},
-        {"ProtectKernelModules", true},
-        {"ProtectKernelLogs", true},
-        {"ProtectControlGroups", true},
-        {"ProtectClock", true},
-        {"ProtectHostname", true},
-        {"PrivateTmp", true},
-        {"PrivateDevices", true},
-        {"PrivateIPC", true},
-        {"NoNewPrivileges", true},
         {"CapabilityBoundingSet", std::uint64_t{0}},
         {"AmbientCapabilities", std::uint64_t{0}},
-        {"RestrictSUIDSGID", true},
-        {"RestrictRealtime", true},
         {"RestrictNamespaces", std::uint64_t{0}},
         {"RestrictAddressFamilies", NameFilter{true, {"AF_INET", "AF_INET6", "AF_UNIX", "AF_NETLINK"}}},
-        {"LockPersonality", true},
         {"SystemCallArchitectures", std::vector<std::string>{"native"}},
         {"SystemCallFilter", NameFilter{true, {"@system-service"}}},
         {"KeyringMode", std::string("private")},
@@ -341,10 +323,14 @@ std::vector<UnitProperty> fetch_unit_properties()
         {"LimitCORE", std::uint64_t{0}},
         {"KillMode", std::string("control-group")},
         {"KillSignal", SignedNumber{SIGKILL}},
-        {"SendSIGKILL", true},
         {"TimeoutStopUSec", 5 * second_in_microseconds},
         {"RuntimeMaxUSec", fetch_seconds * second_in_microseconds},
     };
+    for (const char *on : {"ProtectKernelTunables", "ProtectKernelModules", "ProtectKernelLogs", "ProtectControlGroups", "ProtectClock",
+                           "ProtectHostname", "PrivateTmp", "PrivateDevices", "PrivateIPC", "NoNewPrivileges", "RestrictSUIDSGID",
+                           "RestrictRealtime", "LockPersonality", "SendSIGKILL"})
+        properties.push_back({on, true});
+    return properties;
 }
 
 void configure_fetch(const AsRoot & /*root*/, const std::string &registry, FetchOrder &order)

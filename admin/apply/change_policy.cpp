@@ -157,16 +157,6 @@ PolicyFiles with_value(const PolicyFiles &files, const KeyName &name, const Yaml
     return with_value_in(files, source->name, {path.begin() + 2, path.end()}, value);
 }
 
-PolicyFiles without_user(PolicyFiles files, const std::string &name)
-{
-    const KeyPath path = {"users", name};
-    const auto *source = find_source(files, path);
-    if (source == nullptr) throw Nothing("the policy has no entry users." + escape_for_display(name));
-    if (!user_of_file(source->name, policy_path)) refuse_change(*source, path);
-    std::erase_if(files, [file = source->name](const PolicySource &each) { return each.name == file; });
-    return files;
-}
-
 // Of one of the commands that write: who looks, the lock of whoever edits, and the files that are installed.
 struct Changing {
     Observer observer;
@@ -338,7 +328,12 @@ void run_user_add(const std::string &name, const std::vector<std::string> &roots
 void run_user_remove(const std::string &name, const ChangeOrder &order, std::ostream &out, std::ostream &warnings)
 {
     auto changing = begin_change("user remove");
-    const auto wanted = without_user(changing.files, name);
+    const KeyPath path = {"users", name};
+    const auto *source = find_source(changing.files, path);
+    if (source == nullptr) throw Nothing("the policy has no entry users." + escape_for_display(name));
+    if (!user_of_file(source->name, policy_path)) refuse_change(*source, path);
+    auto wanted = changing.files;
+    std::erase_if(wanted, [source](const PolicySource &each) { return each.name == source->name; });
     put_in_place(changing, wanted, order, "Take " + escape_for_display(name) + " out of the policy?", out, warnings);
     tell_other_entries(wanted, name, out);
 }

@@ -141,20 +141,14 @@ void require_known_host(const std::string &key, const std::optional<std::string>
     if (is_suggested(network) && !provider_outside(key, network)) refuse_unknown_host(key);
 }
 
-std::string ask_value(const std::string &variable)
-{
-    auto value = read_hidden("   The value of " + variable + " (it is not shown):");
-    if (!value) throw Nothing("nothing is changed");
-    require_plain_key(*value);
-    return *value;
-}
-
 void take_key(const std::string &key, InitAnswers &answers)
 {
     const auto variable = variable_of_key(key);
     const auto provider = provider_outside(key, answers.policy.network);
-    const auto value = ask_value(variable);
-    answers.key = ProviderKey{file_of_key(key, answers.policy.network), provider ? value + "\n" : variable + "=" + value + "\n"};
+    const auto value = read_hidden("   The value of " + variable + " (it is not shown):");
+    if (!value) throw Nothing("nothing is changed");
+    require_plain_key(*value);
+    answers.key = ProviderKey{file_of_key(key, answers.policy.network), (provider ? "" : variable + "=") + *value + "\n"};
     answers.policy.provider = provider;
     if (!provider) answers.policy.env_file = key_file();
 }

@@ -177,15 +177,6 @@ std::string tracing_text(const Policy &policy)
                        policy.tracing == Tracing::always ? "may debug" : "cannot debug");
 }
 
-// What the policy's hardening refuses and lets through; no text where it says nothing.
-std::string calls_text(const Policy &policy)
-{
-    const auto &calls = policy.calls;
-    return tracing_text(policy) + said_line("calls:    refused besides: ", "deny_system_calls", calls.denied) +
-           said_line("calls:    not refused: ", "allow_system_calls", calls.allowed) +
-           said_line("sockets:  only ", "address_families", calls.families);
-}
-
 nlohmann::json calls_json(const Policy &policy)
 {
     std::vector<std::string> families;
@@ -197,25 +188,15 @@ nlohmann::json calls_json(const Policy &policy)
             {"address_families", families}};
 }
 
-// What git and the agent are told, and what a session does otherwise.
-std::string told_text(const Policy &policy)
-{
-    return fmt::format("git:      {} (git_identity{})\n"
-                       "notes:    the agent is {}told about its sandbox{} (box_notes{})\n"
-                       "differs:  {};\n"
-                       "          reasons and remedies: docs/reference/differences.md, in /usr/share/doc/pi-agent\n",
-                       policy.git_identity ? "commits carry the user's own user.name and user.email; more settings pass"
-                                           : "none of the user's git settings counts",
-                       policy.git_identity ? "" : ": false", policy.box_notes ? "" : "not ", policy.box_notes ? " in /AGENTS.md" : "",
-                       policy.box_notes ? "" : ": false", always_different);
-}
-
 std::string box_text(const Explanation &explanation)
 {
     const auto &policy = explanation.policy;
     const bool in_memory = policy.scratch == ScratchKind::tmpfs;
     const auto named = [](const char *label, const auto &texts) { return texts.empty() ? "" : label + joined_safely(texts); };
     const auto *failure = std::get_if<Failure>(&explanation.shown);
+    // What the policy's hardening refuses and lets through; no text where it says nothing.
+    const auto &calls = policy.calls;
+    // What git and the agent are told, and what a session does otherwise.
     auto text =
         fmt::format("scratch:  {} (scratch: {}): /tmp and /var/tmp of each session, TMPDIR={} there; removed when it ends\n",
                     in_memory ? fmt::format("in memory, at most {} of it", scratch_memory_share) : "on the disk of the state directory",
@@ -225,8 +206,18 @@ std::string box_text(const Explanation &explanation)
                                                              : "host: read-only /usr, /opt, /etc",
                     named("; besides: ", shown_besides(explanation)), named("; devices: ", texts_of(explanation.policy.devices)),
                     failure != nullptr ? fmt::format("          no start is possible: {}\n", failure->what()) : "") +
-        projects_text(policy.projects) + to_text(explanation.toolchains) + network_text(policy) + calls_text(policy) +
-        to_text(explanation.limits) + told_text(policy);
+        projects_text(policy.projects) + to_text(explanation.toolchains) + network_text(policy) + tracing_text(policy) +
+        said_line("calls:    refused besides: ", "deny_system_calls", calls.denied) +
+        said_line("calls:    not refused: ", "allow_system_calls", calls.allowed) +
+        said_line("sockets:  only ", "address_families", calls.families) + to_text(explanation.limits) +
+        fmt::format("git:      {} (git_identity{})\n"
+                    "notes:    the agent is {}told about its sandbox{} (box_notes{})\n"
+                    "differs:  {};\n"
+                    "          reasons and remedies: docs/reference/differences.md, in /usr/share/doc/pi-agent\n",
+                    policy.git_identity ? "commits carry the user's own user.name and user.email; more settings pass"
+                                        : "none of the user's git settings counts",
+                    policy.git_identity ? "" : ": false", policy.box_notes ? "" : "not ", policy.box_notes ? " in /AGENTS.md" : "",
+                    policy.box_notes ? "" : ": false", always_different);
     for (const auto &missing : explanation.missing_tools)
         text += fmt::format("tools:    {}\n", name_package(missing));
     return text;

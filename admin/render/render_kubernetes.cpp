@@ -245,15 +245,6 @@ std::string head_of(const RenderPlan &plan, const std::vector<std::string> &more
     return text;
 }
 
-// One document, with a line feed at its end. Texts are quoted wherever a reader could take them for anything else. No program of pi-agent
-// reads it again.
-std::string to_yaml(const Json &data)
-{
-    YAML::Emitter emitter;
-    write(emitter, data);
-    return std::string(emitter.c_str()) + "\n";
-}
-
 // --- A system-call filter as data, and as the engines' JSON.
 
 using Conditions = std::vector<PassingCondition>; // one of them holds
@@ -373,8 +364,13 @@ std::string render_kubernetes(const RenderPlan &plan, const WorkspaceVolume &vol
     for (std::size_t index = 0; index < plan.env_files.size(); ++index)
         lines.push_back(fmt::format("Secret {} holds the variables of {}.", secret_name(plan, index), plan.env_files[index].file.path));
     std::string text = head_of(plan, lines);
-    for (const auto &one : kubernetes_objects(plan, volume, arguments))
-        text += "---\n" + to_yaml(one);
+    for (const auto &one : kubernetes_objects(plan, volume, arguments)) {
+        // One document, with a line feed at its end. Texts are quoted wherever a reader could take them for anything else. No program of
+        // pi-agent reads it again.
+        YAML::Emitter emitter;
+        write(emitter, one);
+        text += "---\n" + std::string(emitter.c_str()) + "\n";
+    }
     return text;
 }
 

@@ -194,16 +194,17 @@ static void to_json(nlohmann::json &json, const SessionView &session)
             {"state", session.started_usec ? "running" : "preparing"},
             {"user", without_escapes(session.user)},
             {"uid", session.uid},
-            {"account", text_or_null(session.account)},
-            {"project", text_or_null(session.project)},
-            {"directory", text_or_null(session.directory)},
-            {"method", text_or_null(session.method)},
-            {"program", text_or_null(session.program)},
-            {"unit", text_or_null(session.unit)},
             {"started", time_or_null(session.started_usec)},
             {"processes", number_or_null(session.usage.processes)},
             {"memory_bytes", number_or_null(session.usage.memory)},
             {"cpu_usec", number_or_null(session.usage.cpu_usec)}};
+    for (const auto &[key, member] : {std::pair{"account", &SessionView::account},
+                                      {"project", &SessionView::project},
+                                      {"directory", &SessionView::directory},
+                                      {"method", &SessionView::method},
+                                      {"program", &SessionView::program},
+                                      {"unit", &SessionView::unit}})
+        json[key] = text_or_null(session.*member);
 }
 
 std::vector<SessionView> list_sessions(const AsRoot &root, const std::optional<std::string> &user)

@@ -155,26 +155,6 @@ struct Exported {
     std::uint64_t files, bytes, skipped;
 };
 
-Exported transfer_files(const AsRoot &root, const UserState &state, const Account &user, FdRef sessions, const std::string &path)
-{
-    auto [sending, receiving] = make_channel();
-    Child reader(root, "reader of the agent's sessions", state.agent, {sessions.get(), sending.get()},
-                 [&, to = FdRef(sending)](const AsUser & /*agent*/, FdRef channel) {
-                     const auto skipped = Sending(to).send_all(sessions);
-                     send_answer(channel, Encoder().number(skipped).bytes());
-                 });
-    sending.reset();
-    Child writer(root, "writer of the export", user, {receiving.get()},
-                 [&, from = FdRef(receiving)](const AsUser & /*user*/, FdRef channel) { receive_all(from, path, channel); });
-    receiving.reset();
-    const auto written = writer.receive();
-    Decoder decoder(written.bytes);
-    Exported exported{decoder.number(), decoder.number(), 0};
-    const auto read = reader.receive();
-    exported.skipped = Decoder(read.bytes).number();
-    return exported;
-}
-
 // --- Copies and compares trees by descriptors. Agents wrote them, so nothing in them is believed: neither names, nor links, nor depth.
 
 constexpr int deepest_home = 256;                           // three descriptors each; a path of usual length has fewer names
@@ -370,7 +350,21 @@ void run_state_export(const std::string &user, const std::string &directory, std
     auto answer = child.receive();
     if (answer.fds.size() != 1) throw Nothing("the agent of " + escape_for_display(state.user) + " has no sessions to export");
     const auto sessions = std::move(answer.fds.front());
-    const auto exported = transfer_files(root, state, *account, sessions, path);
+    auto [sending, receiving] = make_channel();
+    Child reader(root, "reader of the agent's sessions", state.agent, {sessions.get(), sending.get()},
+                 [&, to = FdRef(sending)](const AsUser & /*agent*/, FdRef channel) {
+                     const auto skipped = Sending(to).send_all(sessions);
+                     send_answer(channel, Encoder().number(skipped).bytes());
+                 });
+    sending.reset();
+    Child writer(root, "writer of the export", *account, {receiving.get()},
+                 [&, from = FdRef(receiving)](const AsUser & /*user*/, FdRef channel) { receive_all(from, path, channel); });
+    receiving.reset();
+    const auto written = writer.receive();
+    Decoder decoder(written.bytes);
+    Exported exported{decoder.number(), decoder.number(), 0};
+    const auto read = reader.receive();
+    exported.skipped = Decoder(read.bytes).number();
     out << exported.files << " files, " << to_size(exported.bytes) << ", copied to " << escape_for_display(path) << ", of "
         << escape_for_display(user) << '\n';
     if (exported.skipped > 0)
