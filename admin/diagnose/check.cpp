@@ -12,7 +12,6 @@
 #include "runner/root/session/state_directory.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <sstream>
