@@ -4,7 +4,6 @@
 #include "admin/host/host_things.hpp"
 #include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/build_settings.hpp"
 #include "common/host/trusted_file.hpp"
 #include "runner/root/session/session_directory.hpp"
 

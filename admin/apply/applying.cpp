@@ -63,7 +63,13 @@ private:
         }
         can_go_back_ = !options_.dry_run;
         require_fitting();
-        if (options_.dry_run) return show_plan();
+        if (options_.dry_run) {
+            prepare(changes_);
+            enable(changes_, warnings_);
+            warn(find_warnings(policy_), warnings_);
+            if (changes_.count() == 0) out_ << "nothing to do\n";
+            return;
+        }
         const bool is_change = count_plan() > 0 || wanted_.before || was_cut_short_;
         if (was_cut_short_) out_ << "an earlier command has not finished: this one finishes what it began\n" << std::flush;
         if (!build::is_system_managed) rule_ = read_sudoers(root_, sudoers_directory);
@@ -76,16 +82,11 @@ private:
         if (is_change) mark_host_changed(root_);
         warn(find_warnings(policy_), warnings_);
         if (has_changed || !was_tried) try_after();
-        finish();
+        keep_applied(root_, wanted_.files);
+        fault_point("apply-kept");
+        remove_unfinished_note(root_);
+        noted_.clear(); // from here on nothing goes back
         if (changes_.count() == 0) out_ << (was_tried ? "nothing to change: this host follows the policy\n" : "nothing to do\n");
-    }
-
-    void show_plan()
-    {
-        prepare(changes_);
-        enable(changes_, warnings_);
-        warn(find_warnings(policy_), warnings_);
-        if (changes_.count() == 0) out_ << "nothing to do\n";
     }
 
     // Goes through every step without taking it: what is wrong with one shows before the first.
@@ -209,14 +210,6 @@ private:
             throw Failure(FailureKind::changed_meanwhile, "another command changed this host meanwhile; look at what it said");
         if (!is_installed(wanted_.files))
             throw Failure(FailureKind::changed_meanwhile, "the policy changed meanwhile; run the command again");
-    }
-
-    void finish()
-    {
-        keep_applied(root_, wanted_.files);
-        fault_point("apply-kept");
-        remove_unfinished_note(root_);
-        noted_.clear(); // from here on nothing goes back
     }
 
     // Returns how the message begins.

@@ -325,18 +325,6 @@ Candidate find_candidate(const Account &user, const std::vector<std::string> &ro
     return {user.name, roots};
 }
 
-std::vector<Candidate> find_candidates(const InitOrder &order, const Observer &observer)
-{
-    std::vector<Candidate> candidates;
-    for (const auto &name : order.users)
-        candidates.push_back(find_candidate(account_of_user(name), order.roots, observer));
-    if (!order.users.empty()) return candidates;
-    if (!order.roots.empty()) throw Failure(ExitStatus::usage, "--root needs --user NAME: whose root is it?");
-    for (const auto &person : find_people())
-        candidates.push_back(find_candidate(person, {}, observer));
-    return candidates;
-}
-
 std::vector<std::string> words_of_answer(const std::string &answer)
 {
     std::string blanks = answer;

@@ -269,7 +269,11 @@ InitAnswers ask_for_policy(const InitOrder &order, const Observer &observer, boo
 InitAnswers answers_of(const InitOrder &order, const Observer &observer)
 {
     InitAnswers answers;
-    answers.candidates = find_candidates(order, observer);
+    if (order.users.empty() && !order.roots.empty()) throw Failure(ExitStatus::usage, "--root needs --user NAME: whose root is it?");
+    for (const auto &name : order.users)
+        answers.candidates.push_back(find_candidate(account_of_user(name), order.roots, observer));
+    for (const auto &person : order.users.empty() ? find_people() : std::vector<Account>())
+        answers.candidates.push_back(find_candidate(person, {}, observer));
     answers.policy = {order.network, order.env_file};
     if (order.env_file) answers.policy.hosts = hosts_of_keys(*order.env_file, order.network);
     if (!order.key || *order.key == no_key) return answers;

@@ -29,21 +29,15 @@ std::string root_line(const ExplainedRoot &root)
     return fmt::format("  {}: {}: {}\n", place, name_of(root.finding.kind), root.finding.text);
 }
 
-// The user's keys of which a session has copies, a line each.
-std::string keys_text(const AccessRules &rules)
-{
-    std::string text;
-    if (rules.ssh_key) text += "ssh key:  a copy of " + escape_for_display(*rules.ssh_key) + "\n";
-    if (rules.signing_key) text += "signing:  a copy of " + escape_for_display(*rules.signing_key) + "\n";
-    return text;
-}
-
 std::string access_text(const Explanation &explanation, const AccessRules &rules)
 {
+    std::string keys; // of which a session has copies, a line each
+    if (rules.ssh_key) keys += "ssh key:  a copy of " + escape_for_display(*rules.ssh_key) + "\n";
+    if (rules.signing_key) keys += "signing:  a copy of " + escape_for_display(*rules.signing_key) + "\n";
     std::string text = fmt::format("user:     {} (uid {})\nentry:    {} ({})\nagent as: {}{}\nconfig:   {}\n{}roots:\n",
                                    explanation.user.name, explanation.user.uid.value(), rules.entry, to_string(rules.where),
                                    rules.agent_account, explanation.account_exists ? "" : " (no such account yet: run 'pi-agentctl apply')",
-                                   escape_for_display(rules.config_directory), keys_text(rules));
+                                   escape_for_display(rules.config_directory), keys);
     for (const auto &root : explanation.roots)
         text += root_line(root);
     return text;

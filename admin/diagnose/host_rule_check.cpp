@@ -67,7 +67,10 @@ public:
     {
         for (const auto &rule : rules) {
             look_for_other(rule, rules, key);
-            look_for_place_inside(rule, key);
+            if (is_loopback(rule) && rule.host != "localhost" && rule.host != loopback_v4 && rule.host != loopback_v6)
+                add(rule, key,
+                    "is of the host's loopback, which sessions find at 127.0.0.1 and ::1; beside these, only the proxy leads there",
+                    fmt::format("write localhost:{} if the service listens at one of these, too", rule.port));
             if (is_metadata(rule))
                 add(rule, key, "is where clouds hand out the host's own credentials", "take it out, unless sessions shall have them");
         }
@@ -104,13 +107,6 @@ public:
     }
 
 private:
-    void look_for_place_inside(const HostRule &rule, const std::string &key)
-    {
-        if (!is_loopback(rule) || rule.host == "localhost" || rule.host == loopback_v4 || rule.host == loopback_v6) return;
-        add(rule, key, "is of the host's loopback, which sessions find at 127.0.0.1 and ::1; beside these, only the proxy leads there",
-            fmt::format("write localhost:{} if the service listens at one of these, too", rule.port));
-    }
-
     // A rule is compared with those before it, and with wider ones after it.
     void look_for_other(const HostRule &added, const std::vector<HostRule> &rules, const std::string &key)
     {

@@ -98,21 +98,6 @@ std::vector<Finding> ask(const Observer &observer, const Account &user, const st
 constexpr std::size_t most_pairs = 5000; // of groups: each takes a moment
 constexpr std::size_t most_told = 20;    // of what could be: more is not read
 
-// What sessions see by the policy's text. A start looks at the host, too, and so knows more of the agent's own program.
-bool is_shown_by_text(const Policy &policy, const std::string &path)
-{
-    HostView view{policy.view, {tree_of_program(policy.agent.binary)}, {}};
-    for (const auto &shown : policy.view_paths)
-        view.trees.insert(shown.path);
-    return is_shown(view, path);
-}
-
-bool is_there(const std::string &path)
-{
-    struct stat facts {};
-    return ::stat(path.c_str(), &facts) == 0;
-}
-
 // The entries of some users, who start alike.
 struct SameEntries {
     CallersEntries entries;
@@ -366,7 +351,14 @@ DryStart dry_start(const Account &user, const AccessRules &rules, Policy callers
     }
     require_roots(rules, problems);
     const auto ownership = callers.projects.ownership;
-    const IsShown is_in_view = [&, shown = callers](const std::string &path) { return is_shown_by_text(shown, path) && is_there(path); };
+    // What sessions see by the policy's text. A start looks at the host, too, and so knows more of the agent's own program.
+    HostView view{callers.view, {tree_of_program(callers.agent.binary)}, {}};
+    for (const auto &shown : callers.view_paths)
+        view.trees.insert(shown.path);
+    const IsShown is_in_view = [&view](const std::string &path) {
+        struct stat facts {};
+        return is_shown(view, path) && ::stat(path.c_str(), &facts) == 0;
+    };
     auto decision = decide_start(user, with_roots_there(rules, there), std::move(callers), places, {}, is_in_view);
     if (const auto *refused = std::get_if<Refused>(&decision)) throw Failure(FailureKind::outside_roots, refused->text);
     auto &start = std::get<Start>(decision);

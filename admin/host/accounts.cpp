@@ -24,31 +24,6 @@ bool is_member(const Account &account, Gid group) noexcept
     return std::ranges::find(account.groups, group.value()) != account.groups.end();
 }
 
-void check_can_be_made(const AgentAccount &agent, Problems &problems)
-{
-    if (can_be_created(agent.name)) return;
-    const std::string remedy = agent.user.empty() ? "name another account"
-                                                  : fmt::format("give {} an entry of their own with another name (run_as: {})", agent.user,
-                                                                creatable_name(agent.name));
-    problems.add(agent.where, agent.key,
-                 "systemd-sysusers cannot create the account " + quote(agent.name) + ": a dot, or more than 31 characters",
-                 remedy + ", or create the account yourself");
-}
-
-void check_program_stays_hidden(const Policy &policy, const std::vector<Account> &users, Problems &problems)
-{
-    const auto group = find_group(policy.agent.group);
-    if (!group || !policy.wrapper.hide_direct_binary) return;
-    for (const auto &user : users) {
-        if (!is_member(user, *group)) continue;
-        problems.add(policy.agent.where, "agent.group",
-                     "the user " + quote(user.name) + " is in the group " + quote(policy.agent.group) +
-                         " and so can reach the agent's program",
-                     command_about(policy.agent.group, {"gpasswd", "-d", user.name, policy.agent.group}, "take the user out of the group") +
-                         ", or use a group of its own");
-    }
-}
-
 void add_unique(std::vector<AgentAccount> &accounts, AgentAccount account)
 {
     const auto same = [&account](const AgentAccount &other) { return other.name == account.name; };
@@ -249,10 +224,23 @@ void check_agent_accounts(const Policy &policy, const std::vector<AgentAccount> 
             for (const auto &group : forbidden_groups_of(policy, *account))
                 refuse("is in the group " + quote(group),
                        command_about(agent.name, {"gpasswd", "-d", agent.name, group}, "take it out of the group") + ", or ");
-        } else if (policy.agent.create_user)
-            check_can_be_made(agent, problems);
+        } else if (policy.agent.create_user && !can_be_created(agent.name)) {
+            const std::string remedy = agent.user.empty() ? "name another account"
+                                                          : fmt::format("give {} an entry of their own with another name (run_as: {})",
+                                                                        agent.user, creatable_name(agent.name));
+            problems.add(agent.where, agent.key,
+                         "systemd-sysusers cannot create the account " + quote(agent.name) + ": a dot, or more than 31 characters",
+                         remedy + ", or create the account yourself");
+        }
     }
-    check_program_stays_hidden(policy, users, problems);
+    const auto group = policy.wrapper.hide_direct_binary ? find_group(policy.agent.group) : std::nullopt;
+    for (const auto &user : users)
+        if (group && is_member(user, *group))
+            problems.add(
+                policy.agent.where, "agent.group",
+                "the user " + quote(user.name) + " is in the group " + quote(policy.agent.group) + " and so can reach the agent's program",
+                command_about(policy.agent.group, {"gpasswd", "-d", user.name, policy.agent.group}, "take the user out of the group") +
+                    ", or use a group of its own");
 }
 
 MissingAccounts find_missing(const Policy &policy, const std::vector<AgentAccount> &needed)

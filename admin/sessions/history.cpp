@@ -143,6 +143,75 @@ std::vector<PastStart> starts_for_caller(const HistoryQuery &query, std::ostream
     return read();
 }
 
+// --- Shows denied connections from the record.
+
+constexpr std::chrono::milliseconds pause(500);
+
+std::string target_of(const DeniedConnection &denial)
+{
+    if (denial.host.empty()) return "(more)";
+    return host_and_port(denial.host, static_cast<std::uint16_t>(denial.port));
+}
+
+// What the administrator would change, and where the nearest rule is.
+std::string remedy_of(const DeniedConnection &denial)
+{
+    if (denial.key.empty()) return denial.where;
+    return denial.where.empty() ? denial.key : fmt::format("{} ({})", denial.key, denial.where);
+}
+
+nlohmann::json to_object(const DeniedConnection &denial)
+{
+    return {{"time", to_utc_time(denial.time_usec)},
+            {"session", text_or_null(denial.session)},
+            {"user", text_or_null(denial.user)},
+            {"project", text_or_null(denial.project)},
+            {"host", text_or_null(denial.host)},
+            {"port", number_or_null(denial.port == 0 ? std::nullopt : std::optional(denial.port))},
+            {"code", text_or_null(denial.code)},
+            {"reason", text_or_null(denial.reason)},
+            {"key", text_or_null(denial.key)},
+            {"where", text_or_null(denial.where)},
+            {"count", denial.count}};
+}
+
+std::string to_line(const DeniedConnection &denial)
+{
+    return fmt::format("{} {} {} {}{}: {}{}\n", to_local_time(denial.time_usec), escape_for_display(denial.user), short_id(denial.session),
+                       target_of(denial), denial.count > 1 ? fmt::format(" ({} times)", denial.count) : "", denial.reason,
+                       remedy_of(denial).empty() ? "" : "; " + remedy_of(denial));
+}
+
+std::vector<DeniedConnection> read_denials(const DenialQuery &query, std::ostream &notes)
+{
+    if (can_read_record()) {
+        const auto record = read_record(query.since, RecordPart::connections);
+        tell_if_cut(record, notes);
+        return to_denials(record.entries, query);
+    }
+    return to_denials(read_callers_record("denials", query.user, query.since, RecordPart::connections, notes), query);
+}
+
+// Shows each once: several can have the same time, and the next look begins at the last.
+void follow(DenialQuery query, bool json, std::ostream &out, std::ostream &notes)
+{
+    if (!query.since) query.since = now_microseconds();
+    std::size_t told = 0; // of those at the time where the look begins
+    for (;; std::this_thread::sleep_for(pause)) {
+        const auto denials = read_denials(query, notes);
+        for (std::size_t index = told; index < denials.size(); ++index)
+            out << (json ? to_object(denials[index]).dump() + "\n" : to_line(denials[index]));
+        out.flush();
+        if (!out) throw Failure(ExitStatus::system_failure, "the reader of these lines is gone");
+        if (denials.empty()) continue;
+        const std::uint64_t last = denials.back().time_usec;
+        told = 0;
+        for (const auto &denial : denials)
+            told += denial.time_usec == last ? 1 : 0;
+        query.since = last;
+    }
+}
+
 } // namespace
 
 // Not in a namespace without a name: nlohmann-json finds it by its argument.
@@ -274,79 +343,6 @@ void run_logs(const std::string &id, bool follow, std::ostream &out, std::ostrea
         if (!follow || has_ended || is_gone || !out) return;
     }
 }
-
-// --- Shows denied connections from the record.
-
-namespace {
-
-constexpr std::chrono::milliseconds pause(500);
-
-std::string target_of(const DeniedConnection &denial)
-{
-    if (denial.host.empty()) return "(more)";
-    return host_and_port(denial.host, static_cast<std::uint16_t>(denial.port));
-}
-
-// What the administrator would change, and where the nearest rule is.
-std::string remedy_of(const DeniedConnection &denial)
-{
-    if (denial.key.empty()) return denial.where;
-    return denial.where.empty() ? denial.key : fmt::format("{} ({})", denial.key, denial.where);
-}
-
-nlohmann::json to_object(const DeniedConnection &denial)
-{
-    return {{"time", to_utc_time(denial.time_usec)},
-            {"session", text_or_null(denial.session)},
-            {"user", text_or_null(denial.user)},
-            {"project", text_or_null(denial.project)},
-            {"host", text_or_null(denial.host)},
-            {"port", number_or_null(denial.port == 0 ? std::nullopt : std::optional(denial.port))},
-            {"code", text_or_null(denial.code)},
-            {"reason", text_or_null(denial.reason)},
-            {"key", text_or_null(denial.key)},
-            {"where", text_or_null(denial.where)},
-            {"count", denial.count}};
-}
-
-std::string to_line(const DeniedConnection &denial)
-{
-    return fmt::format("{} {} {} {}{}: {}{}\n", to_local_time(denial.time_usec), escape_for_display(denial.user), short_id(denial.session),
-                       target_of(denial), denial.count > 1 ? fmt::format(" ({} times)", denial.count) : "", denial.reason,
-                       remedy_of(denial).empty() ? "" : "; " + remedy_of(denial));
-}
-
-std::vector<DeniedConnection> read_denials(const DenialQuery &query, std::ostream &notes)
-{
-    if (can_read_record()) {
-        const auto record = read_record(query.since, RecordPart::connections);
-        tell_if_cut(record, notes);
-        return to_denials(record.entries, query);
-    }
-    return to_denials(read_callers_record("denials", query.user, query.since, RecordPart::connections, notes), query);
-}
-
-// Shows each once: several can have the same time, and the next look begins at the last.
-void follow(DenialQuery query, bool json, std::ostream &out, std::ostream &notes)
-{
-    if (!query.since) query.since = now_microseconds();
-    std::size_t told = 0; // of those at the time where the look begins
-    for (;; std::this_thread::sleep_for(pause)) {
-        const auto denials = read_denials(query, notes);
-        for (std::size_t index = told; index < denials.size(); ++index)
-            out << (json ? to_object(denials[index]).dump() + "\n" : to_line(denials[index]));
-        out.flush();
-        if (!out) throw Failure(ExitStatus::system_failure, "the reader of these lines is gone");
-        if (denials.empty()) continue;
-        const std::uint64_t last = denials.back().time_usec;
-        told = 0;
-        for (const auto &denial : denials)
-            told += denial.time_usec == last ? 1 : 0;
-        query.since = last;
-    }
-}
-
-} // namespace
 
 std::vector<DeniedConnection> to_denials(const std::vector<LogEntry> &entries, const DenialQuery &query)
 {

@@ -147,28 +147,7 @@ void add_starts(Exposition &metrics, const MetricsInput &input)
                   lasted);
 }
 
-} // namespace
-
-std::string to_metrics(const MetricsInput &input)
-{
-    Exposition metrics;
-    metrics.begin_family("pi_agent_build_info", "The version of pi-agent.");
-    metrics.add({{"version", build::version}}, "1");
-    metrics.add_time("pi_agent_metrics_written_timestamp_seconds", "When these metrics were written.", input.now_usec);
-    add_sessions(metrics, input);
-    add_starts(metrics, input);
-    metrics.add_flag("pi_agent_policy_valid", "Whether the text of the policy has no error.", input.policy.errors == 0);
-    metrics.add_single("pi_agent_policy_errors", "Errors in the text of the policy.", std::to_string(input.policy.errors));
-    metrics.add_flag("pi_agent_policy_enabled", "Whether anybody may start the agent (wrapper.enable).", input.policy.is_enabled);
-    metrics.add_flag("pi_agent_policy_applied", "Whether the policy is the one that apply saw last.", input.policy.is_applied);
-    metrics.add_time("pi_agent_policy_changed_timestamp_seconds", "When the newest file of the policy changed.", input.policy.changed_usec);
-    metrics.add_time("pi_agent_last_apply_timestamp_seconds", "When apply succeeded last.", input.policy.applied_usec);
-    return std::move(metrics).finish();
-}
-
-// Collects what the metrics are made of, and writes them: `pi-agentctl metrics`.
-
-namespace {
+// --- Collects what the metrics are made of, and writes them: `pi-agentctl metrics`.
 
 constexpr mode_t metrics_mode = 0644; // the collector runs as nobody special
 
@@ -194,6 +173,23 @@ PolicyFacts look_at_policy(const AsRoot &root)
 }
 
 } // namespace
+
+std::string to_metrics(const MetricsInput &input)
+{
+    Exposition metrics;
+    metrics.begin_family("pi_agent_build_info", "The version of pi-agent.");
+    metrics.add({{"version", build::version}}, "1");
+    metrics.add_time("pi_agent_metrics_written_timestamp_seconds", "When these metrics were written.", input.now_usec);
+    add_sessions(metrics, input);
+    add_starts(metrics, input);
+    metrics.add_flag("pi_agent_policy_valid", "Whether the text of the policy has no error.", input.policy.errors == 0);
+    metrics.add_single("pi_agent_policy_errors", "Errors in the text of the policy.", std::to_string(input.policy.errors));
+    metrics.add_flag("pi_agent_policy_enabled", "Whether anybody may start the agent (wrapper.enable).", input.policy.is_enabled);
+    metrics.add_flag("pi_agent_policy_applied", "Whether the policy is the one that apply saw last.", input.policy.is_applied);
+    metrics.add_time("pi_agent_policy_changed_timestamp_seconds", "When the newest file of the policy changed.", input.policy.changed_usec);
+    metrics.add_time("pi_agent_last_apply_timestamp_seconds", "When apply succeeded last.", input.policy.applied_usec);
+    return std::move(metrics).finish();
+}
 
 void run_metrics(const MetricsOptions &options, std::ostream &out, std::ostream &notes)
 {

@@ -54,62 +54,8 @@ std::string count_of(std::size_t sessions)
     return sessions == 0 ? "no session runs" : fmt::format("{} {}", sessions, sessions == 1 ? "session runs" : "sessions run");
 }
 
-} // namespace
-
-void require_harmless_message(const std::string &message)
-{
-    if (message.empty() || message.size() > message_limit)
-        throw Failure(FailureKind::command_line, fmt::format("--message takes a text of 1 to {} bytes", message_limit));
-    if (escape_for_display(message) != message && defence_is_on("plain-message"))
-        throw Failure(
-            FailureKind::command_line,
-            "--message takes one line of UTF-8, because terminals show it: without control characters, backslashes and marks that "
-            "turn the direction of text");
-}
-
-void run_drain(const DrainOrder &order, std::ostream &out)
-{
-    const auto root = claim_root("drain", "keeps users from starting sessions, so only root can run it");
-    if (order.off) {
-        if (order.wait || order.message) throw Failure(ExitStatus::usage, "--off excludes --wait and --message");
-        out << (end_drain(root) ? "sessions start again\n" : "nothing to do: this host is not drained\n");
-        return;
-    }
-    if (order.message) require_harmless_message(*order.message);
-    const auto before = find_drain(root);
-    if (!before || order.message) begin_drain(root, order.message.value_or(""));
-    const auto running = live_sessions(root).size();
-    out << (before ? "this host is drained already" : "no session starts from now on") << ", until 'pi-agentctl drain --off' or a boot; "
-        << count_of(running) << '\n'
-        << std::flush;
-    if (running == 0) return;
-    if (!order.wait) {
-        out << "'pi-agentctl drain --wait' waits for their end, and 'pi-agentctl stop --all' ends them\n";
-        return;
-    }
-    // Other administrators may end the drain meanwhile, and stop or wait for sessions as well.
-    while (!live_sessions(root).empty()) {
-        if (!find_drain(root))
-            throw Failure(FailureKind::changed_meanwhile,
-                          "somebody ended the drain of this host while this command waited, so sessions start "
-                          "again; " +
-                              count_of(live_sessions(root).size()));
-        std::this_thread::sleep_for(std::chrono::milliseconds(look_milliseconds));
-    }
-    out << "no session runs any more\n";
-}
-
-std::string drain_note(const AsRoot &root)
-{
-    const auto drain = find_drain(root);
-    if (!drain) return "";
-    return "this host is drained since " + to_local_time(drain->since_usec) + ", so no session starts" +
-           (drain->message.empty() ? "" : " (" + escape_for_display(drain->message) + ")");
-}
-
-// Lists sessions; ends them, and judges each by the policy as it is now; becomes `pi` for a shell: `pi-agentctl sessions`, `stop`, `shell`.
-
-namespace {
+// --- Lists sessions; ends them, and judges each by the policy as it is now; becomes `pi` for a shell: `pi-agentctl sessions`, `stop`,
+// `shell`.
 
 constexpr const char *stop_reason = "the administrator ended it (pi-agentctl stop)";
 
@@ -186,6 +132,57 @@ std::vector<std::string> end_own(const std::vector<SessionView> &sessions)
 }
 
 } // namespace
+
+void require_harmless_message(const std::string &message)
+{
+    if (message.empty() || message.size() > message_limit)
+        throw Failure(FailureKind::command_line, fmt::format("--message takes a text of 1 to {} bytes", message_limit));
+    if (escape_for_display(message) != message && defence_is_on("plain-message"))
+        throw Failure(
+            FailureKind::command_line,
+            "--message takes one line of UTF-8, because terminals show it: without control characters, backslashes and marks that "
+            "turn the direction of text");
+}
+
+void run_drain(const DrainOrder &order, std::ostream &out)
+{
+    const auto root = claim_root("drain", "keeps users from starting sessions, so only root can run it");
+    if (order.off) {
+        if (order.wait || order.message) throw Failure(ExitStatus::usage, "--off excludes --wait and --message");
+        out << (end_drain(root) ? "sessions start again\n" : "nothing to do: this host is not drained\n");
+        return;
+    }
+    if (order.message) require_harmless_message(*order.message);
+    const auto before = find_drain(root);
+    if (!before || order.message) begin_drain(root, order.message.value_or(""));
+    const auto running = live_sessions(root).size();
+    out << (before ? "this host is drained already" : "no session starts from now on") << ", until 'pi-agentctl drain --off' or a boot; "
+        << count_of(running) << '\n'
+        << std::flush;
+    if (running == 0) return;
+    if (!order.wait) {
+        out << "'pi-agentctl drain --wait' waits for their end, and 'pi-agentctl stop --all' ends them\n";
+        return;
+    }
+    // Other administrators may end the drain meanwhile, and stop or wait for sessions as well.
+    while (!live_sessions(root).empty()) {
+        if (!find_drain(root))
+            throw Failure(FailureKind::changed_meanwhile,
+                          "somebody ended the drain of this host while this command waited, so sessions start "
+                          "again; " +
+                              count_of(live_sessions(root).size()));
+        std::this_thread::sleep_for(std::chrono::milliseconds(look_milliseconds));
+    }
+    out << "no session runs any more\n";
+}
+
+std::string drain_note(const AsRoot &root)
+{
+    const auto drain = find_drain(root);
+    if (!drain) return "";
+    return "this host is drained since " + to_local_time(drain->since_usec) + ", so no session starts" +
+           (drain->message.empty() ? "" : " (" + escape_for_display(drain->message) + ")");
+}
 
 // Not in a namespace without a name: nlohmann-json finds it by its argument.
 static void to_json(nlohmann::json &json, const SessionView &session)

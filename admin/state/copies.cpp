@@ -122,30 +122,24 @@ std::uint64_t copy_file(FdRef from, FdRef directory, const std::string &name, Fd
     }
 }
 
-// Says that it is alive while the reader looks for the next one.
-Packet receive_file(FdRef transfer, FdRef channel)
-{
-    for (int second = 0; second < transfer_patience_seconds && !wait_for_input(transfer, in_seconds(1)); ++second)
-        send_progress(channel);
-    auto packet = receive_packet(transfer, in_seconds(1));
-    if (!packet)
-        throw Failure(ExitStatus::system_failure, "the process that reads the agent's sessions ended early; run the command again");
-    return std::move(*packet);
-}
-
 void receive_all(FdRef transfer, const std::string &path, FdRef channel)
 {
     const auto top = make_export_directory(path);
     std::uint64_t files = 0;
     std::uint64_t bytes = 0;
     for (;;) {
-        const Packet packet = receive_file(transfer, channel);
-        if (packet.bytes == "/") break;
+        // Says that it is alive while the reader looks for the next one.
+        for (int second = 0; second < transfer_patience_seconds && !wait_for_input(transfer, in_seconds(1)); ++second)
+            send_progress(channel);
+        const auto packet = receive_packet(transfer, in_seconds(1));
+        if (!packet)
+            throw Failure(ExitStatus::system_failure, "the process that reads the agent's sessions ended early; run the command again");
+        if (packet->bytes == "/") break;
         // Anything can come from the agent's account. It takes only a path of names, each of one component, none of which leads up.
-        if (packet.fds.size() != 1 || has_odd_component(packet.bytes) || packet.bytes.find('\0') != std::string::npos)
+        if (packet->fds.size() != 1 || has_odd_component(packet->bytes) || packet->bytes.find('\0') != std::string::npos)
             throw ProtocolError("the reader sent something else than a file");
-        const auto [above, name] = split_last(packet.bytes);
-        bytes += copy_file(packet.fds.front(), ensure_directory_beneath(top, above), name, channel);
+        const auto [above, name] = split_last(packet->bytes);
+        bytes += copy_file(packet->fds.front(), ensure_directory_beneath(top, above), name, channel);
         ++files;
     }
     send_answer(channel, Encoder().number(files).number(bytes).bytes());
@@ -172,12 +166,6 @@ std::array<timespec, 2> times_of(const struct stat &facts)
     return {facts.st_atim, facts.st_mtim};
 }
 
-// What others than root give meaning to. Labels belong to the place, and capabilities would be root's gift.
-bool is_copied_attribute(const std::string &name)
-{
-    return name.starts_with("user.") || name.starts_with("system.posix_acl_");
-}
-
 std::vector<std::string> attribute_names(FdRef file, const std::string &path)
 {
     std::vector<char> buffer(names_limit);
@@ -186,7 +174,8 @@ std::vector<std::string> attribute_names(FdRef file, const std::string &path)
     if (size < 0) throw_errno("listing the attributes of " + escape_for_display(path));
     std::vector<std::string> names;
     for (const auto name : split({buffer.data(), static_cast<std::size_t>(size)}, '\0'))
-        if (is_copied_attribute(std::string(name))) names.emplace_back(name);
+        // What others than root give meaning to. Labels belong to the place, and capabilities would be root's gift.
+        if (name.starts_with("user.") || name.starts_with("system.posix_acl_")) names.emplace_back(name);
     return names;
 }
 
