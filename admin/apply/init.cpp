@@ -141,12 +141,6 @@ std::string existing_policy(const std::string &path)
     return escape_for_display(path) + " exists already and is not overwritten; to change it: sudo pi-agentctl edit";
 }
 
-std::string without_last_line_feed(std::string text)
-{
-    if (!text.empty() && text.back() == '\n') text.pop_back();
-    return text;
-}
-
 // As root, only where nobody else could lead it elsewhere.
 UniqueFd open_holder(const std::string &directory, bool is_policys)
 {
@@ -214,7 +208,7 @@ void show_next(const std::vector<Candidate> &candidates, const Policy &policy, s
     const auto report = check_policy(std::nullopt);
     out << "\npi-agentctl check says:\n";
     out << show_problems(report.errors, "  error: ", read_again) << show_problems(report.warnings, "  warning: ", read_again);
-    if (report.errors.empty()) out << prefix_lines("  ", without_last_line_feed(to_text(report)));
+    if (report.errors.empty()) out << prefix_lines("  ", without_line_end(to_text(report)));
     out << "\nNext:\n";
     if (::access(policy.agent.binary.c_str(), F_OK) != 0)
         out << "  sudo pi-agentctl install-agent   # fetch the agent, which is not included\n";

@@ -241,10 +241,8 @@ std::optional<std::string> explain_fault(const std::string &name)
     const auto row = part_of_page("\n| `" + name + "` | ", "\n", page.find("\n## By the name of a fault\n"));
     auto cells = split(row, '|');
     if (cells.size() < 3) return std::nullopt;
-    for (auto &cell : cells) {
-        cell.remove_prefix(std::min(cell.find_first_not_of(' '), cell.size()));
-        cell = cell.substr(0, cell.find_last_not_of(' ') + 1);
-    }
+    for (auto &cell : cells)
+        cell = trimmed(cell);
     return explain_advice(name, "a fault that pi-agentctl doctor finds", cells[0], cells[1], cells[2]);
 }
 

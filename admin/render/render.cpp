@@ -226,6 +226,20 @@ void require_harmless(const std::string &path)
 
 constexpr int search_seconds = mask_search_seconds + child_patience_seconds;
 
+// Makes the user's policy the one that holds in this directory.
+OpenedProject open_as(const AsRoot &root, Policy &policy, const AccessRules &rules, const Account &user, const std::string &directory)
+{
+    const HostView view = plan_host_view(policy);
+    Child child(root, "look for " + user.name, user, {}, [&](const AsUser & /*user*/, FdRef channel) {
+        const auto cwd = open_or_throw("opening " + escape_for_display(directory), directory, O_PATH | O_DIRECTORY);
+        open_as_caller(user, rules, cwd, channel);
+    });
+    auto opened = open_project(child, user, rules, view, std::move(policy), {});
+    if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(ExitStatus::denied, refused->text);
+    policy = std::get<OpenedProject>(opened).policy;
+    return std::get<OpenedProject>(std::move(opened));
+}
+
 // Finds what exists and is protected. For what does not exist, the runner would mount placeholders, which no engine can.
 void find_points(const AsRoot &root, const Policy &policy, const Account &user, const OpenedProject &project, RenderFacts &facts)
 {
@@ -269,16 +283,7 @@ RenderFacts find_render_facts(const AsRoot &root, Policy &policy, const AccessRu
 {
     RenderFacts facts{{user, find_agent(policy, rules, user), {}, {}, {}, {}, {}, {}, {}}, {}, {}};
     require_harmless_groups(policy, rules, facts.agent);
-    // Makes the user's policy the one that holds in this directory.
-    const HostView view = plan_host_view(policy);
-    Child child(root, "look for " + user.name, user, {}, [&](const AsUser & /*user*/, FdRef channel) {
-        const auto cwd = open_or_throw("opening " + escape_for_display(directory), directory, O_PATH | O_DIRECTORY);
-        open_as_caller(user, rules, cwd, channel);
-    });
-    auto opened = open_project(child, user, rules, view, std::move(policy), {});
-    if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(ExitStatus::denied, refused->text);
-    policy = std::get<OpenedProject>(opened).policy;
-    const OpenedProject project = std::get<OpenedProject>(std::move(opened));
+    const OpenedProject project = open_as(root, policy, rules, user, directory);
     facts.tree = project.shown.path();
     for (const auto &closed : project.closed)
         if (is_within(closed.path, facts.tree))

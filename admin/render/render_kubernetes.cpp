@@ -228,23 +228,6 @@ std::vector<std::string> left_out(const RenderPlan &plan)
     return lines;
 }
 
-// "# " lines: what this is, of which policy, and what is not in it. `more`: what to know of the cluster.
-std::string head_of(const RenderPlan &plan, const std::vector<std::string> &more)
-{
-    std::string text =
-        fmt::format("# pi-agent {}: what {} grants to {} in {}, for kubernetes. Render it again when either changes.\n", build::version,
-                    escape_for_display(plan.rules.entry), plan.user.name, escape_for_display(plan.directory));
-    for (const auto &line : more)
-        text += "# " + escape_for_display(line) + "\n";
-    const auto lines = left_out(plan);
-    if (!lines.empty()) text += "# Not in it, because the runner makes it at each start:\n";
-    for (const auto &line : lines)
-        text += "#   " + line + "\n";
-    for (const auto &notice : plan.notices)
-        text += "# Of the project: " + escape_for_display(notice) + "\n";
-    return text;
-}
-
 // --- A system-call filter as data, and as the engines' JSON.
 
 using Conditions = std::vector<PassingCondition>; // one of them holds
@@ -363,7 +346,18 @@ std::string render_kubernetes(const RenderPlan &plan, const WorkspaceVolume &vol
                         plan.name, plan.user.uid.value(), plan.user.gid.value()));
     for (std::size_t index = 0; index < plan.env_files.size(); ++index)
         lines.push_back(fmt::format("Secret {} holds the variables of {}.", secret_name(plan, index), plan.env_files[index].file.path));
-    std::string text = head_of(plan, lines);
+    // "# " lines: what this is, of which policy, what to know of the cluster, and what is not in it.
+    std::string text =
+        fmt::format("# pi-agent {}: what {} grants to {} in {}, for kubernetes. Render it again when either changes.\n", build::version,
+                    escape_for_display(plan.rules.entry), plan.user.name, escape_for_display(plan.directory));
+    for (const auto &line : lines)
+        text += "# " + escape_for_display(line) + "\n";
+    const auto left = left_out(plan);
+    if (!left.empty()) text += "# Not in it, because the runner makes it at each start:\n";
+    for (const auto &line : left)
+        text += "#   " + line + "\n";
+    for (const auto &notice : plan.notices)
+        text += "# Of the project: " + escape_for_display(notice) + "\n";
     for (const auto &one : kubernetes_objects(plan, volume, arguments)) {
         // One document, with a line feed at its end. Texts are quoted wherever a reader could take them for anything else. No program of
         // pi-agent reads it again.

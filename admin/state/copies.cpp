@@ -149,6 +149,20 @@ struct Exported {
     std::uint64_t files, bytes, skipped;
 };
 
+// Opened by a child with the agent's rights: a link there leads nowhere that the agent may not go.
+UniqueFd open_sessions_of_agent(const AsRoot &root, const UserState &state)
+{
+    const std::string place = std::string(agent_directory) + "/sessions";
+    Child child(root, "look at the home of " + state.agent.name, state.agent, {state.home.get()},
+                [&](const AsUser & /*agent*/, FdRef channel) {
+                    const auto found = find_beneath(state.home, place, O_RDONLY | O_DIRECTORY);
+                    send_answer(channel, found ? "y" : "n", found ? std::vector<int>{found.get()} : std::vector<int>{});
+                });
+    auto answer = child.receive();
+    if (answer.fds.size() != 1) throw Nothing("the agent of " + escape_for_display(state.user) + " has no sessions to export");
+    return std::move(answer.fds.front());
+}
+
 // --- Copies and compares trees by descriptors. Agents wrote them, so nothing in them is believed: neither names, nor links, nor depth.
 
 constexpr int deepest_home = 256;                           // three descriptors each; a path of usual length has fewer names
@@ -329,16 +343,7 @@ void run_state_export(const std::string &user, const std::string &directory, std
                       escape_for_display(user) + " is not a user of this host any more, so nobody can own the copy");
     const std::string path = without_trailing_slashes(std::filesystem::absolute(directory).lexically_normal().string());
     if (path == "/") throw Failure(ExitStatus::usage, "the export needs an empty directory of its own; name a new one");
-    // Opened by a child with the agent's rights: a link there leads nowhere that the agent may not go.
-    const std::string place = std::string(agent_directory) + "/sessions";
-    Child child(root, "look at the home of " + state.agent.name, state.agent, {state.home.get()},
-                [&](const AsUser & /*agent*/, FdRef channel) {
-                    const auto found = find_beneath(state.home, place, O_RDONLY | O_DIRECTORY);
-                    send_answer(channel, found ? "y" : "n", found ? std::vector<int>{found.get()} : std::vector<int>{});
-                });
-    auto answer = child.receive();
-    if (answer.fds.size() != 1) throw Nothing("the agent of " + escape_for_display(state.user) + " has no sessions to export");
-    const auto sessions = std::move(answer.fds.front());
+    const auto sessions = open_sessions_of_agent(root, state);
     auto [sending, receiving] = make_channel();
     Child reader(root, "reader of the agent's sessions", state.agent, {sessions.get(), sending.get()},
                  [&, to = FdRef(sending)](const AsUser & /*agent*/, FdRef channel) {

@@ -202,13 +202,6 @@ std::string why_account_stays(const Account &account, const Policy &policy, bool
     return "";
 }
 
-UserDatabase user_database()
-{
-    const auto text = if_there([] { return read_trusted_file(services_path, services_limit, "list of services for names"); });
-    return {[](const std::string &name) { return find_account(name); }, [](Uid uid) { return find_account(uid); }, find_group,
-            group_members, services_of_users(text)};
-}
-
 } // namespace
 
 void run_state_prune(const std::optional<std::string> &user, bool yes, std::ostream &out)
@@ -393,7 +386,11 @@ std::vector<Left> find_left(const AsRoot &root, const Policy &policy, const std:
     Problems problems; // an account whose home is where nobody looks for it would look as if it had none
     check_state_place(policy, &root, problems);
     problems.throw_if_any();
-    const People people(policy, user_database(), gone);
+    const auto services = if_there([] { return read_trusted_file(services_path, services_limit, "list of services for names"); });
+    const People people(policy,
+                        {[](const std::string &name) { return find_account(name); }, [](Uid uid) { return find_account(uid); }, find_group,
+                         group_members, services_of_users(services)},
+                        gone);
     const auto made = made_agent_accounts();
     // The accounts that may own a home: those that apply made, and those that the policy names.
     std::set<std::string> agents;

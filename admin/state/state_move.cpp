@@ -97,16 +97,6 @@ void remove_parts(const std::string &place, std::initializer_list<const char *> 
     }
 }
 
-// Before the homes are at the new place: a policy that names the former one again, while that is not removed yet, lets nobody work in what
-// goes. A mount point cannot be renamed, and stays.
-void set_aside(const std::string &place)
-{
-    const auto top = open_place(place);
-    if (::renameat(top.get(), users_name, top.get(), former_name) != 0 && errno != EBUSY)
-        throw_errno("renaming " + place + "/" + users_name);
-    if (::fsync(top.get()) != 0) throw_errno("writing " + place + " to disk");
-}
-
 void bring_back(const std::string &place)
 {
     const auto top = if_there([&] { return open_place(place); });
@@ -190,7 +180,12 @@ void move_homes(const AsRoot &root, const std::string &from, const std::string &
     out << "copying the agents' homes from " << from << " to " << to << '\n' << std::flush;
     try {
         copy_homes(root, from, top, to);
-        set_aside(from);
+        // Before the homes are at the new place: a policy that names the former one again, while that is not removed yet, lets nobody work
+        // in what goes. A mount point cannot be renamed, and stays.
+        const auto former = open_place(from);
+        if (::renameat(former.get(), users_name, former.get(), former_name) != 0 && errno != EBUSY)
+            throw_errno("renaming " + from + "/" + users_name);
+        if (::fsync(former.get()) != 0) throw_errno("writing " + from + " to disk");
         fault_point("state-aside");
         if (::renameat2(top.get(), copy_name, top.get(), users_name, RENAME_NOREPLACE) != 0)
             throw_errno("renaming " + to + "/" + copy_name);

@@ -208,9 +208,8 @@ std::optional<std::string> ask_line(const std::string &question, const std::stri
     std::cerr << question << (otherwise.empty() ? "" : "[" + escape_for_display(otherwise) + "] ") << std::flush;
     std::string answer;
     if (!std::getline(std::cin, answer)) return std::nullopt;
-    const auto first = answer.find_first_not_of(" \t");
-    if (first == std::string::npos) return otherwise;
-    return answer.substr(first, answer.find_last_not_of(" \t") - first + 1);
+    const auto said = trimmed(answer);
+    return said.empty() ? otherwise : std::string(said);
 }
 
 void require_consent(const std::string &question, bool yes)
