@@ -246,9 +246,17 @@ private:
     bool is_anothers_ = false;
 };
 
-int stop_everything(const AsRoot &root, const Policy &policy, const WantedPolicy &wanted, bool dry_run, std::ostream &out,
-                    std::ostream &warnings)
+} // namespace
+
+int apply_policy(const Observer &observer, UniqueFd lock, WantedPolicy wanted, const ApplyOptions &options, std::ostream &out,
+                 std::ostream &warnings)
 {
+    const auto policy = parse_policy(wanted.files);
+    if (policy.wrapper.enable) return Applying(observer, std::move(lock), policy, std::move(wanted), options, out, warnings).run();
+    // The emergency stop depends on nothing else. Whatever is wrong with the host, it removes the rule; if it cannot, it still ends the
+    // sessions.
+    const auto &root = *observer.root();
+    const bool dry_run = options.dry_run;
     Changes changes(dry_run, out);
     if (wanted.before && !is_installed(wanted.files)) install_policy_files(root, *wanted.before, wanted.files, changes);
     std::string rule_stays;
@@ -278,18 +286,6 @@ int stop_everything(const AsRoot &root, const Policy &policy, const WantedPolicy
     if (!rule_stays.empty()) throw Failure(ExitStatus::system_failure, "all sessions have ended, but the sudo rule stays: " + rule_stays);
     if (changes.count() == 0) out << "nothing to do\n";
     return changes.count();
-}
-
-} // namespace
-
-int apply_policy(const Observer &observer, UniqueFd lock, WantedPolicy wanted, const ApplyOptions &options, std::ostream &out,
-                 std::ostream &warnings)
-{
-    const auto policy = parse_policy(wanted.files);
-    if (policy.wrapper.enable) return Applying(observer, std::move(lock), policy, std::move(wanted), options, out, warnings).run();
-    // The emergency stop depends on nothing else. Whatever is wrong with the host, it removes the rule; if it cannot, it still ends the
-    // sessions.
-    return stop_everything(*observer.root(), policy, wanted, options.dry_run, out, warnings);
 }
 
 } // namespace pi_agent

@@ -152,9 +152,7 @@ void leave_out_unwritable(CanaryReport &report)
     const auto is_of_directory = [&](const CanaryAnswer &answer) {
         return !answer.right && (answer.what == writing || answer.what == setuid_in_project) && answer.seen.ends_with(kept_by_permissions);
     };
-    const auto first = std::remove_if(report.answers.begin(), report.answers.end(), is_of_directory);
-    if (first == report.answers.end()) return;
-    report.answers.erase(first, report.answers.end());
+    if (std::erase_if(report.answers, is_of_directory) == 0) return;
     report.unasked = "write " + report.directory + ", and what is made there";
     if (report.status == 1 && report.wrong().empty()) report.status = 0; // the canary ended so for these alone
 }

@@ -275,8 +275,7 @@ Conditions all_of(const Conditions &one, const Conditions &other)
     Conditions kept;
     for (const auto &condition : conditions) {
         if (std::ranges::any_of(kept, [&](const auto &known) { return holds_wherever(known, condition); })) continue;
-        kept.erase(std::remove_if(kept.begin(), kept.end(), [&](const auto &known) { return holds_wherever(condition, known); }),
-                   kept.end());
+        std::erase_if(kept, [&](const auto &known) { return holds_wherever(condition, known); });
         kept.push_back(condition);
     }
     return kept;
