@@ -1,4 +1,4 @@
-// The agents that this release can fetch, and the versions on this host with the links that say which starts.
+// The agents that this release can fetch, taking over what was fetched, and the versions on this host with the links that say which starts.
 #include "admin/agents/agents.hpp"
 #include "admin/host/host_things.hpp"
 #include "admin/programs/program.hpp"
@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+#include <sys/sendfile.h>
 #include <sys/utsname.h>
 
 namespace pi_agent {
@@ -45,11 +46,6 @@ constexpr const char *what_agents = "directory of agents"; // in messages
 UniqueFd open_agents(const std::string &below = "")
 {
     return open_trusted(join_path(agents_directory, below), O_RDONLY | O_DIRECTORY, what_agents);
-}
-
-bool is_version_name(const std::string &name)
-{
-    return is_package_version(name) || name.starts_with(by_hand);
 }
 
 void sync_agents(FdRef directory)
@@ -110,14 +106,6 @@ UniqueFd open_product_directory()
     return open_trusted(parent_of(agents_directory), O_RDONLY | O_DIRECTORY, what_agents);
 }
 
-std::string free_name_by_hand(FdRef versions)
-{
-    std::string name = by_hand;
-    for (int number = 2; look_at_name(versions, name); ++number)
-        name = by_hand + ("-" + std::to_string(number));
-    return name;
-}
-
 // Replaces the directory that was installed by hand with the default agent's link, in one step; the directory becomes a version. A run that
 // is killed in between leaves the directory as set_aside_name, where the next run finds it.
 void replace_by_hand(FdRef product, FdRef versions)
@@ -130,7 +118,9 @@ void replace_by_hand(FdRef product, FdRef versions)
             throw_errno("cannot replace " + std::string(default_agent_link) + " with a link");
         fault_point("agent-exchanged");
     }
-    const auto kept = free_name_by_hand(versions);
+    std::string kept = by_hand;
+    for (int number = 2; look_at_name(versions, kept); ++number)
+        kept = by_hand + ("-" + std::to_string(number));
     set_link(versions, previous_link, kept);
     if (::renameat(product.get(), set_aside_name, versions.get(), kept.c_str()) != 0)
         throw_errno("cannot keep the former agent as " + kept);
@@ -141,6 +131,90 @@ void remove_unfinished_tree()
 {
     const auto path = join_path(agents_directory, unfinished_name);
     remove_trees({path}, path);
+}
+
+// --- Copies what was fetched, by descriptor: the agent gets no inode, owner or mode of the fetching account.
+
+constexpr std::uint64_t most_entries = 300'000;
+constexpr std::uint64_t most_bytes = std::uint64_t{4} << 30U;
+constexpr std::ptrdiff_t deepest_tree = 64;
+constexpr mode_t program_mode = 0755;
+constexpr mode_t plain_mode = 0644;
+
+[[noreturn]] void refuse_entry(const std::string &path, const std::string &problem)
+{
+    throw Failure(ExitStatus::denied, "the package is not installed: " + escape_for_display(path) + " " + problem);
+}
+
+void copy_bytes(FdRef from, FdRef to, std::uint64_t size, const std::string &path)
+{
+    while (size > 0) {
+        const auto copied = ::sendfile(to.get(), from.get(), nullptr, size); // also from one file system to another
+        if (copied < 0 && errno == EINTR) continue;
+        if (copied < 0) throw_errno("cannot write " + std::string(agents_directory) + " (" + escape_for_display(path) + ")");
+        if (copied == 0) return;
+        size -= std::min(size, static_cast<std::uint64_t>(copied));
+    }
+}
+
+// Copies one tree. It counts what it has seen, so that no tree keeps root busy for ever.
+class TreeCopy {
+public:
+    explicit TreeCopy(uid_t owner) : owner_(owner) {}
+
+    // `path` is for messages.
+    void copy_directory(FdRef from, FdRef to, const std::string &path, std::ptrdiff_t depth)
+    {
+        if (depth > deepest_tree) refuse_entry(path, "nests too deep");
+        for (const auto &name : names_in(from)) {
+            const auto below = join_path(path, name);
+            if (++entries_ > most_entries) refuse_entry(path, "is one of too many files");
+            if (escape_for_display(name) != name) refuse_entry(below, "has an unsafe name");
+            const auto entry = open_or_throw("opening " + below, from, name, O_PATH | O_NOFOLLOW);
+            const auto facts = examine(entry, "examining " + below);
+            if (const auto problem = problem_of_entry(facts, owner_)) refuse_entry(below, *problem);
+            if (S_ISDIR(facts.st_mode)) {
+                const auto inner = open_or_throw("opening " + below, from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+                if (::mkdirat(to.get(), name.c_str(), program_mode) != 0) throw_errno("cannot create " + below);
+                const auto made = open_or_throw("opening " + below, to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+                if (::fchmod(made.get(), program_mode) != 0) throw_errno("cannot set the mode of " + below);
+                copy_directory(inner, made, below, depth + 1);
+            } else if (S_ISLNK(facts.st_mode)) {
+                const auto text = read_link(entry, "");
+                if (const auto problem = problem_of_link(text, depth)) refuse_entry(below, *problem);
+                if (::symlinkat(text.c_str(), to.get(), name.c_str()) != 0) throw_errno("cannot create " + below);
+            } else {
+                copy_file(from, to, name, below);
+            }
+        }
+    }
+
+private:
+    void copy_file(FdRef from, FdRef to, const std::string &name, const std::string &path)
+    {
+        const auto file = open_or_throw("opening " + path, from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+        const auto facts = examine(file, "examining " + path);
+        if (const auto problem = problem_of_entry(facts, owner_); problem || !S_ISREG(facts.st_mode))
+            refuse_entry(path, problem.value_or("is not a file"));
+        const auto size = static_cast<std::uint64_t>(facts.st_size);
+        if (bytes_ += size; bytes_ > most_bytes) refuse_entry(path, "is one of too many bytes");
+        const auto made = open_or_throw("cannot create " + path, to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+        copy_bytes(file, made, size, path);
+        mode_t mode = (facts.st_mode & S_IXUSR) != 0 ? program_mode : plain_mode;
+        if (!defence_is_on("agent-tree-modes")) mode |= facts.st_mode & (S_ISUID | S_ISGID);
+        if (::fchmod(made.get(), mode) != 0) throw_errno("cannot set the mode of " + path);
+    }
+
+    uid_t owner_;
+    std::uint64_t entries_ = 0;
+    std::uint64_t bytes_ = 0;
+};
+
+// What the launcher starts must exist, and be a file.
+void require_file(FdRef tree, const std::string &path)
+{
+    const auto found = open_beneath(tree, path, O_PATH);
+    if (!S_ISREG(examine(found, "examining " + path).st_mode)) refuse_entry(path, "is not a file, so it cannot be started");
 }
 
 } // namespace
@@ -158,7 +232,7 @@ std::vector<std::string> known_agents()
 KnownAgent read_known_agent(const std::string &name)
 {
     const auto names = known_agents();
-    if (std::find(names.begin(), names.end(), name) == names.end())
+    if (std::ranges::find(names, name) == names.end())
         throw Failure(ExitStatus::usage, fmt::format("this release does not know the agent {}; it knows {}", escape_for_display(name),
                                                      fmt::join(names, ", ")));
     utsname host{};
@@ -225,12 +299,12 @@ std::vector<InstalledAgent> installed_agents(const AsRoot & /*root*/)
         const auto previous = read_link(versions, previous_link);
         for (const auto &version : names_in(versions)) {
             const auto facts = look_at_name(versions, version);
-            if (!is_version_name(version) || !facts || !S_ISDIR(facts->st_mode)) continue;
+            if (!(is_package_version(version) || version.starts_with(by_hand)) || !facts || !S_ISDIR(facts->st_mode)) continue;
             all.push_back(
                 {name, version, version == current, version == previous, static_cast<std::uint64_t>(facts->st_mtim.tv_sec) * 1'000'000});
         }
     }
-    std::sort(all.begin(), all.end(), [](const InstalledAgent &one, const InstalledAgent &other) {
+    std::ranges::sort(all, [](const InstalledAgent &one, const InstalledAgent &other) {
         if (one.name != other.name) return one.name < other.name;
         const bool hand = one.version.starts_with(by_hand);
         if (hand != other.version.starts_with(by_hand)) return hand;
@@ -241,14 +315,13 @@ std::vector<InstalledAgent> installed_agents(const AsRoot & /*root*/)
 
 std::optional<InstalledAgent> current_agent(const std::vector<InstalledAgent> &all, const std::string &name)
 {
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](const InstalledAgent &agent) { return agent.name == name && agent.is_current; });
+    const auto found = std::ranges::find_if(all, [&](const InstalledAgent &agent) { return agent.name == name && agent.is_current; });
     return found == all.end() ? std::nullopt : std::optional(*found);
 }
 
 bool has_version(const std::vector<InstalledAgent> &all, const std::string &name, const std::string &version)
 {
-    return std::any_of(all.begin(), all.end(), [&](const InstalledAgent &agent) { return agent.name == name && agent.version == version; });
+    return std::ranges::any_of(all, [&](const InstalledAgent &agent) { return agent.name == name && agent.version == version; });
 }
 
 void make_agents_directory(const AsRoot & /*root*/, const std::string &name)
@@ -308,6 +381,65 @@ void remove_version(const AsRoot & /*root*/, const std::string &name, const std:
     if (::renameat2(open_agents(name).get(), version.c_str(), agents.get(), unfinished_name, RENAME_NOREPLACE) != 0)
         throw_errno("cannot remove " + name + " " + version);
     remove_unfinished_tree();
+}
+
+std::optional<std::string> problem_of_entry(const struct stat &facts, uid_t owner)
+{
+    const auto kind = facts.st_mode & S_IFMT;
+    if (kind != S_IFREG && kind != S_IFDIR && kind != S_IFLNK) return "is a device, fifo or socket, which no package needs";
+    if (kind != S_IFLNK && (facts.st_mode & (S_ISUID | S_ISGID)) != 0 && defence_is_on("agent-tree-modes"))
+        return "is setuid or setgid, which no package needs";
+    if (!defence_is_on("agent-tree-owner")) return std::nullopt;
+    if (facts.st_uid != owner) return "belongs to another account than the one that fetched it";
+    if (kind == S_IFREG && facts.st_nlink != 1) return "has another name, which may lie elsewhere (a hard link)";
+    return std::nullopt;
+}
+
+std::optional<std::string> problem_of_link(std::string_view text, std::ptrdiff_t depth)
+{
+    if (!defence_is_on("agent-tree-links")) return std::nullopt;
+    if (text.empty() || text[0] == '/') return "is a symlink to an absolute path";
+    bool is_below = false;
+    for (const auto part : split(text, '/')) {
+        const bool up = part == "..";
+        // Behind a name that is a link itself, ".." would lead elsewhere than its text says.
+        if (up && (is_below || depth-- == 0)) return "is a symlink that leads out of the package";
+        is_below = is_below || (!up && !part.empty() && part != ".");
+    }
+    return std::nullopt;
+}
+
+std::string launcher_text(const KnownAgent &agent, const FetchLine &fetched)
+{
+    // Uses the tree's own name, because another version may take the link's place during a start. Where only the link is shown, uses the
+    // link.
+    const auto text = fmt::format("#!/bin/sh\n# {0} {1}, installed by pi-agentctl install-agent.\ntree={2}/{0}/{1}\n"
+                                  "[ -d \"$tree\" ] || tree=${{0%/bin/*}}\n",
+                                  agent.name, fetched.version, agents_directory);
+    const bool is_native = !agent.platform_package.empty();
+    return text + (is_native ? "exec" : "exec \"$tree/node/bin/node\"") + " \"$tree/" + fetched.program + "\" \"$@\"\n";
+}
+
+void take_over(const AsRoot & /*root*/, const KnownAgent &agent, const FetchLine &fetched)
+{
+    const auto private_directory = open_trusted("/var/lib/private", O_PATH | O_DIRECTORY, "directory of private state");
+    const auto from = open_beneath(private_directory, std::string(fetch_name) + "/" + fetched_tree, O_RDONLY | O_DIRECTORY);
+    const auto parent = open_trusted(agents_directory, O_RDONLY | O_DIRECTORY, "directory of agents");
+    if (::mkdirat(parent.get(), unfinished_name, 0700) != 0) throw_errno("cannot create a directory in " + std::string(agents_directory));
+    const auto to = open_or_throw("opening the new tree", parent, unfinished_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    fault_point("agent-copying");
+    TreeCopy(examine(from, "examining what was fetched").st_uid).copy_directory(from, to, "", 0);
+    require_file(to, fetched.program);
+    if (agent.platform_package.empty()) require_file(to, "node/bin/node");
+    if (::mkdirat(to.get(), "bin", program_mode) != 0) throw_errno("cannot create bin of the agent");
+    const auto bin = open_or_throw("opening bin of the agent", to, "bin", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (::fchmod(bin.get(), program_mode) != 0) throw_errno("cannot set the mode of bin");
+    const auto file = open_or_throw("cannot create bin/" + agent.name, bin, agent.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    write_whole(file, launcher_text(agent, fetched), "bin/" + agent.name);
+    if (::fchmod(file.get(), program_mode) != 0) throw_errno("cannot set the mode of bin/" + agent.name);
+    if (::fchmod(to.get(), program_mode) != 0) throw_errno("cannot set the mode of the new tree");
+    if (::syncfs(to.get()) != 0) throw_errno("cannot write the new tree to disk");
+    fault_point("agent-copied");
 }
 
 } // namespace pi_agent

@@ -61,16 +61,8 @@ bool can_go(const Left &left)
 
 std::string count_of_left(const std::vector<Left> &left, Left::Kind kind, const char *one, const char *several)
 {
-    const auto count = std::count_if(left.begin(), left.end(), [kind](const Left &each) { return each.kind == kind && can_go(each); });
+    const auto count = std::ranges::count_if(left, [kind](const Left &each) { return each.kind == kind && can_go(each); });
     return count == 0 ? "" : fmt::format("{} {}", count, count == 1 ? one : several);
-}
-
-std::string question_about(const std::vector<Left> &left)
-{
-    const auto homes =
-        count_of_left(left, Left::Kind::home, "home of an agent with all that is in it", "homes of agents with all that is in them");
-    const auto accounts = count_of_left(left, Left::Kind::account, "account", "accounts");
-    return "Remove " + homes + (homes.empty() || accounts.empty() ? "" : ", and ") + accounts + ", as listed?";
 }
 
 // As the agent, and none where that cannot be found out: a size is for people, and keeps nothing from being removed.
@@ -97,16 +89,6 @@ nlohmann::json to_json(const AsRoot &root, const Policy &policy, const std::vect
                         {"kept", text_or_null(each.kept)},
                         {"bytes", number_or_null(size_of(root, policy, each))}});
     return {{"left", list}};
-}
-
-void show(const AsRoot &root, const Policy &policy, const std::vector<Left> &left, const char *beginning, std::ostream &out)
-{
-    for (const auto &each : left) {
-        const auto size = to_size(size_of(root, policy, each));
-        out << (can_go(each) ? beginning : "stays: ") << to_text(each) << (size.empty() ? "" : " (" + size + ")") << ": " << each.why
-            << (can_go(each) ? "" : ", but " + each.kept) << '\n';
-    }
-    out << std::flush;
 }
 
 // One that cannot be removed keeps no other. An account stays where its home does.
@@ -203,16 +185,6 @@ void remove_homes(const AsRoot &root, const std::string &state_dir, Changes &cha
         changes.make("remove " + state_dir + ", with the homes of all agents", [&] { remove_all_state(root, state_dir); });
 }
 
-std::string question_of(const RemoveOrder &order)
-{
-    std::string question = build::is_system_managed ? "" : "Take the sudo rule away";
-    if (!order.keep_hidden)
-        question += std::string(question.empty() ? "Open" : " and open") + " the agent's program to everybody, without a sandbox";
-    if (order.state) question += ", and remove all homes of agents with what is in them";
-    if (order.accounts) question += ", and the agents' accounts";
-    return question + "?";
-}
-
 } // namespace
 
 void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &warnings, std::optional<PolicyFiles> before)
@@ -292,14 +264,22 @@ void run_prune(const PruneOrder &order, std::ostream &out)
     auto policy = load_policy(policy_path);
     const auto left = find_left(root, policy, order.gone);
     if (order.json) return print_json(to_json(root, policy, left), out);
-    show(root, policy, left, order.dry_run ? "would: remove " : "left behind: ", out);
-    if (std::none_of(left.begin(), left.end(), can_go)) {
+    for (const auto &each : left) {
+        const auto size = to_size(size_of(root, policy, each));
+        out << (can_go(each) ? (order.dry_run ? "would: remove " : "left behind: ") : "stays: ") << to_text(each)
+            << (size.empty() ? "" : " (" + size + ")") << ": " << each.why << (can_go(each) ? "" : ", but " + each.kept) << '\n';
+    }
+    out << std::flush;
+    if (std::ranges::none_of(left, can_go)) {
         out << "nothing to remove\n";
         return;
     }
     if (order.dry_run) return;
     require_program("userdel");
-    require_consent(question_about(left), order.yes);
+    const auto homes =
+        count_of_left(left, Left::Kind::home, "home of an agent with all that is in it", "homes of agents with all that is in them");
+    const auto accounts = count_of_left(left, Left::Kind::account, "account", "accounts");
+    require_consent("Remove " + homes + (homes.empty() || accounts.empty() ? "" : ", and ") + accounts + ", as listed?", order.yes);
     const auto lock = take_apply_lock(root); // not during the question: an emergency stop would have to wait
     policy = load_policy(policy_path);
     mark_host_changed(root); // a start that is under way either sees this, or shows as a session now
@@ -322,7 +302,14 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
         for (const auto *program : {"userdel", "groupdel"})
             require_program(program);
     require_no_session(root, "end them first: pi-agentctl stop --all");
-    if (!order.dry_run) require_consent(question_of(order), order.yes);
+    if (!order.dry_run) {
+        std::string question = build::is_system_managed ? "" : "Take the sudo rule away";
+        if (!order.keep_hidden)
+            question += std::string(question.empty() ? "Open" : " and open") + " the agent's program to everybody, without a sandbox";
+        if (order.state) question += ", and remove all homes of agents with what is in them";
+        if (order.accounts) question += ", and the agents' accounts";
+        require_consent(question + "?", order.yes);
+    }
     const auto lock = take_apply_lock(root); // not during the question: an emergency stop would have to wait
     policy = applied_policy(root);
     Changes changes(order.dry_run, out);

@@ -208,7 +208,6 @@ std::string mistakes_in(const PolicyFiles &files, const Observer &observer);
 Account account_of_user(const std::string &name);
 // If `roots` is empty, the usual places that this user has. Throws Failure(usage) for a root that cannot be one.
 Candidate find_candidate(const Account &user, const std::vector<std::string> &roots, const Observer &observer);
-std::vector<Candidate> find_candidates(const InitOrder &order, const Observer &observer);
 // Throws Failure(usage) for a directory that a session of `user` cannot have as a root.
 void require_usable(const std::vector<std::string> &roots, const Account &user, const Observer &observer);
 

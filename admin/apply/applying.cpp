@@ -20,71 +20,7 @@ bool is_installed(const PolicyFiles &files)
     return are_same(read_policy_sources(policy_path, std::nullopt, unread), files) && unread.empty();
 }
 
-// One change of this host, by apply, rollback or edit: it is finished, or goes back by itself. Made and used under the lock of apply. Until
-// begin() it has changed nothing.
-class Transaction {
-public:
-    // Takes up what a command that was killed has left unfinished: going back leads to what that one found.
-    explicit Transaction(const AsRoot &root) : root_(root)
-    {
-        auto earlier = read_unfinished(root);
-        if (!earlier) return;
-        before_ = std::move(*earlier);
-        noted_ = before_.command;
-        was_cut_short_ = true;
-    }
-
-    [[nodiscard]] bool was_cut_short() const noexcept { return was_cut_short_; }
-
-    // Looks at the host before the first change. `policy_change`: where the command itself replaces the policy's files.
-    void look(const Policy &policy, const std::optional<PolicyChange> &policy_change)
-    {
-        auto now = look_at_host(root_, policy);
-        now.command = make_session_id();
-        now.policy = policy_change;
-        before_ = was_cut_short_ ? joined(std::move(before_), now) : std::move(now);
-    }
-
-    // Writes down what it saw, on disk; the directory of applied policies exists.
-    void begin()
-    {
-        write_unfinished(root_, before_);
-        noted_ = before_.command;
-        fault_point("apply-begun");
-    }
-
-    // Whether nobody else went on with it, or ended it, while the lock was free.
-    [[nodiscard]] bool is_ours() const
-    {
-        const auto note = read_unfinished(root_);
-        return note ? note->command == noted_ : noted_.empty();
-    }
-
-    // From here on nothing goes back.
-    void finish()
-    {
-        remove_unfinished_note(root_);
-        noted_.clear();
-    }
-
-    // Makes the host what it was. Returns how the message about the failure begins.
-    std::string go_back(std::ostream &out, std::ostream &warnings)
-    {
-        if (noted_.empty()) return "nothing is applied: ";
-        Changes changes(false, out);
-        const bool is_whole = pi_agent::go_back(root_, before_, changes, warnings);
-        mark_host_changed(root_);
-        return is_whole ? "nothing is applied, and what had been changed is as it was: "
-                        : "nothing is applied, and the warnings say what is not as it was, which the next apply goes on with: ";
-    }
-
-private:
-    const AsRoot &root_;
-    HostBefore before_;
-    std::string noted_; // the command that the note names; empty without one
-    bool was_cut_short_ = false;
-};
-
+// One change of this host, by apply, rollback or edit: it is finished, or goes back by itself. Made and used under the lock of apply.
 class Applying {
 public:
     Applying(const Observer &observer, UniqueFd lock, const Policy &policy, WantedPolicy wanted, const ApplyOptions &options,
@@ -119,31 +55,38 @@ private:
 
     void change()
     {
-        if (!options_.dry_run) transaction_.emplace(root_);
+        // Takes up what a command that was killed has left unfinished: going back leads to what that one found.
+        if (auto earlier = options_.dry_run ? std::nullopt : read_unfinished(root_)) {
+            before_ = std::move(*earlier);
+            noted_ = before_.command;
+            was_cut_short_ = true;
+        }
+        can_go_back_ = !options_.dry_run;
         require_fitting();
-        if (options_.dry_run) return show_plan();
-        const bool is_change = count_plan() > 0 || wanted_.before || transaction_->was_cut_short();
-        if (transaction_->was_cut_short()) out_ << "an earlier command has not finished: this one finishes what it began\n" << std::flush;
+        if (options_.dry_run) {
+            prepare(changes_);
+            enable(changes_, warnings_);
+            warn(find_warnings(policy_), warnings_);
+            if (changes_.count() == 0) out_ << "nothing to do\n";
+            return;
+        }
+        const bool is_change = count_plan() > 0 || wanted_.before || was_cut_short_;
+        if (was_cut_short_) out_ << "an earlier command has not finished: this one finishes what it began\n" << std::flush;
         if (!build::is_system_managed) rule_ = read_sudoers(root_, sudoers_directory);
         if (is_change && wanted_.before) prepare(changes_);
         const bool was_tried = try_before();
         if (is_change && !wanted_.before) prepare(changes_);
         const int prepared = changes_.count();
         enable(changes_, warnings_);
-        const bool has_changed = changes_.count() > prepared || transaction_->was_cut_short();
+        const bool has_changed = changes_.count() > prepared || was_cut_short_;
         if (is_change) mark_host_changed(root_);
         warn(find_warnings(policy_), warnings_);
         if (has_changed || !was_tried) try_after();
-        finish();
+        keep_applied(root_, wanted_.files);
+        fault_point("apply-kept");
+        remove_unfinished_note(root_);
+        noted_.clear(); // from here on nothing goes back
         if (changes_.count() == 0) out_ << (was_tried ? "nothing to change: this host follows the policy\n" : "nothing to do\n");
-    }
-
-    void show_plan()
-    {
-        prepare(changes_);
-        enable(changes_, warnings_);
-        warn(find_warnings(policy_), warnings_);
-        if (changes_.count() == 0) out_ << "nothing to do\n";
     }
 
     // Goes through every step without taking it: what is wrong with one shows before the first.
@@ -154,12 +97,6 @@ private:
         prepare(planned);
         enable(planned, nowhere);
         return planned.count();
-    }
-
-    [[nodiscard]] std::optional<PolicyChange> policy_change() const
-    {
-        if (!wanted_.before || wanted_.before->empty()) return std::nullopt;
-        return PolicyChange{*wanted_.before, wanted_.files};
     }
 
     // What a start would be refused for, before anything changes.
@@ -180,10 +117,19 @@ private:
     // What comes before the change of the host itself: where it is written down, and the policy's files.
     void prepare(Changes &changes)
     {
-        if (!changes.dry_run()) transaction_->look(policy_, policy_change()); // under the lock that the change is made under
+        if (!changes.dry_run()) { // under the lock that the change is made under
+            auto now = look_at_host(root_, policy_);
+            now.command = make_session_id();
+            if (wanted_.before && !wanted_.before->empty()) now.policy = PolicyChange{*wanted_.before, wanted_.files};
+            before_ = was_cut_short_ ? joined(std::move(before_), now) : std::move(now);
+        }
         make_state_directories(root_, policy_, changes);
         make_applied_directory(root_, policy_.agent.state_dir, changes);
-        if (!changes.dry_run()) transaction_->begin();
+        if (!changes.dry_run()) { // on disk: from here on it goes back
+            write_unfinished(root_, before_);
+            noted_ = before_.command;
+            fault_point("apply-begun");
+        }
         settle_state_place(root_, policy_, changes);
         if (!wanted_.before) return;
         if (!is_installed(wanted_.files)) install_policy_files(root_, *wanted_.before, wanted_.files, changes);
@@ -258,26 +204,26 @@ private:
             is_anothers_ = true; // whoever holds it takes up what is unfinished
             throw Failure(FailureKind::changed_meanwhile, std::string("another command changes this host meanwhile: ") + failure.what());
         }
-        is_anothers_ = !transaction_->is_ours();
+        const auto note = read_unfinished(root_); // somebody else may have gone on with it, or ended it, while the lock was free
+        is_anothers_ = note ? note->command != noted_ : !noted_.empty();
         if (is_anothers_)
             throw Failure(FailureKind::changed_meanwhile, "another command changed this host meanwhile; look at what it said");
         if (!is_installed(wanted_.files))
             throw Failure(FailureKind::changed_meanwhile, "the policy changed meanwhile; run the command again");
     }
 
-    void finish()
-    {
-        keep_applied(root_, wanted_.files);
-        fault_point("apply-kept");
-        transaction_->finish();
-    }
-
     // Returns how the message begins.
     std::string take_back()
     {
-        if (options_.dry_run) return "";
-        if (!transaction_ || is_anothers_) return "";
-        const auto begin = transaction_->go_back(out_, warnings_);
+        if (!can_go_back_ || is_anothers_) return "";
+        std::string begin = "nothing is applied: ";
+        if (!noted_.empty()) {
+            Changes changes(false, out_);
+            const bool is_whole = go_back(root_, before_, changes, warnings_);
+            mark_host_changed(root_);
+            begin = is_whole ? "nothing is applied, and what had been changed is as it was: "
+                             : "nothing is applied, and the warnings say what is not as it was, which the next apply goes on with: ";
+        }
         const bool stays = wanted_.before && wanted_.before->empty();
         return stays ? "the files of the earlier policy are back, because those before them cannot be read, but " + begin : begin;
     }
@@ -294,13 +240,23 @@ private:
     std::string rule_text_;
     std::optional<std::string> rule_; // of sudo, as it was at first
     std::vector<std::string> living_; // sessions that do not end
-    std::optional<Transaction> transaction_;
+    HostBefore before_;               // the host before the first change
+    std::string noted_;               // the command that the note of an unfinished change names; empty without one
+    bool was_cut_short_ = false, can_go_back_ = false;
     bool is_anothers_ = false;
 };
 
-int stop_everything(const AsRoot &root, const Policy &policy, const WantedPolicy &wanted, bool dry_run, std::ostream &out,
-                    std::ostream &warnings)
+} // namespace
+
+int apply_policy(const Observer &observer, UniqueFd lock, WantedPolicy wanted, const ApplyOptions &options, std::ostream &out,
+                 std::ostream &warnings)
 {
+    const auto policy = parse_policy(wanted.files);
+    if (policy.wrapper.enable) return Applying(observer, std::move(lock), policy, std::move(wanted), options, out, warnings).run();
+    // The emergency stop depends on nothing else. Whatever is wrong with the host, it removes the rule; if it cannot, it still ends the
+    // sessions.
+    const auto &root = *observer.root();
+    const bool dry_run = options.dry_run;
     Changes changes(dry_run, out);
     if (wanted.before && !is_installed(wanted.files)) install_policy_files(root, *wanted.before, wanted.files, changes);
     std::string rule_stays;
@@ -330,18 +286,6 @@ int stop_everything(const AsRoot &root, const Policy &policy, const WantedPolicy
     if (!rule_stays.empty()) throw Failure(ExitStatus::system_failure, "all sessions have ended, but the sudo rule stays: " + rule_stays);
     if (changes.count() == 0) out << "nothing to do\n";
     return changes.count();
-}
-
-} // namespace
-
-int apply_policy(const Observer &observer, UniqueFd lock, WantedPolicy wanted, const ApplyOptions &options, std::ostream &out,
-                 std::ostream &warnings)
-{
-    const auto policy = parse_policy(wanted.files);
-    if (policy.wrapper.enable) return Applying(observer, std::move(lock), policy, std::move(wanted), options, out, warnings).run();
-    // The emergency stop depends on nothing else. Whatever is wrong with the host, it removes the rule; if it cannot, it still ends the
-    // sessions.
-    return stop_everything(*observer.root(), policy, wanted, options.dry_run, out, warnings);
 }
 
 } // namespace pi_agent

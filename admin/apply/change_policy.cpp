@@ -105,8 +105,7 @@ YamlNode tree_of(const PolicySource &source)
 // The first file that says something of `path`; nullptr without one.
 const PolicySource *find_source(const PolicyFiles &files, const KeyPath &path)
 {
-    const auto found =
-        std::find_if(files.begin(), files.end(), [&](const PolicySource &source) { return find_node(tree_of(source), path) != nullptr; });
+    const auto found = std::ranges::find_if(files, [&](const PolicySource &source) { return find_node(tree_of(source), path) != nullptr; });
     return found == files.end() ? nullptr : &*found;
 }
 
@@ -156,16 +155,6 @@ PolicyFiles with_value(const PolicyFiles &files, const KeyName &name, const Yaml
     if (!user_of_file(source->name, policy_path)) refuse_change(*source, entry);
     if (path == entry) throw Failure(ExitStatus::usage, "name a key of one user, such as users.NAME.roots");
     return with_value_in(files, source->name, {path.begin() + 2, path.end()}, value);
-}
-
-PolicyFiles without_user(PolicyFiles files, const std::string &name)
-{
-    const KeyPath path = {"users", name};
-    const auto *source = find_source(files, path);
-    if (source == nullptr) throw Nothing("the policy has no entry users." + escape_for_display(name));
-    if (!user_of_file(source->name, policy_path)) refuse_change(*source, path);
-    std::erase_if(files, [file = source->name](const PolicySource &each) { return each.name == file; });
-    return files;
 }
 
 // Of one of the commands that write: who looks, the lock of whoever edits, and the files that are installed.
@@ -225,20 +214,12 @@ void merge(YamlNode &into, const YamlNode &from)
     if (into.kind != YamlNode::Kind::mapping || from.kind != YamlNode::Kind::mapping) return;
     for (const auto &entry : from.entries) {
         const auto same = [&](const YamlEntry &known) { return known.key == entry.key; };
-        const auto found = std::find_if(into.entries.begin(), into.entries.end(), same);
+        const auto found = std::ranges::find_if(into.entries, same);
         if (found == into.entries.end())
             into.entries.push_back(entry);
         else
             merge(found->value, entry.value);
     }
-}
-
-// As it is, unless a terminal would obey it.
-std::string harmless(const std::string &text)
-{
-    std::string others = text;
-    std::erase(others, '\\');
-    return escape_for_display(others) == others ? text : escape_for_display(text);
 }
 
 nlohmann::ordered_json json_of(const YamlNode &node)
@@ -292,7 +273,7 @@ std::string value_for(const KeyName &name, const std::string &value)
 
 std::optional<std::string> find_text(const PolicyFiles &files, const std::string &file)
 {
-    const auto found = std::find_if(files.begin(), files.end(), [&](const PolicySource &source) { return source.name == file; });
+    const auto found = std::ranges::find_if(files, [&](const PolicySource &source) { return source.name == file; });
     return found == files.end() ? std::nullopt : std::optional(found->text);
 }
 
@@ -347,7 +328,12 @@ void run_user_add(const std::string &name, const std::vector<std::string> &roots
 void run_user_remove(const std::string &name, const ChangeOrder &order, std::ostream &out, std::ostream &warnings)
 {
     auto changing = begin_change("user remove");
-    const auto wanted = without_user(changing.files, name);
+    const KeyPath path = {"users", name};
+    const auto *source = find_source(changing.files, path);
+    if (source == nullptr) throw Nothing("the policy has no entry users." + escape_for_display(name));
+    if (!user_of_file(source->name, policy_path)) refuse_change(*source, path);
+    auto wanted = changing.files;
+    std::erase_if(wanted, [source](const PolicySource &each) { return each.name == source->name; });
     put_in_place(changing, wanted, order, "Take " + escape_for_display(name) + " out of the policy?", out, warnings);
     tell_other_entries(wanted, name, out);
 }
@@ -372,8 +358,7 @@ void run_get(const std::string &key, bool json, std::ostream &out)
         else if (node != nullptr)
             value = *node;
     }
-    const std::string standard(name.path.size() ==
-                                       static_cast<std::size_t>(std::count(name.key->path.begin(), name.key->path.end(), '.')) + 1
+    const std::string standard(name.path.size() == static_cast<std::size_t>(std::ranges::count(name.key->path, '.')) + 1
                                    ? name.key->standard
                                    : std::string_view());
     if (json)
@@ -385,7 +370,11 @@ void run_get(const std::string &key, bool json, std::ostream &out)
     if (!value)
         throw Nothing(escape_for_display(key) + " is not set" + name.doubt + (standard.empty() ? "" : "; its default is " + standard));
     if (json) return;
-    out << harmless(value->kind == YamlNode::Kind::scalar ? value->text : yaml_line(*value)) << '\n';
+    // As it is, unless a terminal would obey it.
+    const auto text = value->kind == YamlNode::Kind::scalar ? value->text : yaml_line(*value);
+    std::string others = text;
+    std::erase(others, '\\');
+    out << (escape_for_display(others) == others ? text : escape_for_display(text)) << '\n';
 }
 
 } // namespace pi_agent

@@ -38,16 +38,6 @@ std::vector<Finding> look_at_roots(const std::vector<std::string> &roots, const 
     return observer.resolve_roots(specs, user);
 }
 
-// The usual places that a session could have as a root, found with the user's rights; none if this process may not look.
-std::vector<std::string> usable_places(const Account &user, const Observer &observer)
-{
-    std::vector<std::string> places = {"~/projects", "~/src", "~/work", "~/code", "~/dev", "~/git", "~/repos", "~/workspace"};
-    const auto findings = look_at_roots(places, user, observer);
-    auto finding = findings.begin();
-    std::erase_if(places, [&](const std::string & /*place*/) { return (finding++)->kind != Finding::Kind::usable; });
-    return places;
-}
-
 // A name with control characters is refused: nobody types one.
 std::string quoted(const std::string &text)
 {
@@ -62,9 +52,8 @@ std::string run_as_of(const Candidate &candidate, const std::vector<Candidate> &
     const std::string agent = "pi-agent-" + candidate.name; // as the policy would call it; by the number where it is not a plain name
     const std::string other = creatable_name(agent);
     if (agent == other || !is_plain_name(agent)) return "";
-    const bool is_anothers = std::any_of(candidates.begin(), candidates.end(), [&](const Candidate &one) {
-        return one.name != candidate.name && creatable_name("pi-agent-" + one.name) == other;
-    });
+    const bool is_anothers = std::ranges::any_of(
+        candidates, [&](const Candidate &one) { return one.name != candidate.name && creatable_name("pi-agent-" + one.name) == other; });
     return is_anothers ? "" : other;
 }
 
@@ -116,8 +105,8 @@ void require_host(const std::string &word)
 std::string line_of_network(const std::vector<std::string> &words)
 {
     if (words.empty()) throw Failure(ExitStatus::usage, "name a network: hosts, full, loopback, none, names of hosts, or addresses");
-    if (!std::all_of(words.begin(), words.end(), is_address_or_range)) {
-        std::for_each(words.begin(), words.end(), require_host);
+    if (!std::ranges::all_of(words, is_address_or_range)) {
+        std::ranges::for_each(words, require_host);
         return lines_of_hosts(words);
     }
     std::string list;
@@ -150,12 +139,6 @@ constexpr mode_t key_mode = 0600;
 std::string existing_policy(const std::string &path)
 {
     return escape_for_display(path) + " exists already and is not overwritten; to change it: sudo pi-agentctl edit";
-}
-
-std::string without_last_line_feed(std::string text)
-{
-    if (!text.empty() && text.back() == '\n') text.pop_back();
-    return text;
 }
 
 // As root, only where nobody else could lead it elsewhere.
@@ -193,15 +176,6 @@ bool key_file_exists(const std::string &file)
     return if_there([&] { return std::optional(open_trusted(file, O_PATH, "file of keys")); }).has_value();
 }
 
-// Only root can read it, from the first moment on.
-void write_key(const ProviderKey &key)
-{
-    const auto [directory, name] = split_last(key.file);
-    const auto holder = open_holder(directory, true);
-    if (has_name(holder, name, "examining " + key.file)) throw Failure(ExitStatus::usage, existing_key_file(key.file));
-    replace_root_file(holder, name, key.text, key_mode, key.file);
-}
-
 void forget_key(const ProviderKey &key) noexcept
 {
     try {
@@ -234,7 +208,7 @@ void show_next(const std::vector<Candidate> &candidates, const Policy &policy, s
     const auto report = check_policy(std::nullopt);
     out << "\npi-agentctl check says:\n";
     out << show_problems(report.errors, "  error: ", read_again) << show_problems(report.warnings, "  warning: ", read_again);
-    if (report.errors.empty()) out << prefix_lines("  ", without_last_line_feed(to_text(report)));
+    if (report.errors.empty()) out << prefix_lines("  ", without_line_end(to_text(report)));
     out << "\nNext:\n";
     if (::access(policy.agent.binary.c_str(), F_OK) != 0)
         out << "  sudo pi-agentctl install-agent   # fetch the agent, which is not included\n";
@@ -256,16 +230,6 @@ void note_mistakes(const Policy &policy, const Observer &observer, std::ostream 
         notes << "pi-agentctl: fix before 'pi-agentctl apply':\n" << PolicyError(problems.all()).what() << '\n';
 }
 
-bool can_ask(const InitOrder &order)
-{
-    return !order.yes && !order.output && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1;
-}
-
-void require_free_place(const std::string &path)
-{
-    if (path_exists(path)) throw Failure(ExitStatus::usage, existing_policy(path));
-}
-
 // Reports what stands in the way of every answer before the first question.
 void require_writable(const InitOrder &order)
 {
@@ -279,7 +243,7 @@ void require_writable(const InitOrder &order)
         return;
     }
     require_own_policy("init");
-    require_free_place(policy_path);
+    if (path_exists(policy_path)) throw Failure(ExitStatus::usage, existing_policy(policy_path));
     if (::geteuid() != 0)
         throw Failure(ExitStatus::denied, std::string("only root can write ") + policy_path + "; try sudo, or --output -");
     if (!writes_key) return;
@@ -343,34 +307,29 @@ Account account_of_user(const std::string &name)
 
 Candidate find_candidate(const Account &user, const std::vector<std::string> &roots, const Observer &observer)
 {
-    if (roots.empty()) return {user.name, usable_places(user, observer)};
+    // The usual places that a session could have as a root, found with the user's rights; none if this process may not look.
+    if (roots.empty()) {
+        std::vector<std::string> places = {"~/projects", "~/src", "~/work", "~/code", "~/dev", "~/git", "~/repos", "~/workspace"};
+        const auto findings = look_at_roots(places, user, observer);
+        auto finding = findings.begin();
+        std::erase_if(places, [&](const std::string & /*place*/) { return (finding++)->kind != Finding::Kind::usable; });
+        return {user.name, places};
+    }
     require_usable(roots, user, observer);
     return {user.name, roots};
-}
-
-std::vector<Candidate> find_candidates(const InitOrder &order, const Observer &observer)
-{
-    std::vector<Candidate> candidates;
-    for (const auto &name : order.users)
-        candidates.push_back(find_candidate(account_of_user(name), order.roots, observer));
-    if (!order.users.empty()) return candidates;
-    if (!order.roots.empty()) throw Failure(ExitStatus::usage, "--root needs --user NAME: whose root is it?");
-    for (const auto &person : find_people())
-        candidates.push_back(find_candidate(person, {}, observer));
-    return candidates;
 }
 
 std::vector<std::string> words_of_answer(const std::string &answer)
 {
     std::string blanks = answer;
-    std::replace(blanks.begin(), blanks.end(), ',', ' ');
+    std::ranges::replace(blanks, ',', ' ');
     std::istringstream words(blanks);
     return {std::istream_iterator<std::string>(words), {}};
 }
 
 std::string init_text(const std::vector<Candidate> &candidates, const PolicyAnswers &answers)
 {
-    const auto ready = std::count_if(candidates.begin(), candidates.end(), [](const Candidate &one) { return !one.roots.empty(); });
+    const auto ready = std::ranges::count_if(candidates, [](const Candidate &one) { return !one.roots.empty(); });
     if (ready == 0)
         throw Failure(ExitStatus::usage,
                       "no user of this host has a directory to start the agent in (looked for ~/projects, ~/src, ~/work and similar); "
@@ -420,7 +379,7 @@ void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes)
 {
     require_writable(order);
     const auto observer = Observer::self();
-    const bool asks = can_ask(order);
+    const bool asks = !order.yes && !order.output && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1;
     const auto answers = asks ? ask_for_policy(order, observer, key_file_exists(key_file()), notes) : answers_of(order, observer);
     const auto text = init_text(answers.candidates, answers.policy);
     const auto policy = parse_policy({{policy_path, text}});
@@ -430,7 +389,14 @@ void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes)
         return;
     }
     if (!answers.new_roots.empty()) create_roots(observer, answers.new_roots, out);
-    if (answers.key) write_key(*answers.key);
+    // Only root can read it, from the first moment on.
+    if (answers.key) {
+        const auto [directory, name] = split_last(answers.key->file);
+        const auto holder = open_holder(directory, true);
+        if (has_name(holder, name, "examining " + answers.key->file))
+            throw Failure(ExitStatus::usage, existing_key_file(answers.key->file));
+        replace_root_file(holder, name, answers.key->text, key_mode, answers.key->file);
+    }
     if (!asks) note_mistakes(policy, observer, notes);
     const auto path = order.output.value_or(policy_path);
     try {

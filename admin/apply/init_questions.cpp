@@ -38,7 +38,7 @@ std::vector<Account> likely_users(const Observer &observer)
         if (!find_candidate(person, {}, observer).roots.empty()) users.push_back(person);
     if (!users.empty() || people.empty()) return users;
     const auto caller = own_environment()("SUDO_USER");
-    const auto found = std::find_if(people.begin(), people.end(), [&](const Account &person) { return person.name == caller; });
+    const auto found = std::ranges::find_if(people, [&](const Account &person) { return person.name == caller; });
     return {found == people.end() ? people.front() : *found};
 }
 
@@ -56,8 +56,7 @@ std::vector<Account> users_of_answer(const std::string &answer)
     if (find_account(answer)) return {account_of_user(answer)};
     std::vector<Account> users;
     for (const auto &name : words_of_answer(answer))
-        if (std::none_of(users.begin(), users.end(), [&](const Account &user) { return user.name == name; }))
-            users.push_back(account_of_user(name));
+        if (std::ranges::none_of(users, [&](const Account &user) { return user.name == name; })) users.push_back(account_of_user(name));
     if (users.empty()) throw Failure(ExitStatus::usage, "name at least one user");
     return users;
 }
@@ -89,8 +88,7 @@ void ask_where(const InitOrder &order, const std::vector<Account> &users, const 
     if (!order.roots.empty()) return;
     questions << "2. Where may they start the agent? It can write to everything in these directories.\n";
     for (const auto &candidate : answers.candidates) {
-        const bool is_new = std::any_of(answers.new_roots.begin(), answers.new_roots.end(),
-                                        [&](const Candidate &other) { return other.name == candidate.name; });
+        const bool is_new = std::ranges::any_of(answers.new_roots, [&](const Candidate &other) { return other.name == candidate.name; });
         questions << fmt::format("   {}: {}{}\n", escape_for_display(candidate.name), fmt::join(candidate.roots, ", "),
                                  is_new ? " (does not exist yet; init creates it)" : "");
     }
@@ -143,20 +141,14 @@ void require_known_host(const std::string &key, const std::optional<std::string>
     if (is_suggested(network) && !provider_outside(key, network)) refuse_unknown_host(key);
 }
 
-std::string ask_value(const std::string &variable)
-{
-    auto value = read_hidden("   The value of " + variable + " (it is not shown):");
-    if (!value) throw Nothing("nothing is changed");
-    require_plain_key(*value);
-    return *value;
-}
-
 void take_key(const std::string &key, InitAnswers &answers)
 {
     const auto variable = variable_of_key(key);
     const auto provider = provider_outside(key, answers.policy.network);
-    const auto value = ask_value(variable);
-    answers.key = ProviderKey{file_of_key(key, answers.policy.network), provider ? value + "\n" : variable + "=" + value + "\n"};
+    const auto value = read_hidden("   The value of " + variable + " (it is not shown):");
+    if (!value) throw Nothing("nothing is changed");
+    require_plain_key(*value);
+    answers.key = ProviderKey{file_of_key(key, answers.policy.network), (provider ? "" : variable + "=") + *value + "\n"};
     answers.policy.provider = provider;
     if (!provider) answers.policy.env_file = key_file();
 }
@@ -219,9 +211,9 @@ std::optional<std::string> provider_outside(const std::string &key, const std::o
     const auto answer = network.value_or(suggested_network);
     const auto words = words_of_answer(answer);
     const auto is_range = [](const std::string &word) { return std::holds_alternative<IpRange>(parse_ip_range(word)); };
-    if (has_word("full loopback none", answer) || std::all_of(words.begin(), words.end(), is_range)) return std::nullopt;
+    if (has_word("full loopback none", answer) || std::ranges::all_of(words, is_range)) return std::nullopt;
     for (const auto &provider : providers_with_gate()) {
-        const bool is_variable = std::find(provider.variables.begin(), provider.variables.end(), key) != provider.variables.end();
+        const bool is_variable = std::ranges::find(provider.variables, key) != provider.variables.end();
         if ((provider.name == key || is_variable) && !provider.host.empty()) return std::string(provider.name);
     }
     return std::nullopt;
@@ -238,7 +230,7 @@ std::vector<std::string> hosts_of_keys(const std::string &file, const std::optio
     std::vector<std::string> hosts;
     for (const auto &variable : variables_of(file)) {
         const auto names = providers_of_key(variable);
-        const auto known = std::find_if(names.begin(), names.end(), [](const auto &name) {
+        const auto known = std::ranges::find_if(names, [](const auto &name) {
             const auto *provider = find_provider(name);
             return provider != nullptr && !provider->host.empty();
         });
@@ -247,7 +239,7 @@ std::vector<std::string> hosts_of_keys(const std::string &file, const std::optio
             continue;
         }
         const std::string host(find_provider(*known)->host);
-        if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(host);
+        if (std::ranges::find(hosts, host) == hosts.end()) hosts.push_back(host);
     }
     return hosts;
 }
@@ -255,8 +247,8 @@ std::vector<std::string> hosts_of_keys(const std::string &file, const std::optio
 void require_plain_key(const std::string &value)
 {
     if (value.empty()) throw Failure(ExitStatus::usage, "the key is empty");
-    const bool is_plain = std::all_of(value.begin(), value.end(),
-                                      [](char byte) { return byte > ' ' && byte < '\x7f' && byte != '"' && byte != '\'' && byte != '\\'; });
+    const bool is_plain =
+        std::ranges::all_of(value, [](char byte) { return byte > ' ' && byte < '\x7f' && byte != '"' && byte != '\'' && byte != '\\'; });
     if (!is_plain)
         throw Failure(ExitStatus::usage, "a key has only letters, digits and signs without spaces or quotes; this one is not written");
 }
@@ -277,7 +269,11 @@ InitAnswers ask_for_policy(const InitOrder &order, const Observer &observer, boo
 InitAnswers answers_of(const InitOrder &order, const Observer &observer)
 {
     InitAnswers answers;
-    answers.candidates = find_candidates(order, observer);
+    if (order.users.empty() && !order.roots.empty()) throw Failure(ExitStatus::usage, "--root needs --user NAME: whose root is it?");
+    for (const auto &name : order.users)
+        answers.candidates.push_back(find_candidate(account_of_user(name), order.roots, observer));
+    for (const auto &person : order.users.empty() ? find_people() : std::vector<Account>())
+        answers.candidates.push_back(find_candidate(person, {}, observer));
     answers.policy = {order.network, order.env_file};
     if (order.env_file) answers.policy.hosts = hosts_of_keys(*order.env_file, order.network);
     if (!order.key || *order.key == no_key) return answers;

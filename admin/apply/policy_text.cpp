@@ -108,33 +108,9 @@ void best_effort_keep_draft(const AsRoot &root, const Draft &draft, const std::s
     }
 }
 
-// If that fails, the policy of before comes back, and what was written is a draft again.
-void apply_edit(const AsRoot &root, const Draft &draft, const PolicyFiles &before, const std::string &text, std::ostream &out,
-                std::ostream &warnings)
-{
-    try {
-        run_apply({}, out, warnings, before);
-    } catch (const std::exception &) {
-        best_effort_keep_draft(root, draft, text, warnings);
-        throw;
-    }
-}
-
 // --- A text as one word of YAML, a value as one line, and a value's place in a tree.
 
-// Other readers take these for booleans.
-constexpr std::string_view ambiguous_words = "y Y yes Yes YES n N no No NO on On ON off Off OFF";
 constexpr std::string_view special_in_brackets = ",?[]{}"; // elsewhere a plain text may have them
-
-bool is_plain_word(const std::string &text)
-{
-    const auto is_letter = [](char byte) { return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z'); };
-    const bool begins = !text.empty() && (is_letter(text[0]) || text[0] == '_' || text[0] == '/' || text.starts_with("~/"));
-    YamlNode scalar;
-    scalar.kind = YamlNode::Kind::scalar;
-    scalar.text = text;
-    return begins && is_made_of(text, "/~_-.@") && meaning_of_scalar(scalar) == ScalarMeaning::text && !has_word(ambiguous_words, text);
-}
 
 bool is_shown_as_it_is(std::string text)
 {
@@ -148,14 +124,6 @@ std::string in_quotes(const std::string &text)
     for (const char byte : text)
         inside += byte == '\'' ? std::string("''") : std::string(1, byte);
     return "'" + inside + "'";
-}
-
-// In JSON's quotes if it needs an escape.
-std::string text_line(const YamlNode &scalar)
-{
-    if (!scalar.quoted && scalar.text.find_first_of(special_in_brackets) == std::string::npos) return scalar.text;
-    if (is_plain_word(scalar.text)) return scalar.text;
-    return is_shown_as_it_is(scalar.text) ? in_quotes(scalar.text) : nlohmann::json(scalar.text).dump();
 }
 
 // --- Each form of a value as a schema.
@@ -285,7 +253,16 @@ void run_edit(const std::optional<std::string> &name, std::ostream &out, std::os
     drop_empty_users_directory(with_draft(files, file, text));
     lock.reset();
     out << "the policy is changed\n" << std::flush;
-    if (ask_letter("Apply it now? (y or n)", "yn") == 'y') return apply_edit(*observer.root(), draft, files, text, out, warnings);
+    // If that fails, the policy of before comes back, and what was written is a draft again.
+    if (ask_letter("Apply it now? (y or n)", "yn") == 'y') {
+        try {
+            run_apply({}, out, warnings, files);
+        } catch (const std::exception &) {
+            best_effort_keep_draft(*observer.root(), draft, text, warnings);
+            throw;
+        }
+        return;
+    }
     out << "it says who may start what from now on; people who were added or removed, and changes of agent, wrapper and run_as, need "
            "'pi-agentctl apply'\n";
 }
@@ -305,7 +282,10 @@ std::string yaml_line(const YamlNode &node)
     case YamlNode::Kind::null:
         return "null";
     case YamlNode::Kind::scalar:
-        return text_line(node);
+        // In JSON's quotes if it needs an escape.
+        if (!node.quoted && node.text.find_first_of(special_in_brackets) == std::string::npos) return node.text;
+        if (is_plain_word(node.text)) return node.text;
+        return is_shown_as_it_is(node.text) ? in_quotes(node.text) : nlohmann::json(node.text).dump();
     case YamlNode::Kind::sequence:
         for (const auto &item : node.items)
             text += (text.empty() ? "" : ", ") + yaml_line(item);
@@ -338,7 +318,7 @@ const YamlNode *find_node(const YamlNode &root, const KeyPath &path)
 {
     const YamlNode *node = &root;
     for (const auto &key : path) {
-        const auto entry = std::find_if(node->entries.begin(), node->entries.end(), [&](const YamlEntry &each) { return each.key == key; });
+        const auto entry = std::ranges::find_if(node->entries, [&](const YamlEntry &each) { return each.key == key; });
         if (entry == node->entries.end()) return nullptr;
         node = &entry->value;
     }
@@ -353,7 +333,7 @@ void put_node(YamlNode &root, const KeyPath &path, const YamlNode &value)
         if (node->kind != YamlNode::Kind::mapping)
             throw Failure(ExitStatus::configuration,
                           to_string(node->where) + ": is " + describe(*node) + ", and holds no keys; set it as a whole");
-        auto entry = std::find_if(node->entries.begin(), node->entries.end(), [&](const YamlEntry &each) { return each.key == key; });
+        auto entry = std::ranges::find_if(node->entries, [&](const YamlEntry &each) { return each.key == key; });
         if (entry == node->entries.end()) entry = node->entries.insert(entry, {key, {}, {}});
         node = &entry->value;
     }

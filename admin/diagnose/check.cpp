@@ -1,17 +1,24 @@
-// Everything that is wrong with a policy, in one report: patterns, method, roots, and the rest.
+// Everything that is wrong with a policy, in one report: patterns, method, roots, and the rest; and whether its sandbox holds.
 #include "admin/diagnose/faults.hpp"
 
+#include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"
+#include "common/host/trusted_file.hpp"
+#include "runner/inside/canary.hpp"
+#include "runner/inside/landlock.hpp"
 #include "runner/root/method/engine_host.hpp"
 #include "runner/root/method/sandbox.hpp"
+#include "runner/root/session/record.hpp"
 #include "runner/root/session/state_directory.hpp"
 
 #include <fmt/format.h>
-#include <sys/vfs.h>
 
 #include <filesystem>
+#include <sstream>
 
 namespace pi_agent {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CanaryAnswer, what, expected, seen, right)
 
 namespace {
 
@@ -28,49 +35,6 @@ void look_at_patterns(const Rules &rules, std::vector<Diagnostic> &found)
             found.push_back({path.where, rules.places.at("projects.protect").key,
                              quote(path.path) + " is the one path that is written so, because what is protected has no wildcards",
                              "name the paths themselves, or a directory that holds them"});
-}
-
-// --- What check tells of roots that exist: others can exchange them, they lie on another host, or they overlap.
-
-bool is_open_to_all(const StepToRoot &step)
-{
-    return (step.mode & S_IWOTH) != 0;
-}
-
-// In a directory with the sticky bit, only owners exchange what is theirs.
-bool keeps_entries(const StepToRoot &step)
-{
-    return (step.mode & S_ISVTX) != 0;
-}
-
-std::string shown(const StepToRoot &step)
-{
-    return fmt::format("{} (owner {}, mode {:04o})", escape_for_display(step.path), escape_for_display(name_or_number(Uid(step.owner))),
-                       step.mode & 07777U);
-}
-
-RootDanger on_another_host(FdRef directory, const std::string &path)
-{
-    struct statfs facts {};
-    if (::fstatfs(directory.get(), &facts) != 0) return {};
-    const std::string name = network_file_system(static_cast<unsigned long>(facts.f_type));
-    if (name.empty()) return {};
-    return {escape_for_display(path) + " lies on another host (" + name +
-                "): a start there is refused unless the kernel can map its owners, and it usually cannot",
-            "'sudo pi-agentctl doctor' tries it; a directory on a local disk works (docs/platforms/file-systems.md)"};
-}
-
-Diagnostic overlap_of(const FoundRoot &inner, const FoundRoot &outer)
-{
-    const std::string place = escape_for_display(inner.path);
-    const std::string other = escape_for_display(outer.path) + " (" + outer.key + ", " + to_string(outer.where) + ")";
-    const std::string relation = inner.path == outer.path ? place + " is also " + other : place + " lies in " + other;
-    if (inner.user == outer.user)
-        return {inner.where, inner.key, relation + ": a session there has the inner root alone, and one beside it reaches both",
-                "keep one of them, unless that is what you mean"};
-    return {inner.where, inner.key,
-            relation + ", a root of " + outer.user + ": what the agent of one leaves there, the agent of the other reads and runs",
-            "give each their own, or name a group for what they share"};
 }
 
 // --- Everything that is wrong with a policy, in one report.
@@ -119,6 +83,113 @@ PolicyReading read_for_check(const std::optional<std::string> &draft)
     return read_policy_as_far_as_possible({{escape_for_display(*draft), read_draft(*draft)}});
 }
 
+// --- Tries the sandbox, as a user and in the way that users start it.
+
+constexpr int canary_patience_seconds = 120;
+constexpr int hang_patience_seconds = 20; // where a fault that was found makes pi hang
+constexpr int most_tries = 3;             // users whose start fails for a reason of their own
+
+struct StartPlace {
+    Account user;
+    std::string directory;
+    Writing writing = Writing::none; // of the user, there
+};
+
+std::optional<StartPlace> find_place(const Policy &policy, const Observer &observer, const std::string &name, const CanTry &can_try = {})
+{
+    const auto user = find_account(name);
+    if (!user) return std::nullopt;
+    const auto rules = rules_of_user(policy, *user);
+    if (!rules || (can_try && !can_try(*user, *rules))) return std::nullopt;
+    std::optional<StartPlace> best; // the first that lets the session be tried most
+    for (const auto &finding : observer.resolve_roots(*rules, *user))
+        if (finding.kind == Finding::Kind::usable && (!best || finding.writing > best->writing))
+            best = StartPlace{*user, finding.text, finding.writing};
+    return best;
+}
+
+std::optional<StartPlace> choose_place(const Policy &policy, const Observer &observer, const std::optional<std::string> &name)
+{
+    if (name) {
+        auto place = find_place(policy, observer, *name);
+        if (!place)
+            throw Failure(ExitStatus::usage, "the policy gives " + quote(*name) +
+                                                 " no usable root; find out why with: sudo pi-agentctl explain --user " +
+                                                 name_as_word(*name));
+        return place;
+    }
+    for (const auto &user : users_of(policy))
+        if (auto place = find_place(policy, observer, user)) return place;
+    return std::nullopt;
+}
+
+// The canary's own line is JSON; every other is pi's.
+void read_output(const std::string &output, CanaryReport &report)
+{
+    std::istringstream lines(output);
+    for (std::string line; std::getline(lines, line);) {
+        const auto answer = line.empty() || line[0] != '{' ? nlohmann::json() : nlohmann::json::parse(line, nullptr, false);
+        if (!answer.is_object() || !answer.contains("findings")) {
+            report.said.push_back(escape_for_display(line));
+            continue;
+        }
+        try {
+            report.project = answer.value("project", "");
+            for (const auto &finding : answer["findings"])
+                report.answers.push_back(finding.get<CanaryAnswer>());
+        } catch (const nlohmann::json::exception &) { // the line came through a process of the user's
+            report.answers.clear();
+            report.said.push_back(escape_for_display(line));
+        }
+    }
+}
+
+// What a session may not do in a directory that its user may not write to says nothing about the sandbox, and is left out. Only the
+// permissions of the directory refuse with EACCES there: a mount that is wrongly read-only says EROFS.
+void leave_out_unwritable(CanaryReport &report)
+{
+    const std::string writing = "write " + report.project;
+    const auto is_of_directory = [&](const CanaryAnswer &answer) {
+        return !answer.right && (answer.what == writing || answer.what == setuid_in_project) && answer.seen.ends_with(kept_by_permissions);
+    };
+    if (std::erase_if(report.answers, is_of_directory) == 0) return;
+    report.unasked = "write " + report.directory + ", and what is made there";
+    if (report.status == 1 && report.wrong().empty()) report.status = 0; // the canary ended so for these alone
+}
+
+CanaryReport run_at(const Policy &policy, const Observer &observer, const std::optional<StartPlace> &place, int patience_seconds)
+{
+    CanaryReport report;
+    report.method = policy.sandbox.method;
+    if (!place) return report;
+    report.user = place->user.name;
+    report.directory = place->directory;
+    const auto begun = std::chrono::steady_clock::now();
+    const auto pass = let_canary_start(observer.root().value(), place->user.uid); // also on a host that is drained
+    // Not by a forked child that becomes the user: it would have no_new_privs, and sudo could do nothing. So the user can trace this
+    // process (ptrace(2)), and what it holds and says counts as the user's word.
+    try {
+        const auto result = run_as_user(observer.root().value(), place->user,
+                                        {"env", "--chdir=" + place->directory, build::wrapper_path, "--pi-agent-canary"}, patience_seconds,
+                                        NewPrivileges::allowed);
+        report.status = result.status;
+        read_output(result.output, report);
+    } catch (const Failure &failure) { // the user kept it from ending
+        report.status = static_cast<int>(failure.status());
+        report.said.emplace_back(failure.what());
+    }
+    if (place->writing == Writing::none) leave_out_unwritable(report);
+    RecordSubject subject;
+    subject.method = to_string(policy.sandbox.method);
+    subject.user = place->user.name;
+    subject.uid = place->user.uid;
+    subject.directory = place->directory;
+    const auto taken = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begun);
+    record_event(subject, PreflightEvent{report.is_good() ? "" : to_text(report), static_cast<std::uint64_t>(taken.count())},
+                 "pi-agentctl");
+    return report;
+}
+
 } // namespace
 
 std::vector<Diagnostic> find_odd_patterns(const Policy &policy)
@@ -132,67 +203,6 @@ std::vector<Diagnostic> find_odd_patterns(const Policy &policy)
                              "name the directory around it, or each path"});
     each_level(policy, [&](const Rules &rules, const std::string & /*whose*/) { look_at_patterns(rules, found); });
     return found;
-}
-
-RootDanger danger_of_way(const std::vector<StepToRoot> &way, const Account &user)
-{
-    const std::string remedy = "let only root and " + user.name + " write there, or choose another place";
-    const auto is_strange = [&](const StepToRoot &step) { return step.owner != 0 && Uid(step.owner) != user.uid; };
-    const auto owner_of = [](const StepToRoot &step) { return escape_for_display(name_or_number(Uid(step.owner))); };
-    for (std::size_t index = 0; index < way.size(); ++index) {
-        const StepToRoot &step = way[index];
-        const bool is_root = index + 1 == way.size();
-        if (is_root && is_open_to_all(step))
-            return {"everybody can write to " + shown(step) + ": the agent reads and obeys what they leave there", remedy};
-        if (!is_root && is_open_to_all(step) && !keeps_entries(step))
-            return {"everybody can write to " + shown(step) + ", and so put another directory in the root's place", remedy};
-        // The owner of a directory can write to it, whatever its mode is. A root's own owner is who it is for.
-        if (!is_root && is_strange(step))
-            return {owner_of(step) + " can write to " + shown(step) + ", and so put another directory in the root's place", remedy};
-        if (is_root && is_strange(step) && index > 0 && is_open_to_all(way[index - 1]))
-            return {owner_of(step) + " can put another directory in the root's place: everybody can write to " + shown(way[index - 1]),
-                    remedy};
-    }
-    return {};
-}
-
-RootDanger danger_of_root(FdRef directory, const std::string &path, const Account &user)
-{
-    if (auto elsewhere = on_another_host(directory, path); !elsewhere.problem.empty()) return elsewhere;
-    std::vector<StepToRoot> way;
-    for (std::string step = path;; step = parent_of(step)) {
-        struct stat facts {};
-        if (::lstat(step.c_str(), &facts) != 0) return {};
-        way.push_back({step, facts.st_uid, facts.st_mode});
-        if (step == "/") break;
-    }
-    std::reverse(way.begin(), way.end());
-    return danger_of_way(way, user);
-}
-
-std::vector<Diagnostic> find_overlaps(std::vector<FoundRoot> roots)
-{
-    // With "/" before every other byte, what is in a directory follows it at once.
-    const auto before = [](const FoundRoot &one, const FoundRoot &other) {
-        return std::lexicographical_compare(
-            one.path.begin(), one.path.end(), other.path.begin(), other.path.end(), [](char left, char right) {
-                const auto rank = [](char byte) { return byte == '/' ? 0 : static_cast<unsigned char>(byte); };
-                return rank(left) < rank(right);
-            });
-    };
-    std::stable_sort(roots.begin(), roots.end(), before);
-    Problems found; // at most as many as anybody reads
-    std::vector<const FoundRoot *> above;
-    for (const auto &root : roots) {
-        while (!above.empty() && !is_within(root.path, above.back()->path))
-            above.pop_back();
-        if (!above.empty()) {
-            const auto overlap = overlap_of(root, *above.back());
-            found.add(overlap.where, overlap.key, overlap.problem, overlap.remedy);
-        }
-        above.push_back(&root);
-    }
-    return found.all();
 }
 
 std::vector<Diagnostic> find_warnings(const Policy &policy)
@@ -294,6 +304,94 @@ void run_check(const std::optional<std::string> &draft, CheckScope scope, bool j
     for (const auto &unverified : report.unverified)
         warnings << "pi-agentctl: not verified: " << unverified << '\n';
     throw PolicyError(report.errors, kind);
+}
+
+CanaryReport run_canary(const Policy &policy, const Observer &observer, const std::optional<std::string> &name, bool may_hang)
+{
+    return run_at(policy, observer, choose_place(policy, observer, name), may_hang ? hang_patience_seconds : canary_patience_seconds);
+}
+
+CanaryReport try_sandbox(const Policy &policy, const Observer &observer, const CanTry &can_try)
+{
+    std::optional<CanaryReport> first;
+    int tries = 0;
+    for (const auto &name : users_of(policy)) {
+        const auto place = find_place(policy, observer, name, can_try);
+        if (!place) continue;
+        auto report = run_at(policy, observer, place, canary_patience_seconds);
+        if (!report.answers.empty() && (report.unasked.empty() || !report.is_good())) return report;
+        if (!first || (first->answers.empty() && !report.answers.empty())) first = std::move(report);
+        if (++tries == most_tries) break;
+    }
+    return first ? std::move(*first) : run_at(policy, observer, std::nullopt, canary_patience_seconds);
+}
+
+std::vector<CanaryAnswer> CanaryReport::wrong() const
+{
+    std::vector<CanaryAnswer> found;
+    std::ranges::copy_if(answers, std::back_inserter(found), [](const CanaryAnswer &answer) { return !answer.right; });
+    return found;
+}
+
+bool CanaryReport::is_good() const
+{
+    return !answers.empty() && wrong().empty() && status == 0;
+}
+
+std::string to_text(const CanaryReport &report)
+{
+    const char *method = to_string(report.method);
+    if (report.user.empty())
+        return fmt::format("the sandbox ({}) was not tried: no user of the policy has a root that exists; once one of them has created "
+                           "theirs (explain --user NAME lists them), run: sudo pi-agentctl doctor",
+                           method);
+    auto text = fmt::format("the sandbox ({}) was tried as {} in {}: ", method, report.user, escape_for_display(report.directory));
+    if (report.is_good()) {
+        text += fmt::format("all {} probes passed", report.answers.size());
+        // Not a wrong answer, but less than other hosts have, or than was to be tried.
+        if (!report.unasked.empty())
+            text += fmt::format("\n  left out: {}; {} may not write there, or to any other of their roots",
+                                escape_for_display(report.unasked), report.user);
+        for (const auto &answer : report.answers)
+            if (answer.right && answer.expected == landlock_is_there && answer.seen != answer.expected)
+                text += fmt::format("\n  {}: {}; what sessions lack then: docs/platforms/kernels.md", escape_for_display(answer.what),
+                                    escape_for_display(answer.seen));
+        return text;
+    }
+    const auto wrong = report.wrong();
+    text += report.answers.empty() ? fmt::format("no session came about (status {})", report.status)
+                                   : fmt::format("{} of {} probes failed", wrong.size(), report.answers.size());
+    for (const auto &answer : wrong)
+        text += fmt::format("\n  {}: expected {}, found {}", escape_for_display(answer.what), escape_for_display(answer.expected),
+                            escape_for_display(answer.seen));
+    for (const auto &line : report.said)
+        text += "\n  " + line;
+    return text;
+}
+
+nlohmann::json to_json(const CanaryReport &report)
+{
+    return {{"method", to_string(report.method)}, {"user", report.user},     {"directory", report.directory},
+            {"answers", report.answers},          {"wrong", report.wrong()}, {"messages", report.said},
+            {"left_out", report.unasked},         {"status", report.status}, {"good", report.is_good()}};
+}
+
+std::vector<std::string> users_of(const Policy &policy)
+{
+    std::vector<std::string> names;
+    std::set<std::string> known; // a policy may have a hundred thousand users
+    const auto add = [&](const std::string &name) {
+        if (known.insert(name).second) names.push_back(name);
+    };
+    for (const auto &entry : policy.users) {
+        if (!entry.is_group) {
+            add(entry.name);
+            continue;
+        }
+        for (const auto &member : group_members(entry.name))
+            add(member);
+    }
+    return names;
 }
 
 } // namespace pi_agent

@@ -59,13 +59,6 @@ nlohmann::json answer_of(const Ask &ask)
     }
 }
 
-std::string kernel_version()
-{
-    utsname names{};
-    if (::uname(&names) != 0) throw_errno("asking for the kernel's version");
-    return std::string(names.sysname) + " " + names.release;
-}
-
 // The program belongs to root, but its behaviour is its own: it runs as another account, without a terminal, and for a limited time.
 std::string ask_program(const AsRoot &root, const Policy &policy)
 {
@@ -96,12 +89,6 @@ std::string ask_agent()
 
 // --- Asks everything that can be asked, and reports all of it at once.
 
-void tell(Faults &faults, const PolicyError &error)
-{
-    for (const auto &diagnostic : error.diagnostics())
-        faults.push_back({"policy", to_string(diagnostic), "correct it; pi-agentctl check says the same"});
-}
-
 // Prints on a terminal what it does, and turns what keeps it from that into a fault.
 void look(const std::string &doing, Faults &faults, const std::function<Faults()> &find)
 {
@@ -109,28 +96,11 @@ void look(const std::string &doing, Faults &faults, const std::function<Faults()
     try {
         add(faults, find());
     } catch (const PolicyError &error) {
-        tell(faults, error);
+        for (const auto &diagnostic : error.diagnostics())
+            faults.push_back({"policy", to_string(diagnostic), "correct it; pi-agentctl check says the same"});
     } catch (const std::exception &failure) {
         faults.push_back({"doctor", doing + " failed: " + failure.what(), "without it nothing is known of this"});
     }
-}
-
-Faults find_missing_accounts(const Policy &policy)
-{
-    const auto missing = find_missing(policy, needed_agent_accounts(policy, group_members));
-    const std::string remedy = policy.agent.create_user ? "sudo pi-agentctl apply" : "create it (agent.create_user is false)";
-    Faults faults;
-    if (missing.group) faults.push_back({"agent-account", "this host has no group " + policy.agent.group + " for the agents", remedy});
-    for (const auto &agent : missing.accounts) {
-        const std::string who = agent.user.empty() ? "" : ", and so " + agent.user + " cannot start pi";
-        faults.push_back({"agent-account", "this host has no account " + agent.name + who, remedy});
-    }
-    for (const auto &member : missing.members)
-        faults.push_back({"agent-account", "the account " + member + " is not in the group " + policy.agent.group,
-                          policy.agent.create_user
-                              ? remedy
-                              : command_about(member, {"usermod", "-aG", policy.agent.group, member}, "make it a member of the group")});
-    return faults;
 }
 
 AgentsOfUsers agents_of(const Policy &policy, const std::vector<std::string> &names)
@@ -172,7 +142,19 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
                           "choose systemd, bwrap or podman, unless the host itself is what confines agents (docs/platforms/methods.md)"});
     look("looking at accounts", faults, [&] {
         agents = agents_of(policy, users);
-        auto found = find_missing_accounts(policy);
+        const auto missing = find_missing(policy, needed_agent_accounts(policy, group_members));
+        const std::string remedy = policy.agent.create_user ? "sudo pi-agentctl apply" : "create it (agent.create_user is false)";
+        Faults found;
+        if (missing.group) found.push_back({"agent-account", "this host has no group " + policy.agent.group + " for the agents", remedy});
+        for (const auto &agent : missing.accounts) {
+            const std::string who = agent.user.empty() ? "" : ", and so " + agent.user + " cannot start pi";
+            found.push_back({"agent-account", "this host has no account " + agent.name + who, remedy});
+        }
+        for (const auto &member : missing.members)
+            found.push_back({"agent-account", "the account " + member + " is not in the group " + policy.agent.group,
+                             policy.agent.create_user
+                                 ? remedy
+                                 : command_about(member, {"usermod", "-aG", policy.agent.group, member}, "make it a member of the group")});
         add(found, find_account_faults(agents));
         return found;
     });
@@ -290,9 +272,11 @@ std::string placement_text(const Policy &policy)
 
 void run_version(bool json, std::ostream &out)
 {
+    utsname names{};
+    if (::uname(&names) != 0) throw_errno("asking for the kernel's version");
     const nlohmann::json answers = {{"pi_agent", {{"version", to_string(running_version())}}},
                                     {"systemd", answer_of(SystemdBus::version_for_anybody)},
-                                    {"kernel", {{"version", kernel_version()}}},
+                                    {"kernel", {{"version", std::string(names.sysname) + " " + names.release}}},
                                     {"agent", answer_of(ask_agent)}};
     if (json) return print_json(answers, out);
     for (const auto &[label, part] :
@@ -321,7 +305,7 @@ void run_doctor(const DoctorOptions &options, std::ostream &out)
     });
     CanaryReport report;
     try {
-        const bool may_hang = std::any_of(faults.begin(), faults.end(), [](const Fault &fault) { return fault.about == "sudo-start"; });
+        const bool may_hang = std::ranges::any_of(faults, [](const Fault &fault) { return fault.about == "sudo-start"; });
         report = run_canary(policy, observer, options.user, may_hang);
     } catch (const Failure &failure) {
         if (faults.empty()) throw;

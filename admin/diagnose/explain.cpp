@@ -1,6 +1,7 @@
 // Explains with the same functions that decide: levels, network, what this host's systemd gives, and the whole.
 #include "admin/diagnose/explain.hpp"
 
+#include "admin/diagnose/data.hpp"
 #include "admin/diagnose/faults.hpp"
 #include "admin/text/terminal.hpp"
 #include "runner/root/method/systemd_bus.hpp"
@@ -80,27 +81,6 @@ std::string joined_rules(const std::vector<Item> &items)
     return text;
 }
 
-std::string hosts_text(const NetworkPolicy &network)
-{
-    const std::string may_add =
-        network.may_grant.empty() ? ""
-                                  : fmt::format("          its user may add (pi --pi-agent-allow): {}\n", joined_rules(network.may_grant));
-    return fmt::format("network:  {} ({}), and a loopback of its own;\n"
-                       "          every other host is refused at once\n{}",
-                       network.hosts.empty() ? "no host" : "these hosts: " + joined_rules(network.hosts), to_string(network.where),
-                       may_add);
-}
-
-std::string providers_text(const Policy &policy)
-{
-    std::string text;
-    const char *route = routed_providers(policy).empty() ? ", and this network does not lead there" : "";
-    for (const auto &provider : policy.providers)
-        text += fmt::format("{}{} at {}: its key stays outside{} ({})\n", text.empty() ? "keys:     " : "          ", provider.name,
-                            provider.host, route, to_string(provider.where));
-    return text;
-}
-
 std::string mode_text(const NetworkPolicy &network)
 {
     const std::string where = to_string(network.where);
@@ -120,7 +100,13 @@ std::string mode_text(const NetworkPolicy &network)
                            "          name servers, loopback and the model's host only as far as they are among them\n",
                            joined_rules(network.allowed), where);
     case NetworkMode::hosts:
-        return hosts_text(network);
+        const std::string may_add = network.may_grant.empty() ? ""
+                                                              : fmt::format("          its user may add (pi --pi-agent-allow): {}\n",
+                                                                            joined_rules(network.may_grant));
+        return fmt::format("network:  {} ({}), and a loopback of its own;\n"
+                           "          every other host is refused at once\n{}",
+                           network.hosts.empty() ? "no host" : "these hosts: " + joined_rules(network.hosts), to_string(network.where),
+                           may_add);
     }
     return "network:  full: the host's, without restriction (network)\n";
 }
@@ -173,19 +159,113 @@ nlohmann::json line_of(const Policy &policy, const Policy &of_all, const std::st
     return line;
 }
 
-std::string overview_text(const nlohmann::json &lines)
+// --- What a code of a message, a fault of doctor or a key of the policy means, and what to do: pi-agentctl explain WORD. The texts about
+// codes and faults are those of docs/troubleshooting.md, which the build puts into this program.
+
+constexpr std::string_view page = PI_AGENT_TROUBLESHOOTING;
+constexpr std::size_t answer_columns = 100;
+
+// `text` in lines of at most answer_columns, of which all but the first are indented as `first` is long; a word is never divided. A
+// terminal shows no type face: literal words go between apostrophes.
+std::string wrapped(const std::string &first, std::string_view text)
 {
-    std::vector<Row> rows;
-    std::string problems;
-    for (const auto &line : lines) {
-        const auto text = [&](const char *key) { return line[key].is_null() ? "" : line[key].get<std::string>(); };
-        std::string roots;
-        for (const auto &root : line["roots"])
-            roots += (roots.empty() ? "" : " ") + escape_for_display(root.get<std::string>());
-        rows.push_back({text("user"), text("entry"), text("where"), text("agent"), roots});
-        if (!line["problem"].is_null()) problems += text("user") + " cannot start pi: " + text("problem") + "\n";
+    std::string all;
+    std::string line = first;
+    bool is_begun = false;
+    // Divides text at spaces, but what is between backquotes is one word: a command is pasted as a whole.
+    std::vector<std::string> words;
+    bool is_open = false;
+    for (const auto word : split(text, ' ')) {
+        if (is_open)
+            words.back() += " " + std::string(word);
+        else
+            words.emplace_back(word);
+        if (std::ranges::count(word, '`') % 2 != 0) is_open = !is_open;
     }
-    return to_table({"USER", "ENTRY", "IN", "AGENT", "ROOTS"}, rows) + problems;
+    for (const auto &word : words) {
+        if (is_begun && line.size() + 1 + word.size() > answer_columns) {
+            all += line + "\n";
+            line = std::string(first.size(), ' ');
+            is_begun = false;
+        }
+        line += (is_begun ? " " : "") + word;
+        is_begun = true;
+    }
+    all += line + "\n";
+    std::ranges::replace(all, '`', '\'');
+    return all;
+}
+
+// What the page has between `begin` and the next `end`; empty where it has no `begin`.
+std::string_view part_of_page(const std::string &begin, std::string_view end, std::size_t from = 0)
+{
+    const auto at = page.find(begin, from);
+    return at == std::string_view::npos ? "" : page.substr(at + begin.size(), page.find(end, at + begin.size()) - at - begin.size());
+}
+
+std::string explain_advice(const std::string &name, std::string_view title, std::string_view cause, std::string_view user,
+                           std::string_view administrator)
+{
+    std::string text = fmt::format("{}: {}\n\n{}\n", name, title, wrapped("", cause));
+    if (!user.empty()) text += wrapped("User:          ", user);
+    if (!administrator.empty()) text += wrapped("Administrator: ", administrator);
+    return text;
+}
+
+// A section: "**Title.** Cause", and a list of what to do. Its lines are joined, each item of the list to one.
+std::optional<std::string> explain_code(const std::string &code)
+{
+    std::string cause;
+    std::string user;
+    std::string administrator;
+    std::string *part = &cause;
+    for (auto line : split(part_of_page("\n### " + code + "\n\n", "\n#"), '\n')) {
+        for (const auto &[label, item] :
+             {std::pair<std::string_view, std::string *>("- User: ", &user), {"- Administrator: ", &administrator}})
+            if (line.starts_with(label)) {
+                part = item;
+                line.remove_prefix(label.size());
+            }
+        line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+        *part += (part->empty() || line.empty() ? "" : " ") + std::string(line);
+    }
+    const auto end = cause.find(".** ");
+    if (end == std::string::npos) return std::nullopt;
+    const auto title = fmt::format("{} (exit status {})", cause.substr(2, end - 2), code.substr(1, 2));
+    return explain_advice(code, title, cause.substr(end + 4), user, administrator);
+}
+
+// A row of the page's last table: name, what is wrong, what a user does, what the administrator does.
+std::optional<std::string> explain_fault(const std::string &name)
+{
+    const auto row = part_of_page("\n| `" + name + "` | ", "\n", page.find("\n## By the name of a fault\n"));
+    auto cells = split(row, '|');
+    if (cells.size() < 3) return std::nullopt;
+    for (auto &cell : cells)
+        cell = trimmed(cell);
+    return explain_advice(name, "a fault that pi-agentctl doctor finds", cells[0], cells[1], cells[2]);
+}
+
+using KeyParts = std::span<const std::string_view>;
+
+// A free name may have dots, except at the end.
+bool are_of_one_key(KeyParts ours, KeyParts asked)
+{
+    if (ours.empty() || asked.empty()) return ours.empty() && asked.empty();
+    if (ours.front() != "*") return ours.front() == asked.front() && are_of_one_key(ours.subspan(1), asked.subspan(1));
+    if (ours.size() == 1) return asked.size() == 1 && !asked.front().empty();
+    for (std::size_t length = 1; length < asked.size() && !asked[length - 1].empty(); ++length)
+        if (are_of_one_key(ours.subspan(1), asked.subspan(length))) return true;
+    return false;
+}
+
+std::string explain_key(const PolicyKey &key)
+{
+    std::string text = display_path(key) + (key.required ? ", a required key" : ", a key") + " of the policy\n\n";
+    text += wrapped("", key.meaning) + "\n" + wrapped("value:   ", form_text(key));
+    if (!key.standard.empty()) text += wrapped("default: ", key.standard);
+    if (!key.example.empty()) text += wrapped("example: ", key.example);
+    return text + "\nMore: man pi-agent-policy\n";
 }
 
 } // namespace
@@ -233,7 +313,12 @@ void run_show(const std::optional<std::string> &user_name, const std::optional<s
 
 std::string network_text(const Policy &policy)
 {
-    return mode_text(policy.network) + providers_text(policy);
+    std::string text;
+    const char *route = routed_providers(policy).empty() ? ", and this network does not lead there" : "";
+    for (const auto &provider : policy.providers)
+        text += fmt::format("{}{} at {}: its key stays outside{} ({})\n", text.empty() ? "keys:     " : "          ", provider.name,
+                            provider.host, route, to_string(provider.where));
+    return mode_text(policy.network) + text;
 }
 
 void add_network(const Policy &policy, nlohmann::json &json)
@@ -252,43 +337,6 @@ void add_network(const Policy &policy, nlohmann::json &json)
                              {"reached", reaches},
                              {"where", to_string(provider.where)}});
     json["providers"] = std::move(providers);
-}
-
-// What the systemd of this host gives a session, as a part of an explanation.
-
-std::string systemd_text(const Explanation &explanation)
-{
-    const auto method = explanation.policy.sandbox.method;
-    if (const auto *failure = std::get_if<Failure>(&explanation.systemd))
-        return fmt::format("systemd:  no start is possible: {}\n", failure->what());
-    const auto *features = std::get_if<SystemdFeatures>(&explanation.systemd);
-    if (features == nullptr) return "";
-    if (method == SandboxMethod::podman || method == SandboxMethod::docker)
-        return fmt::format("systemd:  {}: sessions have process numbers of their own, by {}\n", features->version, to_string(method));
-    auto text = fmt::format("systemd:  {}: sessions {} (PrivatePIDs=, from {} on)\n", features->version,
-                            features->private_pids ? "have process numbers of their own"
-                                                   : "share the host's process numbers, and can find out which are in use",
-                            systemd_with_private_pids);
-    if (method != SandboxMethod::systemd) return text;
-    if (features->identity_ids)
-        return text + fmt::format("          access control lists: copies keep entries for accounts and groups with ids below {} "
-                                  "(PrivateUsers=, from {} on)\n",
-                                  identity_ids, systemd_with_identity_ids);
-    return text +
-           fmt::format("          access control lists: entries for other accounts and groups cannot be copied (\"Invalid argument\"; "
-                       "PrivateUsers=, from {} on)\n",
-                       systemd_with_identity_ids);
-}
-
-nlohmann::json systemd_json(const Explanation &explanation)
-{
-    if (const auto *failure = std::get_if<Failure>(&explanation.systemd)) return {{"reason", failure->what()}};
-    const auto *features = std::get_if<SystemdFeatures>(&explanation.systemd);
-    if (features == nullptr) return nullptr;
-    return {{"version", features->version},
-            {"private_pids", features->private_pids},
-            {"log_sockets", features->log_sockets},
-            {"identity_ids", features->identity_ids}};
 }
 
 Account account_to_explain(const std::optional<std::string> &name, const Observer &observer)
@@ -342,7 +390,17 @@ void run_explain(const std::optional<std::string> &user_name, const std::optiona
         for (const auto &name : users_of(policy))
             lines.push_back(line_of(policy, of_all, name));
         if (json) return print_json({{"users", lines}}, out);
-        out << overview_text(lines);
+        std::vector<Row> rows;
+        std::string problems;
+        for (const auto &line : lines) {
+            const auto text = [&](const char *key) { return line[key].is_null() ? "" : line[key].get<std::string>(); };
+            std::string roots;
+            for (const auto &root : line["roots"])
+                roots += (roots.empty() ? "" : " ") + escape_for_display(root.get<std::string>());
+            rows.push_back({text("user"), text("entry"), text("where"), text("agent"), roots});
+            if (!line["problem"].is_null()) problems += text("user") + " cannot start pi: " + text("problem") + "\n";
+        }
+        out << to_table({"USER", "ENTRY", "IN", "AGENT", "ROOTS"}, rows) + problems;
         return;
     }
     const auto user = account_to_explain(user_name, observer);
@@ -357,6 +415,20 @@ void run_explain(const std::optional<std::string> &user_name, const std::optiona
     }
     if (json) return print_json(to_json(explanation), out);
     out << to_text(explanation);
+}
+
+std::optional<std::string> explain_word(const std::string &word)
+{
+    if (auto text = explain_code(word)) return text;
+    if (auto text = explain_fault(word)) return text;
+    // As messages write it: "users.alice.roots" is the key "users.NAME.roots" of the table, and "users.Jane.Doe.roots[0].mask" is
+    // "users.NAME.roots[N].mask".
+    std::string asked;
+    for (const char byte : word)
+        if (byte != ']') asked += byte == '[' ? '.' : byte;
+    for (const auto &key : policy_keys())
+        if (word == display_path(key) || are_of_one_key(split(key.path, '.'), split(asked, '.'))) return explain_key(key);
+    return std::nullopt;
 }
 
 } // namespace pi_agent

@@ -137,10 +137,7 @@ nlohmann::json to_json(const ExplainedEnvironment &environment);
 
 // --- The limits of a session, for pi-agentctl explain and check.
 
-// What the policy's hardening refuses and lets through; no text where it says nothing.
 std::vector<std::string> texts_of(const std::vector<PolicyPath> &paths);
-std::string calls_text(const Policy &policy);
-nlohmann::json calls_json(const Policy &policy);
 
 struct ExplainedLimits {
     LimitsPolicy limits;
@@ -237,14 +234,9 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
 std::string network_text(const Policy &policy);
 void add_network(const Policy &policy, nlohmann::json &json);
 
-std::string systemd_text(const Explanation &explanation);
-nlohmann::json systemd_json(const Explanation &explanation);
 std::string placement_text(const Policy &policy); // nothing where sessions run on this host
 std::string said_text(const Policy &policy);      // which level says which value
 nlohmann::json said_json(const Policy &policy);
-std::string told_text(const Policy &policy); // what git and the agent are told, and what a session does otherwise
-// The user's keys of which a session has copies, a line each.
-std::string keys_text(const AccessRules &rules);
 
 std::string to_text(const Explanation &explanation);
 nlohmann::json to_json(const Explanation &explanation);

@@ -35,98 +35,8 @@ std::string problem_of_disk_limit(const Policy &policy)
     return "";
 }
 
-} // namespace
-
-std::string find_disk_problem(const Policy &policy)
-{
-    return policy.limits.disk ? problem_of_disk_limit(policy) : "";
-}
-
-std::vector<IdleDiskLimit> find_idle_disk_limits(const Policy &policy)
-{
-    std::vector<IdleDiskLimit> found;
-    std::optional<std::string> problem; // the same for each level: it is one of the host, and of the method
-    const auto look_at = [&](const Rules &rules, const std::string &whose) {
-        const auto &own = rules.limits;
-        const auto &disk = own.disk ? own.disk : policy.limits.disk;
-        if (!disk || (!own.disk && !own.without_quota)) return;
-        if (!problem) problem = problem_of_disk_limit(policy);
-        if (problem->empty()) return;
-        const char *key = own.disk ? "limits.disk" : "limits.disk_without_quota";
-        const auto place = rules.places.find(key);
-        const auto choice = own.without_quota ? own.without_quota : policy.limits.without_quota;
-        found.push_back(
-            {{place == rules.places.end() ? disk->where : place->second.where, whose + key,
-              disk->text + (choice == WithoutQuota::refuse ? " cannot be enforced on this host: " : " is not enforced: ") + *problem,
-              choice == WithoutQuota::refuse ? "or remove the key" : ""},
-             choice.value_or(WithoutQuota::tell)});
-    };
-    look_at(policy.rules, "");
-    for (const auto &entry : policy.users)
-        if (entry.rules) look_at(*entry.rules, entry_key(entry) + ".");
-    return found;
-}
-
-void check_disk_limits(const Policy &policy, Problems &problems)
-{
-    for (const auto &idle : find_idle_disk_limits(policy))
-        if (idle.choice == WithoutQuota::refuse) problems.add(idle.told.where, idle.told.key, idle.told.problem, idle.told.remedy);
-}
-
-// The part of an explanation about system calls, debuggers and sockets: what the policy's hardening says.
-
-namespace {
-
-std::string disk_text(const ExplainedLimits &explained)
-{
-    const auto &said = explained.limits.disk;
-    if (!said) return "";
-    std::string text = fmt::format("          disk of a user's agent: {} ({})\n", said->text, to_string(said->where));
-    if (explained.disk.empty()) return text;
-    const char *start = explained.limits.without_quota == WithoutQuota::refuse ? "no start is possible: " : "";
-    return text + fmt::format("          {}limits.disk is not enforced: {}\n", start, explained.disk);
-}
-
-// Their names are from the tables of common/policy/policy_paths.hpp.
-std::string said_line(const char *label, const char *key, const std::vector<PolicyPath> &list)
-{
-    if (list.empty()) return "";
-    return fmt::format("{}{} (hardening.{}, {})\n", label, fmt::join(texts_of(list), ", "), key, to_string(list.front().where));
-}
-
-constexpr const char *tracing_words[] = {"auto", "always", "never"};
-
-// The default says nothing: who asks about a debugger reads docs/security/guarantees.md, and doctor says what this kernel can do.
-std::string tracing_text(const Policy &policy)
-{
-    if (policy.tracing == Tracing::automatic) return "";
-    return fmt::format("tracing:  {} (hardening.tracing: {}): programs of a session {} others of the same session\n",
-                       policy.tracing == Tracing::always ? "allowed" : "refused", tracing_words[static_cast<int>(policy.tracing)],
-                       policy.tracing == Tracing::always ? "may debug" : "cannot debug");
-}
-
 // --- The parts of an explanation: the environment, by the same functions that compose it; the limits in force, who set them, and which of
 // them this host does not enforce; toolchains and caches; what git and the agent are told.
-
-HostVariables look_at_host_files(const Policy &policy, const Observer &observer, const Account &user, const AgentPlaces &agents)
-{
-    if (!observer.can_look_for(user)) return {{}, {"only root or " + user.name + " can read the user's own files"}};
-    if (observer.root()) return ask_host_env_files(*observer.root(), user, policy.host_env_files, agents);
-    return read_host_env_files(UserPaths(agents), policy.host_env_files, user.home);
-}
-
-// The project's own directory is not known here: a file in it counts as one that is copied.
-CertificateFiles look_at_certificates(const std::vector<CertificateVariable> &variables, const Observer &observer, const Account &user,
-                                      const Policy &policy, const std::string &home, const AgentPlaces &agents)
-{
-    if (!observer.can_look_for(user)) return {};
-    HostView places{policy.view, {}, {}};
-    for (const auto &path : policy.view_paths)
-        places.trees.insert(path.path);
-    const ShownPlaces shown{places, home, home};
-    if (observer.root()) return ask_certificate_files(*observer.root(), user, variables, shown, agents);
-    return read_certificate_files(UserPaths(agents), variables, shown);
-}
 
 // A file that makes a start fail is a note of the explanation.
 template <typename Look>
@@ -145,22 +55,10 @@ std::string name_of(const LimitRow &row)
     return std::string(row.key).substr(std::string_view("limits.").size());
 }
 
-std::string said_or(const std::optional<SaidLimit> &said, const std::string &otherwise)
-{
-    return said ? fmt::format("{} ({})", said->text, to_string(said->where)) : otherwise;
-}
-
-nlohmann::json limit_json(const std::optional<SaidLimit> &said, const nlohmann::json &otherwise)
-{
-    if (!said) return {{"value", otherwise}, {"where", nullptr}};
-    return {{"value", said->text}, {"where", to_string(said->where)}};
-}
-
 // No path is in both lists.
 Finding finding_of(const OpenedHome &home, const std::string &path)
 {
-    const auto found =
-        std::find_if(home.directories.begin(), home.directories.end(), [&](const HomeDirectory &one) { return one.path == path; });
+    const auto found = std::ranges::find_if(home.directories, [&](const HomeDirectory &one) { return one.path == path; });
     if (found == home.directories.end()) return {Finding::Kind::unusable, ""};
     return {found->problem.empty() ? Finding::Kind::usable : Finding::Kind::unusable, found->problem};
 }
@@ -221,23 +119,40 @@ nlohmann::json json_of(const std::vector<ExplainedHomeDirectory> &directories)
 
 } // namespace
 
-std::string calls_text(const Policy &policy)
+std::string find_disk_problem(const Policy &policy)
 {
-    const auto &calls = policy.calls;
-    return tracing_text(policy) + said_line("calls:    refused besides: ", "deny_system_calls", calls.denied) +
-           said_line("calls:    not refused: ", "allow_system_calls", calls.allowed) +
-           said_line("sockets:  only ", "address_families", calls.families);
+    return policy.limits.disk ? problem_of_disk_limit(policy) : "";
 }
 
-nlohmann::json calls_json(const Policy &policy)
+std::vector<IdleDiskLimit> find_idle_disk_limits(const Policy &policy)
 {
-    std::vector<std::string> families;
-    for (std::size_t index = 0; index < std::size(address_families); ++index)
-        if ((address_families_of(policy.calls) & (1U << index)) != 0) families.emplace_back(address_families[index]);
-    return {{"tracing", tracing_words[static_cast<int>(policy.tracing)]},
-            {"deny_system_calls", denied_calls_of(policy.calls)},
-            {"allow_system_calls", allowed_calls_of(policy.calls)},
-            {"address_families", families}};
+    std::vector<IdleDiskLimit> found;
+    std::optional<std::string> problem; // the same for each level: it is one of the host, and of the method
+    const auto look_at = [&](const Rules &rules, const std::string &whose) {
+        const auto &own = rules.limits;
+        const auto &disk = own.disk ? own.disk : policy.limits.disk;
+        if (!disk || (!own.disk && !own.without_quota)) return;
+        if (!problem) problem = problem_of_disk_limit(policy);
+        if (problem->empty()) return;
+        const char *key = own.disk ? "limits.disk" : "limits.disk_without_quota";
+        const auto place = rules.places.find(key);
+        const auto choice = own.without_quota ? own.without_quota : policy.limits.without_quota;
+        found.push_back(
+            {{place == rules.places.end() ? disk->where : place->second.where, whose + key,
+              disk->text + (choice == WithoutQuota::refuse ? " cannot be enforced on this host: " : " is not enforced: ") + *problem,
+              choice == WithoutQuota::refuse ? "or remove the key" : ""},
+             choice.value_or(WithoutQuota::tell)});
+    };
+    look_at(policy.rules, "");
+    for (const auto &entry : policy.users)
+        if (entry.rules) look_at(*entry.rules, entry_key(entry) + ".");
+    return found;
+}
+
+void check_disk_limits(const Policy &policy, Problems &problems)
+{
+    for (const auto &idle : find_idle_disk_limits(policy))
+        if (idle.choice == WithoutQuota::refuse) problems.add(idle.told.where, idle.told.key, idle.told.problem, idle.told.remedy);
 }
 
 ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules &rules, const Observer &observer, const Account &user,
@@ -251,7 +166,10 @@ ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules
     AgentPlaces agents;
     note_failure(environment, [&] {
         if (observer.can_look_for(user)) agents = observer.agent_places(policy, rules, user);
-        HostVariables variables = look_at_host_files(policy, observer, user, agents);
+        HostVariables variables = !observer.can_look_for(user)
+                                      ? HostVariables{{}, {"only root or " + user.name + " can read the user's own files"}}
+                                  : observer.root() ? ask_host_env_files(*observer.root(), user, policy.host_env_files, agents)
+                                                    : read_host_env_files(UserPaths(agents), policy.host_env_files, user.home);
         input.host_files = std::move(variables.assignments);
         environment.notes = std::move(variables.notices);
     });
@@ -264,7 +182,16 @@ ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules
     if (rules.ssh_key) name_ssh_command(input);
     if (rules.signing_key) name_signing_key(input);
     keep_from_downloading(input, policy.network, missing_search_tools());
-    CertificateFiles certificates = look_at_certificates(find_certificate_variables(input), observer, user, policy, home, agents);
+    CertificateFiles certificates;
+    if (observer.can_look_for(user)) { // the project's own directory is not known here: a file in it counts as one that is copied
+        HostView places{policy.view, {}, {}};
+        for (const auto &path : policy.view_paths)
+            places.trees.insert(path.path);
+        const ShownPlaces shown{places, home, home};
+        const auto named = find_certificate_variables(input);
+        certificates = observer.root() ? ask_certificate_files(*observer.root(), user, named, shown, agents)
+                                       : read_certificate_files(UserPaths(agents), named, shown);
+    }
     input.certificates_inside = std::move(certificates.renamed);
     environment.notes.insert(environment.notes.end(), certificates.notices.begin(), certificates.notices.end());
     for (const auto &[name, variable] : layer_environment(input)) {
@@ -313,10 +240,15 @@ std::string to_text(const ExplainedLimits &explained)
         text += row.of_user    ? fmt::format(";\n          {} at once: ", name_of(row))
                 : text.empty() ? fmt::format("limits:   a session: {} ", name_of(row))
                                : fmt::format(", {} ", name_of(row));
-        text += said_or(said_for_key(limits, row), otherwise);
+        const auto said = said_for_key(limits, row);
+        text += said ? fmt::format("{} ({})", said->text, to_string(said->where)) : otherwise;
     }
     text += "\n";
-    text += disk_text(explained);
+    if (const auto &said = limits.disk) {
+        text += fmt::format("          disk of a user's agent: {} ({})\n", said->text, to_string(said->where));
+        const char *start = limits.without_quota == WithoutQuota::refuse ? "no start is possible: " : "";
+        if (!explained.disk.empty()) text += fmt::format("          {}limits.disk is not enforced: {}\n", start, explained.disk);
+    }
     for (const auto &idle : explained.idle)
         text +=
             fmt::format("          {}{} is not enforced: {}\n", idle.said ? "no start is possible: " : "", to_string(idle), idle.reason);
@@ -328,8 +260,11 @@ nlohmann::json to_json(const ExplainedLimits &explained)
 {
     const auto &limits = explained.limits;
     nlohmann::json json = {{"not_enforced", nlohmann::json::array()}};
-    for (const auto &row : limit_rows)
-        json[name_of(row)] = limit_json(said_for_key(limits, row), text_or_null(std::string(default_text(row))));
+    for (const auto &row : limit_rows) {
+        const auto said = said_for_key(limits, row);
+        json[name_of(row)] = {{"value", text_or_null(said ? said->text : std::string(default_text(row)))},
+                              {"where", said ? nlohmann::json(to_string(said->where)) : nlohmann::json(nullptr)}};
+    }
     for (const auto &idle : explained.idle)
         json["not_enforced"].push_back({{"limit", idle.key}, {"said", idle.said.has_value()}, {"reason", idle.reason}});
     if (!explained.disk.empty()) json["not_enforced"].push_back({{"limit", "limits.disk"}, {"said", true}, {"reason", explained.disk}});
@@ -375,18 +310,6 @@ ExplainedToolchains explain_toolchains(const ToolchainsPolicy &policy, const Obs
     return {explained(policy.readable, false), explained(policy.caches, true)};
 }
 
-std::string told_text(const Policy &policy)
-{
-    return fmt::format("git:      {} (git_identity{})\n"
-                       "notes:    the agent is {}told about its sandbox{} (box_notes{})\n"
-                       "differs:  {};\n"
-                       "          reasons and remedies: docs/reference/differences.md, in /usr/share/doc/pi-agent\n",
-                       policy.git_identity ? "commits carry the user's own user.name and user.email; more settings pass"
-                                           : "none of the user's git settings counts",
-                       policy.git_identity ? "" : ": false", policy.box_notes ? "" : "not ", policy.box_notes ? " in /AGENTS.md" : "",
-                       policy.box_notes ? "" : ": false", always_different);
-}
-
 std::string to_text(const ExplainedToolchains &toolchains)
 {
     return text_of(toolchains.readable, "readable:", "read-only, of the user's home") +
@@ -396,14 +319,6 @@ std::string to_text(const ExplainedToolchains &toolchains)
 nlohmann::json to_json(const ExplainedToolchains &toolchains)
 {
     return {{"readable", json_of(toolchains.readable)}, {"caches", json_of(toolchains.caches)}};
-}
-
-std::string keys_text(const AccessRules &rules)
-{
-    std::string text;
-    if (rules.ssh_key) text += "ssh key:  a copy of " + escape_for_display(*rules.ssh_key) + "\n";
-    if (rules.signing_key) text += "signing:  a copy of " + escape_for_display(*rules.signing_key) + "\n";
-    return text;
 }
 
 } // namespace pi_agent

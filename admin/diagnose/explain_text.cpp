@@ -1,8 +1,9 @@
-// An explanation, and what a code, a fault or a key means, as text for people and as JSON for programs.
-#include "admin/diagnose/data.hpp"
+// An explanation as text for people and as JSON for programs.
 #include "admin/diagnose/explain.hpp"
+#include "runner/root/method/systemd_bus.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 namespace pi_agent {
@@ -30,22 +31,16 @@ std::string root_line(const ExplainedRoot &root)
 
 std::string access_text(const Explanation &explanation, const AccessRules &rules)
 {
+    std::string keys; // of which a session has copies, a line each
+    if (rules.ssh_key) keys += "ssh key:  a copy of " + escape_for_display(*rules.ssh_key) + "\n";
+    if (rules.signing_key) keys += "signing:  a copy of " + escape_for_display(*rules.signing_key) + "\n";
     std::string text = fmt::format("user:     {} (uid {})\nentry:    {} ({})\nagent as: {}{}\nconfig:   {}\n{}roots:\n",
                                    explanation.user.name, explanation.user.uid.value(), rules.entry, to_string(rules.where),
                                    rules.agent_account, explanation.account_exists ? "" : " (no such account yet: run 'pi-agentctl apply')",
-                                   escape_for_display(rules.config_directory), keys_text(rules));
+                                   escape_for_display(rules.config_directory), keys);
     for (const auto &root : explanation.roots)
         text += root_line(root);
     return text;
-}
-
-std::string directory_text(const ExplainedDirectory &directory)
-{
-    const auto *verdict = !directory.allowed ? "not verified" : *directory.allowed ? "allowed" : "refused";
-    const auto reason = directory.allowed.value_or(false)
-                            ? fmt::format("it is in the root {} ({})", escape_for_display(directory.text), to_string(directory.where))
-                            : directory.text;
-    return fmt::format("in:       {}\n          {}: {}\n", escape_for_display(directory.path), verdict, reason);
 }
 
 // What a session with this method is made in.
@@ -59,19 +54,6 @@ std::string sandbox_text(SandboxMethod method)
     return std::string(in_what) + " pi-agent-ID.service, which ends with pi-agent-run-ID.scope (ID: 128 random bits);";
 }
 
-std::string start_text(const Explanation &explanation, const AccessRules &rules)
-{
-    const auto &sandbox = explanation.policy.sandbox;
-    return fmt::format("a start:  runs {} as {} with HOME={},\n"
-                       "          {}\n"
-                       "          writable there: that home, a temporary directory of its own, and the project's root\n"
-                       "{}"
-                       "sandbox:  {}{}; try it: sudo pi-agentctl doctor\n",
-                       explanation.policy.agent.binary, rules.agent_account, explanation.home, sandbox_text(sandbox.method),
-                       placement_text(explanation.policy), to_string(sandbox.method),
-                       sandbox.where.line > 0 ? " (" + to_string(sandbox.where) + ")" : " (default)");
-}
-
 nlohmann::json root_json(const ExplainedRoot &root)
 {
     nlohmann::json json = {
@@ -82,14 +64,6 @@ nlohmann::json root_json(const ExplainedRoot &root)
 }
 
 // The part about the sandbox: what it shows of the host and of the project, and what it reaches.
-
-std::string scratch_text(ScratchKind scratch)
-{
-    const bool in_memory = scratch == ScratchKind::tmpfs;
-    return fmt::format("scratch:  {} (scratch: {}): /tmp and /var/tmp of each session, TMPDIR={} there; removed when it ends\n",
-                       in_memory ? fmt::format("in memory, at most {} of it", scratch_memory_share) : "on the disk of the state directory",
-                       in_memory ? "tmpfs" : "disk", tmpdir_of("ID"));
-}
 
 std::string joined_safely(const std::vector<std::string> &texts)
 {
@@ -104,17 +78,6 @@ std::vector<std::string> shown_besides(const Explanation &explanation)
 {
     if (const auto *view = std::get_if<HostView>(&explanation.shown)) return {view->trees.begin(), view->trees.end()};
     return texts_of(explanation.policy.view_paths);
-}
-
-std::string view_text(const Explanation &explanation)
-{
-    const auto named = [](const char *label, const auto &texts) { return texts.empty() ? "" : label + joined_safely(texts); };
-    const auto *failure = std::get_if<Failure>(&explanation.shown);
-    return fmt::format("view:     {}{}{}\n{}",
-                       explanation.policy.view == View::minimal ? "minimal: read-only /usr, /opt, of /etc what programs need"
-                                                                : "host: read-only /usr, /opt, /etc",
-                       named("; besides: ", shown_besides(explanation)), named("; devices: ", texts_of(explanation.policy.devices)),
-                       failure != nullptr ? fmt::format("          no start is possible: {}\n", failure->what()) : "");
 }
 
 nlohmann::json view_json(const Explanation &explanation)
@@ -154,140 +117,104 @@ nlohmann::json projects_json(const ProjectsPolicy &projects)
             {"aftermath", projects.aftermath}};
 }
 
+// What the systemd of this host gives a session.
+std::string systemd_text(const Explanation &explanation)
+{
+    const auto method = explanation.policy.sandbox.method;
+    if (const auto *failure = std::get_if<Failure>(&explanation.systemd))
+        return fmt::format("systemd:  no start is possible: {}\n", failure->what());
+    const auto *features = std::get_if<SystemdFeatures>(&explanation.systemd);
+    if (features == nullptr) return "";
+    if (method == SandboxMethod::podman || method == SandboxMethod::docker)
+        return fmt::format("systemd:  {}: sessions have process numbers of their own, by {}\n", features->version, to_string(method));
+    auto text = fmt::format("systemd:  {}: sessions {} (PrivatePIDs=, from {} on)\n", features->version,
+                            features->private_pids ? "have process numbers of their own"
+                                                   : "share the host's process numbers, and can find out which are in use",
+                            systemd_with_private_pids);
+    if (method != SandboxMethod::systemd) return text;
+    if (features->identity_ids)
+        return text + fmt::format("          access control lists: copies keep entries for accounts and groups with ids below {} "
+                                  "(PrivateUsers=, from {} on)\n",
+                                  identity_ids, systemd_with_identity_ids);
+    return text +
+           fmt::format("          access control lists: entries for other accounts and groups cannot be copied (\"Invalid argument\"; "
+                       "PrivateUsers=, from {} on)\n",
+                       systemd_with_identity_ids);
+}
+
+nlohmann::json systemd_json(const Explanation &explanation)
+{
+    if (const auto *failure = std::get_if<Failure>(&explanation.systemd)) return {{"reason", failure->what()}};
+    const auto *features = std::get_if<SystemdFeatures>(&explanation.systemd);
+    if (features == nullptr) return nullptr;
+    return {{"version", features->version},
+            {"private_pids", features->private_pids},
+            {"log_sockets", features->log_sockets},
+            {"identity_ids", features->identity_ids}};
+}
+
+// Their names are from the tables of common/policy/policy_paths.hpp.
+std::string said_line(const char *label, const char *key, const std::vector<PolicyPath> &list)
+{
+    if (list.empty()) return "";
+    return fmt::format("{}{} (hardening.{}, {})\n", label, fmt::join(texts_of(list), ", "), key, to_string(list.front().where));
+}
+
+constexpr const char *tracing_words[] = {"auto", "always", "never"};
+
+// The default says nothing: who asks about a debugger reads docs/security/guarantees.md, and doctor says what this kernel can do.
+std::string tracing_text(const Policy &policy)
+{
+    if (policy.tracing == Tracing::automatic) return "";
+    return fmt::format("tracing:  {} (hardening.tracing: {}): programs of a session {} others of the same session\n",
+                       policy.tracing == Tracing::always ? "allowed" : "refused", tracing_words[static_cast<int>(policy.tracing)],
+                       policy.tracing == Tracing::always ? "may debug" : "cannot debug");
+}
+
+nlohmann::json calls_json(const Policy &policy)
+{
+    std::vector<std::string> families;
+    for (std::size_t index = 0; index < std::size(address_families); ++index)
+        if ((address_families_of(policy.calls) & (1U << index)) != 0) families.emplace_back(address_families[index]);
+    return {{"tracing", tracing_words[static_cast<int>(policy.tracing)]},
+            {"deny_system_calls", denied_calls_of(policy.calls)},
+            {"allow_system_calls", allowed_calls_of(policy.calls)},
+            {"address_families", families}};
+}
+
 std::string box_text(const Explanation &explanation)
 {
     const auto &policy = explanation.policy;
-    auto text = scratch_text(policy.scratch) + view_text(explanation) + projects_text(policy.projects) + to_text(explanation.toolchains) +
-                network_text(policy) + calls_text(policy) + to_text(explanation.limits) + told_text(policy);
+    const bool in_memory = policy.scratch == ScratchKind::tmpfs;
+    const auto named = [](const char *label, const auto &texts) { return texts.empty() ? "" : label + joined_safely(texts); };
+    const auto *failure = std::get_if<Failure>(&explanation.shown);
+    // What the policy's hardening refuses and lets through; no text where it says nothing.
+    const auto &calls = policy.calls;
+    // What git and the agent are told, and what a session does otherwise.
+    auto text =
+        fmt::format("scratch:  {} (scratch: {}): /tmp and /var/tmp of each session, TMPDIR={} there; removed when it ends\n",
+                    in_memory ? fmt::format("in memory, at most {} of it", scratch_memory_share) : "on the disk of the state directory",
+                    in_memory ? "tmpfs" : "disk", tmpdir_of("ID")) +
+        fmt::format("view:     {}{}{}\n{}",
+                    explanation.policy.view == View::minimal ? "minimal: read-only /usr, /opt, of /etc what programs need"
+                                                             : "host: read-only /usr, /opt, /etc",
+                    named("; besides: ", shown_besides(explanation)), named("; devices: ", texts_of(explanation.policy.devices)),
+                    failure != nullptr ? fmt::format("          no start is possible: {}\n", failure->what()) : "") +
+        projects_text(policy.projects) + to_text(explanation.toolchains) + network_text(policy) + tracing_text(policy) +
+        said_line("calls:    refused besides: ", "deny_system_calls", calls.denied) +
+        said_line("calls:    not refused: ", "allow_system_calls", calls.allowed) +
+        said_line("sockets:  only ", "address_families", calls.families) + to_text(explanation.limits) +
+        fmt::format("git:      {} (git_identity{})\n"
+                    "notes:    the agent is {}told about its sandbox{} (box_notes{})\n"
+                    "differs:  {};\n"
+                    "          reasons and remedies: docs/reference/differences.md, in /usr/share/doc/pi-agent\n",
+                    policy.git_identity ? "commits carry the user's own user.name and user.email; more settings pass"
+                                        : "none of the user's git settings counts",
+                    policy.git_identity ? "" : ": false", policy.box_notes ? "" : "not ", policy.box_notes ? " in /AGENTS.md" : "",
+                    policy.box_notes ? "" : ": false", always_different);
     for (const auto &missing : explanation.missing_tools)
         text += fmt::format("tools:    {}\n", name_package(missing));
     return text;
-}
-
-// --- What a code of a message, a fault of doctor or a key of the policy means, and what to do: pi-agentctl explain WORD. The texts about
-// codes and faults are those of docs/troubleshooting.md, which the build puts into this program.
-
-constexpr std::string_view page = PI_AGENT_TROUBLESHOOTING;
-constexpr std::size_t answer_columns = 100;
-
-// Divides text at spaces, but what is between backquotes is one word: a command is pasted as a whole.
-std::vector<std::string> words_of_advice(std::string_view text)
-{
-    std::vector<std::string> words;
-    bool is_open = false;
-    for (const auto word : split(text, ' ')) {
-        if (is_open)
-            words.back() += " " + std::string(word);
-        else
-            words.emplace_back(word);
-        if (std::count(word.begin(), word.end(), '`') % 2 != 0) is_open = !is_open;
-    }
-    return words;
-}
-
-// `text` in lines of at most answer_columns, of which all but the first are indented as `first` is long; a word is never divided. A
-// terminal shows no type face: literal words go between apostrophes.
-std::string wrapped(const std::string &first, std::string_view text)
-{
-    std::string all;
-    std::string line = first;
-    bool is_begun = false;
-    for (const auto &word : words_of_advice(text)) {
-        if (is_begun && line.size() + 1 + word.size() > answer_columns) {
-            all += line + "\n";
-            line = std::string(first.size(), ' ');
-            is_begun = false;
-        }
-        line += (is_begun ? " " : "") + word;
-        is_begun = true;
-    }
-    all += line + "\n";
-    std::replace(all.begin(), all.end(), '`', '\'');
-    return all;
-}
-
-// What the page has between `begin` and the next `end`; empty where it has no `begin`.
-std::string_view part_of_page(const std::string &begin, std::string_view end, std::size_t from = 0)
-{
-    const auto at = page.find(begin, from);
-    return at == std::string_view::npos ? "" : page.substr(at + begin.size(), page.find(end, at + begin.size()) - at - begin.size());
-}
-
-std::string explain_advice(const std::string &name, std::string_view title, std::string_view cause, std::string_view user,
-                           std::string_view administrator)
-{
-    std::string text = fmt::format("{}: {}\n\n{}\n", name, title, wrapped("", cause));
-    if (!user.empty()) text += wrapped("User:          ", user);
-    if (!administrator.empty()) text += wrapped("Administrator: ", administrator);
-    return text;
-}
-
-// A section: "**Title.** Cause", and a list of what to do. Its lines are joined, each item of the list to one.
-std::optional<std::string> explain_code(const std::string &code)
-{
-    std::string cause;
-    std::string user;
-    std::string administrator;
-    std::string *part = &cause;
-    for (auto line : split(part_of_page("\n### " + code + "\n\n", "\n#"), '\n')) {
-        for (const auto &[label, item] :
-             {std::pair<std::string_view, std::string *>("- User: ", &user), {"- Administrator: ", &administrator}})
-            if (line.starts_with(label)) {
-                part = item;
-                line.remove_prefix(label.size());
-            }
-        line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-        *part += (part->empty() || line.empty() ? "" : " ") + std::string(line);
-    }
-    const auto end = cause.find(".** ");
-    if (end == std::string::npos) return std::nullopt;
-    const auto title = fmt::format("{} (exit status {})", cause.substr(2, end - 2), code.substr(1, 2));
-    return explain_advice(code, title, cause.substr(end + 4), user, administrator);
-}
-
-// A row of the page's last table: name, what is wrong, what a user does, what the administrator does.
-std::optional<std::string> explain_fault(const std::string &name)
-{
-    const auto row = part_of_page("\n| `" + name + "` | ", "\n", page.find("\n## By the name of a fault\n"));
-    auto cells = split(row, '|');
-    if (cells.size() < 3) return std::nullopt;
-    for (auto &cell : cells) {
-        cell.remove_prefix(std::min(cell.find_first_not_of(' '), cell.size()));
-        cell = cell.substr(0, cell.find_last_not_of(' ') + 1);
-    }
-    return explain_advice(name, "a fault that pi-agentctl doctor finds", cells[0], cells[1], cells[2]);
-}
-
-using KeyParts = std::span<const std::string_view>;
-
-// A free name may have dots, except at the end.
-bool are_of_one_key(KeyParts ours, KeyParts asked)
-{
-    if (ours.empty() || asked.empty()) return ours.empty() && asked.empty();
-    if (ours.front() != "*") return ours.front() == asked.front() && are_of_one_key(ours.subspan(1), asked.subspan(1));
-    if (ours.size() == 1) return asked.size() == 1 && !asked.front().empty();
-    for (std::size_t length = 1; length < asked.size() && !asked[length - 1].empty(); ++length)
-        if (are_of_one_key(ours.subspan(1), asked.subspan(length))) return true;
-    return false;
-}
-
-// As messages write it: "users.alice.roots" is the key "users.NAME.roots" of the table, and "users.Jane.Doe.roots[0].mask" is
-// "users.NAME.roots[N].mask".
-bool is_key(const PolicyKey &key, std::string_view word)
-{
-    std::string asked;
-    for (const char byte : word)
-        if (byte != ']') asked += byte == '[' ? '.' : byte;
-    return are_of_one_key(split(key.path, '.'), split(asked, '.'));
-}
-
-std::string explain_key(const PolicyKey &key)
-{
-    std::string text = display_path(key) + (key.required ? ", a required key" : ", a key") + " of the policy\n\n";
-    text += wrapped("", key.meaning) + "\n" + wrapped("value:   ", form_text(key));
-    if (!key.standard.empty()) text += wrapped("default: ", key.standard);
-    if (!key.example.empty()) text += wrapped("example: ", key.example);
-    return text + "\nMore: man pi-agent-policy\n";
 }
 
 } // namespace
@@ -308,9 +235,25 @@ std::string to_text(const Explanation &explanation)
     if (const auto *refused = std::get_if<NotAuthorised>(&explanation.access)) return text + "not authorised: " + refused->text + "\n";
     const auto &rules = std::get<AccessRules>(explanation.access);
     text += access_text(explanation, rules);
-    if (explanation.directory) text += directory_text(*explanation.directory);
-    return text + start_text(explanation, rules) + box_text(explanation) + said_text(explanation.policy) +
-           to_text(explanation.environment) + systemd_text(explanation);
+    if (explanation.directory) {
+        const auto *verdict = !explanation.directory->allowed ? "not verified" : *explanation.directory->allowed ? "allowed" : "refused";
+        const auto reason = explanation.directory->allowed.value_or(false)
+                                ? fmt::format("it is in the root {} ({})", escape_for_display(explanation.directory->text),
+                                              to_string(explanation.directory->where))
+                                : explanation.directory->text;
+        text += fmt::format("in:       {}\n          {}: {}\n", escape_for_display(explanation.directory->path), verdict, reason);
+    }
+    const auto &sandbox = explanation.policy.sandbox;
+    return text +
+           fmt::format("a start:  runs {} as {} with HOME={},\n"
+                       "          {}\n"
+                       "          writable there: that home, a temporary directory of its own, and the project's root\n"
+                       "{}"
+                       "sandbox:  {}{}; try it: sudo pi-agentctl doctor\n",
+                       explanation.policy.agent.binary, rules.agent_account, explanation.home, sandbox_text(sandbox.method),
+                       placement_text(explanation.policy), to_string(sandbox.method),
+                       sandbox.where.line > 0 ? " (" + to_string(sandbox.where) + ")" : " (default)") +
+           box_text(explanation) + said_text(explanation.policy) + to_text(explanation.environment) + systemd_text(explanation);
 }
 
 nlohmann::json to_json(const Explanation &explanation)
@@ -360,15 +303,6 @@ nlohmann::json to_json(const Explanation &explanation)
         json["directory"]["allowed"] = directory->allowed ? nlohmann::json(*directory->allowed) : nlohmann::json(nullptr);
     }
     return json;
-}
-
-std::optional<std::string> explain_word(const std::string &word)
-{
-    if (auto text = explain_code(word)) return text;
-    if (auto text = explain_fault(word)) return text;
-    for (const auto &key : policy_keys())
-        if (word == display_path(key) || is_key(key, word)) return explain_key(key);
-    return std::nullopt;
 }
 
 } // namespace pi_agent

@@ -33,8 +33,7 @@ SaidByGroups find_said_by_groups(const Policy &policy, const UserEntry &entry)
         said.path = said.path || rules_of(group->rules).path;
     }
     if (entry.is_group)
-        said.path = std::any_of(policy.users.begin(), policy.users.end(),
-                                [](const UserEntry &other) { return other.is_group && rules_of(other.rules).path; });
+        said.path = std::ranges::any_of(policy.users, [](const UserEntry &other) { return other.is_group && rules_of(other.rules).path; });
     return said;
 }
 
@@ -48,55 +47,35 @@ void require_network(const AsRoot &root, SandboxMethod method, const NetworkPoli
 }
 
 // One level, in the names of the policy around it.
-class LevelCheck {
-public:
-    LevelCheck(HostCheck &check, Policy &around, const Rules &rules, std::string whose)
-        : check_(check), around_(around), rules_(rules), whose_(std::move(whose))
-    {
-    }
-
-    void look_as_root(const AsRoot &root, const SaidByGroups &groups)
-    {
-        const auto &problems = check_.problems;
-        for (const auto &file : rules_.env_files.value_or(std::vector<PolicyPath>()))
-            report(file.where, "env_files", [&] { read_managed_env_files({file}); });
-        for (const auto &shown : rules_.view_paths.value_or(std::vector<PolicyPath>()))
-            report(shown.where, "view_paths", [&] { require_can_be_shown(around_, shown); });
-        if (!problems.has(whose_ + "view_paths") && !problems.has("agent") && !problems.has("agent.binary")) look_at_path(groups);
-        if (check_.means == Means::running && rules_.network && !problems.has_within("sandbox"))
-            check_.report_failure(rules_.network->where, whose_ + "network", "",
-                                  [&] { require_network(root, around_.sandbox.method, *rules_.network); });
-    }
-
-private:
+void look_at_level(HostCheck &check, Policy &around, const Rules &rules, const std::string &whose, const SaidByGroups &groups)
+{
+    const auto &problems = check.problems;
+    const auto report = [&](const Position &where, const char *key, const auto &task) {
+        check.report_failure(where, whose + key, correct_list, task);
+    };
+    for (const auto &file : rules.env_files.value_or(std::vector<PolicyPath>()))
+        report(file.where, "env_files", [&] { read_managed_env_files({file}); });
+    for (const auto &shown : rules.view_paths.value_or(std::vector<PolicyPath>()))
+        report(shown.where, "view_paths", [&] { require_can_be_shown(around, shown); });
+    const bool can_look = !problems.has(whose + "view_paths") && !problems.has("agent") && !problems.has("agent.binary");
+    const bool is_own = rules.path.has_value();
     // In what these sessions see: the view paths are theirs, too. They can take away what a path of the whole policy is in.
-    void look_at_path(const SaidByGroups &groups)
-    {
-        const bool is_own = rules_.path.has_value();
-        if (!is_own && (!rules_.view_paths || groups.path || check_.problems.has("path"))) return;
-        const auto view_paths = around_.view_paths;
-        const auto path = around_.path;
-        if (rules_.view_paths || !groups.view_paths.empty()) around_.view_paths = rules_.view_paths.value_or(groups.view_paths);
-        for (const auto &directory : is_own ? *rules_.path : path) {
-            around_.path = {directory};
-            report(is_own ? directory.where : rules_.places.at("view_paths").where, is_own ? "path" : "view_paths",
-                   [&] { plan_host_view(around_); });
+    if (can_look && (is_own || (rules.view_paths && !groups.path && !problems.has("path")))) {
+        const auto view_paths = around.view_paths;
+        const auto path = around.path;
+        if (rules.view_paths || !groups.view_paths.empty()) around.view_paths = rules.view_paths.value_or(groups.view_paths);
+        for (const auto &directory : is_own ? *rules.path : path) {
+            around.path = {directory};
+            report(is_own ? directory.where : rules.places.at("view_paths").where, is_own ? "path" : "view_paths",
+                   [&] { plan_host_view(around); });
         }
-        around_.view_paths = view_paths;
-        around_.path = path;
+        around.view_paths = view_paths;
+        around.path = path;
     }
-
-    template <typename Task>
-    void report(const Position &where, const char *key, const Task &task)
-    {
-        check_.report_failure(where, whose_ + key, correct_list, task);
-    }
-
-    HostCheck &check_;
-    Policy &around_;
-    const Rules &rules_;
-    std::string whose_;
-};
+    if (check.means == Means::running && rules.network && !problems.has_within("sandbox"))
+        check.report_failure(rules.network->where, whose + "network", "",
+                             [&] { require_network(*check.observer.root(), around.sandbox.method, *rules.network); });
+}
 
 // What users, groups and roots say for their own sessions.
 void check_levels(HostCheck &check)
@@ -110,7 +89,7 @@ void check_levels(HostCheck &check)
         if (!root && names_files) check.unverified.push_back(whose + "*: only root can look at the files and directories that it names");
         if (!root || (!names_files && !rules->network)) return;
         if (!around) around = check.policy;
-        LevelCheck(check, *around, *rules, whose).look_as_root(*root, groups);
+        look_at_level(check, *around, *rules, whose, groups);
     };
     for (const auto &entry : check.policy.users) {
         look(entry.rules, entry_key(entry) + ".", root ? find_said_by_groups(check.policy, entry) : SaidByGroups());
@@ -122,18 +101,6 @@ void check_levels(HostCheck &check)
 // --- Whether sandbox.method can work on this host, and hold sessions to the policy's network: what each start looks at, without a start.
 
 constexpr const char *method_key = "sandbox.method";
-
-bool check_programs(HostCheck &check, const SandboxPolicy &sandbox)
-{
-    bool all_there = true;
-    for (const auto &program : programs_of(sandbox.method)) {
-        const bool is_there = check.report_failure(sandbox.where, method_key, "", [&] {
-            if (const auto problem = problem_of_program(sandbox.method, program)) throw Failure(ExitStatus::unavailable, *problem);
-        });
-        all_there = all_there && is_there;
-    }
-    return all_there;
-}
 
 void require_running(const AsRoot &root, const SandboxPolicy &sandbox)
 {
@@ -149,7 +116,13 @@ void check_method(HostCheck &check)
     const auto &sandbox = policy.sandbox;
     const auto &root = check.observer.root();
     if (problems.has_within("sandbox")) return; // the wanted method is not known
-    const bool has_programs = check_programs(check, sandbox);
+    bool has_programs = true;
+    for (const auto &program : programs_of(sandbox.method)) {
+        const bool is_there = check.report_failure(sandbox.where, method_key, "", [&] {
+            if (const auto problem = problem_of_program(sandbox.method, program)) throw Failure(ExitStatus::unavailable, *problem);
+        });
+        has_programs = has_programs && is_there;
+    }
     if (check.means == Means::installed || !has_programs) return;
     if (!root) {
         check.unverified.push_back(fmt::format("{} ({}): only root can ask for all that it needs", method_key, to_string(sandbox.method)));
@@ -250,15 +223,6 @@ void check_readable_by_all(const std::string &path, mode_t needed, const char *r
                  command_on(std::string("chmod ") + rights, path, "make the file that it leads to readable for all"));
 }
 
-void check_env_files(HostCheck &check)
-{
-    for (const auto &file : check.policy.env_files)
-        if (check.observer.root())
-            check.report_failure(file.where, "env_files", correct_list, [&] { read_managed_env_files({file}); });
-        else
-            check.unverified.push_back(file.path + " (" + to_string(file.where) + "): only root can read it");
-}
-
 void check_view(HostCheck &check)
 {
     const auto &policy = check.policy;
@@ -289,22 +253,6 @@ struct AgentOfUser {
     Position where;
 };
 
-// An entry of the user's own counts before those of groups. If groups contradict each other, the first counts: the start tells the user.
-std::map<std::string, AgentOfUser> agents_of_users(const Policy &policy)
-{
-    std::map<std::string, AgentOfUser> agents;
-    const auto add = [&](const std::string &user, const UserEntry &entry) {
-        agents.emplace(user, AgentOfUser{find_agent_account_name(policy, user, entry.run_as), entry_key(entry), entry.where});
-    };
-    for (const auto &entry : policy.users)
-        if (!entry.is_group) add(entry.name, entry);
-    for (const auto &entry : policy.users)
-        if (entry.is_group)
-            for (const auto &member : group_members(entry.name))
-                if (is_account_name(member) && !is_agent_account(policy, member)) add(member, entry);
-    return agents;
-}
-
 void check_owner(const std::string &path, const std::string &user, const AgentOfUser &agent, const struct stat &facts, Problems &problems)
 {
     if (facts.st_uid == 0) return; // a start has only begun it; the next start goes on with it
@@ -325,7 +273,19 @@ void check_owner(const std::string &path, const std::string &user, const AgentOf
 void check_homes(HostCheck &check)
 {
     const auto &state_dir = check.policy.agent.state_dir;
-    for (const auto &[user, agent] : agents_of_users(check.policy)) {
+    // An entry of the user's own counts before those of groups. If groups contradict each other, the first counts: the start tells the
+    // user.
+    std::map<std::string, AgentOfUser> agents;
+    const auto add = [&](const std::string &user, const UserEntry &entry) {
+        agents.emplace(user, AgentOfUser{find_agent_account_name(check.policy, user, entry.run_as), entry_key(entry), entry.where});
+    };
+    for (const auto &entry : check.policy.users)
+        if (!entry.is_group) add(entry.name, entry);
+    for (const auto &entry : check.policy.users)
+        if (entry.is_group)
+            for (const auto &member : group_members(entry.name))
+                if (is_account_name(member) && !is_agent_account(check.policy, member)) add(member, entry);
+    for (const auto &[user, agent] : agents) {
         const std::string path = agents_home(state_dir, short_name_of(user)); // root owns all but the last
         struct stat facts {};
         if (::lstat(path.c_str(), &facts) == 0) {
@@ -393,7 +353,11 @@ void check_host(HostCheck &check)
     if (!problems.has_within("agent")) check_state_place(policy, can_see ? &*root : nullptr, check.problems);
     check_accounts(check);
     if (check.means != Means::later) check_method(check);
-    check_env_files(check);
+    for (const auto &file : check.policy.env_files)
+        if (check.observer.root())
+            check.report_failure(file.where, "env_files", correct_list, [&] { read_managed_env_files({file}); });
+        else
+            check.unverified.push_back(file.path + " (" + to_string(file.where) + "): only root can read it");
     check_key_files(check);
     check_host_rules(policy, check.problems);
     check_view(check);

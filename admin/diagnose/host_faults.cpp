@@ -24,21 +24,6 @@ namespace {
 
 constexpr const char *apply = "sudo pi-agentctl apply";
 
-std::optional<std::string> control_group_of(const std::string &pid)
-{
-    std::ifstream groups("/proc/" + pid + "/cgroup");
-    std::ostringstream text;
-    text << groups.rdbuf();
-    return groups ? std::optional(text.str()) : std::nullopt;
-}
-
-// In a slice of a user's sessions, or in a group that runner/root/method/own_group.cpp made. Only the beginning of the path counts
-// (`cgroups(7)`), because anybody can choose its other names.
-bool is_of_sessions(const std::string &groups)
-{
-    return groups.find(":/pi.slice/pi-agent.slice/") != std::string::npos || groups.find("::/pi-agent/") != std::string::npos;
-}
-
 // In no session's unit and in no group that pi-agent made. A process may end meanwhile.
 std::vector<std::string> stray_processes(Uid agent)
 {
@@ -48,8 +33,14 @@ std::vector<std::string> stray_processes(Uid agent)
         struct stat facts {};
         if (pid.find_first_not_of("0123456789") != std::string::npos || stat(entry.path().c_str(), &facts) != 0) continue;
         if (facts.st_uid != agent.value()) continue;
-        const auto group = control_group_of(pid);
-        if (!group || is_of_sessions(*group)) continue;
+        std::ifstream groups("/proc/" + pid + "/cgroup");
+        std::ostringstream text;
+        text << groups.rdbuf();
+        const auto group = groups ? std::optional(text.str()) : std::nullopt;
+        // In a slice of a user's sessions, or in a group that runner/root/method/own_group.cpp made. Only the beginning of the path counts
+        // (`cgroups(7)`), because anybody can choose its other names.
+        if (!group || (group->find(":/pi.slice/pi-agent.slice/") != std::string::npos || group->find("::/pi-agent/") != std::string::npos))
+            continue;
         std::string name;
         std::getline(std::ifstream("/proc/" + pid + "/comm"), name);
         strays.push_back(pid + " (" + escape_for_display(name) + ")");
@@ -112,6 +103,43 @@ void find_state_faults(const Policy &policy, const AgentsOfUsers &agents, Faults
         for (const char *part : {"/meta", "/home", "/staging"})
             find_state_fault(own + part, true, faults);
     }
+}
+
+// --- What check tells of roots that exist: others can exchange them, they lie on another host, or they overlap.
+
+bool is_open_to_all(const StepToRoot &step)
+{
+    return (step.mode & S_IWOTH) != 0;
+}
+
+std::string shown(const StepToRoot &step)
+{
+    return fmt::format("{} (owner {}, mode {:04o})", escape_for_display(step.path), escape_for_display(name_or_number(Uid(step.owner))),
+                       step.mode & 07777U);
+}
+
+RootDanger on_another_host(FdRef directory, const std::string &path)
+{
+    struct statfs facts {};
+    if (::fstatfs(directory.get(), &facts) != 0) return {};
+    const std::string name = network_file_system(static_cast<unsigned long>(facts.f_type));
+    if (name.empty()) return {};
+    return {escape_for_display(path) + " lies on another host (" + name +
+                "): a start there is refused unless the kernel can map its owners, and it usually cannot",
+            "'sudo pi-agentctl doctor' tries it; a directory on a local disk works (docs/platforms/file-systems.md)"};
+}
+
+Diagnostic overlap_of(const FoundRoot &inner, const FoundRoot &outer)
+{
+    const std::string place = escape_for_display(inner.path);
+    const std::string other = escape_for_display(outer.path) + " (" + outer.key + ", " + to_string(outer.where) + ")";
+    const std::string relation = inner.path == outer.path ? place + " is also " + other : place + " lies in " + other;
+    if (inner.user == outer.user)
+        return {inner.where, inner.key, relation + ": a session there has the inner root alone, and one beside it reaches both",
+                "keep one of them, unless that is what you mean"};
+    return {inner.where, inner.key,
+            relation + ", a root of " + outer.user + ": what the agent of one leaves there, the agent of the other reads and runs",
+            "give each their own, or name a group for what they share"};
 }
 
 } // namespace
@@ -250,7 +278,7 @@ Faults find_leftovers(const AsRoot &root)
         if (!orphans.empty()) { // looks again: a session that ends just now is not an orphan
             std::this_thread::sleep_for(std::chrono::seconds(2));
             const auto still = find_orphans(root);
-            std::erase_if(orphans, [&](const auto &id) { return std::find(still.begin(), still.end(), id) == still.end(); });
+            std::erase_if(orphans, [&](const auto &id) { return std::ranges::find(still, id) == still.end(); });
         }
     } catch (const SystemFailure &failure) {
         if (failure.error_number() != ENOENT) throw; // no session since the host was started
@@ -263,6 +291,68 @@ Faults find_leftovers(const AsRoot &root)
              "sessions that are gone left their directories and mounts in " + std::string(sessions_directory) + ": " + joined(orphans),
              "the next start of pi removes them; journalctl PI_AGENT_EVENT=problem has why they are there"});
     return faults;
+}
+
+RootDanger danger_of_way(const std::vector<StepToRoot> &way, const Account &user)
+{
+    const std::string remedy = "let only root and " + user.name + " write there, or choose another place";
+    const auto is_strange = [&](const StepToRoot &step) { return step.owner != 0 && Uid(step.owner) != user.uid; };
+    const auto owner_of = [](const StepToRoot &step) { return escape_for_display(name_or_number(Uid(step.owner))); };
+    for (std::size_t index = 0; index < way.size(); ++index) {
+        const StepToRoot &step = way[index];
+        const bool is_root = index + 1 == way.size();
+        if (is_root && is_open_to_all(step))
+            return {"everybody can write to " + shown(step) + ": the agent reads and obeys what they leave there", remedy};
+        // In a directory with the sticky bit, only owners exchange what is theirs.
+        if (!is_root && is_open_to_all(step) && !((step.mode & S_ISVTX) != 0))
+            return {"everybody can write to " + shown(step) + ", and so put another directory in the root's place", remedy};
+        // The owner of a directory can write to it, whatever its mode is. A root's own owner is who it is for.
+        if (!is_root && is_strange(step))
+            return {owner_of(step) + " can write to " + shown(step) + ", and so put another directory in the root's place", remedy};
+        if (is_root && is_strange(step) && index > 0 && is_open_to_all(way[index - 1]))
+            return {owner_of(step) + " can put another directory in the root's place: everybody can write to " + shown(way[index - 1]),
+                    remedy};
+    }
+    return {};
+}
+
+RootDanger danger_of_root(FdRef directory, const std::string &path, const Account &user)
+{
+    if (auto elsewhere = on_another_host(directory, path); !elsewhere.problem.empty()) return elsewhere;
+    std::vector<StepToRoot> way;
+    for (std::string step = path;; step = parent_of(step)) {
+        struct stat facts {};
+        if (::lstat(step.c_str(), &facts) != 0) return {};
+        way.push_back({step, facts.st_uid, facts.st_mode});
+        if (step == "/") break;
+    }
+    std::ranges::reverse(way);
+    return danger_of_way(way, user);
+}
+
+std::vector<Diagnostic> find_overlaps(std::vector<FoundRoot> roots)
+{
+    // With "/" before every other byte, what is in a directory follows it at once.
+    const auto before = [](const FoundRoot &one, const FoundRoot &other) {
+        return std::lexicographical_compare(
+            one.path.begin(), one.path.end(), other.path.begin(), other.path.end(), [](char left, char right) {
+                const auto rank = [](char byte) { return byte == '/' ? 0 : static_cast<unsigned char>(byte); };
+                return rank(left) < rank(right);
+            });
+    };
+    std::ranges::stable_sort(roots, before);
+    Problems found; // at most as many as anybody reads
+    std::vector<const FoundRoot *> above;
+    for (const auto &root : roots) {
+        while (!above.empty() && !is_within(root.path, above.back()->path))
+            above.pop_back();
+        if (!above.empty()) {
+            const auto overlap = overlap_of(root, *above.back());
+            found.add(overlap.where, overlap.key, overlap.problem, overlap.remedy);
+        }
+        above.push_back(&root);
+    }
+    return found.all();
 }
 
 } // namespace pi_agent

@@ -20,12 +20,6 @@ PublicSuffixes find_public_suffixes()
     return {psl_latest(nullptr), psl_free};
 }
 
-// "com", and also "github.io": names below which anybody can have one. A name that no list knows is not one, such as "corp".
-bool is_public_suffix(const PublicSuffixes &suffixes, const std::string &name)
-{
-    return psl_is_public_suffix2(suffixes.get(), name.c_str(), PSL_TYPE_ANY | PSL_TYPE_NO_STAR_RULE) == 1;
-}
-
 // Takes the last part away.
 std::string_view take_part(std::string_view &name)
 {
@@ -49,17 +43,11 @@ bool leads_to(std::string_view name, std::string_view shared)
 // functions and tunnels, by what those who rent them out document. '*' is any one part there.
 std::optional<std::string> where_anybody_is(const PublicSuffixes &suffixes, const std::string &name)
 {
-    if (is_public_suffix(suffixes, name)) return name;
+    // "com", and also "github.io": names below which anybody can have one. A name that no list knows is not one, such as "corp".
+    if (psl_is_public_suffix2(suffixes.get(), name.c_str(), PSL_TYPE_ANY | PSL_TYPE_NO_STAR_RULE) == 1) return name;
     for (const auto shared : split(PI_AGENT_ANYBODYS_NAMES, '\n'))
         if (leads_to(name, shared)) return std::string(shared);
     return std::nullopt;
-}
-
-// Whether its last part is one that the Internet has. Where it is not, whoever answers for the name is the administrator's own name server.
-bool is_of_internet(const PublicSuffixes &suffixes, const std::string &name)
-{
-    const auto last = name.substr(name.rfind('.') + 1); // npos + 1 is 0
-    return psl_is_public_suffix2(suffixes.get(), last.c_str(), PSL_TYPE_ICANN | PSL_TYPE_NO_STAR_RULE) == 1;
 }
 
 void each_list(const Policy &policy, const std::function<void(const std::vector<HostRule> &rules, const std::string &key)> &visit)
@@ -79,7 +67,10 @@ public:
     {
         for (const auto &rule : rules) {
             look_for_other(rule, rules, key);
-            look_for_place_inside(rule, key);
+            if (is_loopback(rule) && rule.host != "localhost" && rule.host != loopback_v4 && rule.host != loopback_v6)
+                add(rule, key,
+                    "is of the host's loopback, which sessions find at 127.0.0.1 and ::1; beside these, only the proxy leads there",
+                    fmt::format("write localhost:{} if the service listens at one of these, too", rule.port));
             if (is_metadata(rule))
                 add(rule, key, "is where clouds hand out the host's own credentials", "take it out, unless sessions shall have them");
         }
@@ -89,7 +80,11 @@ public:
     void look_for_missing(const std::vector<HostRule> &rules, const std::string &key)
     {
         for (const auto &rule : rules) {
-            look_for_apex(rule, rules, key);
+            auto apex = rule;
+            if (is_wildcard(rule)) apex.host.erase(0, 2);
+            if (is_wildcard(rule) && rule_for(rules, apex) == nullptr)
+                add(rule, key, "names hosts below " + apex.host + ", and not " + apex.host + " itself",
+                    "add " + to_string(apex) + " if sessions need it");
             look_for_address(rule, rules, key);
         }
     }
@@ -112,13 +107,6 @@ public:
     }
 
 private:
-    void look_for_place_inside(const HostRule &rule, const std::string &key)
-    {
-        if (!is_loopback(rule) || rule.host == "localhost" || rule.host == loopback_v4 || rule.host == loopback_v6) return;
-        add(rule, key, "is of the host's loopback, which sessions find at 127.0.0.1 and ::1; beside these, only the proxy leads there",
-            fmt::format("write localhost:{} if the service listens at one of these, too", rule.port));
-    }
-
     // A rule is compared with those before it, and with wider ones after it.
     void look_for_other(const HostRule &added, const std::vector<HostRule> &rules, const std::string &key)
     {
@@ -130,24 +118,17 @@ private:
         }
     }
 
-    void look_for_apex(const HostRule &rule, const std::vector<HostRule> &rules, const std::string &key)
-    {
-        if (!is_wildcard(rule)) return;
-        auto apex = rule;
-        apex.host.erase(0, 2);
-        if (rule_for(rules, apex) == nullptr)
-            add(rule, key, "names hosts below " + apex.host + ", and not " + apex.host + " itself",
-                "add " + to_string(apex) + " if sessions need it");
-    }
-
     // The gate connects to an address of the host's own networks only where a rule names that, too (gate/rules.hpp).
     void look_for_address(const HostRule &rule, const std::vector<HostRule> &rules, const std::string &key)
     {
         if (is_address(rule) || is_loopback(rule)) return;
         const auto is_for_it = [&](const HostRule &other) { return other.port == rule.port && is_address(other); };
-        if (std::any_of(rules.begin(), rules.end(), is_for_it)) return;
+        if (std::ranges::any_of(rules, is_for_it)) return;
         if (!suffixes_) suffixes_ = find_public_suffixes();
-        if (*suffixes_ && !is_of_internet(*suffixes_, rule.host))
+        // Whether its last part is one that the Internet has. Where it is not, whoever answers for the name is the administrator's own name
+        // server.
+        const auto last = rule.host.substr(rule.host.rfind('.') + 1); // npos + 1 is 0
+        if (*suffixes_ && psl_is_public_suffix2(suffixes_->get(), last.c_str(), PSL_TYPE_ICANN | PSL_TYPE_NO_STAR_RULE) != 1)
             add(rule, key, "is not a name of the Internet, so it leads into a network of yours, and no rule names an address there",
                 fmt::format("add the range that it is in, with the same port, e.g. 10.20.0.0/16{}",
                             rule.port == https_port ? "" : ":" + std::to_string(rule.port)));
@@ -171,13 +152,6 @@ std::string lower(std::string text)
     for (char &byte : text)
         if (byte >= 'A' && byte <= 'Z') byte = static_cast<char>(byte - 'A' + 'a');
     return text;
-}
-
-// A header that says who asks: "Authorization", "Proxy-Authorization", "Cookie".
-bool is_authorising(const std::string &name)
-{
-    const std::string header = lower(name);
-    return header.ends_with("authorization") || header == "cookie";
 }
 
 class SecretSearch {
@@ -214,7 +188,10 @@ private:
 
     [[nodiscard]] bool is_secret_value(const std::string &name, const std::string &value) const
     {
-        const bool authorises = is_authorising(name) || lower(value).starts_with("bearer ") || lower(value).starts_with("basic ");
+        // A header that says who asks: "Authorization", "Proxy-Authorization", "Cookie".
+        const std::string header = lower(name);
+        const bool authorises = (header.ends_with("authorization") || header == "cookie") || lower(value).starts_with("bearer ") ||
+                                lower(value).starts_with("basic ");
         return (authorises || looks_secret(name, value)) && !is_reference(value);
     }
 

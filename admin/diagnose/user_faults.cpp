@@ -58,17 +58,6 @@ bool concerns(const std::string &command, const std::string &runner)
     return fnmatch(command.substr(0, command.find(' ')).c_str(), runner.c_str(), FNM_PATHNAME) == 0;
 }
 
-std::vector<Rule> rules_of(const Document &sudoers, const std::string &runner)
-{
-    std::vector<Rule> found;
-    for (const auto &spec : sudoers.value("User_Specs", Document::array()))
-        for (const auto &commands : spec.at("Cmnd_Specs"))
-            for (const auto &command : commands.at("Commands"))
-                if (const auto text = command.value("command", ""); is_for_root(commands) && concerns(text, runner))
-                    found.push_back({text, command.value("negated", false), merged(commands.value("Options", Document::array()))});
-    return found;
-}
-
 // Lists are assigned, added to, taken from, and emptied ("name": false).
 void apply_list(const std::string &name, const Document &value, const std::string &operation, Document &all)
 {
@@ -82,31 +71,6 @@ void apply_list(const std::string &name, const Document &value, const std::strin
         list.erase(std::remove(list.begin(), list.end(), item), list.end());
         if (operation == "list_add") list.push_back(item);
     }
-}
-
-// The Defaults of commands come last. The filter has left out those of other users. These are for one command, and another command's do not
-// count.
-Document defaults_of(const Document &sudoers, const std::string &runner)
-{
-    Document all = Document::object();
-    for (const bool of_commands : {false, true}) {
-        for (const auto &defaults : sudoers.value("Defaults", Document::array())) {
-            const auto binding = defaults.value("Binding", Document::array());
-            const bool is_of_command = !binding.empty() && binding[0].contains("command");
-            if (is_of_command != of_commands) continue;
-            if (is_of_command && std::none_of(binding.begin(), binding.end(),
-                                              [&](const Document &bound) { return concerns(bound.value("command", ""), runner); }))
-                continue;
-            for (const auto &option : defaults.at("Options"))
-                for (const auto &[name, value] : option.items()) {
-                    if (name == "env_keep" || name == "env_check")
-                        apply_list(name, value, option.value("operation", ""), all);
-                    else
-                        all[name] = value;
-                }
-        }
-    }
-    return all;
 }
 
 // What messages say instead of "pi-agentctl apply" where the system's configuration brings the rule.
@@ -165,16 +129,20 @@ void judge_defaults(const Document &defaults, const std::string &user, SudoKind 
             add("sudo-start", std::string("sudo starts the runner elsewhere, and does not if it cannot (") + place + ")");
     if (kind == SudoKind::rs) return; // it has none of the rest, and always a fresh environment
     if (!defaults.value("env_reset", true)) add("sudo-environment", "sudo hands the runner the user's whole environment (!env_reset)");
-    if (defaults.value("setenv", false)) add("sudo-environment", "sudo lets the user set any variable for the runner (setenv)");
-    if (defaults.value("requiretty", false)) add("sudo-terminal", "sudo starts the runner only on a terminal (requiretty)");
-    for (const char *log : {"log_input", "log_output"})
-        if (defaults.value(log, false)) add("sudo-terminal", std::string("sudo puts itself between the user and the runner (") + log + ")");
-    for (const char *follower : {"log_subcmds", "intercept"})
-        if (defaults.value(follower, false))
-            add("sudo-start", std::string("sudo follows what the runner starts, and pi hangs (") + follower + ")");
     if (is_set(defaults, "command_timeout")) add("sudo-start", "sudo ends each session after some time (command_timeout)");
-    if (defaults.value("noexec", false)) add("sudo-start", "the runner can start no program, such as git (noexec)");
-    if (defaults.value("stay_setuid", false)) add("sudo-start", "the runner is not wholly root, and refuses (stay_setuid)");
+    struct Switch {
+        const char *name, *about, *effect;
+    };
+    constexpr Switch switches[] = {{"setenv", "sudo-environment", "sudo lets the user set any variable for the runner"},
+                                   {"requiretty", "sudo-terminal", "sudo starts the runner only on a terminal"},
+                                   {"log_input", "sudo-terminal", "sudo puts itself between the user and the runner"},
+                                   {"log_output", "sudo-terminal", "sudo puts itself between the user and the runner"},
+                                   {"log_subcmds", "sudo-start", "sudo follows what the runner starts, and pi hangs"},
+                                   {"intercept", "sudo-start", "sudo follows what the runner starts, and pi hangs"},
+                                   {"noexec", "sudo-start", "the runner can start no program, such as git"},
+                                   {"stay_setuid", "sudo-start", "the runner is not wholly root, and refuses"}};
+    for (const auto &[name, about, effect] : switches)
+        if (defaults.value(name, false)) add(about, fmt::format("{} ({})", effect, name));
     for (const auto &[name, value] : defaults.items())
         if (name.starts_with("rlimit_") && name != "rlimit_core" && value != false)
             add("sudo-start", "the runner gets limits that it may not be able to lift (" + escape_for_display(name) + ")");
@@ -206,21 +174,6 @@ void add_certificates(std::vector<NamedFile> &files, const Environment &env, con
         const auto place = places.find(name);
         files.push_back({place == places.end() ? Position{} : place->second, key + "env." + name, "the file of certificates", value});
     }
-}
-
-std::vector<NamedFile> named_files(const Policy &policy, const UserEntry &entry)
-{
-    std::vector<NamedFile> files;
-    const std::string key = entry_key(entry) + ".";
-    if (entry.config) files.push_back({entry.config_where, key + "config", "the config directory", *entry.config});
-    if (entry.ssh_key) files.push_back({entry.ssh_key_where, key + "ssh.key", "the key", *entry.ssh_key});
-    if (entry.signing_key) files.push_back({entry.signing_key_where, key + "signing.key", "the key", *entry.signing_key});
-    if (policy.host_env_files_where.line != 0)
-        for (const auto &file : policy.host_env_files)
-            files.push_back({policy.host_env_files_where, "host_env_files", "the file of variables", file});
-    add_certificates(files, entry.env, entry.env_where, key);
-    add_certificates(files, policy.env, policy.env_where, "");
-    return files;
 }
 
 void refuse(const NamedFile &file, const std::string &shown, const std::string &place, const std::string &whose, Problems &problems)
@@ -261,9 +214,34 @@ Faults judge_sudoers(const std::string &json, const std::string &user, const std
     Faults faults;
     try {
         const auto sudoers = Document::parse(json);
-        const std::vector<Rule> found = rules_of(sudoers, runner);
+        std::vector<Rule> found;
+        for (const auto &spec : sudoers.value("User_Specs", Document::array()))
+            for (const auto &commands : spec.at("Cmnd_Specs"))
+                for (const auto &command : commands.at("Commands"))
+                    if (const auto text = command.value("command", ""); is_for_root(commands) && concerns(text, runner))
+                        found.push_back({text, command.value("negated", false), merged(commands.value("Options", Document::array()))});
         judge_rules(found, user, runner, faults);
-        judge_defaults(with_tags(defaults_of(sudoers, runner), found), user, kind, faults);
+        // The Defaults of commands come last. The filter has left out those of other users. These are for one command, and another
+        // command's do not count.
+        Document all = Document::object();
+        for (const bool of_commands : {false, true}) {
+            for (const auto &defaults : sudoers.value("Defaults", Document::array())) {
+                const auto binding = defaults.value("Binding", Document::array());
+                const bool is_of_command = !binding.empty() && binding[0].contains("command");
+                if (is_of_command != of_commands) continue;
+                if (is_of_command &&
+                    std::ranges::none_of(binding, [&](const Document &bound) { return concerns(bound.value("command", ""), runner); }))
+                    continue;
+                for (const auto &option : defaults.at("Options"))
+                    for (const auto &[name, value] : option.items()) {
+                        if (name == "env_keep" || name == "env_check")
+                            apply_list(name, value, option.value("operation", ""), all);
+                        else
+                            all[name] = value;
+                    }
+            }
+        }
+        judge_defaults(with_tags(all, found), user, kind, faults);
     } catch (const Document::exception &failure) {
         throw Failure(ExitStatus::system_failure, "the output of cvtsudoers is not valid: " + escape_for_display(failure.what()));
     }
@@ -305,7 +283,16 @@ Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vec
 
 void check_named_files(HostCheck &check, const UserEntry &entry, const std::optional<Account> &user)
 {
-    const std::vector<NamedFile> files = named_files(check.policy, entry);
+    std::vector<NamedFile> files;
+    const std::string key = entry_key(entry) + ".";
+    if (entry.config) files.push_back({entry.config_where, key + "config", "the config directory", *entry.config});
+    if (entry.ssh_key) files.push_back({entry.ssh_key_where, key + "ssh.key", "the key", *entry.ssh_key});
+    if (entry.signing_key) files.push_back({entry.signing_key_where, key + "signing.key", "the key", *entry.signing_key});
+    if (check.policy.host_env_files_where.line != 0)
+        for (const auto &file : check.policy.host_env_files)
+            files.push_back({check.policy.host_env_files_where, "host_env_files", "the file of variables", file});
+    add_certificates(files, entry.env, entry.env_where, key);
+    add_certificates(files, check.policy.env, check.policy.env_where, "");
     if (files.empty()) return;
     if (!user || !check.observer.can_look_for(*user)) {
         for (const auto &file : files)
@@ -349,7 +336,7 @@ Faults judge_shell(const std::string &output, const std::string &user, const std
         for (const std::string mark : {found_mark, home_mark}) {
             if (line.compare(0, mark.size(), mark) != 0) continue;
             const std::string found = line.substr(mark.size());
-            if (std::find(wrapper.begin(), wrapper.end(), found) != wrapper.end() || !named.insert(found).second) continue;
+            if (std::ranges::find(wrapper, found) != wrapper.end() || !named.insert(found).second) continue;
             if (found.empty())
                 faults.push_back({"no-pi", "the login shell of " + user + " finds no " + command,
                                   "put the directory of " + wrapper.front() + " on its PATH"});

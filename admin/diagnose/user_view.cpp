@@ -71,25 +71,19 @@ Finding find_directory(const std::string &path)
     }
 }
 
-std::vector<Finding> ask_in_child(const AsRoot &root, const Account &user, const std::vector<Question> &questions)
-{
-    Child child(root, "look for " + user.name, user, {}, [&questions](const AsUser &, FdRef channel) {
-        for (const auto &question : questions)
-            send_answer(channel, encode(question()));
-    });
-    std::vector<Finding> findings;
-    while (findings.size() < questions.size())
-        findings.push_back(decode_fields<Finding>(child.receive().bytes));
-    return findings;
-}
-
 std::vector<Finding> ask(const Observer &observer, const Account &user, const std::vector<Question> &questions)
 {
     std::vector<Finding> findings;
     if (!observer.can_look_for(user)) return {questions.size(), {Finding::Kind::unknown, "only root or " + user.name + " can verify this"}};
     if (observer.root()) {
         try {
-            return ask_in_child(*observer.root(), user, questions);
+            Child child(*observer.root(), "look for " + user.name, user, {}, [&questions](const AsUser &, FdRef channel) {
+                for (const auto &question : questions)
+                    send_answer(channel, encode(question()));
+            });
+            while (findings.size() < questions.size())
+                findings.push_back(decode_fields<Finding>(child.receive().bytes));
+            return findings;
         } catch (const Failure &failure) { // a file system that does not answer is a finding too
             return {questions.size(), {Finding::Kind::unusable, failure.what()}};
         }
@@ -104,27 +98,6 @@ std::vector<Finding> ask(const Observer &observer, const Account &user, const st
 constexpr std::size_t most_pairs = 5000; // of groups: each takes a moment
 constexpr std::size_t most_told = 20;    // of what could be: more is not read
 
-// What sessions see by the policy's text. A start looks at the host, too, and so knows more of the agent's own program.
-bool is_shown_by_text(const Policy &policy, const std::string &path)
-{
-    HostView view{policy.view, {tree_of_program(policy.agent.binary)}, {}};
-    for (const auto &shown : policy.view_paths)
-        view.trees.insert(shown.path);
-    return is_shown(view, path);
-}
-
-bool is_there(const std::string &path)
-{
-    struct stat facts {};
-    return ::stat(path.c_str(), &facts) == 0;
-}
-
-// Where the policy says that a root is.
-Finding named(const RootSpec &root, const Account &user)
-{
-    return {Finding::Kind::usable, without_trailing_slashes(expand_home(root.text, user))};
-}
-
 // The entries of some users, who start alike.
 struct SameEntries {
     CallersEntries entries;
@@ -136,7 +109,7 @@ constexpr std::size_t most_tried = 5;
 bool says_something(const UserEntry &entry)
 {
     return entry.rules || !entry.env.empty() ||
-           std::any_of(entry.roots.begin(), entry.roots.end(), [](const RootSpec &root) { return root.rules != nullptr; });
+           std::ranges::any_of(entry.roots, [](const RootSpec &root) { return root.rules != nullptr; });
 }
 
 bool says_who(const UserEntry &entry)
@@ -378,7 +351,14 @@ DryStart dry_start(const Account &user, const AccessRules &rules, Policy callers
     }
     require_roots(rules, problems);
     const auto ownership = callers.projects.ownership;
-    const IsShown is_in_view = [&, shown = callers](const std::string &path) { return is_shown_by_text(shown, path) && is_there(path); };
+    // What sessions see by the policy's text. A start looks at the host, too, and so knows more of the agent's own program.
+    HostView view{callers.view, {tree_of_program(callers.agent.binary)}, {}};
+    for (const auto &shown : callers.view_paths)
+        view.trees.insert(shown.path);
+    const IsShown is_in_view = [&view](const std::string &path) {
+        struct stat facts {};
+        return is_shown(view, path) && ::stat(path.c_str(), &facts) == 0;
+    };
     auto decision = decide_start(user, with_roots_there(rules, there), std::move(callers), places, {}, is_in_view);
     if (const auto *refused = std::get_if<Refused>(&decision)) throw Failure(FailureKind::outside_roots, refused->text);
     auto &start = std::get<Start>(decision);
@@ -400,8 +380,9 @@ std::vector<RefusedStart> refused_starts(const Policy &of_all, const Account &us
     std::vector<RefusedStart> refused;
     const Policy callers = policy_for(of_all, rules);
     std::vector<Finding> roots;
+    // Where the policy says that a root is.
     for (const auto &root : rules.roots)
-        roots.push_back(named(root.spec, user));
+        roots.push_back({Finding::Kind::usable, without_trailing_slashes(expand_home(root.spec.text, user))});
     for (std::size_t index = 0; index < roots.size(); ++index) {
         const RootSpec &root = rules.roots[index].spec;
         try {

@@ -46,14 +46,6 @@ std::string key_in_answer(const HostAccess &access, const Policy &policy)
 constexpr int answer_patience_seconds = 120;
 constexpr std::size_t paths_limit = 1000; // they are arguments
 
-std::string normal_path(const std::string &path, const std::string &directory)
-{
-    std::string normal = (std::filesystem::path(directory) / path).lexically_normal();
-    if (normal.size() > 1 && normal.back() == '/') normal.pop_back();
-    if (normal.find('\n') != std::string::npos) throw Failure(ExitStatus::usage, "a path must not contain a line break");
-    return normal;
-}
-
 std::vector<PathAccess> read_answers(const std::string &output, std::size_t count)
 {
     std::string said;
@@ -147,7 +139,7 @@ std::vector<RuledPlace> places_of(const Explanation &explanation)
         add(path.path, "shown besides, read-only", "view_paths", path.where);
     if (const auto *view = std::get_if<HostView>(&explanation.shown))
         for (const auto &tree : view->trees)
-            if (std::none_of(places.begin(), places.end(), [&](const RuledPlace &place) { return place.path == tree; }))
+            if (std::ranges::none_of(places, [&](const RuledPlace &place) { return place.path == tree; }))
                 add(tree, "the agent's program, or what certificates lead to, read-only", "agent.binary");
     add(explanation.home, "the agent's home, kept from session to session", "");
     const auto add_shown = [&](const PolicyPath &one, bool is_cache, const char *rule, const char *key) {
@@ -162,7 +154,7 @@ std::vector<RuledPlace> places_of(const Explanation &explanation)
     };
     const auto own = policy.rules.own_readable.value_or(std::vector<PolicyPath>());
     const auto is_own = [&](const PolicyPath &one) {
-        return std::any_of(own.begin(), own.end(), [&](const PolicyPath &path) { return path.path == one.path; });
+        return std::ranges::any_of(own, [&](const PolicyPath &path) { return path.path == one.path; });
     };
     for (const auto &one : policy.toolchains.readable.paths)
         if (is_own(one))
@@ -319,7 +311,12 @@ void run_why(const WhyOptions &options, std::ostream &out)
         const auto host = host_of_question(path, directory.path);
         if (host) hosts.push_back(host_json(*host, explanation.policy));
         if (host && !options.json) out << host_text(*host, explanation.policy) << hint_of_file(path, *host);
-        if (!host) paths.push_back(normal_path(path, inside));
+        if (!host) {
+            std::string normal = (std::filesystem::path(inside) / path).lexically_normal();
+            if (normal.size() > 1 && normal.back() == '/') normal.pop_back();
+            if (normal.find('\n') != std::string::npos) throw Failure(ExitStatus::usage, "a path must not contain a line break");
+            paths.push_back(normal);
+        }
     }
     const auto answers = paths.empty() ? std::vector<PathAccess>() : ask(observer, user, directory.path, paths);
     auto json = nlohmann::json::array();

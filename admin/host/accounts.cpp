@@ -21,69 +21,13 @@ constexpr std::string_view made_for_one = "pi-agent of ";
 
 bool is_member(const Account &account, Gid group) noexcept
 {
-    return std::find(account.groups.begin(), account.groups.end(), group.value()) != account.groups.end();
-}
-
-void check_can_be_made(const AgentAccount &agent, Problems &problems)
-{
-    if (can_be_created(agent.name)) return;
-    const std::string remedy = agent.user.empty() ? "name another account"
-                                                  : fmt::format("give {} an entry of their own with another name (run_as: {})", agent.user,
-                                                                creatable_name(agent.name));
-    problems.add(agent.where, agent.key,
-                 "systemd-sysusers cannot create the account " + quote(agent.name) + ": a dot, or more than 31 characters",
-                 remedy + ", or create the account yourself");
-}
-
-// Users that the policy names, or authorises through a group today. An agent's account in such a group is another problem.
-std::vector<Account> policy_users(const Policy &policy, const MembersOf &members_of)
-{
-    std::vector<Account> users;
-    for (const auto &entry : policy.users) {
-        const auto names = entry.is_group ? members_of(entry.name) : std::vector<std::string>{entry.name};
-        for (const auto &name : names) {
-            if (is_agent_account(policy, name)) continue;
-            if (auto account = find_account(name)) users.push_back(std::move(*account));
-        }
-    }
-    return users;
-}
-
-void check_account(const Policy &policy, const AgentAccount &agent, const Account &account, const std::vector<Account> &users,
-                   Problems &problems)
-{
-    const auto refuse = [&](const std::string &problem, const std::string &other_remedy = {}) {
-        problems.add(agent.where, agent.key, "the agent's account " + quote(agent.name) + " " + problem,
-                     other_remedy + "name another account");
-    };
-    if (account.uid == Uid(0)) refuse("is root under another name (uid 0)");
-    for (const auto &user : users) {
-        if (user.uid == account.uid) refuse("has the uid of " + quote(user.name) + ", a user of this policy");
-        if (is_member(account, user.gid)) refuse("is in the primary group of " + quote(user.name) + ", a user of this policy");
-    }
-    for (const auto &group : forbidden_groups_of(policy, account))
-        refuse("is in the group " + quote(group),
-               command_about(agent.name, {"gpasswd", "-d", agent.name, group}, "take it out of the group") + ", or ");
-}
-
-void check_program_stays_hidden(const Policy &policy, const std::vector<Account> &users, Problems &problems)
-{
-    const auto group = find_group(policy.agent.group);
-    if (!group || !policy.wrapper.hide_direct_binary) return;
-    for (const auto &user : users) {
-        if (!is_member(user, *group)) continue;
-        problems.add(policy.agent.where, "agent.group",
-                     "the user " + quote(user.name) + " is in the group " + quote(policy.agent.group) +
-                         " and so can reach the agent's program",
-                     command_about(policy.agent.group, {"gpasswd", "-d", user.name, policy.agent.group}, "take the user out of the group") +
-                         ", or use a group of its own");
-    }
+    return std::ranges::find(account.groups, group.value()) != account.groups.end();
 }
 
 void add_unique(std::vector<AgentAccount> &accounts, AgentAccount account)
 {
     const auto same = [&account](const AgentAccount &other) { return other.name == account.name; };
-    const auto found = std::find_if(accounts.begin(), accounts.end(), same);
+    const auto found = std::ranges::find_if(accounts, same);
     if (found == accounts.end())
         accounts.push_back(std::move(account));
     else if (found->user != account.user)
@@ -203,7 +147,7 @@ std::string problem_of_taken(const Part &link)
 
 std::string creatable_name(std::string name)
 {
-    std::replace(name.begin(), name.end(), '.', '_');
+    std::ranges::replace(name, '.', '_');
     return name.substr(0, creatable_length);
 }
 
@@ -227,7 +171,7 @@ std::vector<AgentAccount> needed_agent_accounts(const Policy &policy, const Memb
     std::vector<AgentAccount> accounts;
     const bool per_user = policy.agent.accounts == Accounts::per_user;
     const auto is_named = [](const UserEntry &entry) { return entry.run_as.has_value(); };
-    if (!per_user && !std::all_of(policy.users.begin(), policy.users.end(), is_named))
+    if (!per_user && !std::ranges::all_of(policy.users, is_named))
         accounts.push_back({policy.agent.user, "", policy.agent.where, "agent.user"});
     std::set<std::string> own_entries;
     for (const auto &entry : policy.users)
@@ -257,14 +201,46 @@ void check_agent_accounts(const Policy &policy, const std::vector<AgentAccount> 
     if (is_privileged_group(policy.agent.group))
         problems.add(policy.agent.where, "agent.group", quote(policy.agent.group) + " is a group of administrators",
                      "use a group of its own");
-    const auto users = policy_users(policy, group_members);
-    for (const auto &agent : needed) {
-        if (const auto account = find_account(agent.name))
-            check_account(policy, agent, *account, users, problems);
-        else if (policy.agent.create_user)
-            check_can_be_made(agent, problems);
+    // Users that the policy names, or authorises through a group today. An agent's account in such a group is another problem.
+    std::vector<Account> users;
+    for (const auto &entry : policy.users) {
+        const auto names = entry.is_group ? group_members(entry.name) : std::vector<std::string>{entry.name};
+        for (const auto &name : names) {
+            if (is_agent_account(policy, name)) continue;
+            if (auto account = find_account(name)) users.push_back(std::move(*account));
+        }
     }
-    check_program_stays_hidden(policy, users, problems);
+    for (const auto &agent : needed) {
+        if (const auto account = find_account(agent.name)) {
+            const auto refuse = [&](const std::string &problem, const std::string &other_remedy = {}) {
+                problems.add(agent.where, agent.key, "the agent's account " + quote(agent.name) + " " + problem,
+                             other_remedy + "name another account");
+            };
+            if (account->uid == Uid(0)) refuse("is root under another name (uid 0)");
+            for (const auto &user : users) {
+                if (user.uid == account->uid) refuse("has the uid of " + quote(user.name) + ", a user of this policy");
+                if (is_member(*account, user.gid)) refuse("is in the primary group of " + quote(user.name) + ", a user of this policy");
+            }
+            for (const auto &group : forbidden_groups_of(policy, *account))
+                refuse("is in the group " + quote(group),
+                       command_about(agent.name, {"gpasswd", "-d", agent.name, group}, "take it out of the group") + ", or ");
+        } else if (policy.agent.create_user && !can_be_created(agent.name)) {
+            const std::string remedy = agent.user.empty() ? "name another account"
+                                                          : fmt::format("give {} an entry of their own with another name (run_as: {})",
+                                                                        agent.user, creatable_name(agent.name));
+            problems.add(agent.where, agent.key,
+                         "systemd-sysusers cannot create the account " + quote(agent.name) + ": a dot, or more than 31 characters",
+                         remedy + ", or create the account yourself");
+        }
+    }
+    const auto group = policy.wrapper.hide_direct_binary ? find_group(policy.agent.group) : std::nullopt;
+    for (const auto &user : users)
+        if (group && is_member(user, *group))
+            problems.add(
+                policy.agent.where, "agent.group",
+                "the user " + quote(user.name) + " is in the group " + quote(policy.agent.group) + " and so can reach the agent's program",
+                command_about(policy.agent.group, {"gpasswd", "-d", user.name, policy.agent.group}, "take the user out of the group") +
+                    ", or use a group of its own");
 }
 
 MissingAccounts find_missing(const Policy &policy, const std::vector<AgentAccount> &needed)

@@ -78,32 +78,21 @@ constexpr mode_t hidden_mode = 0750;
 constexpr mode_t open_mode = 0755;
 constexpr const char *program_name = "agent's program"; // in messages
 
-// The wrapper is in this program's directory. An agent.binary that is the wrapper would start itself, and hiding it would hide pi.
-bool is_wrapper(const struct stat &program)
+std::optional<std::string> problem_of_program(const struct stat &status)
 {
+    if (!S_ISREG(status.st_mode)) return "is not a regular file";
+    if ((status.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) == 0) return "is not executable";
+    if ((status.st_mode & (S_ISUID | S_ISGID)) != 0) return "is setuid or setgid";
+    // The wrapper is in this program's directory. An agent.binary that is the wrapper would start itself, and hiding it would hide pi.
     constexpr const char *own = "/proc/self/exe";
     std::error_code problem;
     const auto directory = std::filesystem::read_symlink(own, problem).parent_path();
     if (problem) throw SystemFailure(problem.value(), std::string("cannot read the link ") + own);
     struct stat wrapper {};
     const auto path = directory / build::command_name;
-    return ::stat(path.c_str(), &wrapper) == 0 && wrapper.st_dev == program.st_dev && wrapper.st_ino == program.st_ino;
-}
-
-std::optional<std::string> problem_of_program(const struct stat &status)
-{
-    if (!S_ISREG(status.st_mode)) return "is not a regular file";
-    if ((status.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) == 0) return "is not executable";
-    if ((status.st_mode & (S_ISUID | S_ISGID)) != 0) return "is setuid or setgid";
-    if (is_wrapper(status)) return "is pi-agent's own wrapper";
+    if (::stat(path.c_str(), &wrapper) == 0 && wrapper.st_dev == status.st_dev && wrapper.st_ino == status.st_ino)
+        return "is pi-agent's own wrapper";
     return std::nullopt;
-}
-
-// Notes the current owner and mode of `path` before they change; what is noted of it already stays.
-void remember_hidden(const AsRoot &root, const std::string &path, const struct stat &facts)
-{
-    auto places = read_hidden_places(root);
-    if (places.emplace(path, rights_in(facts)).second) write_hidden(places);
 }
 
 // Closes `path`, which is canonical, or opens it again. `what` names it in messages.
@@ -124,7 +113,11 @@ void hide_place(const AsRoot &root, const Policy &policy, const std::string &pat
             // rights do.
             const bool is_hidden_already =
                 status.st_uid == 0 && (status.st_mode & 07777U) == hidden_mode && is_agents_group(root, status.st_gid, policy.agent.group);
-            if (!is_hidden_already) remember_hidden(root, path, status);
+            // Notes the current owner and mode of `path` before they change; what is noted of it already stays.
+            if (!is_hidden_already) {
+                auto places = read_hidden_places(root);
+                if (places.emplace(path, rights_in(status)).second) write_hidden(places);
+            }
             give(FormerRights{0, group->value(), hidden_mode});
         });
     } else if (!hide && hidden) {
@@ -156,24 +149,10 @@ std::optional<std::string> try_resolve(const std::string &path)
 
 bool is_agents(const std::string &package)
 {
-    return std::any_of(agent_packages.begin(), agent_packages.end(), [&](const std::string &name) {
+    return std::ranges::any_of(agent_packages, [&](const std::string &name) {
         const auto end = "/node_modules/" + name;
         return package.size() > end.size() && package.compare(package.size() - end.size(), end.size(), end) == 0;
     });
-}
-
-// With another prefix than npm's own (/opt/node/lib/node_modules), the command shows where the package is.
-std::set<std::string> find_packages(const Policy &policy)
-{
-    std::set<std::string> packages;
-    for (const std::string modules : global_modules)
-        for (const auto *name : agent_packages)
-            packages.insert(modules + name);
-    for (const auto *directory : system_program_directories)
-        for (const auto &command : {std::string("pi"), policy.wrapper.command_name})
-            if (const auto program = try_resolve(std::string(directory) + "/" + command))
-                if (const auto package = npm_package_of(*program); package && is_agents(*package)) packages.insert(*package);
-    return packages;
 }
 
 // Empty if it does not exist. Looks at nothing on a way that others can change: such a package counts as open.
@@ -232,7 +211,7 @@ bool is_agents_group(const AsRoot &root, gid_t gid, const std::string &group)
         if (const auto applied = read_applied(root); applied.last) names.insert(parse_policy(*applied.last).agent.group);
     } catch (const PolicyError &) { // NOLINT(bugprone-empty-catch): of another version, which knew other keys
     }
-    return std::any_of(names.begin(), names.end(), [&](const std::string &name) {
+    return std::ranges::any_of(names, [&](const std::string &name) {
         const auto known = find_group(name);
         return known && known->value() == gid;
     });
@@ -350,7 +329,16 @@ std::vector<NpmInstall> find_npm_installs(const AsRoot & /*root*/, const Policy 
 {
     const auto agent = try_resolve(policy.agent.binary);
     std::vector<NpmInstall> installs;
-    for (const auto &package : find_packages(policy)) {
+    // With another prefix than npm's own (/opt/node/lib/node_modules), the command shows where the package is.
+    std::set<std::string> packages;
+    for (const std::string modules : global_modules)
+        for (const auto *name : agent_packages)
+            packages.insert(modules + name);
+    for (const auto *directory : system_program_directories)
+        for (const auto &command : {std::string("pi"), policy.wrapper.command_name})
+            if (const auto program = try_resolve(std::string(directory) + "/" + command))
+                if (const auto package = npm_package_of(*program); package && is_agents(*package)) packages.insert(*package);
+    for (const auto &package : packages) {
         if (agent && is_within(*agent, try_resolve(package).value_or(package))) continue;
         if (auto install = look_at(package)) installs.push_back(std::move(*install));
     }

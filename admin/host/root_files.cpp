@@ -40,21 +40,6 @@ UniqueFd take(const std::string &path, const std::string &held)
     throw_errno("cannot lock " + path);
 }
 
-void check_present(FdRef directory, const std::string &path, mode_t mode, Changes &changes)
-{
-    const struct stat status = examine(directory, "cannot examine " + path);
-    if (status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-        // Whoever could write here may have left something, and taking it over would make that trusted.
-        throw Failure(
-            FailureKind::untrusted,
-            fmt::format(
-                "{} belongs to uid {} with mode {:04o}, so others than root can write to it; move it away and run the command again", path,
-                status.st_uid, status.st_mode & 07777U));
-    }
-    if (status.st_gid == 0 && (status.st_mode & 07777U) == mode) return;
-    changes.make(fmt::format("set the directory {} to root:root {:04o}", path, mode), [&] { set_owner_and_mode(directory, path, mode); });
-}
-
 constexpr const char *last_name = "last.json";
 constexpr const char *previous_name = "previous.json";
 constexpr int note_version = 1;
@@ -99,19 +84,6 @@ UniqueFd open_applied_directory()
 std::string draft_of(const std::string &file)
 {
     return split_last(file).second + ".new";
-}
-
-// Writes all of them beside their places. If one cannot be written, none stays.
-void write_drafts(const AsRoot &root, const std::vector<PolicySource> &files)
-{
-    try {
-        for (const auto &file : files)
-            write_beside(open_policy_directory(root, file.name), draft_of(file.name), file.text, policy_mode, file.name + ".new");
-    } catch (const std::exception &) {
-        for (const auto &file : files)
-            ::unlinkat(open_policy_directory(root, file.name).get(), draft_of(file.name).c_str(), 0); // best_effort: the failure counts
-        throw;
-    }
 }
 
 } // namespace
@@ -165,7 +137,21 @@ void make_root_directory(const AsRoot & /*root*/, const std::string &path, mode_
     const auto open_parent = [&] { return open_trusted(parent_of(path), O_PATH | O_DIRECTORY, "state directory"); };
     const auto parent = changes.dry_run() ? if_there(open_parent) : open_parent();
     if (!parent) return changes.make(order, [] {});
-    if (const auto directory = open_below(parent, name)) return check_present(directory, path, mode, changes);
+    if (const auto directory = open_below(parent, name)) {
+        const struct stat status = examine(directory, "cannot examine " + path);
+        if (status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+            // Whoever could write here may have left something, and taking it over would make that trusted.
+            throw Failure(
+                FailureKind::untrusted,
+                fmt::format(
+                    "{} belongs to uid {} with mode {:04o}, so others than root can write to it; move it away and run the command again",
+                    path, status.st_uid, status.st_mode & 07777U));
+        }
+        if (status.st_gid == 0 && (status.st_mode & 07777U) == mode) return;
+        changes.make(fmt::format("set the directory {} to root:root {:04o}", path, mode),
+                     [&] { set_owner_and_mode(directory, path, mode); });
+        return;
+    }
     if (errno == ENOTDIR || errno == ELOOP)
         throw Failure(ExitStatus::configuration, path + " is a symlink or not a directory; move it away");
     if (errno != ENOENT) throw_errno("cannot open the directory " + path);
@@ -293,7 +279,7 @@ bool says_accounts(const PolicyFiles &files)
 void drop_empty_users_directory(const PolicyFiles &wanted)
 {
     const auto is_users = [](const PolicySource &file) { return user_of_file(file.name, policy_path).has_value(); };
-    if (!has_user_files(policy_path) || std::any_of(wanted.begin(), wanted.end(), is_users) || says_accounts(wanted)) return;
+    if (!has_user_files(policy_path) || std::ranges::any_of(wanted, is_users) || says_accounts(wanted)) return;
     const auto [above, name] = split_last(directory_of_users(policy_path));
     const auto holder = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of the policy");
     if (::unlinkat(holder.get(), name.c_str(), AT_REMOVEDIR) == 0) return;
@@ -305,11 +291,21 @@ void install_policy_files(const AsRoot &root, const PolicyFiles &installed, cons
     const auto old_files = by_name(installed);
     const auto new_files = by_name(wanted);
     std::vector<PolicySource> changed;
-    std::copy_if(wanted.begin(), wanted.end(), std::back_inserter(changed), [&](const PolicySource &file) {
+    std::ranges::copy_if(wanted, std::back_inserter(changed), [&](const PolicySource &file) {
         const auto found = old_files.find(file.name);
         return found == old_files.end() || found->second != file.text;
     });
-    if (!changes.dry_run()) write_drafts(root, changed);
+    // Writes all of them beside their places. If one cannot be written, none stays.
+    if (!changes.dry_run()) {
+        try {
+            for (const auto &file : changed)
+                write_beside(open_policy_directory(root, file.name), draft_of(file.name), file.text, policy_mode, file.name + ".new");
+        } catch (const std::exception &) {
+            for (const auto &file : changed)
+                ::unlinkat(open_policy_directory(root, file.name).get(), draft_of(file.name).c_str(), 0); // best_effort: the failure counts
+            throw;
+        }
+    }
     for (const auto &file : changed)
         changes.make("write " + escape_for_display(file.name), [&] {
             move_into_place(open_policy_directory(root, file.name), draft_of(file.name), split_last(file.name).second, file.name);

@@ -174,7 +174,7 @@ void put_back_sudoers(const AsRoot & /*root*/, const std::string &directory, con
 bool lets_start(const std::string &text, const Account &user)
 {
     const auto is_member = [&user](const std::optional<Gid> &group) {
-        return group && std::find(user.groups.begin(), user.groups.end(), group->value()) != user.groups.end();
+        return group && std::ranges::find(user.groups, group->value()) != user.groups.end();
     };
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
@@ -230,7 +230,7 @@ std::string main_sudoers_of(SudoKind kind)
 bool does_sudo_read(SudoKind kind, const std::string &path, const std::string &checked, const std::vector<std::string> &users)
 {
     if (kind != SudoKind::rs) return checked.find(path + ":") != std::string::npos;
-    return users.empty() || std::any_of(users.begin(), users.end(), [](const std::string &user) {
+    return users.empty() || std::ranges::any_of(users, [](const std::string &user) {
                const auto allowed = run_program({build::sudo_path, "-n", "-l", "-U", user});
                return allowed.status == 0 && allowed.output.find(build::runner_path) != std::string::npos;
            });

@@ -153,7 +153,7 @@ private:
         const auto found = find_account(name);
         const auto made = made_agent_accounts();
         const auto is_it = [&](const MadeAccount &one) { return one.account.name == name; };
-        if (!found || std::none_of(made.begin(), made.end(), is_it)) return;
+        if (!found || std::ranges::none_of(made, is_it)) return;
         if (const auto file = first_of_account(before_.state_dir, found->uid); !file.empty() && defence_is_on("undone-account-empty"))
             return stays("the account " + name + " stays, because " + escape_for_display(file) + " belongs to it");
         remove_agent_account(root_, name, changes_);
@@ -163,7 +163,7 @@ private:
     {
         const auto found = find_account(name);
         const auto agents = find_group(before_.group);
-        if (!found || !agents || std::find(found->groups.begin(), found->groups.end(), agents->value()) == found->groups.end()) return;
+        if (!found || !agents || std::ranges::find(found->groups, agents->value()) == found->groups.end()) return;
         changes_.make("take " + name + " out of the group " + before_.group, [&] {
             require_success({"gpasswd", "-d", name, before_.group}, "cannot take " + name + " out of the group");
         });
@@ -202,16 +202,6 @@ private:
 
 // --- Looks at the host before a change, and keeps what it was in a file until the change is finished.
 
-// The directories that apply makes, parents first.
-std::vector<std::string> directories_of(const std::string &state_dir)
-{
-    const std::string applied = applied_directory;
-    std::vector<std::string> paths = {state_dir, state_dir + "/users", state_dir + "/sessions"};
-    if (parent_of(applied) != state_dir) paths.push_back(parent_of(applied));
-    paths.push_back(applied);
-    return paths;
-}
-
 std::optional<FormerRights> rights_of(const std::string &path)
 {
     return if_there([&] {
@@ -230,11 +220,9 @@ bool go_back(const AsRoot &root, const HostBefore &before, Changes &changes, std
 bool is_between(const PolicyFiles &installed, const PolicyChange &change)
 {
     const auto has = [](const PolicyFiles &files, const PolicySource &one) {
-        return std::any_of(files.begin(), files.end(),
-                           [&](const PolicySource &other) { return other.name == one.name && other.text == one.text; });
+        return std::ranges::any_of(files, [&](const PolicySource &other) { return other.name == one.name && other.text == one.text; });
     };
-    return std::all_of(installed.begin(), installed.end(),
-                       [&](const PolicySource &file) { return has(change.before, file) || has(change.wanted, file); });
+    return std::ranges::all_of(installed, [&](const PolicySource &file) { return has(change.before, file) || has(change.wanted, file); });
 }
 
 HostBefore look_at_host(const AsRoot &root, const Policy &policy)
@@ -247,7 +235,12 @@ HostBefore look_at_host(const AsRoot &root, const Policy &policy)
     for (const auto &account : missing.accounts)
         before.new_accounts.push_back(account.name);
     before.new_members = missing.members;
-    for (const auto &path : directories_of(policy.agent.state_dir))
+    // The directories that apply makes, parents first.
+    const std::string applied = applied_directory;
+    std::vector<std::string> paths = {policy.agent.state_dir, policy.agent.state_dir + "/users", policy.agent.state_dir + "/sessions"};
+    if (parent_of(applied) != policy.agent.state_dir) paths.push_back(parent_of(applied));
+    paths.push_back(applied);
+    for (const auto &path : paths)
         before.places[path] = rights_of(path);
     auto programs = places_of_agent(root, policy);
     for (const auto &[path, rights] : read_hidden_places(root))
@@ -269,7 +262,7 @@ HostBefore joined(HostBefore earlier, const HostBefore &now)
     // What the earlier command made exists by now, and is not among what is missing now.
     const auto add = [](std::vector<std::string> &names, const std::vector<std::string> &more) {
         for (const auto &name : more)
-            if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+            if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     };
     if (earlier.group == now.group) {
         earlier.had_group = earlier.had_group && now.had_group;

@@ -1,8 +1,9 @@
 // Starts programs of the system, and what becomes a user, in a unit where there is systemd.
 #include "admin/programs/program.hpp"
 
-#include "admin/programs/program_group.hpp"
 #include "common/base/files.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/root/method/own_group.hpp"
 
 #include <fmt/ranges.h>
 #include <poll.h>
@@ -10,6 +11,9 @@
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+
+#include <csignal>
+#include <cstdlib>
 
 namespace pi_agent {
 
@@ -60,40 +64,6 @@ std::vector<std::string> program_variables()
 std::string shown_command(const std::vector<std::string> &words)
 {
     return escape_for_display(fmt::format("{}", fmt::join(words, " ")));
-}
-
-std::string quoted_for_unit(const std::string &word)
-{
-    std::string text = "'";
-    for (const char byte : word)
-        text += byte == '\'' ? std::string("'\\''") : std::string(1, byte);
-    return text + "'";
-}
-
-int status_of(const SandboxResult &result, const std::string &unit)
-{
-    if (result.result == "timeout") throw Failure(ExitStatus::unavailable, program_too_late);
-    if (result.code == 0)
-        throw Failure(ExitStatus::unavailable,
-                      "systemd could not start a program (" + result.result + "); find out why with: journalctl -u " + unit);
-    return result.code == CLD_EXITED ? result.status : 128 + result.status;
-}
-
-ProgramResult run_in_unit(const AsRoot &root, Uid user, const std::vector<std::string> &command, int patience_seconds)
-{
-    const std::string unit = "pi-agent-program-" + random_hex(8) + ".service";
-    const auto deadline = in_seconds(patience_seconds);
-    spdlog::debug("systemd runs {} in {}", shown_command(command), unit);
-    UnitProgram program(root, unit, program_unit_properties(user, patience_seconds), shell_script(command, program_variables()));
-    const auto result = program.wait(deadline);
-    if (!result.ended) {
-        program.stop();
-        program.wait(in_seconds(stop_patience_seconds));
-        throw Failure(ExitStatus::unavailable, program_too_late);
-    }
-    const int status = status_of(result, unit);
-    spdlog::debug("{} ended with status {}", unit, status);
-    return {status, std::move(program.output)};
 }
 
 // --- Starts visudo, systemd-sysusers, and, where there is no systemd, what becomes a user.
@@ -218,6 +188,47 @@ ProgramResult run(const std::vector<std::string> &arguments, std::string_view in
     }
 }
 
+// Where there is no systemd: a control group for one program that root starts for a user. Made and removed by who starts the program.
+// Nothing is made where the hierarchy of version 2 cannot be written.
+class ProgramGroup {
+public:
+    explicit ProgramGroup(const AsRoot & /*root*/)
+    {
+        if (!defence_is_on("program-group") || !make_own_groups()) return;
+        for (const auto &name : groups_in(own_groups)) { // those whose maker was killed
+            if (!name.starts_with(prefix)) continue;
+            const auto maker = static_cast<pid_t>(std::strtol(name.c_str() + prefix.size(), nullptr, 10));
+            if (maker == getpid() || (kill(maker, 0) != 0 && errno == ESRCH)) end(std::string(own_groups) + "/" + name);
+        }
+        path_ = std::string(own_groups) + "/" + std::string(prefix) + std::to_string(getpid());
+        const bool is_made = mkdir(path_.c_str(), 0755) == 0 || errno == EEXIST;
+        if (!is_made || access(entrance().c_str(), W_OK) != 0) path_.clear();
+    }
+    ProgramGroup(const ProgramGroup &) = delete;
+    ProgramGroup &operator=(const ProgramGroup &) = delete;
+    ~ProgramGroup()
+    {
+        if (!path_.empty()) end(path_);
+    }
+
+    // Its `cgroup.procs`, for the program to enter it by; empty where the group could not be made.
+    [[nodiscard]] std::string entrance() const { return path_.empty() ? "" : path_ + "/cgroup.procs"; }
+
+private:
+    // Ends what is left in it. best_effort: the next such group ends what does not end in a second.
+    static void end(const std::string &path) noexcept
+    {
+        try {
+            empty_group({path, true}, in_seconds(1));
+        } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): best_effort
+        }
+        rmdir(path.c_str());
+    }
+
+    static constexpr std::string_view prefix = "program-"; // and the number of the process that made it
+    std::string path_;
+};
+
 } // namespace
 
 UnitProgram::UnitProgram(const AsRoot &root, const std::string &unit, const std::vector<UnitProperty> &properties, std::string_view input)
@@ -253,8 +264,12 @@ std::string shell_script(const std::vector<std::string> &command, const std::vec
 {
     std::string script = "exec env -i";
     for (const auto *words : {&variables, &command})
-        for (const auto &word : *words)
-            script += " " + quoted_for_unit(word);
+        for (const auto &word : *words) {
+            std::string text = "'";
+            for (const char byte : word)
+                text += byte == '\'' ? std::string("'\\''") : std::string(1, byte);
+            script += " " + text + "'";
+        }
     return script + " </dev/null\n";
 }
 
@@ -280,7 +295,25 @@ ProgramResult run_confined_to_group(const AsRoot &root, Uid user, const std::vec
 {
     require_program(command.front());
     if (!defence_is_on("canary-apart")) return run_program_apart(command, patience_seconds);
-    if (has_systemd() && defence_is_on("program-unit")) return run_in_unit(root, user, command, patience_seconds);
+    if (has_systemd() && defence_is_on("program-unit")) {
+        const std::string unit = "pi-agent-program-" + random_hex(8) + ".service";
+        const auto deadline = in_seconds(patience_seconds);
+        spdlog::debug("systemd runs {} in {}", shown_command(command), unit);
+        UnitProgram program(root, unit, program_unit_properties(user, patience_seconds), shell_script(command, program_variables()));
+        const auto result = program.wait(deadline);
+        if (!result.ended) {
+            program.stop();
+            program.wait(in_seconds(stop_patience_seconds));
+            throw Failure(ExitStatus::unavailable, program_too_late);
+        }
+        if (result.result == "timeout") throw Failure(ExitStatus::unavailable, program_too_late);
+        if (result.code == 0)
+            throw Failure(ExitStatus::unavailable,
+                          "systemd could not start a program (" + result.result + "); find out why with: journalctl -u " + unit);
+        const int status = result.code == CLD_EXITED ? result.status : 128 + result.status;
+        spdlog::debug("{} ended with status {}", unit, status);
+        return {status, std::move(program.output)};
+    }
     const ProgramGroup group(root);
     if (group.entrance().empty()) return run_program_apart(command, patience_seconds);
     std::vector<std::string> entering = {"sh", "-c", "echo 0 >\"$0\" && exec \"$@\"", group.entrance()};

@@ -1,26 +1,228 @@
-// The command render, and the filter of system calls as engines read it.
+// The command render: the plan of a rendering, from the policy and from what was found on this host; and every demand of the policy that
+// a Job cannot meet.
 #include "admin/render/render.hpp"
 
+#include "admin/diagnose/faults.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/build_settings.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
+#include "common/policy/policy_levels.hpp"
 #include "runner/as_user/project.hpp"
-#include "runner/filter/call_names.hpp"
-#include "runner/filter/call_rules.hpp"
 #include "runner/root/door/admission.hpp"
 #include "runner/root/errand/user_files.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <cctype>
 #include <sstream>
 
 namespace pi_agent {
 
+namespace {
+
+constexpr std::size_t label_limit = 63; // RFC 1123
+constexpr std::size_t hash_length = 9;  // "-1f3a99c2"
+
+// `project`: its place inside.
+std::vector<HostCertificates> find_host_certificates(const Policy &policy, const AccessRules &rules, const EnvironmentInput &input,
+                                                     const std::string &project)
+{
+    const auto is_in_workspace = [&](const std::string &path) { return is_within(path, input.home) || is_within(path, project); };
+    std::vector<HostCertificates> all;
+    for (const auto &variable : find_certificate_variables(input)) {
+        std::istringstream paths(variable.path); // SSL_CERT_DIR has a list
+        bool is_shown = true;
+        for (std::string path; std::getline(paths, path, ':');)
+            is_shown = is_shown && (path.empty() || is_in_workspace(path));
+        if (is_shown) continue;
+        HostCertificates found{variable.name, "env." + variable.name, {rules.where.file, 0, 0}};
+        if (const auto place = policy.env_where.find(variable.name); variable.from == "env" && place != policy.env_where.end())
+            found.where = place->second;
+        if (rules.env.contains(variable.name)) { // the strongest layer
+            found.key = rules.entry + ".env." + variable.name;
+            found.where = rules.where;
+        }
+        for (const auto &file : policy.env_files)
+            if (variable.from.substr(0, variable.from.rfind(':')) == file.path) {
+                found.key = "env_files";
+                found.where = file.where;
+            }
+        all.push_back(std::move(found));
+    }
+    return all;
+}
+
+void refuse(Problems &problems, const Position &where, const std::string &key, const std::string &what, const std::string &remedy)
+{
+    problems.add(where, key, "kubernetes cannot honour it: " + what, remedy);
+}
+
+Position file_of(const RenderPlan &plan)
+{
+    return {plan.rules.where.file, 0, 0};
+}
+
+bool has_loopback(const IpRange &range)
+{
+    const auto loopback = loopback_ranges();
+    return std::ranges::any_of(loopback, [&](const IpRange &own) { return overlap(range, own); });
+}
+
+void add_network(const RenderPlan &plan, Problems &problems)
+{
+    const auto &network = plan.policy.network;
+    if (network.mode == NetworkMode::loopback)
+        refuse(problems, network.where, "network", "loopback is this host's own", "say none or full");
+    if (network.mode == NetworkMode::hosts)
+        refuse(problems, network.where, "network", "only the runner starts the gate that connects to its hosts, and to no other",
+               "say none or full, or list addresses");
+    if (!plan.policy.providers.empty()) // whatever the network: a Job's containers get env_files themselves, keys included
+        refuse(problems, plan.policy.providers.front().where, "providers", "only the runner keeps their keys outside",
+               "bring the keys with the engine's own secrets (env_files)");
+    if (network.mode == NetworkMode::listed && std::ranges::any_of(network.allowed, has_loopback))
+        refuse(problems, network.where, "network", "the list has this host's loopback", "take the loopback out of it");
+}
+
+void add_projects(const RenderPlan &plan, Problems &problems)
+{
+    const auto &protect = plan.policy.projects.protect;
+    const Position protecting = protect && !protect->empty() ? protect->front().where : file_of(plan);
+    for (const auto &link : plan.links)
+        refuse(problems, protecting, "projects.protect", quote(link) + " is a symlink, which the engine would follow as root",
+               "put in its place what it leads to");
+    for (const auto &path : plan.missing)
+        refuse(problems, path.where, "projects.protect", quote(path.path) + " does not exist, and only the runner keeps it from being made",
+               "its user creates it, or you take it out of the list");
+    for (const auto &mask : plan.policy.projects.mask)
+        refuse(problems, mask.where, "projects.mask", quote(mask.path) + " is looked for at each start, by the runner",
+               "keep such files out of the project");
+    if (plan.policy.projects.read_only) {
+        const auto &places = plan.policy.rules.places;
+        const auto found = places.find("projects.read_only");
+        refuse(problems, found == places.end() ? file_of(plan) : found->second.where, "projects.read_only",
+               "only the runner keeps the project from being changed", "render for a directory that is not read-only");
+    }
+    for (const auto &path : plan.beside)
+        refuse(problems, plan.rules.where, plan.rules.entry + ".roots",
+               "the repository has its git directory elsewhere, at " + escape_for_display(path), "render for its main working tree");
+}
+
+void add_view(const RenderPlan &plan, Problems &problems)
+{
+    const auto &policy = plan.policy;
+    if (policy.view == View::host)
+        refuse(problems, file_of(plan), "view", "all of this host's /etc", "say minimal, and bring files with the image");
+    for (const auto &path : policy.view_paths)
+        refuse(problems, path.where, "view_paths", quote(path.path) + " is this host's", "bring it with the image");
+    for (const auto &path : policy.devices)
+        refuse(problems, path.where, "devices", quote(path.path) + " is this host's", "give it to the container yourself, or leave it out");
+    const auto own = policy.rules.own_readable.value_or(std::vector<PolicyPath>()); // which is among the others, too
+    const auto key_that_says = [&](const PolicyPath &path, const std::string &otherwise) {
+        const bool is_own = std::ranges::any_of(own, [&](const PolicyPath &one) { return one.path == path.path; });
+        return is_own ? policy.rules.places.at("readable").key : otherwise;
+    };
+    const auto add_list = [&](const HomeDirectories &directories, const std::string &key, const std::string &what) {
+        for (const auto &path : directories.paths)
+            if (path.where.line > 0)
+                refuse(problems, path.where, key_that_says(path, key), quote("~/" + path.path) + " " + what,
+                       "leave it out, or bring it with the image");
+    };
+    add_list(policy.toolchains.readable, "toolchains.readable", "belongs to the user, whose home nobody else opens");
+    add_list(policy.toolchains.caches, "toolchains.caches", "would have to be copied for each session");
+    for (const auto &[key, name] : {std::pair(&plan.rules.ssh_key, ".ssh.key"), std::pair(&plan.rules.signing_key, ".signing.key")})
+        if (*key)
+            refuse(problems, plan.rules.where, plan.rules.entry + name, "the key belongs to the user, whose home nobody else opens",
+                   "leave it out");
+}
+
+void add_agent(const RenderPlan &plan, Problems &problems)
+{
+    const auto &agent = plan.policy.agent;
+    if (split_last(agent.binary).second != agent.binary_name)
+        refuse(problems, agent.where, "agent.binary_name", "a container calls the program " + escape_for_display(agent.binary),
+               "leave it out, or name the program so");
+    if (!plan.policy.wrapper.clipboard)
+        refuse(problems, plan.policy.wrapper.where, "wrapper.clipboard", "only pi takes that out of what the agent writes to a terminal",
+               "leave it out");
+    for (const auto &certificates : plan.certificates)
+        refuse(problems, certificates.where, certificates.key,
+               certificates.name + " names certificates of this host, which are not shown there",
+               "put them into the project, or leave it to the image, if that has them");
+}
+
+void add_limits(const RenderPlan &plan, Problems &problems)
+{
+    for (const auto &row : limit_rows)
+        if (const auto &said = plan.policy.limits.*row.said; said && row.no_job != nullptr)
+            refuse(problems, said->where, row.key, (row.units == "%" ? said->text + " " : "") + row.no_job, row.job_remedy);
+}
+
+void add_hardening(const RenderPlan &plan, Problems &problems)
+{
+    if (plan.policy.tracing == Tracing::always)
+        refuse(problems, file_of(plan), "hardening.tracing", "what debuggers call is not in the profile", "leave it out");
+    const auto &calls = plan.policy.calls;
+    for (const auto &[key, list] : {std::pair("hardening.deny_system_calls", &calls.denied),
+                                    {"hardening.allow_system_calls", &calls.allowed},
+                                    {"hardening.address_families", &calls.families}})
+        for (const auto &name : *list)
+            refuse(problems, name.where, key, quote(name.path) + " is not in the profile", "leave it out, and change the profile yourself");
+}
+
+Position place_of(const EnvironmentPlaces &places, const std::string &name, const Position &otherwise)
+{
+    const auto found = places.find(name);
+    return found == places.end() ? otherwise : found->second;
+}
+
+void add_environment(const RenderPlan &plan, Problems &problems)
+{
+    const auto &policy = plan.policy;
+    const std::string remedy = "put it into a file of env_files, which a rendering names and does not quote";
+    const auto add_secrets = [&](const Environment &env, const EnvironmentPlaces &places, const std::string &key,
+                                 const Position &otherwise) {
+        for (const auto &[name, value] : env)
+            if (looks_secret(name, value))
+                refuse(problems, place_of(places, name, otherwise), key + "." + name, "it looks like a secret", remedy);
+    };
+    add_secrets(policy.env, policy.env_where, "env", file_of(plan));
+    add_secrets(plan.rules.env, plan.rules.env_where, plan.rules.entry + ".env", plan.rules.where);
+    for (const auto &where : plan.host_variables)
+        refuse(problems, plan.rules.where, "host_env_files", escape_for_display(where) + " sets variables, and belongs to the user",
+               "move them into a file of env_files");
+    for (const auto &file : plan.env_files)
+        if (!file.plain)
+            refuse(problems, file.file.where, "env_files", file.file.path + " has quotes or continued lines, which others read otherwise",
+                   "write each line as NAME=VALUE");
+}
+
+// A Job has them in a ConfigMap.
+void add_documents(const RenderPlan &plan, Problems &problems)
+{
+    std::set<std::string> variables;
+    for (const auto &file : plan.env_files)
+        variables.insert(file.names.begin(), file.names.end());
+    for (const auto &[file, text] : plan.policy.documents)
+        if (const auto secret = secret_in_document(text, key_of_document(file), variables); !secret.empty())
+            refuse(problems, file_of(plan), secret, "it looks like a secret, and settings go into a ConfigMap",
+                   "write the name of a variable of env_files there");
+    for (const auto &[path, file_class] : plan.policy.config_classes.rules())
+        if (is_copied(file_class))
+            refuse(problems, file_of(plan), "config.classes." + path, "nobody copies the user's config directory there",
+                   "leave it out, or put the file into the workspace");
+}
+
+// Such a name is neither quoted nor divided anywhere.
+void require_harmless(const std::string &path)
+{
+    if (is_property_safe(path) && path.find(':') == std::string::npos) return;
+    throw Failure(ExitStatus::unavailable,
+                  "the name " + escape_for_display(path) +
+                      " cannot be written down for an engine; rename it to use only letters, digits and / _ . = @ -");
+}
+
 // --- The command: finds out, plans, asks whether a Job can do all of it, and writes. As in the runner, children that have become the user
 // look: root opens nothing that the user names (design rule 1).
-
-namespace {
 
 constexpr int search_seconds = mask_search_seconds + child_patience_seconds;
 
@@ -38,19 +240,6 @@ OpenedProject open_as(const AsRoot &root, Policy &policy, const AccessRules &rul
     return std::get<OpenedProject>(std::move(opened));
 }
 
-// What a list of the policy protects and does not exist, each with the position of its entry.
-std::vector<PolicyPath> missing_of(const std::vector<PolicyPath> &wanted, const std::string &repository,
-                                   const std::vector<std::string> &placeholders)
-{
-    std::vector<PolicyPath> missing;
-    for (const auto &placeholder : placeholders) {
-        const auto is_for = [&](const PolicyPath &path) { return is_within(join_path(repository, path.path), placeholder); };
-        const auto found = std::find_if(wanted.begin(), wanted.end(), is_for); // none behind a link
-        missing.push_back({placeholder, (found == wanted.end() ? wanted.front() : *found).where});
-    }
-    return missing;
-}
-
 // Finds what exists and is protected. For what does not exist, the runner would mount placeholders, which no engine can.
 void find_points(const AsRoot &root, const Policy &policy, const Account &user, const OpenedProject &project, RenderFacts &facts)
 {
@@ -63,8 +252,15 @@ void find_points(const AsRoot &root, const Policy &policy, const Account &user, 
     const GuardedPaths found = decode_guarded_paths(finder.receive_long(search_seconds));
     facts.points = plan_points(found.read_only, found.kept);
     facts.notices = found.notices;
+    // What a list of the policy protects and does not exist, each with the position of its entry.
     if (const auto &wanted = policy.projects.protect; wanted && !wanted->empty())
-        facts.missing = missing_of(*wanted, project.repository.value_or(""), found.placeholders);
+        for (const auto &placeholder : found.placeholders) {
+            const auto is_for = [&](const PolicyPath &path) {
+                return is_within(join_path(project.repository.value_or(""), path.path), placeholder);
+            };
+            const auto entry = std::ranges::find_if(*wanted, is_for); // none behind a link
+            facts.missing.push_back({placeholder, (entry == wanted->end() ? wanted->front() : *entry).where});
+        }
     const auto look = [&](const AsUser & /*self*/) { return Texts{links_among(facts.points, FdRef(top))}; };
     facts.links = ask(root, {"look at protected paths", user, {top}}, look, decode_paths);
 }
@@ -107,88 +303,6 @@ RenderFacts find_render_facts(const AsRoot &root, Policy &policy, const AccessRu
     for (const auto &assignment : ask_host_env_files(root, user, policy.host_env_files, agents).assignments)
         facts.host_variables.push_back(assignment.where);
     return facts;
-}
-
-// --- A system-call filter as data, and as the engines' JSON.
-
-using Conditions = std::vector<PassingCondition>; // one of them holds
-
-// All the ways for a test to fail: one bit that is different.
-Conditions failing(const ArgumentTest &test)
-{
-    if (!test.equal) return {{{test.index, {test.mask, test.value}}}};
-    Conditions conditions;
-    for (std::uint64_t bit = 1; bit != 0; bit <<= 1U)
-        if ((test.mask & bit) != 0) conditions.push_back({{test.index, {bit, ~test.value & bit}}});
-    return conditions;
-}
-
-// Empty if both cannot hold.
-std::optional<PassingCondition> both(PassingCondition one, const PassingCondition &other)
-{
-    for (const auto &[index, bits] : other) {
-        const auto [known, is_new] = one.emplace(index, bits);
-        if (is_new) continue;
-        ArgumentBits &merged = known->second;
-        if (((merged.value ^ bits.value) & merged.mask & bits.mask) != 0) return std::nullopt;
-        merged = {merged.mask | bits.mask, merged.value | bits.value};
-    }
-    return one;
-}
-
-// True when `wider` holds wherever `narrower` does.
-bool holds_wherever(const PassingCondition &wider, const PassingCondition &narrower)
-{
-    return std::all_of(wider.begin(), wider.end(), [&](const auto &wanted) {
-        const auto found = narrower.find(wanted.first);
-        return found != narrower.end() && (found->second.mask & wanted.second.mask) == wanted.second.mask &&
-               (found->second.value & wanted.second.mask) == wanted.second.value;
-    });
-}
-
-// Without those that follow from another one.
-Conditions simplest(const Conditions &conditions)
-{
-    Conditions kept;
-    for (const auto &condition : conditions) {
-        if (std::any_of(kept.begin(), kept.end(), [&](const auto &other) { return holds_wherever(other, condition); })) continue;
-        kept.erase(std::remove_if(kept.begin(), kept.end(), [&](const auto &other) { return holds_wherever(condition, other); }),
-                   kept.end());
-        kept.push_back(condition);
-    }
-    return kept;
-}
-
-Conditions all_of(const Conditions &one, const Conditions &other)
-{
-    Conditions conditions;
-    for (const auto &first : one)
-        for (const auto &second : other)
-            if (auto merged = both(first, second)) conditions.push_back(std::move(*merged));
-    return simplest(conditions);
-}
-
-using Json = nlohmann::ordered_json;
-
-#if defined(__x86_64__)
-constexpr const char *architecture = "SCMP_ARCH_X86_64";
-#elif defined(__aarch64__)
-constexpr const char *architecture = "SCMP_ARCH_AARCH64";
-#else
-constexpr const char *architecture = nullptr;
-#endif
-static_assert(architecture != nullptr, "name this architecture as the OCI runtime specification does");
-
-Json arguments_of(const PassingCondition &condition)
-{
-    Json arguments = Json::array();
-    for (const auto &[index, bits] : condition) {
-        if (bits.mask == whole_argument)
-            arguments.push_back({{"index", index}, {"value", bits.value}, {"op", "SCMP_CMP_EQ"}});
-        else
-            arguments.push_back({{"index", index}, {"value", bits.mask}, {"valueTwo", bits.value}, {"op", "SCMP_CMP_MASKED_EQ"}});
-    }
-    return arguments;
 }
 
 } // namespace
@@ -248,53 +362,59 @@ void run_render(const RenderOptions &options, std::ostream &out)
     out << render_kubernetes(plan, parse_workspace_volume(options.volume), options.arguments);
 }
 
-std::map<std::string, std::vector<PassingCondition>> passing_calls()
+RenderPlan plan_rendering(const Policy &policy, const AccessRules &rules, const RenderFacts &facts)
 {
-    std::map<std::string, Conditions> calls;
-    for (const char *name : allowed_calls)
-        calls[name] = {{}};
-    for (const auto &allowance : call_allowances())
-        calls[allowance.name].push_back({{allowance.test.index, {allowance.test.mask, allowance.test.value}}});
-    std::vector<CallDenial> denials = call_denials();
-    for (const auto &denial : tuning_denials())
-        denials.push_back(denial);
-    for (const auto &denial : denials) {
-        const auto found = calls.find(denial.name);
-        if (found == calls.end()) continue;
-        Conditions failures;
-        for (const auto &test : denial.tests)
-            for (auto &condition : failing(test))
-                failures.push_back(std::move(condition));
-        found->second = all_of(found->second, failures);
-        if (found->second.empty()) calls.erase(found);
+    const std::string home = agents_home(policy.agent.state_dir, short_name(facts.user));
+    const bool at_own_path = policy.projects.paths == ProjectPaths::host;
+    const std::string place = at_own_path ? facts.tree : home + "/" + alias_directory + "/" + alias_of(facts.tree);
+    // Made from the user and the tree together, so that Jobs of two users never meet.
+    const std::string alias = alias_of("/" + facts.user.name + facts.tree);
+    const std::size_t stem = alias.size() - hash_length;
+    std::string label =
+        ("pi-agent-" + facts.user.name + "-" + alias.substr(0, stem)).substr(0, label_limit - hash_length) + alias.substr(stem);
+    std::ranges::transform(label, label.begin(),
+                           [](unsigned char byte) { return std::isalnum(byte) != 0 ? static_cast<char>(std::tolower(byte)) : '-'; });
+    RenderPlan plan{static_cast<const RenderFound &>(facts),
+                    label,
+                    policy,
+                    rules,
+                    place,
+                    facts.below.empty() ? place : join_path(place, facts.below),
+                    home,
+                    {},
+                    {},
+                    {}};
+    std::set<std::string> places;
+    for (const auto &file : policy.env_files) {
+        RenderedEnvFile rendered{file, {}, !facts.quoted_files.contains(file.path)};
+        for (const auto &assignment : facts.managed_files)
+            if (assignment.where.substr(0, assignment.where.rfind(':')) == file.path) {
+                rendered.names.insert(assignment.name);
+                places.insert(assignment.where);
+            }
+        plan.env_files.push_back(std::move(rendered));
     }
-    return calls;
+    EnvironmentInput input{{}, {}, policy.env, facts.managed_files, rules.env, home, facts.agent.name, policy.agent.binary, {}};
+    input.path = policy.path;
+    input.tmpdir = "/tmp";
+    plan.certificates = find_host_certificates(policy, rules, input, place);
+    for (const auto &[name, variable] : layer_environment(input)) // except those of one session: an engine starts the same again and again
+        if (name != "PI_AGENT_SESSION" && !places.contains(variable.from)) plan.variables[name] = variable.value;
+    return plan;
 }
 
-std::string render_seccomp()
+void require_honoured(const RenderPlan &plan)
 {
-    Json always = Json::array();
-    Json unknown = Json::array();
-    Json conditional = Json::array();
-    for (const auto &[name, conditions] : passing_calls())
-        for (const auto &condition : conditions) {
-            if (condition.empty())
-                always.push_back(name);
-            else
-                conditional.push_back({{"names", Json::array({name})}, {"action", "SCMP_ACT_ALLOW"}, {"args", arguments_of(condition)}});
-        }
-    for (const auto &call : unknown_calls())
-        unknown.push_back(call.name);
-    Json calls = Json::array();
-    calls.push_back({{"names", always}, {"action", "SCMP_ACT_ALLOW"}});
-    calls.push_back({{"names", unknown}, {"action", "SCMP_ACT_ERRNO"}, {"errnoRet", ENOSYS}});
-    for (auto &call : conditional)
-        calls.push_back(std::move(call));
-    const Json profile = {{"defaultAction", "SCMP_ACT_ERRNO"},
-                          {"defaultErrnoRet", EPERM},
-                          {"architectures", Json::array({architecture})},
-                          {"syscalls", calls}};
-    return profile.dump(2) + "\n";
+    Problems problems;
+    for (const auto add : {add_network, add_projects, add_agent, add_view, add_limits, add_environment, add_documents, add_hardening})
+        add(plan, problems);
+    problems.throw_if_any();
+    for (const auto &path : {plan.tree, plan.home, plan.place, plan.directory, plan.policy.agent.binary})
+        require_harmless(path);
+    for (const auto &file : plan.env_files)
+        require_harmless(file.file.path);
+    for (const auto &point : plan.points)
+        require_harmless(point.first);
 }
 
 } // namespace pi_agent

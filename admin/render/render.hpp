@@ -107,15 +107,6 @@ std::string render_kubernetes(const RenderPlan &plan, const WorkspaceVolume &vol
 // A DNS label, of the user's own.
 std::string namespace_of(const RenderPlan &plan);
 
-// --- Its text.
-
-// "# " lines: what this is, of which policy, and what is not in it. `more`: what to know of the cluster.
-std::string head_of(const RenderPlan &plan, const std::vector<std::string> &more);
-
-// One document, with a line feed at its end. Texts are quoted wherever a reader could take them for anything else. No program of pi-agent
-// reads it again.
-std::string to_yaml(const nlohmann::ordered_json &data);
-
 // --- The system-call filter of a session as a profile for container engines.
 
 // JSON in the form of the OCI runtime specification (config-linux.md, Seccomp), for this program's own architecture.

@@ -46,36 +46,28 @@ void take_end(PastStart &start, const LogEntry &entry)
 
 // A try of the sandbox is one start, as its user, which ends before the try does: root says when that was. A user's own canary is not a
 // try, so users cannot hide a start by what they call it.
-class Tries {
-public:
-    explicit Tries(const std::vector<LogEntry> &entries)
-    {
-        for (const auto &entry : entries) {
-            const auto duration = entry.number("PI_AGENT_DURATION_USEC");
-            if (entry.field("PI_AGENT_EVENT") == "preflight" && entry.is_roots() && duration)
-                tries_.push_back({without_escapes(entry.field("PI_AGENT_USER")), entry.time_usec - *duration, entry.time_usec});
-        }
-    }
-
-    // Each is found once.
-    bool take(const PastStart &start)
-    {
-        if (start.program != "canary" && !(start.program.empty() && start.refused)) return false;
-        const auto found = std::find_if(tries_.begin(), tries_.end(), [&](const Try &one) {
-            return one.user == start.user && start.first_usec() >= one.begin && start.first_usec() <= one.end;
-        });
-        if (found == tries_.end()) return false;
-        tries_.erase(found);
-        return true;
-    }
-
-private:
-    struct Try {
-        std::string user;
-        std::uint64_t begin, end;
-    };
-    std::vector<Try> tries_;
+struct Try {
+    std::string user;
+    std::uint64_t begin, end;
+    bool is_found = false; // each is found once
 };
+
+void mark_probes(const std::vector<LogEntry> &entries, std::vector<PastStart> &starts)
+{
+    std::vector<Try> tries;
+    for (const auto &entry : entries) {
+        const auto duration = entry.number("PI_AGENT_DURATION_USEC");
+        if (entry.field("PI_AGENT_EVENT") == "preflight" && entry.is_roots() && duration)
+            tries.push_back({without_escapes(entry.field("PI_AGENT_USER")), entry.time_usec - *duration, entry.time_usec});
+    }
+    for (auto &start : starts) {
+        if (start.program != "canary" && !(start.program.empty() && start.refused)) continue;
+        const auto found = std::ranges::find_if(tries, [&](const Try &one) {
+            return !one.is_found && one.user == start.user && start.first_usec() >= one.begin && start.first_usec() <= one.end;
+        });
+        if (found != tries.end()) start.is_probe = found->is_found = true;
+    }
+}
 
 bool is_asked_for(const PastStart &start, const HistoryQuery &query)
 {
@@ -101,30 +93,6 @@ std::string outcome_of(const PastStart &start)
     return state_of(start);
 }
 
-Row to_row(const PastStart &start)
-{
-    const auto &place = place_of(start.directory, start.project);
-    return {to_local_time(start.first_usec()),
-            escape_for_display(start.user),
-            start.id,
-            outcome_of(start),
-            to_duration(start.duration_usec),
-            to_duration(start.cpu_usec),
-            to_size(start.memory_peak),
-            place + (start.reason.empty() ? "" : (place.empty() ? "(" : " (") + start.reason + ")")};
-}
-
-Row to_short_row(const PastStart &start)
-{
-    const auto place = short_path(place_of(start.directory, start.project), start.user);
-    return {to_local_time(start.first_usec()),
-            escape_for_display(start.user),
-            short_id(start.id),
-            outcome_of(start),
-            to_duration(start.duration_usec),
-            start.reason.empty() ? place : start.reason};
-}
-
 std::string to_line(const LogEntry &entry)
 {
     const std::string identifier = entry.field("SYSLOG_IDENTIFIER");
@@ -136,121 +104,7 @@ std::string to_line(const LogEntry &entry)
                        harmless ? message : escape_for_display(message));
 }
 
-// Only root knows which sessions live; before the record, because what ends in between has its end there.
-std::vector<PastStart> read_all_starts(const HistoryQuery &query, std::ostream &notes)
-{
-    std::vector<std::string> living;
-    if (::geteuid() == 0)
-        for (const auto &live : live_sessions(AsRoot::claim()))
-            living.push_back(live.id);
-    else
-        notes << "pi-agentctl: only root can tell which sessions are running, and what is in " << record_file_path << ", if there is one\n";
-    const auto record = read_record(query.since);
-    tell_if_cut(record, notes);
-    return to_history(record.entries, query,
-                      [&](const std::string &id) { return std::find(living.begin(), living.end(), id) != living.end(); });
-}
-
-// A user who cannot read the journal has their own record. The runner is asked only where something in it has no end.
-std::vector<PastStart> starts_for_caller(const HistoryQuery &query, std::ostream &notes)
-{
-    if (can_read_record()) return read_all_starts(query, notes);
-    std::vector<SessionView> living;
-    const auto read = [&] {
-        const auto entries = read_callers_record("history", query.user, query.since, RecordPart::starts, notes);
-        return to_history(entries, query, [&](const std::string &id) {
-            return std::any_of(living.begin(), living.end(), [&](const SessionView &session) { return session.id == id; });
-        });
-    };
-    auto starts = read();
-    if (std::all_of(starts.begin(), starts.end(), [](const PastStart &start) { return start.ended_usec.has_value(); })) return starts;
-    living = ask_own({OwnSubject::sessions}).sessions; // then the record again: what ends in between has its end there
-    return read();
-}
-
-} // namespace
-
-// Not in a namespace without a name: nlohmann-json finds it by its argument.
-static void to_json(nlohmann::json &json, const PastStart &start)
-{
-    json = {{"id", text_or_null(start.id)},
-            {"state", state_of(start)},
-            {"user", text_or_null(start.user)},
-            {"account", text_or_null(start.account)},
-            {"project", text_or_null(start.project)},
-            {"directory", text_or_null(start.directory)},
-            {"repository", text_or_null(start.repository)},
-            {"method", text_or_null(start.method)},
-            {"program", text_or_null(start.program)},
-            {"started", time_or_null(start.started_usec)},
-            {"ended", time_or_null(start.ended_usec)},
-            {"duration_usec", number_or_null(start.duration_usec)},
-            {"memory_peak_bytes", number_or_null(start.memory_peak)},
-            {"cpu_usec", number_or_null(start.cpu_usec)},
-            {"exit_code", number_or_null(start.exit_code)},
-            {"exit_signal", number_or_null(start.exit_signal)},
-            {"denied_status", number_or_null(start.refused)},
-            {"denied_code", text_or_null(start.code)},
-            {"probe", start.is_probe},
-            {"reason", text_or_null(start.reason)},
-            {"said_by", start.said_by_root ? "root" : "user"}};
-}
-
-bool PastStart::has_failed() const
-{
-    if (refused) return true;
-    if (!ended_usec) return !is_running;
-    return exit_code != std::optional<std::uint64_t>(0);
-}
-
-std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const HistoryQuery &query,
-                                  const std::function<bool(const std::string &id)> &is_live)
-{
-    std::vector<PastStart> starts;
-    std::map<std::string, std::size_t> sessions; // where in `starts` each is
-    for (const auto &entry : entries) {
-        const std::string event = entry.field("PI_AGENT_EVENT");
-        if (event == "preflight") continue; // below
-        const std::string id = entry.field("PI_AGENT_SESSION");
-        const auto known = event == "denied" ? sessions.end() : sessions.find(id);
-        if (known == sessions.end()) {
-            if (event != "denied") sessions[id] = starts.size();
-            starts.emplace_back();
-        }
-        PastStart &start = known == sessions.end() ? starts.back() : starts[known->second];
-        if (event == "ended") {
-            // Of two ends (docs/reference/record.md, "Exactly once"), the second is from a process that did not hear of the first.
-            if (!start.ended_usec) take_end(start, entry);
-            continue;
-        }
-        take_subject(start, entry);
-        if (event == "started") {
-            start.started_usec = entry.time_usec;
-        } else {
-            start.ended_usec = entry.time_usec;
-            start.refused = entry.number("PI_AGENT_STATUS").value_or(0);
-            start.code = escape_for_display(entry.field("PI_AGENT_CODE"));
-        }
-    }
-    for (auto &start : starts)
-        start.is_running = !start.ended_usec && is_live(start.id);
-    Tries tries(entries);
-    for (auto &start : starts)
-        start.is_probe = tries.take(start);
-    std::erase_if(starts, [&](const PastStart &start) { return !is_asked_for(start, query); });
-    std::stable_sort(starts.begin(), starts.end(),
-                     [](const PastStart &one, const PastStart &other) { return one.first_usec() < other.first_usec(); });
-    return starts;
-}
-
-void tell_if_cut(const RecordRead &record, std::ostream &notes)
-{
-    if (record.is_cut)
-        notes
-            << "pi-agentctl: the record holds more than one look keeps; the oldest entries are left out, or those of a user who wrote too "
-               "many\n";
-}
-
+// The caller's own record: as read_own_record(), after require_own(), with a note where it is cut.
 std::vector<LogEntry> read_callers_record(const std::string &command, const std::optional<std::string> &user,
                                           std::optional<std::uint64_t> since, RecordPart part, std::ostream &notes)
 {
@@ -260,65 +114,38 @@ std::vector<LogEntry> read_callers_record(const std::string &command, const std:
     return std::move(record.entries);
 }
 
-void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::ostream &notes)
+// A user who cannot read the journal has their own record. The runner is asked only where something in it has no end.
+std::vector<PastStart> starts_for_caller(const HistoryQuery &query, std::ostream &notes)
 {
-    const auto starts = starts_for_caller(query, notes);
-    if (json) return print_json({{"starts", starts}}, out);
-    if (starts.empty()) throw Nothing("the record contains no such session or refusal");
-    std::vector<Row> rows;
-    for (const auto &start : starts)
-        rows.push_back(to_row(start));
-    if (const auto columns = columns_for(out)) {
-        for (std::size_t index = 0; index < rows.size(); ++index)
-            rows[index] = to_short_row(starts[index]);
-        out << to_table({"TIME", "USER", "SESSION", "OUTCOME", "DURATION", "DIRECTORY"}, rows, *columns, Cut::end);
-        return;
+    // Only root knows which sessions live; before the record, because what ends in between has its end there.
+    if (can_read_record()) {
+        std::vector<std::string> living;
+        if (::geteuid() == 0)
+            for (const auto &live : live_sessions(AsRoot::claim()))
+                living.push_back(live.id);
+        else
+            notes << "pi-agentctl: only root can tell which sessions are running, and what is in " << record_file_path
+                  << ", if there is one\n";
+        const auto record = read_record(query.since);
+        tell_if_cut(record, notes);
+        return to_history(record.entries, query, [&](const std::string &id) { return std::ranges::find(living, id) != living.end(); });
     }
-    out << to_table({"TIME", "USER", "SESSION", "OUTCOME", "DURATION", "CPU", "MEMORY", "DIRECTORY"}, rows);
-}
-
-void run_logs(const std::string &id, bool follow, std::ostream &out, std::ostream &notes)
-{
-    const auto chosen = is_session_id(id) ? id : choose_session(recorded_sessions(), id, "pi-agentctl history");
-    constexpr std::chrono::milliseconds pause(500);
-    std::size_t told = 0;
-    for (;; std::this_thread::sleep_for(pause)) {
-        // A start that was refused has no end, nor has a session whose host went down.
-        // Looked at first, so that what is recorded before a session goes is still read.
-        const bool is_gone = ::geteuid() == 0 && !session_exists(AsRoot::claim(), chosen);
-        const auto [entries, is_cut] = read_session_log(chosen);
-        if (entries.empty()) throw Nothing("nothing is logged of the session " + chosen);
-        if (is_cut && told == 0)
-            notes << "pi-agentctl: more is logged of this session than one look holds; the oldest lines are left out\n";
-        for (; told < entries.size(); ++told)
-            out << to_line(entries[told]);
-        out.flush();
-        const bool has_ended =
-            std::any_of(entries.begin(), entries.end(), [](const LogEntry &entry) { return entry.field("PI_AGENT_EVENT") == "ended"; });
-        if (!follow || has_ended || is_gone || !out) return;
-    }
+    std::vector<SessionView> living;
+    const auto read = [&] {
+        const auto entries = read_callers_record("history", query.user, query.since, RecordPart::starts, notes);
+        return to_history(entries, query, [&](const std::string &id) {
+            return std::ranges::any_of(living, [&](const SessionView &session) { return session.id == id; });
+        });
+    };
+    auto starts = read();
+    if (std::ranges::all_of(starts, [](const PastStart &start) { return start.ended_usec.has_value(); })) return starts;
+    living = ask_own({OwnSubject::sessions}).sessions; // then the record again: what ends in between has its end there
+    return read();
 }
 
 // --- Shows denied connections from the record.
 
-namespace {
-
 constexpr std::chrono::milliseconds pause(500);
-
-DeniedConnection to_denial(const LogEntry &entry)
-{
-    return {entry.time_usec,
-            entry.field("PI_AGENT_SESSION"),
-            without_escapes(entry.field("PI_AGENT_USER")),
-            entry.field("PI_AGENT_PROJECT"),
-            entry.field("PI_AGENT_HOST"),
-            entry.number("PI_AGENT_PORT").value_or(0),
-            entry.field("PI_AGENT_CODE"),
-            entry.field("PI_AGENT_REASON"),
-            entry.field("PI_AGENT_KEY"),
-            entry.field("PI_AGENT_WHERE"),
-            entry.number("PI_AGENT_COUNT").value_or(1)};
-}
 
 std::string target_of(const DeniedConnection &denial)
 {
@@ -365,22 +192,6 @@ std::vector<DeniedConnection> read_denials(const DenialQuery &query, std::ostrea
     return to_denials(read_callers_record("denials", query.user, query.since, RecordPart::connections, notes), query);
 }
 
-void show(const std::vector<DeniedConnection> &denials, std::ostream &out)
-{
-    std::vector<Row> rows;
-    for (const auto &denial : denials)
-        rows.push_back({to_local_time(denial.time_usec), escape_for_display(denial.user), short_id(denial.session),
-                        std::to_string(denial.count), target_of(denial), remedy_of(denial), denial.reason});
-    const Row header = {"TIME", "USER", "SESSION", "COUNT", "WHERE TO", "POLICY KEY", "WHY"};
-    const auto columns = columns_for(out);
-    out << (columns ? to_table(header, rows, *columns, Cut::end) : to_table(header, rows));
-}
-
-[[noreturn]] void refuse_to_follow_nothing()
-{
-    throw Failure(ExitStatus::system_failure, "the reader of these lines is gone");
-}
-
 // Shows each once: several can have the same time, and the next look begins at the last.
 void follow(DenialQuery query, bool json, std::ostream &out, std::ostream &notes)
 {
@@ -391,7 +202,7 @@ void follow(DenialQuery query, bool json, std::ostream &out, std::ostream &notes
         for (std::size_t index = told; index < denials.size(); ++index)
             out << (json ? to_object(denials[index]).dump() + "\n" : to_line(denials[index]));
         out.flush();
-        if (!out) refuse_to_follow_nothing();
+        if (!out) throw Failure(ExitStatus::system_failure, "the reader of these lines is gone");
         if (denials.empty()) continue;
         const std::uint64_t last = denials.back().time_usec;
         told = 0;
@@ -403,11 +214,151 @@ void follow(DenialQuery query, bool json, std::ostream &out, std::ostream &notes
 
 } // namespace
 
+// Not in a namespace without a name: nlohmann-json finds it by its argument.
+static void to_json(nlohmann::json &json, const PastStart &start)
+{
+    json = {{"state", state_of(start)},
+            {"started", time_or_null(start.started_usec)},
+            {"ended", time_or_null(start.ended_usec)},
+            {"probe", start.is_probe},
+            {"said_by", start.said_by_root ? "root" : "user"}};
+    for (const auto &[key, member] : {std::pair{"id", &PastStart::id},
+                                      {"user", &PastStart::user},
+                                      {"account", &PastStart::account},
+                                      {"project", &PastStart::project},
+                                      {"directory", &PastStart::directory},
+                                      {"repository", &PastStart::repository},
+                                      {"method", &PastStart::method},
+                                      {"program", &PastStart::program},
+                                      {"denied_code", &PastStart::code},
+                                      {"reason", &PastStart::reason}})
+        json[key] = text_or_null(start.*member);
+    for (const auto &[key, member] : {std::pair{"duration_usec", &PastStart::duration_usec},
+                                      {"memory_peak_bytes", &PastStart::memory_peak},
+                                      {"cpu_usec", &PastStart::cpu_usec},
+                                      {"exit_code", &PastStart::exit_code},
+                                      {"exit_signal", &PastStart::exit_signal},
+                                      {"denied_status", &PastStart::refused}})
+        json[key] = number_or_null(start.*member);
+}
+
+bool PastStart::has_failed() const
+{
+    if (refused) return true;
+    if (!ended_usec) return !is_running;
+    return exit_code != std::optional<std::uint64_t>(0);
+}
+
+std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const HistoryQuery &query,
+                                  const std::function<bool(const std::string &id)> &is_live)
+{
+    std::vector<PastStart> starts;
+    std::map<std::string, std::size_t> sessions; // where in `starts` each is
+    for (const auto &entry : entries) {
+        const std::string event = entry.field("PI_AGENT_EVENT");
+        if (event == "preflight") continue; // below
+        const std::string id = entry.field("PI_AGENT_SESSION");
+        const auto known = event == "denied" ? sessions.end() : sessions.find(id);
+        if (known == sessions.end()) {
+            if (event != "denied") sessions[id] = starts.size();
+            starts.emplace_back();
+        }
+        PastStart &start = known == sessions.end() ? starts.back() : starts[known->second];
+        if (event == "ended") {
+            // Of two ends (docs/reference/record.md, "Exactly once"), the second is from a process that did not hear of the first.
+            if (!start.ended_usec) take_end(start, entry);
+            continue;
+        }
+        take_subject(start, entry);
+        if (event == "started") {
+            start.started_usec = entry.time_usec;
+        } else {
+            start.ended_usec = entry.time_usec;
+            start.refused = entry.number("PI_AGENT_STATUS").value_or(0);
+            start.code = escape_for_display(entry.field("PI_AGENT_CODE"));
+        }
+    }
+    for (auto &start : starts)
+        start.is_running = !start.ended_usec && is_live(start.id);
+    mark_probes(entries, starts);
+    std::erase_if(starts, [&](const PastStart &start) { return !is_asked_for(start, query); });
+    std::ranges::stable_sort(starts, [](const PastStart &one, const PastStart &other) { return one.first_usec() < other.first_usec(); });
+    return starts;
+}
+
+void tell_if_cut(const RecordRead &record, std::ostream &notes)
+{
+    if (record.is_cut)
+        notes
+            << "pi-agentctl: the record holds more than one look keeps; the oldest entries are left out, or those of a user who wrote too "
+               "many\n";
+}
+
+void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::ostream &notes)
+{
+    const auto starts = starts_for_caller(query, notes);
+    if (json) return print_json({{"starts", starts}}, out);
+    if (starts.empty()) throw Nothing("the record contains no such session or refusal");
+    std::vector<Row> rows;
+    for (const auto &start : starts) {
+        const auto &place = place_of(start.directory, start.project);
+        rows.push_back({to_local_time(start.first_usec()), escape_for_display(start.user), start.id, outcome_of(start),
+                        to_duration(start.duration_usec), to_duration(start.cpu_usec), to_size(start.memory_peak),
+                        place + (start.reason.empty() ? "" : (place.empty() ? "(" : " (") + start.reason + ")")});
+    }
+    if (const auto columns = columns_for(out)) {
+        for (std::size_t index = 0; index < rows.size(); ++index) {
+            const auto &start = starts[index];
+            const auto place = short_path(place_of(start.directory, start.project), start.user);
+            rows[index] = {to_local_time(start.first_usec()),
+                           escape_for_display(start.user),
+                           short_id(start.id),
+                           outcome_of(start),
+                           to_duration(start.duration_usec),
+                           start.reason.empty() ? place : start.reason};
+        }
+        out << to_table({"TIME", "USER", "SESSION", "OUTCOME", "DURATION", "DIRECTORY"}, rows, *columns, Cut::end);
+        return;
+    }
+    out << to_table({"TIME", "USER", "SESSION", "OUTCOME", "DURATION", "CPU", "MEMORY", "DIRECTORY"}, rows);
+}
+
+void run_logs(const std::string &id, bool follow, std::ostream &out, std::ostream &notes)
+{
+    const auto chosen = is_session_id(id) ? id : choose_session(recorded_sessions(), id, "pi-agentctl history");
+    constexpr std::chrono::milliseconds pause(500);
+    std::size_t told = 0;
+    for (;; std::this_thread::sleep_for(pause)) {
+        // A start that was refused has no end, nor has a session whose host went down.
+        // Looked at first, so that what is recorded before a session goes is still read.
+        const bool is_gone = ::geteuid() == 0 && !session_exists(AsRoot::claim(), chosen);
+        const auto [entries, is_cut] = read_session_log(chosen);
+        if (entries.empty()) throw Nothing("nothing is logged of the session " + chosen);
+        if (is_cut && told == 0)
+            notes << "pi-agentctl: more is logged of this session than one look holds; the oldest lines are left out\n";
+        for (; told < entries.size(); ++told)
+            out << to_line(entries[told]);
+        out.flush();
+        const bool has_ended = std::ranges::any_of(entries, [](const LogEntry &entry) { return entry.field("PI_AGENT_EVENT") == "ended"; });
+        if (!follow || has_ended || is_gone || !out) return;
+    }
+}
+
 std::vector<DeniedConnection> to_denials(const std::vector<LogEntry> &entries, const DenialQuery &query)
 {
     std::vector<DeniedConnection> denials;
     for (const auto &entry : entries) {
-        DeniedConnection denial = to_denial(entry);
+        DeniedConnection denial = {entry.time_usec,
+                                   entry.field("PI_AGENT_SESSION"),
+                                   without_escapes(entry.field("PI_AGENT_USER")),
+                                   entry.field("PI_AGENT_PROJECT"),
+                                   entry.field("PI_AGENT_HOST"),
+                                   entry.number("PI_AGENT_PORT").value_or(0),
+                                   entry.field("PI_AGENT_CODE"),
+                                   entry.field("PI_AGENT_REASON"),
+                                   entry.field("PI_AGENT_KEY"),
+                                   entry.field("PI_AGENT_WHERE"),
+                                   entry.number("PI_AGENT_COUNT").value_or(1)};
         if (query.session && !denial.session.starts_with(*query.session)) continue;
         if (query.user && denial.user != *query.user) continue;
         denials.push_back(std::move(denial));
@@ -426,7 +377,13 @@ void run_denials(const DenialQuery &query, bool json, std::ostream &out, std::os
         return print_json({{"denials", list}}, out);
     }
     if (denials.empty()) throw Nothing("the record contains no denied connection");
-    show(denials, out);
+    std::vector<Row> rows;
+    for (const auto &denial : denials)
+        rows.push_back({to_local_time(denial.time_usec), escape_for_display(denial.user), short_id(denial.session),
+                        std::to_string(denial.count), target_of(denial), remedy_of(denial), denial.reason});
+    const Row header = {"TIME", "USER", "SESSION", "COUNT", "WHERE TO", "POLICY KEY", "WHY"};
+    const auto columns = columns_for(out);
+    out << (columns ? to_table(header, rows, *columns, Cut::end) : to_table(header, rows));
 }
 
 } // namespace pi_agent

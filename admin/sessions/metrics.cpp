@@ -20,20 +20,6 @@ std::string to_seconds(std::uint64_t microseconds)
     return fmt::format("{}.{:06}", microseconds / second_in_usec, microseconds % second_in_usec);
 }
 
-// Values of labels have these three characters escaped, and nothing else.
-std::string escape_for_label(const std::string &value)
-{
-    std::string text;
-    for (const char byte : value)
-        if (byte == '\n')
-            text += "\\n";
-        else if (byte == '\\' || byte == '"')
-            text += std::string("\\") + byte;
-        else
-            text += byte;
-    return text;
-}
-
 // All samples of a family follow its head, and no family comes twice.
 class Exposition {
 public:
@@ -45,8 +31,18 @@ public:
     void add(const Labels &labels, const std::string &value)
     {
         std::string list;
-        for (const auto &[name, label] : labels)
-            list += fmt::format("{}{}=\"{}\"", list.empty() ? "" : ",", name, escape_for_label(label));
+        for (const auto &[name, label] : labels) {
+            // Values of labels have these three characters escaped, and nothing else.
+            std::string text;
+            for (const char byte : label)
+                if (byte == '\n')
+                    text += "\\n";
+                else if (byte == '\\' || byte == '"')
+                    text += std::string("\\") + byte;
+                else
+                    text += byte;
+            list += fmt::format("{}{}=\"{}\"", list.empty() ? "" : ",", name, text);
+        }
         text_ += name_ + (list.empty() ? "" : "{" + list + "}") + " " + value + "\n";
     }
     void add_single(const char *name, const char *help, const std::string &value)
@@ -108,14 +104,6 @@ void add_sessions(Exposition &metrics, const MetricsInput &input)
     add_counts(metrics, "pi_agent_sessions_processes", "Processes and threads of the user's running sessions.", processes);
 }
 
-// A refusal that the wrapper reports is its user's word. Only codes that exist become labels, so that nobody adds as many as they like.
-std::string code_label(const PastStart &start)
-{
-    const auto &kinds = failure_kinds();
-    const bool is_known = std::any_of(kinds.begin(), kinds.end(), [&](const KindFacts &kind) { return start.code == kind.code; });
-    return is_known ? start.code : "other";
-}
-
 std::string exit_label(const PastStart &start)
 {
     if (start.exit_code) return std::to_string(*start.exit_code);
@@ -134,8 +122,14 @@ void add_starts(Exposition &metrics, const MetricsInput &input)
         if (start.is_probe) continue;
         const bool has_ended = start.ended_usec && *start.ended_usec >= since;
         if (start.refused) {
-            if (has_ended)
-                ++refusals[{{"user", start.user}, {"code", code_label(start)}, {"said_by", start.said_by_root ? "root" : "user"}}];
+            if (has_ended) {
+                // A refusal that the wrapper reports is its user's word. Only codes that exist become labels, so that nobody adds as many
+                // as they like.
+                const auto &kinds = failure_kinds();
+                const bool is_known = std::ranges::any_of(kinds, [&](const KindFacts &kind) { return start.code == kind.code; });
+                ++refusals[{
+                    {"user", start.user}, {"code", is_known ? start.code : "other"}, {"said_by", start.said_by_root ? "root" : "user"}}];
+            }
             continue;
         }
         if (start.started_usec && *start.started_usec >= since) ++starts[{{"user", start.user}, {"method", start.method}}];
@@ -153,33 +147,7 @@ void add_starts(Exposition &metrics, const MetricsInput &input)
                   lasted);
 }
 
-void add_policy(Exposition &metrics, const PolicyFacts &policy)
-{
-    metrics.add_flag("pi_agent_policy_valid", "Whether the text of the policy has no error.", policy.errors == 0);
-    metrics.add_single("pi_agent_policy_errors", "Errors in the text of the policy.", std::to_string(policy.errors));
-    metrics.add_flag("pi_agent_policy_enabled", "Whether anybody may start the agent (wrapper.enable).", policy.is_enabled);
-    metrics.add_flag("pi_agent_policy_applied", "Whether the policy is the one that apply saw last.", policy.is_applied);
-    metrics.add_time("pi_agent_policy_changed_timestamp_seconds", "When the newest file of the policy changed.", policy.changed_usec);
-    metrics.add_time("pi_agent_last_apply_timestamp_seconds", "When apply succeeded last.", policy.applied_usec);
-}
-
-} // namespace
-
-std::string to_metrics(const MetricsInput &input)
-{
-    Exposition metrics;
-    metrics.begin_family("pi_agent_build_info", "The version of pi-agent.");
-    metrics.add({{"version", build::version}}, "1");
-    metrics.add_time("pi_agent_metrics_written_timestamp_seconds", "When these metrics were written.", input.now_usec);
-    add_sessions(metrics, input);
-    add_starts(metrics, input);
-    add_policy(metrics, input.policy);
-    return std::move(metrics).finish();
-}
-
-// Collects what the metrics are made of, and writes them: `pi-agentctl metrics`.
-
-namespace {
+// --- Collects what the metrics are made of, and writes them: `pi-agentctl metrics`.
 
 constexpr mode_t metrics_mode = 0644; // the collector runs as nobody special
 
@@ -204,18 +172,24 @@ PolicyFacts look_at_policy(const AsRoot &root)
     return facts;
 }
 
-void write_output(const std::string &path, const std::string &text)
-{
-    if (!path.starts_with('/') || !path.ends_with(".prom") || path.ends_with("/.prom"))
-        throw Failure(ExitStatus::usage, "--output " + quote(path) +
-                                             ": name a file by its absolute path, which ends in .prom; the collector "
-                                             "reads no other");
-    const auto [directory, name] = split_last(path);
-    const auto holder = open_trusted(directory.empty() ? "/" : directory, O_RDONLY | O_DIRECTORY, "directory of the metrics");
-    replace_root_file(holder, name, text, metrics_mode, path);
-}
-
 } // namespace
+
+std::string to_metrics(const MetricsInput &input)
+{
+    Exposition metrics;
+    metrics.begin_family("pi_agent_build_info", "The version of pi-agent.");
+    metrics.add({{"version", build::version}}, "1");
+    metrics.add_time("pi_agent_metrics_written_timestamp_seconds", "When these metrics were written.", input.now_usec);
+    add_sessions(metrics, input);
+    add_starts(metrics, input);
+    metrics.add_flag("pi_agent_policy_valid", "Whether the text of the policy has no error.", input.policy.errors == 0);
+    metrics.add_single("pi_agent_policy_errors", "Errors in the text of the policy.", std::to_string(input.policy.errors));
+    metrics.add_flag("pi_agent_policy_enabled", "Whether anybody may start the agent (wrapper.enable).", input.policy.is_enabled);
+    metrics.add_flag("pi_agent_policy_applied", "Whether the policy is the one that apply saw last.", input.policy.is_applied);
+    metrics.add_time("pi_agent_policy_changed_timestamp_seconds", "When the newest file of the policy changed.", input.policy.changed_usec);
+    metrics.add_time("pi_agent_last_apply_timestamp_seconds", "When apply succeeded last.", input.policy.applied_usec);
+    return std::move(metrics).finish();
+}
 
 void run_metrics(const MetricsOptions &options, std::ostream &out, std::ostream &notes)
 {
@@ -233,7 +207,16 @@ void run_metrics(const MetricsOptions &options, std::ostream &out, std::ostream 
     input.starts = to_history(record.entries, query, [](const std::string & /*id*/) { return false; });
     input.policy = look_at_policy(root);
     const std::string text = to_metrics(input);
-    if (options.output) return write_output(*options.output, text);
+    if (options.output) {
+        if (!options.output->starts_with('/') || !options.output->ends_with(".prom") || options.output->ends_with("/.prom"))
+            throw Failure(ExitStatus::usage, "--output " + quote(*options.output) +
+                                                 ": name a file by its absolute path, which ends in .prom; the collector "
+                                                 "reads no other");
+        const auto [directory, name] = split_last(*options.output);
+        const auto holder = open_trusted(directory.empty() ? "/" : directory, O_RDONLY | O_DIRECTORY, "directory of the metrics");
+        replace_root_file(holder, name, text, metrics_mode, *options.output);
+        return;
+    }
     out << text;
 }
 

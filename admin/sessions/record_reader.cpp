@@ -155,8 +155,7 @@ bool add_files(std::vector<LogEntry> &entries, const std::string &directory, con
 
 std::vector<LogEntry> in_order(std::vector<LogEntry> entries)
 {
-    std::stable_sort(entries.begin(), entries.end(),
-                     [](const LogEntry &one, const LogEntry &other) { return one.time_usec < other.time_usec; });
+    std::ranges::stable_sort(entries, [](const LogEntry &one, const LogEntry &other) { return one.time_usec < other.time_usec; });
     return entries;
 }
 
@@ -201,7 +200,7 @@ bool is_of_record(const LogEntry &entry)
     const auto event = entry.field("PI_AGENT_EVENT");
     const auto uid = entry.field("_UID"); // anybody can send any other field; this one the journal adds itself
     const bool counts = entry.is_roots() || (event == "denied" && !uid.empty() && uid == entry.field("PI_AGENT_UID"));
-    const bool is_known = std::find(start_events.begin(), start_events.end(), event) != start_events.end();
+    const bool is_known = std::ranges::find(start_events, event) != start_events.end();
     return (counts || !defence_is_on("record-sender")) && is_known && entry.field("MESSAGE_ID") == message_id_of(event);
 }
 

@@ -54,89 +54,16 @@ std::string count_of(std::size_t sessions)
     return sessions == 0 ? "no session runs" : fmt::format("{} {}", sessions, sessions == 1 ? "session runs" : "sessions run");
 }
 
-// Other administrators may end the drain meanwhile, and stop or wait for sessions as well.
-void wait_for_last_session(const AsRoot &root)
-{
-    while (!live_sessions(root).empty()) {
-        if (!find_drain(root))
-            throw Failure(FailureKind::changed_meanwhile,
-                          "somebody ended the drain of this host while this command waited, so sessions start "
-                          "again; " +
-                              count_of(live_sessions(root).size()));
-        std::this_thread::sleep_for(std::chrono::milliseconds(look_milliseconds));
-    }
-}
+// --- Lists sessions; ends them, and judges each by the policy as it is now; becomes `pi` for a shell: `pi-agentctl sessions`, `stop`,
+// `shell`.
 
-} // namespace
-
-void require_harmless_message(const std::string &message)
-{
-    if (message.empty() || message.size() > message_limit)
-        throw Failure(FailureKind::command_line, fmt::format("--message takes a text of 1 to {} bytes", message_limit));
-    if (escape_for_display(message) != message && defence_is_on("plain-message"))
-        throw Failure(
-            FailureKind::command_line,
-            "--message takes one line of UTF-8, because terminals show it: without control characters, backslashes and marks that "
-            "turn the direction of text");
-}
-
-void run_drain(const DrainOrder &order, std::ostream &out)
-{
-    const auto root = claim_root("drain", "keeps users from starting sessions, so only root can run it");
-    if (order.off) {
-        if (order.wait || order.message) throw Failure(ExitStatus::usage, "--off excludes --wait and --message");
-        out << (end_drain(root) ? "sessions start again\n" : "nothing to do: this host is not drained\n");
-        return;
-    }
-    if (order.message) require_harmless_message(*order.message);
-    const auto before = find_drain(root);
-    if (!before || order.message) begin_drain(root, order.message.value_or(""));
-    const auto running = live_sessions(root).size();
-    out << (before ? "this host is drained already" : "no session starts from now on") << ", until 'pi-agentctl drain --off' or a boot; "
-        << count_of(running) << '\n'
-        << std::flush;
-    if (running == 0) return;
-    if (!order.wait) {
-        out << "'pi-agentctl drain --wait' waits for their end, and 'pi-agentctl stop --all' ends them\n";
-        return;
-    }
-    wait_for_last_session(root);
-    out << "no session runs any more\n";
-}
-
-std::string drain_note(const AsRoot &root)
-{
-    const auto drain = find_drain(root);
-    if (!drain) return "";
-    return "this host is drained since " + to_local_time(drain->since_usec) + ", so no session starts" +
-           (drain->message.empty() ? "" : " (" + escape_for_display(drain->message) + ")");
-}
+constexpr const char *stop_reason = "the administrator ended it (pi-agentctl stop)";
 
 nlohmann::json drain_json(const AsRoot &root)
 {
     const auto drain = find_drain(root);
     if (!drain) return nullptr;
     return {{"since", time_or_null(drain->since_usec)}, {"message", text_or_null(escape_for_display(drain->message))}};
-}
-
-// Lists sessions; ends them, and judges each by the policy as it is now; becomes `pi` for a shell: `pi-agentctl sessions`, `stop`, `shell`.
-
-namespace {
-
-constexpr const char *stop_reason = "the administrator ended it (pi-agentctl stop)";
-
-Row to_row(const SessionView &session)
-{
-    return {session.id,
-            session.user,
-            session.account,
-            session.started_usec ? to_local_time(*session.started_usec) : "preparing",
-            session.usage.processes ? std::to_string(*session.usage.processes) : "",
-            to_size(session.usage.memory),
-            to_duration(session.usage.cpu_usec),
-            session.method,
-            session.unit,
-            place_of(session.directory, session.project)};
 }
 
 std::vector<Row> to_short_rows(const std::vector<SessionView> &sessions)
@@ -206,6 +133,57 @@ std::vector<std::string> end_own(const std::vector<SessionView> &sessions)
 
 } // namespace
 
+void require_harmless_message(const std::string &message)
+{
+    if (message.empty() || message.size() > message_limit)
+        throw Failure(FailureKind::command_line, fmt::format("--message takes a text of 1 to {} bytes", message_limit));
+    if (escape_for_display(message) != message && defence_is_on("plain-message"))
+        throw Failure(
+            FailureKind::command_line,
+            "--message takes one line of UTF-8, because terminals show it: without control characters, backslashes and marks that "
+            "turn the direction of text");
+}
+
+void run_drain(const DrainOrder &order, std::ostream &out)
+{
+    const auto root = claim_root("drain", "keeps users from starting sessions, so only root can run it");
+    if (order.off) {
+        if (order.wait || order.message) throw Failure(ExitStatus::usage, "--off excludes --wait and --message");
+        out << (end_drain(root) ? "sessions start again\n" : "nothing to do: this host is not drained\n");
+        return;
+    }
+    if (order.message) require_harmless_message(*order.message);
+    const auto before = find_drain(root);
+    if (!before || order.message) begin_drain(root, order.message.value_or(""));
+    const auto running = live_sessions(root).size();
+    out << (before ? "this host is drained already" : "no session starts from now on") << ", until 'pi-agentctl drain --off' or a boot; "
+        << count_of(running) << '\n'
+        << std::flush;
+    if (running == 0) return;
+    if (!order.wait) {
+        out << "'pi-agentctl drain --wait' waits for their end, and 'pi-agentctl stop --all' ends them\n";
+        return;
+    }
+    // Other administrators may end the drain meanwhile, and stop or wait for sessions as well.
+    while (!live_sessions(root).empty()) {
+        if (!find_drain(root))
+            throw Failure(FailureKind::changed_meanwhile,
+                          "somebody ended the drain of this host while this command waited, so sessions start "
+                          "again; " +
+                              count_of(live_sessions(root).size()));
+        std::this_thread::sleep_for(std::chrono::milliseconds(look_milliseconds));
+    }
+    out << "no session runs any more\n";
+}
+
+std::string drain_note(const AsRoot &root)
+{
+    const auto drain = find_drain(root);
+    if (!drain) return "";
+    return "this host is drained since " + to_local_time(drain->since_usec) + ", so no session starts" +
+           (drain->message.empty() ? "" : " (" + escape_for_display(drain->message) + ")");
+}
+
 // Not in a namespace without a name: nlohmann-json finds it by its argument.
 static void to_json(nlohmann::json &json, const SessionView &session)
 {
@@ -213,16 +191,17 @@ static void to_json(nlohmann::json &json, const SessionView &session)
             {"state", session.started_usec ? "running" : "preparing"},
             {"user", without_escapes(session.user)},
             {"uid", session.uid},
-            {"account", text_or_null(session.account)},
-            {"project", text_or_null(session.project)},
-            {"directory", text_or_null(session.directory)},
-            {"method", text_or_null(session.method)},
-            {"program", text_or_null(session.program)},
-            {"unit", text_or_null(session.unit)},
             {"started", time_or_null(session.started_usec)},
             {"processes", number_or_null(session.usage.processes)},
             {"memory_bytes", number_or_null(session.usage.memory)},
             {"cpu_usec", number_or_null(session.usage.cpu_usec)}};
+    for (const auto &[key, member] : {std::pair{"account", &SessionView::account},
+                                      {"project", &SessionView::project},
+                                      {"directory", &SessionView::directory},
+                                      {"method", &SessionView::method},
+                                      {"program", &SessionView::program},
+                                      {"unit", &SessionView::unit}})
+        json[key] = text_or_null(session.*member);
 }
 
 std::vector<SessionView> list_sessions(const AsRoot &root, const std::optional<std::string> &user)
@@ -261,7 +240,7 @@ std::vector<std::string> end_unauthorised_sessions(const AsRoot &root, const Pol
     if (orders.empty()) return {};
     auto left = changes.dry_run() ? std::vector<std::string>() : end_sessions(root, orders); // all at once: each may take seconds
     for (const auto &order : orders)
-        if (std::find(left.begin(), left.end(), order.session) == left.end())
+        if (std::ranges::find(left, order.session) == left.end())
             changes.make("end the session " + order.session + ": " + order.reason, [] {});
     return left;
 }
@@ -331,7 +310,10 @@ void run_sessions(const std::optional<std::string> &user, bool json, std::ostrea
     if (const auto note = root ? drain_note(*root) : ""; !note.empty()) out << note << '\n';
     std::vector<Row> rows;
     for (const auto &session : sessions)
-        rows.push_back(to_row(session));
+        rows.push_back({session.id, session.user, session.account,
+                        session.started_usec ? to_local_time(*session.started_usec) : "preparing",
+                        session.usage.processes ? std::to_string(*session.usage.processes) : "", to_size(session.usage.memory),
+                        to_duration(session.usage.cpu_usec), session.method, session.unit, place_of(session.directory, session.project)});
     if (rows.empty())
         out << "no session\n";
     else if (const auto columns = columns_for(out))
@@ -355,7 +337,7 @@ void run_stop(const StopOrder &order, std::ostream &out)
     if (sessions.empty()) throw Nothing(order.user ? escape_for_display(*order.user) + " has no session" : "no session runs");
     const auto left = is_root ? end_as_root(sessions, order.message) : end_own(sessions);
     for (const auto &session : sessions)
-        if (std::find(left.begin(), left.end(), session.id) == left.end())
+        if (std::ranges::find(left, session.id) == left.end())
             out << "ended the session " << session.id << " of " << session.user
                 << (session.project.empty() ? ", which was being prepared" : " in " + session.project) << '\n';
     out.flush();

@@ -43,9 +43,8 @@ struct DrainOrder {
 // Throws Failure(limit) if somebody ends the drain while it waits.
 void run_drain(const DrainOrder &order, std::ostream &out);
 
-// What sessions and doctor say of it; "" and null while sessions may start.
+// What sessions and doctor say of it; "" while sessions may start.
 std::string drain_note(const AsRoot &root);
-nlohmann::json drain_json(const AsRoot &root);
 
 // --- Ends the sessions of users whom the policy does not authorise any more; under the emergency stop, all of them.
 
@@ -165,10 +164,6 @@ std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const Hi
 
 // Says so where the look kept less than the record has.
 void tell_if_cut(const RecordRead &record, std::ostream &notes);
-
-// The caller's own record: as read_own_record(), after require_own(), with a note where it is cut.
-std::vector<LogEntry> read_callers_record(const std::string &command, const std::optional<std::string> &user,
-                                          std::optional<std::uint64_t> since, RecordPart part, std::ostream &notes);
 
 // Both throw Nothing if nothing is recorded. A user who cannot read the journal sees their own history, and has no logs: Failure(denied).
 void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::ostream &notes);

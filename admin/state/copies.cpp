@@ -122,30 +122,24 @@ std::uint64_t copy_file(FdRef from, FdRef directory, const std::string &name, Fd
     }
 }
 
-// Says that it is alive while the reader looks for the next one.
-Packet receive_file(FdRef transfer, FdRef channel)
-{
-    for (int second = 0; second < transfer_patience_seconds && !wait_for_input(transfer, in_seconds(1)); ++second)
-        send_progress(channel);
-    auto packet = receive_packet(transfer, in_seconds(1));
-    if (!packet)
-        throw Failure(ExitStatus::system_failure, "the process that reads the agent's sessions ended early; run the command again");
-    return std::move(*packet);
-}
-
 void receive_all(FdRef transfer, const std::string &path, FdRef channel)
 {
     const auto top = make_export_directory(path);
     std::uint64_t files = 0;
     std::uint64_t bytes = 0;
     for (;;) {
-        const Packet packet = receive_file(transfer, channel);
-        if (packet.bytes == "/") break;
+        // Says that it is alive while the reader looks for the next one.
+        for (int second = 0; second < transfer_patience_seconds && !wait_for_input(transfer, in_seconds(1)); ++second)
+            send_progress(channel);
+        const auto packet = receive_packet(transfer, in_seconds(1));
+        if (!packet)
+            throw Failure(ExitStatus::system_failure, "the process that reads the agent's sessions ended early; run the command again");
+        if (packet->bytes == "/") break;
         // Anything can come from the agent's account. It takes only a path of names, each of one component, none of which leads up.
-        if (packet.fds.size() != 1 || has_odd_component(packet.bytes) || packet.bytes.find('\0') != std::string::npos)
+        if (packet->fds.size() != 1 || has_odd_component(packet->bytes) || packet->bytes.find('\0') != std::string::npos)
             throw ProtocolError("the reader sent something else than a file");
-        const auto [above, name] = split_last(packet.bytes);
-        bytes += copy_file(packet.fds.front(), ensure_directory_beneath(top, above), name, channel);
+        const auto [above, name] = split_last(packet->bytes);
+        bytes += copy_file(packet->fds.front(), ensure_directory_beneath(top, above), name, channel);
         ++files;
     }
     send_answer(channel, Encoder().number(files).number(bytes).bytes());
@@ -154,26 +148,6 @@ void receive_all(FdRef transfer, const std::string &path, FdRef channel)
 struct Exported {
     std::uint64_t files, bytes, skipped;
 };
-
-Exported transfer_files(const AsRoot &root, const UserState &state, const Account &user, FdRef sessions, const std::string &path)
-{
-    auto [sending, receiving] = make_channel();
-    Child reader(root, "reader of the agent's sessions", state.agent, {sessions.get(), sending.get()},
-                 [&, to = FdRef(sending)](const AsUser & /*agent*/, FdRef channel) {
-                     const auto skipped = Sending(to).send_all(sessions);
-                     send_answer(channel, Encoder().number(skipped).bytes());
-                 });
-    sending.reset();
-    Child writer(root, "writer of the export", user, {receiving.get()},
-                 [&, from = FdRef(receiving)](const AsUser & /*user*/, FdRef channel) { receive_all(from, path, channel); });
-    receiving.reset();
-    const auto written = writer.receive();
-    Decoder decoder(written.bytes);
-    Exported exported{decoder.number(), decoder.number(), 0};
-    const auto read = reader.receive();
-    exported.skipped = Decoder(read.bytes).number();
-    return exported;
-}
 
 // Opened by a child with the agent's rights: a link there leads nowhere that the agent may not go.
 UniqueFd open_sessions_of_agent(const AsRoot &root, const UserState &state)
@@ -206,12 +180,6 @@ std::array<timespec, 2> times_of(const struct stat &facts)
     return {facts.st_atim, facts.st_mtim};
 }
 
-// What others than root give meaning to. Labels belong to the place, and capabilities would be root's gift.
-bool is_copied_attribute(const std::string &name)
-{
-    return name.starts_with("user.") || name.starts_with("system.posix_acl_");
-}
-
 std::vector<std::string> attribute_names(FdRef file, const std::string &path)
 {
     std::vector<char> buffer(names_limit);
@@ -220,19 +188,9 @@ std::vector<std::string> attribute_names(FdRef file, const std::string &path)
     if (size < 0) throw_errno("listing the attributes of " + escape_for_display(path));
     std::vector<std::string> names;
     for (const auto name : split({buffer.data(), static_cast<std::size_t>(size)}, '\0'))
-        if (is_copied_attribute(std::string(name))) names.emplace_back(name);
+        // What others than root give meaning to. Labels belong to the place, and capabilities would be root's gift.
+        if (name.starts_with("user.") || name.starts_with("system.posix_acl_")) names.emplace_back(name);
     return names;
-}
-
-void copy_attributes(FdRef from, FdRef to, const std::string &path)
-{
-    for (const auto &name : attribute_names(from, path)) {
-        std::vector<char> value(names_limit);
-        const ssize_t size = ::fgetxattr(from.get(), name.c_str(), value.data(), value.size());
-        if (size < 0) throw_errno("reading an attribute of " + escape_for_display(path));
-        if (::fsetxattr(to.get(), name.c_str(), value.data(), static_cast<std::size_t>(size), 0) != 0)
-            throw_errno("writing an attribute or access list of " + escape_for_display(path) + " at the new place");
-    }
 }
 
 // Calls `step` with each part of the file that is not a hole.
@@ -247,20 +205,6 @@ void for_each_part(FdRef file, off_t size, const std::string &path, const std::f
         step(begin, end);
         at = end;
     }
-}
-
-void copy_parts(FdRef from, FdRef to, off_t size, const std::string &path)
-{
-    for_each_part(from, size, path, [&](off_t begin, off_t end) {
-        if (::lseek(to.get(), begin, SEEK_SET) < 0) throw_errno("writing " + escape_for_display(path) + " at the new place");
-        while (begin < end) {
-            const ssize_t count = ::sendfile(to.get(), from.get(), &begin, static_cast<std::size_t>(end - begin));
-            if (count < 0 && errno == EINTR) continue;
-            if (count < 0) throw_errno("writing " + escape_for_display(path) + " at the new place");
-            if (count == 0) refuse_in_home(path, "became shorter while it was copied: something still writes there");
-        }
-    });
-    if (::ftruncate(to.get(), size) != 0) throw_errno("writing " + escape_for_display(path) + " at the new place");
 }
 
 // The same entry that was examined, opened to read. A name may lead to another one by now.
@@ -286,64 +230,59 @@ public:
             const struct stat facts = examine(entry, "examining " + escape_for_display(entry_path));
             if (facts.st_dev != device_ && defence_is_on("move-one-file-system"))
                 refuse_in_home(entry_path, "is a file system of its own; unmount it first, and mount it at its new place afterwards");
-            const Names names{from, to, name, entry_path, join_path(below, name)};
-            if (S_ISDIR(facts.st_mode))
-                copy_below(names, facts, depth);
-            else if (!link_to_copy(names, facts))
-                copy_entry(names, entry, facts);
+            const std::string shown = escape_for_display(entry_path);
+            const std::string entry_below = join_path(below, name);
+            if (S_ISDIR(facts.st_mode)) {
+                const auto inner = open_same(from, name, facts, O_RDONLY | O_DIRECTORY, entry_path);
+                if (::mkdirat(to.get(), name.c_str(), 0700) != 0) throw_errno("creating the copy of " + shown);
+                const auto made = open_or_throw("opening the copy of " + shown, to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+                copy_directory(inner, made, entry_path, entry_below, depth + 1);
+                give(inner, made, facts, entry_path);
+                continue;
+            }
+            // Of a file with several names the first is copied, and the others are made names of that copy.
+            const auto first = facts.st_nlink < 2 ? links_.end() : links_.find({facts.st_dev, facts.st_ino});
+            if (first == links_.end()) {
+                if (facts.st_nlink > 1) links_.emplace(std::pair(facts.st_dev, facts.st_ino), entry_below);
+                copy_entry(from, to, name, entry, facts, entry_path);
+            } else if (::linkat(top_.get(), first->second.c_str(), to.get(), name.c_str(), 0) != 0) {
+                if (errno == ENAMETOOLONG)
+                    refuse_in_home(
+                        entry_path,
+                        "is another name of a file whose path is too long; remove it, or empty that home (pi-agentctl state reset)");
+                throw_errno("creating the copy of " + shown);
+            }
         }
     }
 
 private:
-    struct Names {
-        FdRef from, to;
-        const std::string &name;
-        const std::string &path;
-        std::string below;
-    };
-
-    void copy_below(const Names &names, const struct stat &facts, int depth)
-    {
-        const auto inner = open_same(names.from, names.name, facts, O_RDONLY | O_DIRECTORY, names.path);
-        if (::mkdirat(names.to.get(), names.name.c_str(), 0700) != 0) throw_errno("creating the copy of " + escape_for_display(names.path));
-        const auto made = open_or_throw("opening the copy of " + escape_for_display(names.path), names.to, names.name,
-                                        O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-        copy_directory(inner, made, names.path, names.below, depth + 1);
-        give(inner, made, facts, names.path);
-    }
-
-    // True if another name of the file is copied already.
-    bool link_to_copy(const Names &names, const struct stat &facts)
-    {
-        if (facts.st_nlink < 2) return false;
-        const auto [first, is_new] = links_.emplace(std::pair(facts.st_dev, facts.st_ino), names.below);
-        if (is_new) return false;
-        const int failed = ::linkat(top_.get(), first->second.c_str(), names.to.get(), names.name.c_str(), 0);
-        if (failed != 0 && errno == ENAMETOOLONG)
-            refuse_in_home(names.path,
-                           "is another name of a file whose path is too long; remove it, or empty that home (pi-agentctl state reset)");
-        if (failed != 0) throw_errno("creating the copy of " + escape_for_display(names.path));
-        return true;
-    }
-
-    void copy_entry(const Names &names, FdRef entry, const struct stat &facts)
+    static void copy_entry(FdRef from, FdRef to, const std::string &name, FdRef entry, const struct stat &facts, const std::string &path)
     {
         if (S_ISREG(facts.st_mode)) {
-            const auto file = open_same(names.from, names.name, facts, O_RDONLY, names.path);
-            const auto made = open_or_throw("creating the copy of " + escape_for_display(names.path), names.to, names.name,
-                                            O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-            copy_parts(file, made, facts.st_size, names.path);
-            return give(file, made, facts, names.path);
+            const auto file = open_same(from, name, facts, O_RDONLY, path);
+            const auto made =
+                open_or_throw("creating the copy of " + escape_for_display(path), to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+            for_each_part(file, facts.st_size, path, [&](off_t begin, off_t end) {
+                if (::lseek(made.get(), begin, SEEK_SET) < 0) throw_errno("writing " + escape_for_display(path) + " at the new place");
+                while (begin < end) {
+                    const ssize_t count = ::sendfile(made.get(), file.get(), &begin, static_cast<std::size_t>(end - begin));
+                    if (count < 0 && errno == EINTR) continue;
+                    if (count < 0) throw_errno("writing " + escape_for_display(path) + " at the new place");
+                    if (count == 0) refuse_in_home(path, "became shorter while it was copied: something still writes there");
+                }
+            });
+            if (::ftruncate(made.get(), facts.st_size) != 0) throw_errno("writing " + escape_for_display(path) + " at the new place");
+            return give(file, made, facts, path);
         }
-        const int failed = S_ISLNK(facts.st_mode) ? ::symlinkat(read_link(entry, "").c_str(), names.to.get(), names.name.c_str())
+        const int failed = S_ISLNK(facts.st_mode) ? ::symlinkat(read_link(entry, "").c_str(), to.get(), name.c_str())
                            : S_ISFIFO(facts.st_mode) || S_ISSOCK(facts.st_mode)
-                               ? ::mknodat(names.to.get(), names.name.c_str(), facts.st_mode, 0)
-                               : (refuse_in_home(names.path, "is a device, which no agent can have made; look at it, and remove it"), -1);
+                               ? ::mknodat(to.get(), name.c_str(), facts.st_mode, 0)
+                               : (refuse_in_home(path, "is a device, which no agent can have made; look at it, and remove it"), -1);
         const auto times = times_of(facts);
-        if (failed != 0 || ::fchownat(names.to.get(), names.name.c_str(), facts.st_uid, facts.st_gid, AT_SYMLINK_NOFOLLOW) != 0 ||
-            (!S_ISLNK(facts.st_mode) && ::fchmodat(names.to.get(), names.name.c_str(), facts.st_mode & 07777U, 0) != 0) ||
-            ::utimensat(names.to.get(), names.name.c_str(), times.data(), AT_SYMLINK_NOFOLLOW) != 0)
-            throw_errno("creating the copy of " + escape_for_display(names.path));
+        if (failed != 0 || ::fchownat(to.get(), name.c_str(), facts.st_uid, facts.st_gid, AT_SYMLINK_NOFOLLOW) != 0 ||
+            (!S_ISLNK(facts.st_mode) && ::fchmodat(to.get(), name.c_str(), facts.st_mode & 07777U, 0) != 0) ||
+            ::utimensat(to.get(), name.c_str(), times.data(), AT_SYMLINK_NOFOLLOW) != 0)
+            throw_errno("creating the copy of " + escape_for_display(path));
     }
 
     // The owner before the mode, because a change of owner takes bits away.
@@ -352,7 +291,13 @@ private:
         const auto times = times_of(facts);
         if (::fchown(to.get(), facts.st_uid, facts.st_gid) != 0 || ::fchmod(to.get(), facts.st_mode & 07777U) != 0)
             throw_errno("setting owner and mode of the copy of " + escape_for_display(path));
-        copy_attributes(from, to, path);
+        for (const auto &name : attribute_names(from, path)) {
+            std::vector<char> value(names_limit);
+            const ssize_t size = ::fgetxattr(from.get(), name.c_str(), value.data(), value.size());
+            if (size < 0) throw_errno("reading an attribute of " + escape_for_display(path));
+            if (::fsetxattr(to.get(), name.c_str(), value.data(), static_cast<std::size_t>(size), 0) != 0)
+                throw_errno("writing an attribute or access list of " + escape_for_display(path) + " at the new place");
+        }
         if (::futimens(to.get(), times.data()) != 0) throw_errno("setting the times of the copy of " + escape_for_display(path));
     }
 
@@ -379,17 +324,10 @@ bool have_same_parts(FdRef from, FdRef to, off_t size, const std::string &path)
     return are_same;
 }
 
-bool are_same_facts(const struct stat &one, const struct stat &other)
-{
-    const bool has_size = S_ISREG(one.st_mode) || S_ISLNK(one.st_mode);
-    return one.st_mode == other.st_mode && one.st_uid == other.st_uid && one.st_gid == other.st_gid &&
-           (!has_size || one.st_size == other.st_size) && one.st_mtim.tv_sec == other.st_mtim.tv_sec;
-}
-
 std::vector<std::string> sorted_names(FdRef directory)
 {
     auto names = names_in(directory);
-    std::sort(names.begin(), names.end());
+    std::ranges::sort(names);
     return names;
 }
 
@@ -406,7 +344,21 @@ void run_state_export(const std::string &user, const std::string &directory, std
     const std::string path = without_trailing_slashes(std::filesystem::absolute(directory).lexically_normal().string());
     if (path == "/") throw Failure(ExitStatus::usage, "the export needs an empty directory of its own; name a new one");
     const auto sessions = open_sessions_of_agent(root, state);
-    const auto exported = transfer_files(root, state, *account, sessions, path);
+    auto [sending, receiving] = make_channel();
+    Child reader(root, "reader of the agent's sessions", state.agent, {sessions.get(), sending.get()},
+                 [&, to = FdRef(sending)](const AsUser & /*agent*/, FdRef channel) {
+                     const auto skipped = Sending(to).send_all(sessions);
+                     send_answer(channel, Encoder().number(skipped).bytes());
+                 });
+    sending.reset();
+    Child writer(root, "writer of the export", *account, {receiving.get()},
+                 [&, from = FdRef(receiving)](const AsUser & /*user*/, FdRef channel) { receive_all(from, path, channel); });
+    receiving.reset();
+    const auto written = writer.receive();
+    Decoder decoder(written.bytes);
+    Exported exported{decoder.number(), decoder.number(), 0};
+    const auto read = reader.receive();
+    exported.skipped = Decoder(read.bytes).number();
     out << exported.files << " files, " << to_size(exported.bytes) << ", copied to " << escape_for_display(path) << ", of "
         << escape_for_display(user) << '\n';
     if (exported.skipped > 0)
@@ -430,7 +382,10 @@ void require_same_tree(FdRef from, FdRef to, const std::string &path)
         auto other = open_or_throw("opening the copy of " + shown, to, name, O_PATH | O_NOFOLLOW);
         const struct stat facts = examine(one, "examining " + shown);
         const struct stat copied = examine(other, "examining the copy of " + shown);
-        if (!are_same_facts(facts, copied)) differs(entry_path);
+        const bool has_size = S_ISREG(facts.st_mode) || S_ISLNK(facts.st_mode);
+        if (!(facts.st_mode == copied.st_mode && facts.st_uid == copied.st_uid && facts.st_gid == copied.st_gid &&
+              (!has_size || facts.st_size == copied.st_size) && facts.st_mtim.tv_sec == copied.st_mtim.tv_sec))
+            differs(entry_path);
         if (S_ISDIR(facts.st_mode)) {
             one.reset(); // a tree as deep as the copy allows must not take more descriptors than there are
             other.reset();

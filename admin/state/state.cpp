@@ -130,18 +130,6 @@ void sweep_scratch(const AsRoot &root, const std::string &state_dir)
 
 // --- Shows what is kept for each user; for others than root, for themselves alone.
 
-Row to_row(const SizeOfState &size)
-{
-    const bool is_known = !size.home.empty();
-    return {size.user,
-            size.account,
-            std::to_string(size.sessions),
-            is_known ? to_size(size.home.front().all) : "",
-            is_known ? to_size(size.home.front().caches) : "",
-            to_size(size.scratch),
-            size.path + (size.problem.empty() ? "" : " (" + size.problem + ")")};
-}
-
 std::vector<SizeOfState> sizes_for_caller(const std::optional<std::string> &user)
 {
     if (::geteuid() == 0) return measure_states(AsRoot::claim(), load_policy(policy_path).agent.state_dir, user);
@@ -207,29 +195,11 @@ std::string why_account_stays(const Account &account, const Policy &policy, bool
 {
     const auto group = find_group(policy.agent.group);
     if (account.uid.value() >= first_ordinary_uid) return "its number is not one of an account that apply made";
-    if (!group || std::find(account.groups.begin(), account.groups.end(), group->value()) == account.groups.end())
+    if (!group || std::ranges::find(account.groups, group->value()) == account.groups.end())
         return "it is not in the group " + policy.agent.group;
     if (has_home) return "the home of its agent stays";
     if (use.has_unknown_account || use.accounts.contains(account.name)) return "a session may run as it; end that first";
     return "";
-}
-
-// The accounts that may own a home: those that apply made, and those that the policy names.
-std::set<std::string> names_of_agents(const Policy &policy, const std::vector<MadeAccount> &made)
-{
-    std::set<std::string> names;
-    for (const auto &account : made)
-        names.insert(account.account.name);
-    for (const auto &account : needed_agent_accounts(policy, group_members))
-        names.insert(account.name);
-    return names;
-}
-
-UserDatabase user_database()
-{
-    const auto text = if_there([] { return read_trusted_file(services_path, services_limit, "list of services for names"); });
-    return {[](const std::string &name) { return find_account(name); }, [](Uid uid) { return find_account(uid); }, find_group,
-            group_members, services_of_users(text)};
 }
 
 } // namespace
@@ -325,8 +295,12 @@ void run_state(const std::optional<std::string> &user, bool json, std::ostream &
         throw Nothing(user ? "no state is kept of " + escape_for_display(*user) : "no state is kept of any user");
     }
     std::vector<Row> rows;
-    for (const auto &size : sizes)
-        rows.push_back(to_row(size));
+    for (const auto &size : sizes) {
+        const bool is_known = !size.home.empty();
+        rows.push_back({size.user, size.account, std::to_string(size.sessions), is_known ? to_size(size.home.front().all) : "",
+                        is_known ? to_size(size.home.front().caches) : "", to_size(size.scratch),
+                        size.path + (size.problem.empty() ? "" : " (" + size.problem + ")")});
+    }
     out << to_table({"USER", "AGENT", "SESSIONS", "HOME", "CACHES", "SCRATCH", "PATH"}, rows);
 }
 
@@ -344,7 +318,7 @@ std::vector<std::string> services_of_users(const std::string &nsswitch)
         bool is_action = false; // in brackets, such as [NOTFOUND=return]
         for (std::string word; words >> word;) {
             is_action = is_action || word.front() == '[';
-            if (!is_action && std::find(own_services.begin(), own_services.end(), word) == own_services.end()) services.push_back(word);
+            if (!is_action && std::ranges::find(own_services, word) == own_services.end()) services.push_back(word);
             if (word.back() == ']') is_action = false;
         }
     }
@@ -396,7 +370,7 @@ std::optional<Account> People::find(const std::string &name) const
 
 std::string People::doubt_about(const std::string &name) const
 {
-    const bool is_vouched = std::find(gone_.begin(), gone_.end(), name) != gone_.end();
+    const bool is_vouched = std::ranges::find(gone_, name) != gone_.end();
     if (database_.services.empty() || is_vouched || find(name) || !defence_is_on("unknown-people")) return "";
     return fmt::format(
         "the service for names of users may only not answer just now ({} in {}); if it is so: sudo pi-agentctl prune --gone {}",
@@ -412,9 +386,18 @@ std::vector<Left> find_left(const AsRoot &root, const Policy &policy, const std:
     Problems problems; // an account whose home is where nobody looks for it would look as if it had none
     check_state_place(policy, &root, problems);
     problems.throw_if_any();
-    const People people(policy, user_database(), gone);
+    const auto services = if_there([] { return read_trusted_file(services_path, services_limit, "list of services for names"); });
+    const People people(policy,
+                        {[](const std::string &name) { return find_account(name); }, [](Uid uid) { return find_account(uid); }, find_group,
+                         group_members, services_of_users(services)},
+                        gone);
     const auto made = made_agent_accounts();
-    const auto agents = names_of_agents(policy, made);
+    // The accounts that may own a home: those that apply made, and those that the policy names.
+    std::set<std::string> agents;
+    for (const auto &account : made)
+        agents.insert(account.account.name);
+    for (const auto &account : needed_agent_accounts(policy, group_members))
+        agents.insert(account.name);
     const auto use = find_use(root);
     std::set<uid_t> owners;      // of the homes that stay
     std::set<std::string> stays; // whose these are

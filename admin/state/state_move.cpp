@@ -97,16 +97,6 @@ void remove_parts(const std::string &place, std::initializer_list<const char *> 
     }
 }
 
-// Before the homes are at the new place: a policy that names the former one again, while that is not removed yet, lets nobody work in what
-// goes. A mount point cannot be renamed, and stays.
-void set_aside(const std::string &place)
-{
-    const auto top = open_place(place);
-    if (::renameat(top.get(), users_name, top.get(), former_name) != 0 && errno != EBUSY)
-        throw_errno("renaming " + place + "/" + users_name);
-    if (::fsync(top.get()) != 0) throw_errno("writing " + place + " to disk");
-}
-
 void bring_back(const std::string &place)
 {
     const auto top = if_there([&] { return open_place(place); });
@@ -151,23 +141,6 @@ StatePlace resume_move(const AsRoot &root, StatePlace known, std::ostream &out)
     return known;
 }
 
-// No start makes `users`, so nobody can start from here on until the rename brings it.
-UniqueFd prepare_place(const AsRoot &root, const std::string &to, std::ostream &out)
-{
-    Changes changes(false, out);
-    make_root_directory(root, to, 0711, changes);
-    make_root_directory(root, to + "/" + scratch_parent, 0700, changes);
-    auto top = open_place(to);
-    require_own_file_system(top, to, "agent.state_dir");
-    if (::unlinkat(top.get(), users_name, AT_REMOVEDIR) != 0 && errno != ENOENT) {
-        if (errno != ENOTEMPTY && errno != EEXIST) throw_errno("removing " + to + "/" + users_name);
-        throw Failure(ExitStatus::configuration, to + "/" + users_name + " holds homes already; look at them, and move them away");
-    }
-    mark_host_changed(root); // a start that is under way either sees this, or is a session here
-    require_no_session(root, "it was started meanwhile; " + std::string(end_them_first));
-    return top;
-}
-
 void copy_homes(const AsRoot &root, const std::string &from, FdRef top, const std::string &to)
 {
     const std::string path = to + "/" + copy_name;
@@ -191,12 +164,28 @@ void move_homes(const AsRoot &root, const std::string &from, const std::string &
     if (are_nested(from, to))
         throw Failure(ExitStatus::configuration, "one of " + from + " and " + to + " is in the other; name another directory");
     require_no_session(root, end_them_first);
-    const auto top = prepare_place(root, to, out);
+    // No start makes `users`, so nobody can start from here on until the rename brings it.
+    Changes changes(false, out);
+    make_root_directory(root, to, 0711, changes);
+    make_root_directory(root, to + "/" + scratch_parent, 0700, changes);
+    auto top = open_place(to);
+    require_own_file_system(top, to, "agent.state_dir");
+    if (::unlinkat(top.get(), users_name, AT_REMOVEDIR) != 0 && errno != ENOENT) {
+        if (errno != ENOTEMPTY && errno != EEXIST) throw_errno("removing " + to + "/" + users_name);
+        throw Failure(ExitStatus::configuration, to + "/" + users_name + " holds homes already; look at them, and move them away");
+    }
+    mark_host_changed(root); // a start that is under way either sees this, or is a session here
+    require_no_session(root, "it was started meanwhile; " + std::string(end_them_first));
     write_state_place(root, {from, to, ""});
     out << "copying the agents' homes from " << from << " to " << to << '\n' << std::flush;
     try {
         copy_homes(root, from, top, to);
-        set_aside(from);
+        // Before the homes are at the new place: a policy that names the former one again, while that is not removed yet, lets nobody work
+        // in what goes. A mount point cannot be renamed, and stays.
+        const auto former = open_place(from);
+        if (::renameat(former.get(), users_name, former.get(), former_name) != 0 && errno != EBUSY)
+            throw_errno("renaming " + from + "/" + users_name);
+        if (::fsync(former.get()) != 0) throw_errno("writing " + from + " to disk");
         fault_point("state-aside");
         if (::renameat2(top.get(), copy_name, top.get(), users_name, RENAME_NOREPLACE) != 0)
             throw_errno("renaming " + to + "/" + copy_name);

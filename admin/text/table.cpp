@@ -18,16 +18,16 @@ namespace {
 constexpr std::uint64_t one_second = 1'000'000;
 constexpr std::uint64_t day_seconds = 86'400;
 
-// Characters, not bytes: the later bytes of a character in UTF-8 have no width of their own.
-std::size_t width_of(const std::string &text)
-{
-    return static_cast<std::size_t>(
-        std::count_if(text.begin(), text.end(), [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }));
-}
-
+// The later bytes of a character in UTF-8, which have no width of their own.
 bool goes_on(char byte)
 {
     return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
+}
+
+// Characters, not bytes.
+std::size_t width_of(const std::string &text)
+{
+    return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, goes_on));
 }
 
 // "…" replaces what is left out, so that the text has at most as many columns.
@@ -94,7 +94,7 @@ std::uint64_t start_of_day(std::uint64_t now, int days_back)
 std::string to_table(const Row &header, std::vector<Row> rows)
 {
     for (auto &row : rows)
-        std::replace(row.begin(), row.end(), std::string(), std::string("-"));
+        std::ranges::replace(row, std::string(), std::string("-"));
     rows.insert(rows.begin(), header);
     std::vector<std::size_t> widths(header.size(), 0);
     for (const auto &row : rows)

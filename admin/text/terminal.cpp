@@ -79,29 +79,6 @@ private:
     bool is_terminal_;
 };
 
-bool was_called_by_somebody(const Variable &variable)
-{
-    constexpr std::array<const char *, 5> traces = {"SUDO_UID", "SUDO_USER", "SUDO_COMMAND", "PKEXEC_UID", "DOAS_USER"};
-    return std::any_of(traces.begin(), traces.end(), [&](const char *name) { return variable(name).has_value(); });
-}
-
-// Terminal types and languages are such words. A slash would name a file that a library reads.
-bool is_plain_value(const std::string &value)
-{
-    return !value.empty() && is_made_of(value, "._-+@");
-}
-
-void require_trusted(const std::string &program, const std::string &variable)
-{
-    if (program.front() == '/')
-        open_trusted(program, O_PATH, "editor that " + variable + " names");
-    else if (program.find('/') != std::string::npos)
-        throw Failure(ExitStatus::configuration,
-                      variable + " names the editor " + escape_for_display(program) + " by a relative path; write the absolute one");
-    else
-        require_program(program);
-}
-
 constexpr std::size_t most_before = 60; // columns of a terminal before the caret, and after it
 constexpr std::size_t most_after = 50;
 constexpr std::size_t tab_stop = 8;
@@ -231,9 +208,8 @@ std::optional<std::string> ask_line(const std::string &question, const std::stri
     std::cerr << question << (otherwise.empty() ? "" : "[" + escape_for_display(otherwise) + "] ") << std::flush;
     std::string answer;
     if (!std::getline(std::cin, answer)) return std::nullopt;
-    const auto first = answer.find_first_not_of(" \t");
-    if (first == std::string::npos) return otherwise;
-    return answer.substr(first, answer.find_last_not_of(" \t") - first + 1);
+    const auto said = trimmed(answer);
+    return said.empty() ? otherwise : std::string(said);
 }
 
 void require_consent(const std::string &question, bool yes)
@@ -254,12 +230,19 @@ Variable own_environment()
 
 std::vector<std::string> choose_editor(const Variable &variable)
 {
-    if (!was_called_by_somebody(variable) || !defence_is_on("editor-choice")) {
+    constexpr std::array<const char *, 5> traces = {"SUDO_UID", "SUDO_USER", "SUDO_COMMAND", "PKEXEC_UID", "DOAS_USER"};
+    if (!std::ranges::any_of(traces, [&](const char *name) { return variable(name).has_value(); }) || !defence_is_on("editor-choice")) {
         for (const auto *name : {"SUDO_EDITOR", "VISUAL", "EDITOR"}) {
             std::istringstream value(variable(name).value_or(""));
             std::vector<std::string> words(std::istream_iterator<std::string>(value), {});
             if (words.empty()) continue;
-            require_trusted(words.front(), name);
+            if (words.front().front() == '/')
+                open_trusted(words.front(), O_PATH, std::string("editor that ") + name + " names");
+            else if (words.front().find('/') != std::string::npos)
+                throw Failure(ExitStatus::configuration, std::string(name) + " names the editor " + escape_for_display(words.front()) +
+                                                             " by a relative path; write the absolute one");
+            else
+                require_program(words.front());
             return words;
         }
     }
@@ -273,11 +256,25 @@ int run_editor(const std::vector<std::string> &editor, const std::string &file)
 {
     const auto variable = own_environment();
     std::vector<std::string> variables = {"HOME=/root"};
+    // Terminal types and languages are such words. A slash would name a file that a library reads.
     for (const auto *name : {"TERM", "COLORTERM", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"})
-        if (const auto value = variable(name); value && is_plain_value(*value)) variables.push_back(std::string(name) + "=" + *value);
+        if (const auto value = variable(name); value && !value->empty() && is_made_of(*value, "._-+@"))
+            variables.push_back(std::string(name) + "=" + *value);
     auto arguments = editor;
     arguments.push_back(file);
     return run_at_terminal(arguments, variables);
+}
+
+bool is_plain_word(const std::string &text)
+{
+    constexpr std::string_view ambiguous_words =
+        "y Y yes Yes YES n N no No NO on On ON off Off OFF"; // other readers take these for booleans
+    const auto is_letter = [](char byte) { return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z'); };
+    const bool begins = !text.empty() && (is_letter(text[0]) || text[0] == '_' || text[0] == '/' || text.starts_with("~/"));
+    YamlNode scalar;
+    scalar.kind = YamlNode::Kind::scalar;
+    scalar.text = text;
+    return begins && is_made_of(text, "/~_-.@") && meaning_of_scalar(scalar) == ScalarMeaning::text && !has_word(ambiguous_words, text);
 }
 
 std::string excerpt(std::string_view text, const Position &where)

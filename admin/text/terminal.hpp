@@ -68,6 +68,9 @@ inline AsRoot claim_root(const std::string &command, const std::string &why)
     return AsRoot::claim();
 }
 
+// Whether every reader of YAML takes the text, without quotes, for that text.
+bool is_plain_word(const std::string &text);
+
 // --- A line of a policy file with a caret under a column, as compilers show it.
 
 // The line of `text` that `where` names, and below it a caret under its column: two lines, each ended by a line feed. A long line is cut

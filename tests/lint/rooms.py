@@ -43,8 +43,6 @@ FLOORS = (
         Room("admin", "root, or the caller", "read the command line",
              "a program is read from top to bottom, and its parts have rooms of their own", NOBODY),
     ),
-    (Room("admin/cli", "root, or the caller", "name the commands and their options",
-          "a command line names what is done, and does nothing", ADMIN),),
     (Room("admin/apply", "root", "change the host to what the policy says, and back",
           "what changes the host is read in one place", ADMIN),),
     (Room("admin/render", "root", "write a session down for Kubernetes; write YAML",

@@ -182,9 +182,9 @@ class Arrows(unittest.TestCase):
 
     def test_a_room_lets_in_whom_the_table_names(self):
         for path, target in (("wrapper/a.cpp", "runner/plan/plan.hpp"), ("wrapper/a.cpp", "admin/text/text.hpp"), ("runner/pi_agent_runner.cpp", "admin/state/state.hpp"),
-                             ("admin/main.cpp", "wrapper/wrapper.hpp"), ("admin/cli/a.cpp", "admin/admin.hpp")):
+                             ("admin/main.cpp", "wrapper/wrapper.hpp"), ("admin/apply/a.cpp", "admin/admin.hpp")):
             self.assertEqual([line for line, _ in self.found(path, target)], [2], (path, target))
-        self.assertEqual(self.found("admin/main.cpp", "admin/cli/cli.hpp", "runner/root/view/view.hpp", "runner/plan/plan.hpp"), [])
+        self.assertEqual(self.found("admin/main.cpp", "admin/text/text.hpp", "runner/root/view/view.hpp", "runner/plan/plan.hpp"), [])
         self.assertEqual(self.found("wrapper/a.cpp", "common/policy/yaml/yaml.hpp"), [])
 
     def test_a_circle_on_one_floor_is_found_and_an_arrow_is_none(self):
