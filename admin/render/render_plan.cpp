@@ -4,7 +4,7 @@
 #include "admin/diagnose/faults.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/policy_levels.hpp"
-#include "runner/as_user/named_files.hpp"
+#include "runner/as_user/reader.hpp"
 
 #include <cctype>
 #include <sstream>

@@ -1,9 +1,8 @@
 // Takes the agent's own lock; reads, merges and writes documents.
-#include "runner/as_agent/document_writer.hpp"
 
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/replacement.hpp"
+#include "runner/as_agent/writer.hpp"
 
 #include <thread>
 

@@ -18,7 +18,7 @@ namespace pi_agent {
 
 namespace {
 
-// Whether the agent's home holds anything there besides what every home is given (runner/as_agent/replacement.hpp).
+// Whether the agent's home holds anything there besides what every home is given (runner/as_agent/writer.hpp).
 bool holds_own(FdRef directory, FdRef defaults, const std::string &place)
 {
     const UniqueFd given = find_beneath(defaults, place, O_RDONLY | O_DIRECTORY);

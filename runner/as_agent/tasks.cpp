@@ -1,5 +1,5 @@
 // What children of the agent's account do beside the config sync: they run migration hooks, and give directories the set-gid bit.
-#include "runner/as_agent/tasks.hpp"
+#include "runner/as_agent/home.hpp"
 
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"

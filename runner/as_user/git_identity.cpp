@@ -1,12 +1,10 @@
 // Asks the host's git: who commits, which other settings pass, and which files they name and include.
 #include "runner/as_user/git_identity.hpp"
 
-#include "common/as_user/git_syntax.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_user/named_files.hpp"
-#include "runner/plan/git_config.hpp"
+#include "runner/as_user/reader.hpp"
 
 #include <linux/close_range.h>
 #include <poll.h>
@@ -61,116 +59,132 @@ UniqueFd file_with(const std::string &text)
     return fd;
 }
 
-} // namespace
-
+// The path that git reads in a setting's value: "~/" is the user's home.
 std::string path_in_setting(const std::string &value, const std::string &home)
 {
     return value.starts_with("~/") ? home + value.substr(1) : value;
 }
 
-std::vector<FoundGitSetting> GitFiles::read(const std::string &file)
-{
-    settings_.clear();
-    read_into(file, nullptr, 0);
-    return std::move(settings_);
-}
+struct FoundGitSetting {
+    GitSetting setting;
+    std::string file;       // that holds it
+    bool by_agents = false; // an agent can have written it
+};
 
-// `from`: the directory that `file` is relative to, where agents write; none where `file` is absolute.
-void GitFiles::read_into(const std::string &file, const UserPlacePtr &from, int depth)
-{
-    UserPlacePtr place;
-    try {
-        place = from ? paths_.follow(from, file) : paths_.follow(file);
-    } catch (const NotFollowed &refusal) {
-        notices_.push_back(escape_for_display(file) + " is left out: " + refusal.what());
-        return;
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() == ENOENT || failure.error_number() == ENOTDIR) return;
-        if (from || failure.error_number() == ELOOP) { // git would refuse a loop of symlinks, too
-            notices_.push_back(escape_for_display(file) + " is left out: " + failure.what());
+// The user's files of git's settings, and what they include. Git reads each file by itself, and follows no include. A file where agents
+// write is handed to git open, so that it leads nowhere else (common/as_user/user_paths.hpp).
+class GitFiles {
+public:
+    // Reads for the current directory, to which conditional includes refer.
+    GitFiles(const AsUser &user, const UserPaths &paths, const std::string &home, Deadline deadline)
+        : user_(user), paths_(paths), home_(home), deadline_(deadline)
+    {
+    }
+
+    // All settings of an absolute path, in git's order; empty where the file is missing. Throws Failure(configuration) with what is wrong
+    // with it.
+    std::vector<FoundGitSetting> read(const std::string &file)
+    {
+        settings_.clear();
+        read_into(file, nullptr, 0);
+        return std::move(settings_);
+    }
+
+    // Files that agents can have made unusable, and what is wrong with the repository at hand, each as a text.
+    [[nodiscard]] const std::vector<std::string> &notices() const noexcept { return notices_; }
+
+private:
+    // `from`: the directory that `file` is relative to, where agents write; none where `file` is absolute.
+    void read_into(const std::string &file, const UserPlacePtr &from, int depth)
+    {
+        UserPlacePtr place;
+        try {
+            place = from ? paths_.follow(from, file) : paths_.follow(file);
+        } catch (const NotFollowed &refusal) {
+            notices_.push_back(escape_for_display(file) + " is left out: " + refusal.what());
+            return;
+        } catch (const SystemFailure &failure) {
+            if (failure.error_number() == ENOENT || failure.error_number() == ENOTDIR) return;
+            if (from || failure.error_number() == ELOOP) { // git would refuse a loop of symlinks, too
+                notices_.push_back(escape_for_display(file) + " is left out: " + failure.what());
+                return;
+            }
+            if (failure.error_number() != EACCES) throw; // git would open it by its name, whatever an agent has put there meanwhile
+        }
+        HostFile opened;
+        if (place && place->written_by != nullptr) {
+            opened = open_host_file(*place);
+            if (!opened.fd) return notices_.push_back(escape_for_display(place->path) + " is left out: " + opened.problem);
+        }
+        for (auto &[key, value] : ask(from ? place->path : file, opened.fd)) {
+            const std::string condition(git_rule(key) == "includeif.path" ? git_subsection(key) : "");
+            if (condition.empty() && key != "include.path") {
+                settings_.push_back(
+                    {{std::move(key), std::move(value)}, place ? place->path : file, place && place->written_by != nullptr});
+                continue;
+            }
+            if (!value || value->empty() || depth >= include_depth) continue;
+            if (condition.empty() || holds(condition, file)) include(file, place, *value, depth + 1);
+        }
+    }
+
+    std::vector<GitSetting> ask(const std::string &file, FdRef descriptor)
+    {
+        // The repository at hand matters only to conditions; its own problems must not be blamed on this file.
+        std::vector<std::string> environment = environment_for(home_);
+        environment.emplace_back("GIT_DIR=/nonexistent");
+        const bool is_open = descriptor.get() >= 0;
+        const ProgramOutput answer =
+            run_host_program(user_, {"git", "config", "--file", is_open ? "-" : file, "--no-includes", "-z", "--get-regexp", "."},
+                             environment, listing_limit, deadline_, is_open ? std::vector<int>{descriptor.get()} : std::vector<int>{});
+        if (const std::string problem = problem_of(answer, file); !problem.empty()) throw Failure(FailureKind::user_configuration, problem);
+        return read_git_settings(answer.output);
+    }
+
+    void include(const std::string &file, const UserPlacePtr &place, const std::string &path, int depth)
+    {
+        const std::string absolute = path_in_setting(path, home_);
+        if (place && place->written_by != nullptr) { // it may have come from an agent
+            if (absolute.front() == '/')
+                notices_.push_back("in " + escape_for_display(place->path) + " the include of " + escape_for_display(path) +
+                                   " is left out: an agent can have written it; name a file beside it by a relative path");
+            else
+                read_into(absolute, place->above, depth);
             return;
         }
-        if (failure.error_number() != EACCES) throw; // git would open it by its name, whatever an agent has put there meanwhile
+        read_into(absolute.front() == '/' ? absolute : split_last(file).first + "/" + absolute, nullptr, depth);
     }
-    HostFile opened;
-    if (place && place->written_by != nullptr) {
-        opened = open_host_file(*place);
-        if (!opened.fd) return notices_.push_back(escape_for_display(place->path) + " is left out: " + opened.problem);
-    }
-    for (auto &[key, value] : ask(from ? place->path : file, opened.fd)) {
-        const std::string condition(git_rule(key) == "includeif.path" ? git_subsection(key) : "");
-        if (condition.empty() && key != "include.path") {
-            settings_.push_back({{std::move(key), std::move(value)}, place ? place->path : file, place && place->written_by != nullptr});
-            continue;
+
+    bool holds(const std::string &condition, const std::string &file)
+    {
+        std::string text = condition;
+        for (const std::string_view relative : {"gitdir:./", "gitdir/i:./"})
+            if (text.starts_with(relative)) text.replace(relative.size() - 2, 1, split_last(file).first);
+        std::string quoted;
+        for (const char byte : text) {
+            if (byte == '"' || byte == '\\') quoted += '\\';
+            quoted += byte;
         }
-        if (!value || value->empty() || depth >= include_depth) continue;
-        if (condition.empty() || holds(condition, file)) include(file, place, *value, depth + 1);
+        const UniqueFd question = file_with("[includeIf \"" + quoted + "\"]\n\tpath = /proc/self/fd/3\n");
+        const UniqueFd included = file_with("[pi-agent]\n\tholds = yes\n");
+        const ProgramOutput answer = run_host_program(user_, {"git", "config", "--file", "-", "--includes", "--get", "pi-agent.holds"},
+                                                      environment_for(home_), listing_limit, deadline_, {question.get(), included.get()});
+        if (answer.end == ProgramOutput::End::exited && answer.status <= 1 && answer.complaint.empty()) return answer.status == 0;
+        const std::string why =
+            answer.end == ProgramOutput::End::late ? "it did not answer in time; is its .git/config a pipe?" : one_line(answer.complaint);
+        const std::string notice = "git cannot read the repository of the working directory (" + why + "), so includeIf in " +
+                                   escape_for_display(file) + " is ignored; repair the repository";
+        if (std::find(notices_.begin(), notices_.end(), notice) == notices_.end()) notices_.push_back(notice);
+        return false;
     }
-}
 
-std::vector<GitSetting> GitFiles::ask(const std::string &file, FdRef descriptor)
-{
-    // The repository at hand matters only to conditions; its own problems must not be blamed on this file.
-    std::vector<std::string> environment = environment_for(home_);
-    environment.emplace_back("GIT_DIR=/nonexistent");
-    const bool is_open = descriptor.get() >= 0;
-    const ProgramOutput answer =
-        run_host_program(user_, {"git", "config", "--file", is_open ? "-" : file, "--no-includes", "-z", "--get-regexp", "."}, environment,
-                         listing_limit, deadline_, is_open ? std::vector<int>{descriptor.get()} : std::vector<int>{});
-    if (const std::string problem = problem_of(answer, file); !problem.empty()) throw Failure(FailureKind::user_configuration, problem);
-    return read_git_settings(answer.output);
-}
-
-void GitFiles::include(const std::string &file, const UserPlacePtr &place, const std::string &path, int depth)
-{
-    const std::string absolute = path_in_setting(path, home_);
-    if (place && place->written_by != nullptr) { // it may have come from an agent
-        if (absolute.front() == '/')
-            notices_.push_back("in " + escape_for_display(place->path) + " the include of " + escape_for_display(path) +
-                               " is left out: an agent can have written it; name a file beside it by a relative path");
-        else
-            read_into(absolute, place->above, depth);
-        return;
-    }
-    read_into(absolute.front() == '/' ? absolute : split_last(file).first + "/" + absolute, nullptr, depth);
-}
-
-bool GitFiles::holds(const std::string &condition, const std::string &file)
-{
-    std::string text = condition;
-    for (const std::string_view relative : {"gitdir:./", "gitdir/i:./"})
-        if (text.starts_with(relative)) text.replace(relative.size() - 2, 1, split_last(file).first);
-    std::string quoted;
-    for (const char byte : text) {
-        if (byte == '"' || byte == '\\') quoted += '\\';
-        quoted += byte;
-    }
-    const UniqueFd question = file_with("[includeIf \"" + quoted + "\"]\n\tpath = /proc/self/fd/3\n");
-    const UniqueFd included = file_with("[pi-agent]\n\tholds = yes\n");
-    const ProgramOutput answer = run_host_program(user_, {"git", "config", "--file", "-", "--includes", "--get", "pi-agent.holds"},
-                                                  environment_for(home_), listing_limit, deadline_, {question.get(), included.get()});
-    if (answer.end == ProgramOutput::End::exited && answer.status <= 1 && answer.complaint.empty()) return answer.status == 0;
-    const std::string why =
-        answer.end == ProgramOutput::End::late ? "it did not answer in time; is its .git/config a pipe?" : one_line(answer.complaint);
-    const std::string notice = "git cannot read the repository of the working directory (" + why + "), so includeIf in " +
-                               escape_for_display(file) + " is ignored; repair the repository";
-    if (std::find(notices_.begin(), notices_.end(), notice) == notices_.end()) notices_.push_back(notice);
-    return false;
-}
-
-// What the caller's git says outside: who commits, which other settings pass, and which files they name.
-
-std::optional<std::string> safe_directory(const std::string &value, const std::string &home, const std::string &shown)
-{
-    if (value.empty() || value == "*") return value;
-    const std::string path = path_in_setting(value, home);
-    const bool and_below = path.ends_with("/*"); // git 2.46 and newer
-    const std::string directory = without_trailing_slashes(and_below ? path.substr(0, path.size() - 1) : path);
-    if (is_within(directory, shown) || (and_below && is_within(shown, directory))) return path;
-    return std::nullopt;
-}
-
-namespace {
+    const AsUser &user_;
+    const UserPaths &paths_;
+    const std::string &home_;
+    Deadline deadline_;
+    std::vector<FoundGitSetting> settings_;
+    std::vector<std::string> notices_;
+};
 
 // Git's own places for files that nothing names.
 constexpr std::array<std::pair<const char *, const char *>, 2> default_files{
@@ -310,6 +324,16 @@ private:
 };
 
 } // namespace
+
+std::optional<std::string> safe_directory(const std::string &value, const std::string &home, const std::string &shown)
+{
+    if (value.empty() || value == "*") return value;
+    const std::string path = path_in_setting(value, home);
+    const bool and_below = path.ends_with("/*"); // git 2.46 and newer
+    const std::string directory = without_trailing_slashes(and_below ? path.substr(0, path.size() - 1) : path);
+    if (is_within(directory, shown) || (and_below && is_within(shown, directory))) return path;
+    return std::nullopt;
+}
 
 FoundIdentity find_git_identity(const AsUser &user, const UserPaths &paths, const std::string &home, const std::string &shown,
                                 Deadline deadline, const RepositorySettings &repository)

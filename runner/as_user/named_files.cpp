@@ -1,10 +1,10 @@
 // The files that a policy names in a caller's home, and the host's files that a user's config names, read as the caller.
-#include "runner/as_user/named_files.hpp"
+#include "runner/as_user/reader.hpp"
 
 #include "common/base/files.hpp"
 #include "common/policy/provider_table.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/document_writer.hpp"
+#include "runner/as_agent/writer.hpp"
 
 #include <linux/magic.h>
 #include <linux/openat2.h>

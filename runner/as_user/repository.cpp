@@ -235,6 +235,11 @@ RepositorySettings settings_of(const GitPlace &place)
     }
 }
 
+const char *words_for(GitSigning signing)
+{
+    return signing == GitSigning::repositorys ? "this repository's settings sign commits" : "your git signs commits";
+}
+
 // As git looks at it (safe.directory in git-config(1)).
 bool owns_repository(const Account &account, const GitPlace &place)
 {
@@ -247,14 +252,25 @@ bool owns_repository(const Account &account, const GitPlace &place)
 
 } // namespace
 
-FoundIdentity find_for_session(const AsUser &user, const Account &account, const GitPlace &place, const AgentPlaces &agents,
-                               Deadline deadline)
+GitOfUser find_for_session(const AsUser &user, const Account &account, const GitPlace &place, const AgentPlaces &agents, Deadline deadline)
 {
     const UniqueFd here = find_beneath(place.shown.top, place.below, O_PATH | O_DIRECTORY);
     if (!here || fchdir(here.get()) != 0) throw_errno("entering the working directory");
     FoundIdentity found = find_git_identity(user, UserPaths(agents), account.home, place.shown.path, deadline, settings_of(place));
-    found.owns_repository = owns_repository(account, place);
-    return found;
+    if (!place.trusted.empty() && owns_repository(account, place)) found.identity.safe_directories.push_back(place.trusted);
+    GitOfUser answer{git_identity_text(found.identity), git_signing_text(found.identity), {}, found.problem};
+    for (auto &[name, content] : found.identity.files)
+        answer.files[copied_git_file(name)] = std::move(content);
+    for (const auto &notice : found.notices)
+        answer.notices.always.push_back("git: " + notice);
+    for (const auto &notice : found.once)
+        answer.notices.once.push_back("git: " + notice);
+    answer.notices.unsigned_for = found.signing;
+    if (found.signing != GitSigning::none)
+        answer.unsigned_notice = std::string("git: ") + words_for(found.signing) +
+                                 ", and a session has no key of yours: the agent's commits are not signed; sign them outside before you "
+                                 "push (git rebase --exec 'git commit --amend --no-edit --gpg-sign' UPSTREAM)";
+    return answer;
 }
 
 } // namespace pi_agent

@@ -6,7 +6,6 @@
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/home.hpp"
 #include "runner/as_agent/manifest.hpp"
-#include "runner/as_agent/tasks.hpp"
 #include "runner/plan/gate_plan.hpp"
 
 #include <fmt/format.h>

@@ -1,8 +1,7 @@
 // Has a child, as the caller, read what policy and caller name, and ask git; checks the answers; and root's own read of providers' keys.
 #pragma once
 
-#include "runner/as_user/named_files.hpp"
-#include "runner/plan/git_config.hpp"
+#include "runner/as_user/reader.hpp"
 #include "runner/root/errand/receiver.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/session_directory.hpp"
@@ -89,7 +88,12 @@ private:
     std::optional<Child> child_;
 };
 
-// --- Gives the agent's git what the user's git has outside, as far as it starts no program (runner/plan/git_config.hpp).
+// --- Gives the agent's git what the user's git has outside, as far as it starts no program (runner/as_user/git_identity.hpp).
+
+// Settings that win over every file. They go into the lowest layer of an environment that has no such settings yet; each other layer can
+// replace them.
+void add_git_settings(EnvironmentInput &environment, const std::vector<std::pair<std::string, std::string>> &settings,
+                      const std::string &from);
 
 // Names the session's git configuration, in the lowest layer of the environment: each other layer may name another file.
 void name_git_config(EnvironmentInput &environment);
@@ -98,27 +102,20 @@ void name_git_config(EnvironmentInput &environment);
 // session has no key. Without these settings each commit fails.
 void leave_commits_unsigned(EnvironmentInput &environment);
 
-// Notices for the user: at each start, and once for the repository.
-struct GitNotices {
-    std::vector<std::string> always;
-    std::vector<std::string> once;
-    GitSigning unsigned_for = GitSigning::none; // whose settings ask for signatures that the session cannot make
-};
-
 // A child with the user's rights that asks, while systemd builds the unit.
 class GitIdentityReader {
 public:
-    // Starts the child, in the working directory of `project`; does nothing where the policy does not want it.
-    GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, const AgentPlaces &agents, bool wanted);
+    // Starts the child, in the working directory of `project`; does nothing where the policy does not want it. `repository`: where the
+    // session has it and its owner is not mapped; git takes it for its own if it belongs to the caller. Otherwise empty.
+    GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, const AgentPlaces &agents, bool wanted,
+                      const std::string &repository = {});
 
     // Waits for the child and writes what it found into the session's /run, as the configuration of its git. The agent cannot change that.
-    // `has_key`: commits are signed where the user's or the repository's settings ask for it. `repository`: where
-    // the session has it and its owner is not mapped; git takes it for its own if it belongs to the caller. Otherwise empty.
-    GitNotices show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config, bool has_key,
-                    const std::string &repository = {});
+    // `has_key`: commits are signed where the user's or the repository's settings ask for it.
+    GitNotices show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config, bool has_key);
 
 private:
-    FoundIdentity receive(const SessionWatch &watch);
+    GitOfUser receive(const SessionWatch &watch);
 
     std::optional<Child> child_;
     std::string problem_; // why it is missing though it was wanted

@@ -1,5 +1,5 @@
-// Copies of the files of certificates that variables name: runner/as_user/named_files.hpp
-#include "runner/as_user/named_files.hpp"
+// Copies of the files of certificates that variables name: runner/as_user/reader.hpp
+#include "runner/as_user/reader.hpp"
 
 #include "runner/root/errand/user_files.hpp"
 #include "support/accounts.hpp"

@@ -1,8 +1,8 @@
-// Which settings of the user's git a session's git gets, and the file that holds them.
-#include "runner/plan/git_config.hpp"
+// Which settings of the user's git a session's git gets, and their configuration file.
+#include "runner/as_user/git_identity.hpp"
 
 #include "common/seams/seams.hpp"
-#include "runner/plan/git_settings.inc"
+#include "runner/as_user/git_settings.inc"
 
 #include <cctype>
 
@@ -92,11 +92,6 @@ std::string copied_git_file(std::string_view name)
     return found == file_settings.end() ? "" : found->second;
 }
 
-std::string git_file_inside(const std::string &copy)
-{
-    return "/run/pi-agent/git/" + copy;
-}
-
 bool is_kept_for_its_secret(const GitSetting &setting)
 {
     return is_listed(setting) && has_secret(setting);
@@ -147,44 +142,25 @@ std::string whole_setting(const GitSetting &one)
     return text + "]\n" + (one.value ? setting(key.c_str(), one.value) : "\t" + key + "\n");
 }
 
-// Which other settings of the user's pass, as a child of the user's reported them.
-std::string text_of_others(const GitIdentity &identity)
+} // namespace
+
+std::string git_identity_text(const GitIdentity &identity)
 {
-    std::string text;
+    std::string text = "[user]\n" + setting("name", identity.name) + setting("email", identity.email);
+    if (!identity.safe_directories.empty()) text += "[safe]\n";
+    for (const auto &directory : identity.safe_directories)
+        text += setting("directory", directory);
     for (const auto &one : identity.settings)
         if (passes_into_session(one)) text += whole_setting(one);
     for (const auto &[name, content] : identity.files)
         if (const std::string copy = copied_git_file(name); !copy.empty()) text += whole_setting({name, git_file_inside(copy)});
-    if (identity.signs_commits) text += whole_setting({"commit.gpgSign", "true"});
-    if (identity.signs_tags) text += whole_setting({"tag.gpgSign", "true"});
     return text + lfs_filter(identity.lfs);
 }
 
-} // namespace
-
-std::string git_config_text(const std::string &included, const GitIdentity &identity, RepositoryConfig config)
+std::string git_signing_text(const GitIdentity &identity)
 {
-    // Owners look different inside and outside: with checkStat, user and agent do not make each other read all files again. Worktrees that
-    // are not shown look removed. Tracking would be written to a file that cannot be written.
-    std::string text = "[core]\n\tcheckStat = minimal\n[gc]\n\tworktreePruneExpire = never\n";
-    if (config == RepositoryConfig::protected_) text += "[branch]\n\tautoSetupMerge = false\n";
-    text += "[include]\n" + setting("path", included) + "[user]\n" + setting("name", identity.name) + setting("email", identity.email);
-    if (!identity.safe_directories.empty()) text += "[safe]\n";
-    for (const auto &directory : identity.safe_directories)
-        text += setting("directory", directory);
-    return text + text_of_others(identity);
-}
-
-void add_git_settings(EnvironmentInput &environment, const std::vector<std::pair<std::string, std::string>> &settings,
-                      const std::string &from)
-{
-    std::size_t count = 0;
-    for (const auto &[name, value] : settings) {
-        const std::string number = std::to_string(count++);
-        environment.defaults["GIT_CONFIG_KEY_" + number] = {name, from};
-        environment.defaults["GIT_CONFIG_VALUE_" + number] = {value, from};
-    }
-    environment.defaults["GIT_CONFIG_COUNT"] = {std::to_string(count), from};
+    return (identity.signs_commits ? whole_setting({"commit.gpgSign", "true"}) : "") +
+           (identity.signs_tags ? whole_setting({"tag.gpgSign", "true"}) : "");
 }
 
 } // namespace pi_agent
