@@ -1,6 +1,7 @@
 // What children of the agent's account do beside the config sync: in its home, with migration hooks, and with modes of directories.
 #pragma once
 
+#include "common/base/build_settings.hpp"
 #include "common/host/identity.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/wire/user_files.hpp"
@@ -70,20 +71,27 @@ void join_tree(const AsUser &agent, FdRef top, std::uint32_t project, FdRef chan
 // `channel`.
 std::uint64_t measure_tree(const AsUser &owner, FdRef channel, FdRef top);
 
-// --- Runs one shell script as the account that this process has, and leaves none of its processes running.
+// --- Brings a home that another version of pi-agent used to this one: runs the migration hooks in between.
 
-struct HookCall {
-    std::string script;                   // absolute path, for /bin/sh
-    std::vector<std::string> environment; // NAME=value, all that it gets
-    FdRef directory;                      // where it runs
-    std::string purpose;                  // for people: what follows "the migration hook PATH, "
-    int patience_seconds;
+struct MigrationPlan {
+    std::string directory = build::migrations_path; // of the hooks, which root owns
+    Version version = running_version();            // the version to bring the home to
+    int patience_seconds = 60;                      // for each hook
 };
 
-// Standard input is empty. What the script started is killed when it ends, or after its patience. `tick` is called several times a second.
-// An exception from it ends the script as well, so it should throw when whoever waits for the script is gone. Throws
-// Failure(system_failure) unless the script ends in time with success.
-void run_hook(const AsUser &self, const HookCall &call, const std::function<void()> &tick);
+struct HomeToMigrate {
+    FdRef directory;
+    std::string path; // inside
+};
+
+// Selects the hooks, by their names VERSION-name.sh, that bring a home from `from` to `to` (from < VERSION <= to): by version, then by
+// name. Throws Failure(configuration) for a name that begins with no version.
+std::vector<std::string> select_migrations(const std::vector<std::string> &names, const Version &from, const Version &to);
+
+// Runs these hooks as the account that this process has, one after the other, and leaves none of their processes running. It sends its
+// progress to `channel` several times a second, and ends a hook when nobody is there to take that. Throws Failure(system_failure) unless
+// each hook ends in time with success.
+void run_migrations(const AsUser &self, const MigrationPlan &plan, const Version &from, const HomeToMigrate &home, FdRef channel);
 
 // --- Gives directories the set-gid bit for a session: by descriptor, and directories alone.
 

@@ -1,7 +1,7 @@
 // Brings an agent's home in order: its disk limit, the version that it is of, and the user's config.
 #pragma once
 
-#include "common/base/build_settings.hpp"
+#include "runner/as_agent/home.hpp"
 #include "runner/as_agent/writer.hpp"
 #include "runner/as_user/reader.hpp"
 #include "runner/root/errand/receiver.hpp"
@@ -10,19 +10,7 @@
 
 namespace pi_agent {
 
-// --- Brings the user's config into the agent's home, after the home itself is of this version.
-
-// Brings a home that another version of pi-agent used to this one: tells the user, runs the migration hooks in between, changes the stamp.
-
-// Selects the hooks, by their names VERSION-name.sh, that bring a home from `from` to `to` (from < VERSION <= to): by version, then by
-// name. Throws Failure(configuration) for a name that begins with no version.
-std::vector<std::string> select_migrations(const std::vector<std::string> &names, const Version &from, const Version &to);
-
-struct MigrationPlan {
-    std::string directory = build::migrations_path; // of the hooks, which root owns
-    Version version = running_version();            // the version to bring the home to
-    int patience_seconds = 60;                      // for each hook
-};
+// --- Brings a home that another version of pi-agent used to this one: tells the user, has the migration hooks run, changes the stamp.
 
 // Whoever waits for it.
 struct MigrationAudience {
@@ -36,7 +24,7 @@ struct MigrationAudience {
 void migrate_home(const AsRoot &root, const Account &agent, const StateDirectory &state, const MigrationAudience &audience,
                   const MigrationPlan &plan = {});
 
-// Brings the user's config into the agent's home: a reader with the user's rights, a writer with the agent's, descriptors between them.
+// --- Brings the user's config into the agent's home: a reader with the user's rights, a writer with the agent's, descriptors between them.
 
 // The installed defaults, as root finds them. Throws Failure(configuration) when they do not exist, or others can change them.
 UniqueFd open_defaults(const AsRoot &root);
