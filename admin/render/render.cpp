@@ -2,16 +2,12 @@
 #include "admin/render/render.hpp"
 
 #include "admin/text/terminal.hpp"
-#include "common/base/build_settings.hpp"
-#include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/filter/call_names.hpp"
 #include "runner/filter/call_rules.hpp"
 #include "runner/root/door/admission.hpp"
-#include "runner/root/errand/user_files.hpp"
-
-#include <nlohmann/json.hpp>
+#include "runner/root/errand/start.hpp"
 
 #include <sstream>
 

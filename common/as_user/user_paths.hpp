@@ -95,7 +95,7 @@ UniqueFd open_working_directory(const std::string &path);
 // Canonical. Throws Failure(denied) if it was deleted, or if this mount namespace does not have it.
 std::string path_of_working_directory(FdRef directory);
 
-// The directories in which agents of the caller write (common/as_user/user_paths.hpp).
+// The directories in which agents of the caller write.
 
 // For processes of `user`. Leaves out unusable roots, which no session sees.
 std::vector<AgentPlace> find_roots(const AccessRules &rules, const Account &user);

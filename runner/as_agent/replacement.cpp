@@ -1,7 +1,6 @@
 // Copies what the reader hands over and the defaults, and replaces files in the agent's home.
 #include "runner/as_agent/writer.hpp"
 
-#include "common/base/build_settings.hpp"
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/home.hpp"

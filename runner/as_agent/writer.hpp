@@ -26,7 +26,7 @@ struct WritingPlan {
     std::set<std::string> managed_providers;       // with keys in the managed environment
     std::set<std::string> held_providers = {};     // their keys are outside; a login of the user's or the agent's is left as it is
     std::string held_models = "{}";                // over the managed models.json: an entry there would lead pi elsewhere
-    FdRef defaults = FdRef(-1);                    // what the home gets first (runner/as_agent/writer.hpp); -1: nothing
+    FdRef defaults = FdRef(-1);                    // what the home gets first (seed_defaults); -1: nothing
     std::string project_alias = {};                // a link to the project is made in the home (runner/as_agent/home.hpp); empty: none
     std::string project_path = {};                 // where it leads
 };

@@ -3,11 +3,29 @@
 
 #include "common/as_user/git_syntax.hpp"
 #include "common/as_user/user_paths.hpp"
-#include "common/host/identity.hpp"
 #include "runner/as_user/protected_paths.hpp"
 #include "runner/wire/user_files.hpp"
 
 namespace pi_agent {
+
+// --- The user's own files of git's settings.
+
+// The path that git reads in a setting's value: "~/" is the user's home.
+inline std::string path_in_setting(const std::string &value, const std::string &home)
+{
+    return value.starts_with("~/") ? home + value.substr(1) : value;
+}
+
+struct FoundGitSetting {
+    GitSetting setting;
+    std::string file;       // that holds it
+    bool by_agents = false; // an agent can have written it
+};
+
+// All settings below `home`, with what they include for the current directory, in git's order. Adds to `notices` files that agents can have
+// made unusable, and what is wrong with the repository at hand. Throws Failure(configuration) with what is wrong with another file.
+std::vector<FoundGitSetting> read_git_files(const AsUser &user, const UserPaths &paths, const std::string &home, Deadline deadline,
+                                            std::vector<std::string> &notices);
 
 // --- What a repository asks of git.
 

@@ -4,11 +4,9 @@
 #include "common/as_user/git_syntax.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/identity.hpp"
 #include "common/seams/seams.hpp"
 
 #include <deque>
-#include <set>
 
 namespace pi_agent {
 

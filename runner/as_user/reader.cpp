@@ -153,16 +153,13 @@ private:
         above_.pop_back();
     }
 
-    [[nodiscard]] bool is_document(const std::string &path) const
-    {
-        return source().is_config && std::find(plan_.documents.begin(), plan_.documents.end(), path) != plan_.documents.end();
-    }
-
     [[nodiscard]] bool is_listed(const std::string &path) const { return !source().is_config || is_copied(plan_.classes.of(path)); }
 
     void visit(const UserPlacePtr &parent, const std::string &name, const std::string &path)
     {
-        if (is_document(path)) return; // whatever happened to it since it was sent
+        const std::vector<std::string> &documents = plan_.documents;
+        if (source().is_config && std::find(documents.begin(), documents.end(), path) != documents.end())
+            return; // whatever happened to it since it was sent
         const bool listed = is_listed(path);
         if (!listed && !plan_.classes.copies_below(path)) return;
         const bool by_agents = parent->written_by != nullptr;

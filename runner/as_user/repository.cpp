@@ -1,7 +1,6 @@
 // Reads git's links between a repository and its data, and its configuration and attributes as text.
 #include "common/base/files.hpp"
 
-#include "common/as_user/git_syntax.hpp"
 #include "common/host/beneath.hpp"
 #include "runner/as_user/git_identity.hpp"
 #include "runner/as_user/project.hpp"

@@ -1,10 +1,9 @@
 // Brings an agent's home in order: its disk limit, the version that it is of, and the user's config.
-#include "runner/root/errand/agent_home.hpp"
+#include "runner/root/errand/start.hpp"
 
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/manifest.hpp"
 #include "runner/plan/gate_plan.hpp"
 
 #include <fmt/format.h>

@@ -1,10 +1,9 @@
 // Has a child, as the caller, read what policy and caller name, and ask git; checks the answers; and root's own read of providers' keys.
-#include "runner/root/errand/user_files.hpp"
+#include "runner/root/errand/start.hpp"
 
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/provider_table.hpp"
-#include "runner/as_agent/home.hpp"
 #include "runner/as_user/git_identity.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/wire/gate_messages.hpp"

@@ -4,7 +4,7 @@
 #include "runner/as_user/protected_paths.hpp"
 
 #include "runner/plan/sandbox_plan.hpp"
-#include "runner/root/errand/receiver.hpp"
+#include "runner/root/errand/errand.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/scratch.hpp"
 #include "runner/root/session/state_directory.hpp"

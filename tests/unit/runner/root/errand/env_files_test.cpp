@@ -1,5 +1,5 @@
-// Files of variables that the policy names: runner/root/errand/user_files.hpp
-#include "runner/root/errand/user_files.hpp"
+// Files of variables that the policy names: runner/root/errand/start.hpp
+#include "runner/root/errand/start.hpp"
 
 #include "runner/as_user/reader.hpp"
 #include "support/failure.hpp"
