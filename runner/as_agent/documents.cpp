@@ -45,32 +45,6 @@ std::vector<std::string> places_of(const std::string &source)
     return {};
 }
 
-} // namespace
-
-std::optional<std::string> source_of_resource(const nlohmann::json &entry)
-{
-    if (!entry.is_object()) return entry.is_string() ? std::optional(entry.get<std::string>()) : std::nullopt;
-    const auto named = entry.find("source");
-    return named != entry.end() && named->is_string() ? std::optional(named->get<std::string>()) : std::nullopt;
-}
-
-std::vector<AgentPackage> packages_of(const nlohmann::json &settings)
-{
-    std::vector<AgentPackage> found;
-    const auto list = settings.find("packages");
-    if (list == settings.end() || !list->is_array()) return found;
-    for (const auto &item : *list) {
-        const auto source = source_of_resource(item);
-        if (!source || found.size() == packages_limit) continue;
-        if (auto places = places_of(*source); !places.empty()) found.push_back({*source, std::move(places)});
-    }
-    return found;
-}
-
-// The documents that a sync writes, and what it does about each.
-
-namespace {
-
 using nlohmann::json;
 
 const json *member(const json *object, const std::string &key)
@@ -205,6 +179,26 @@ const json *choose_credential(const json *host, const json *inside, const json *
 }
 
 } // namespace
+
+std::optional<std::string> source_of_resource(const nlohmann::json &entry)
+{
+    if (!entry.is_object()) return entry.is_string() ? std::optional(entry.get<std::string>()) : std::nullopt;
+    const auto named = entry.find("source");
+    return named != entry.end() && named->is_string() ? std::optional(named->get<std::string>()) : std::nullopt;
+}
+
+std::vector<AgentPackage> packages_of(const nlohmann::json &settings)
+{
+    std::vector<AgentPackage> found;
+    const auto list = settings.find("packages");
+    if (list == settings.end() || !list->is_array()) return found;
+    for (const auto &item : *list) {
+        const auto source = source_of_resource(item);
+        if (!source || found.size() == packages_limit) continue;
+        if (auto places = places_of(*source); !places.empty()) found.push_back({*source, std::move(places)});
+    }
+    return found;
+}
 
 json merge_document(const std::string &name, FileClass file_class, const DocumentVersions &versions)
 {

@@ -142,6 +142,27 @@ private:
     FdRef channel_;
 };
 
+// Opens or makes .local/state; none where the agent has something else instead of one of these directories.
+UniqueFd make_state_home(FdRef home)
+{
+    UniqueFd current = open_beneath(home, "", O_RDONLY | O_DIRECTORY);
+    for (const char *name : {".local", "state"}) {
+        if (mkdirat(current.get(), name, 0700) != 0 && errno != EEXIST)
+            throw_errno(std::string("creating ") + name + " in the agent's home");
+        current = find_own_directory_beneath(current, name);
+        if (!current) break;
+    }
+    return current;
+}
+
+bool holds_text(FdRef directory, const char *name, const std::string &text)
+{
+    const UniqueFd file = find_beneath(directory, name, O_RDONLY | O_NONBLOCK);
+    struct stat facts {};
+    if (!file || fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return false;
+    return static_cast<std::size_t>(facts.st_size) == text.size() && read_whole(file, version_copy_limit, name) == text;
+}
+
 } // namespace
 
 Replacement::Replacement(FdRef staging, mode_t mode) : staging_(staging), temporary_(next_name())
@@ -230,31 +251,6 @@ bool have_same_bytes(FdRef one, FdRef other, const std::function<void()> &step)
         if (offset % step_size == 0) step();
     }
 }
-
-namespace {
-
-// Opens or makes .local/state; none where the agent has something else instead of one of these directories.
-UniqueFd make_state_home(FdRef home)
-{
-    UniqueFd current = open_beneath(home, "", O_RDONLY | O_DIRECTORY);
-    for (const char *name : {".local", "state"}) {
-        if (mkdirat(current.get(), name, 0700) != 0 && errno != EEXIST)
-            throw_errno(std::string("creating ") + name + " in the agent's home");
-        current = find_own_directory_beneath(current, name);
-        if (!current) break;
-    }
-    return current;
-}
-
-bool holds_text(FdRef directory, const char *name, const std::string &text)
-{
-    const UniqueFd file = find_beneath(directory, name, O_RDONLY | O_NONBLOCK);
-    struct stat facts {};
-    if (!file || fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return false;
-    return static_cast<std::size_t>(facts.st_size) == text.size() && read_whole(file, version_copy_limit, name) == text;
-}
-
-} // namespace
 
 void copy_version(const AsUser & /*agent*/, FdRef home, FdRef staging, const Version &version)
 {

@@ -78,31 +78,6 @@ bool has_secret(const GitSetting &setting)
     return holds_secret(setting.name) || holds_secret(setting.value.value_or(""));
 }
 
-} // namespace
-
-bool passes_into_session(const GitSetting &setting)
-{
-    if (setting.value && setting.value->find('\0') != std::string::npos) return false;
-    if (!defence_is_on("git-settings-list")) return is_name(setting.name);
-    return is_listed(setting) && !has_secret(setting);
-}
-
-std::string copied_git_file(std::string_view name)
-{
-    const auto *const found =
-        std::find_if(file_settings.begin(), file_settings.end(), [&](const auto &file) { return file.first == name; });
-    return found == file_settings.end() ? "" : found->second;
-}
-
-bool is_kept_for_its_secret(const GitSetting &setting)
-{
-    return is_listed(setting) && has_secret(setting);
-}
-
-// Sorting the user's settings, and writing a configuration file of them.
-
-namespace {
-
 // Git's own places for files that nothing names.
 constexpr std::array<std::pair<const char *, const char *>, 2> default_files{
     {{"core.attributesfile", "/.config/git/attributes"}, {"core.excludesfile", "/.config/git/ignore"}}};
@@ -282,6 +257,25 @@ std::string whole_setting(const GitSetting &one)
 }
 
 } // namespace
+
+bool passes_into_session(const GitSetting &setting)
+{
+    if (setting.value && setting.value->find('\0') != std::string::npos) return false;
+    if (!defence_is_on("git-settings-list")) return is_name(setting.name);
+    return is_listed(setting) && !has_secret(setting);
+}
+
+std::string copied_git_file(std::string_view name)
+{
+    const auto *const found =
+        std::find_if(file_settings.begin(), file_settings.end(), [&](const auto &file) { return file.first == name; });
+    return found == file_settings.end() ? "" : found->second;
+}
+
+bool is_kept_for_its_secret(const GitSetting &setting)
+{
+    return is_listed(setting) && has_secret(setting);
+}
 
 std::optional<std::string> safe_directory(const std::string &value, const std::string &home, const std::string &shown)
 {

@@ -118,41 +118,6 @@ std::string way_from(const std::vector<std::string> &from, const std::vector<std
     return way.empty() ? "." : way;
 }
 
-} // namespace
-
-bool is_own_directory(const GuardedTree &tree, const std::string &path)
-{
-    const UniqueFd directory = look_beneath(tree.top, path, O_PATH | O_DIRECTORY);
-    struct stat facts {};
-    return directory && fstat(directory.get(), &facts) == 0 && facts.st_uid == geteuid();
-}
-
-ShownPath find_shown(const GuardedTree &tree, const std::string &base, const std::string &path, Mounts mounts)
-{
-    return Walk(tree, base, mounts).follow(path);
-}
-
-std::optional<std::string> find_kept_link(const GuardedTree &tree, const std::string &path, const std::string &target,
-                                          const std::function<bool(const std::string &path)> &may_lead_to)
-{
-    if (target.empty()) return std::nullopt;
-    try {
-        const ShownPath end = find_shown(tree, split_last(path).first, target, Mounts::entered);
-        const bool is_file = end.kind == ShownPath::Kind::other &&
-                             S_ISREG(examine(open_beneath(tree.top, end.path, O_PATH), "examining the target of a link").st_mode);
-        if ((!is_file && end.kind != ShownPath::Kind::directory) || !end.rest.empty() || end.links.size() >= links_at_most)
-            return std::nullopt;
-        if (!may_lead_to(end.path) || !std::all_of(end.links.begin(), end.links.end(), may_lead_to)) return std::nullopt;
-        return target.front() == '/' ? way_from(path_components(split_last(path).first), path_components(end.path)) : target;
-    } catch (const SystemFailure &) { // it cannot be looked at, and whoever follows the link reports that
-        return std::nullopt;
-    }
-}
-
-// Finding git's executing paths: by the layout of git directories (gitrepository-layout(5)), without running git.
-
-namespace {
-
 constexpr std::size_t small_file_limit = 1U << 20U;
 
 bool is_there(const GuardedTree &tree, const std::string &path)
@@ -352,6 +317,35 @@ private:
 };
 
 } // namespace
+
+bool is_own_directory(const GuardedTree &tree, const std::string &path)
+{
+    const UniqueFd directory = look_beneath(tree.top, path, O_PATH | O_DIRECTORY);
+    struct stat facts {};
+    return directory && fstat(directory.get(), &facts) == 0 && facts.st_uid == geteuid();
+}
+
+ShownPath find_shown(const GuardedTree &tree, const std::string &base, const std::string &path, Mounts mounts)
+{
+    return Walk(tree, base, mounts).follow(path);
+}
+
+std::optional<std::string> find_kept_link(const GuardedTree &tree, const std::string &path, const std::string &target,
+                                          const std::function<bool(const std::string &path)> &may_lead_to)
+{
+    if (target.empty()) return std::nullopt;
+    try {
+        const ShownPath end = find_shown(tree, split_last(path).first, target, Mounts::entered);
+        const bool is_file = end.kind == ShownPath::Kind::other &&
+                             S_ISREG(examine(open_beneath(tree.top, end.path, O_PATH), "examining the target of a link").st_mode);
+        if ((!is_file && end.kind != ShownPath::Kind::directory) || !end.rest.empty() || end.links.size() >= links_at_most)
+            return std::nullopt;
+        if (!may_lead_to(end.path) || !std::all_of(end.links.begin(), end.links.end(), may_lead_to)) return std::nullopt;
+        return target.front() == '/' ? way_from(path_components(split_last(path).first), path_components(end.path)) : target;
+    } catch (const SystemFailure &) { // it cannot be looked at, and whoever follows the link reports that
+        return std::nullopt;
+    }
+}
 
 std::optional<std::string> small_text(const GuardedTree &tree, const std::string &base, const std::string &path)
 {

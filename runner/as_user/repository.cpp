@@ -33,22 +33,6 @@ std::string read_small(FdRef directory, const char *name)
     }
 }
 
-// "a/b/../c" as text alone, beginning at `from`.
-std::string joined(const std::string &from, const std::string &path)
-{
-    std::vector<std::string> names;
-    for (const auto &name : path_components(path[0] == '/' ? path : from + "/" + path)) {
-        if (name != "..")
-            names.push_back(name);
-        else if (!names.empty())
-            names.pop_back();
-    }
-    std::string text;
-    for (const auto &name : names)
-        text += "/" + name;
-    return text;
-}
-
 // What git itself accepts as one (its is_git_directory): an agent that never saw a directory cannot have made these in it.
 bool is_git_directory(FdRef directory)
 {
@@ -79,7 +63,8 @@ GitDirectory open_git_directory(FdRef from, const std::string &path)
     GitDirectory found{open_at(from, path, O_PATH | O_DIRECTORY), 0, path, {}};
     if (!found.directory)
         found.problem = "it cannot be opened (" + std::string(SystemFailure(errno, "open").what()) + ")";
-    else if (joined(kernel_path(from), path) != kernel_path(found.directory) && defence_is_on("git-back-link"))
+    else if (resolved_by_text(path.starts_with('/') ? path : kernel_path(from) + "/" + path) != kernel_path(found.directory) &&
+             defence_is_on("git-back-link"))
         found.problem = "a symlink leads to it";
     return found;
 }
@@ -118,34 +103,6 @@ std::vector<GitDirectory> follow(FdRef top)
     return found;
 }
 
-} // namespace
-
-Repository find_repository(FdRef cwd)
-{
-    UniqueFd current = open_at(cwd, ".", O_PATH | O_DIRECTORY);
-    for (std::size_t level = 0; current && level < repository_levels_limit; ++level) {
-        struct stat facts {};
-        if (fstatat(current.get(), ".git", &facts, AT_SYMLINK_NOFOLLOW) == 0) {
-            Repository repository{std::move(current), 0, {}};
-            repository.mount = mount_id(repository.top);
-            if (S_ISREG(facts.st_mode)) repository.elsewhere = follow(repository.top);
-            if (S_ISLNK(facts.st_mode))
-                repository.elsewhere.push_back({open_at(repository.top, ".git", O_PATH | O_DIRECTORY), 0, ".git", "a symlink leads to it"});
-            for (auto &place : repository.elsewhere)
-                if (place.directory) place.mount = mount_id(place.directory);
-            return repository;
-        }
-        UniqueFd above = open_at(current, "..", O_PATH | O_DIRECTORY);
-        if (!above || is_same_file(stat_of(above), stat_of(current))) return {};
-        current = std::move(above);
-    }
-    return {};
-}
-
-// Reading a repository's configuration and attributes as text.
-
-namespace {
-
 constexpr std::size_t filters_limit = 10;
 
 struct OwnSettings {
@@ -176,7 +133,55 @@ std::string repository_text(const GuardedTree &tree, const std::string &reposito
     return text.value_or("");
 }
 
+// A file that cannot be read asks for nothing: git inside cannot read it either.
+RepositorySettings settings_of(const GitPlace &place)
+{
+    if (!place.repository) return {};
+    try {
+        return read_repository_settings(place.shown, *place.repository, place.below, place.git_directory ? &*place.git_directory : nullptr);
+    } catch (const Failure &) {
+        return {};
+    }
+}
+
+const char *words_for(GitSigning signing)
+{
+    return signing == GitSigning::repositorys ? "this repository's settings sign commits" : "your git signs commits";
+}
+
+// As git looks at it (safe.directory in git-config(1)).
+bool owns_repository(const Account &account, const GitPlace &place)
+{
+    if (!place.repository) return false;
+    const UniqueFd top = find_beneath(place.shown.top, *place.repository, O_PATH | O_DIRECTORY);
+    const UniqueFd git = top ? find_beneath(top, ".git", O_PATH) : UniqueFd();
+    const auto is_own = [&](const UniqueFd &fd) { return fd && stat_of(fd).st_uid == account.uid.value(); };
+    return is_own(top) && is_own(git);
+}
+
 } // namespace
+
+Repository find_repository(FdRef cwd)
+{
+    UniqueFd current = open_at(cwd, ".", O_PATH | O_DIRECTORY);
+    for (std::size_t level = 0; current && level < repository_levels_limit; ++level) {
+        struct stat facts {};
+        if (fstatat(current.get(), ".git", &facts, AT_SYMLINK_NOFOLLOW) == 0) {
+            Repository repository{std::move(current), 0, {}};
+            repository.mount = mount_id(repository.top);
+            if (S_ISREG(facts.st_mode)) repository.elsewhere = follow(repository.top);
+            if (S_ISLNK(facts.st_mode))
+                repository.elsewhere.push_back({open_at(repository.top, ".git", O_PATH | O_DIRECTORY), 0, ".git", "a symlink leads to it"});
+            for (auto &place : repository.elsewhere)
+                if (place.directory) place.mount = mount_id(place.directory);
+            return repository;
+        }
+        UniqueFd above = open_at(current, "..", O_PATH | O_DIRECTORY);
+        if (!above || is_same_file(stat_of(above), stat_of(current))) return {};
+        current = std::move(above);
+    }
+    return {};
+}
 
 std::vector<std::string> filters_of_attributes(std::string_view text)
 {
@@ -218,38 +223,6 @@ RepositorySettings read_repository_settings(const GuardedTree &tree, const std::
     found.filters.resize(std::min(found.filters.size(), filters_limit));
     return found;
 }
-
-// What a session's git gets.
-
-namespace {
-
-// A file that cannot be read asks for nothing: git inside cannot read it either.
-RepositorySettings settings_of(const GitPlace &place)
-{
-    if (!place.repository) return {};
-    try {
-        return read_repository_settings(place.shown, *place.repository, place.below, place.git_directory ? &*place.git_directory : nullptr);
-    } catch (const Failure &) {
-        return {};
-    }
-}
-
-const char *words_for(GitSigning signing)
-{
-    return signing == GitSigning::repositorys ? "this repository's settings sign commits" : "your git signs commits";
-}
-
-// As git looks at it (safe.directory in git-config(1)).
-bool owns_repository(const Account &account, const GitPlace &place)
-{
-    if (!place.repository) return false;
-    const UniqueFd top = find_beneath(place.shown.top, *place.repository, O_PATH | O_DIRECTORY);
-    const UniqueFd git = top ? find_beneath(top, ".git", O_PATH) : UniqueFd();
-    const auto is_own = [&](const UniqueFd &fd) { return fd && stat_of(fd).st_uid == account.uid.value(); };
-    return is_own(top) && is_own(git);
-}
-
-} // namespace
 
 GitOfUser find_for_session(const AsUser &user, const Account &account, const GitPlace &place, const AgentPlaces &agents, Deadline deadline)
 {

@@ -32,6 +32,30 @@ DetachedMount make_place_for_copies(const AsRoot &root, const Account &user)
                           false, Execution::allowed);
 }
 
+[[noreturn]] void refuse(const ProviderRule &rule, const std::string &problem)
+{
+    throw Failure(FailureKind::named_place, escape_for_display(rule.key_file.path) + " (" + to_string(rule.key_file.where) +
+                                                "), the key of " + rule.name + ", " + problem);
+}
+
+bool is_of_keys(char byte)
+{
+    return byte > ' ' && byte <= '~';
+}
+
+constexpr const char *ssh_inside = "run/pi-agent/ssh";
+// ssh_config(5). ssh asks no questions, tries no other key, and refuses a host that the user does not know.
+constexpr const char *ssh_settings = "Host *\n"
+                                     "    IdentityFile /run/pi-agent/ssh/key\n"
+                                     "    IdentitiesOnly yes\n"
+                                     "    IdentityAgent none\n"
+                                     "    BatchMode yes\n"
+                                     "    StrictHostKeyChecking yes\n"
+                                     "    UserKnownHostsFile /run/pi-agent/ssh/known_hosts\n"
+                                     "    GlobalKnownHostsFile none\n"
+                                     "    UpdateHostKeys no\n"
+                                     "    ForwardAgent no\n";
+
 } // namespace
 
 NamedCopies copy_for_session(const AsRoot &root, const Account &user, const std::vector<ArgumentFile> &files, const ShownPlaces &shown,
@@ -55,23 +79,6 @@ NamedCopies copy_for_session(const AsRoot &root, const Account &user, const std:
     make_read_only(root, copies);
     return {std::move(handed), std::move(copies)};
 }
-
-// Reads the keys that a policy keeps out of sessions.
-
-namespace {
-
-[[noreturn]] void refuse(const ProviderRule &rule, const std::string &problem)
-{
-    throw Failure(FailureKind::named_place, escape_for_display(rule.key_file.path) + " (" + to_string(rule.key_file.where) +
-                                                "), the key of " + rule.name + ", " + problem);
-}
-
-bool is_of_keys(char byte)
-{
-    return byte > ' ' && byte <= '~';
-}
-
-} // namespace
 
 std::string read_provider_key(const ProviderRule &rule)
 {
@@ -105,25 +112,6 @@ std::vector<std::string> ask_placeholders(const AsRoot &root, const std::vector<
     });
     return decode_texts(child.receive_long(child_patience_seconds), gate_provider_limit);
 }
-
-// Has a child, as the caller, read what a policy names in the caller's home; checks what it answers.
-
-namespace {
-
-constexpr const char *ssh_inside = "run/pi-agent/ssh";
-// ssh_config(5). ssh asks no questions, tries no other key, and refuses a host that the user does not know.
-constexpr const char *ssh_settings = "Host *\n"
-                                     "    IdentityFile /run/pi-agent/ssh/key\n"
-                                     "    IdentitiesOnly yes\n"
-                                     "    IdentityAgent none\n"
-                                     "    BatchMode yes\n"
-                                     "    StrictHostKeyChecking yes\n"
-                                     "    UserKnownHostsFile /run/pi-agent/ssh/known_hosts\n"
-                                     "    GlobalKnownHostsFile none\n"
-                                     "    UpdateHostKeys no\n"
-                                     "    ForwardAgent no\n";
-
-} // namespace
 
 CertificateFiles ask_certificate_files(const AsRoot &root, const Account &user, const std::vector<CertificateVariable> &variables,
                                        const ShownPlaces &shown, const AgentPlaces &agents)
