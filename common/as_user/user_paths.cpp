@@ -14,8 +14,6 @@
 
 namespace pi_agent {
 
-// --- Places that agents write in, and the walk of a user's paths.
-
 namespace {
 
 // Under the scope `project` any directory below a root may have been the one that was shown, and path patterns count from there.

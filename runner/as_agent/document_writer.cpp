@@ -8,8 +8,6 @@
 
 namespace pi_agent {
 
-// Taking and releasing the agent's own lock.
-
 namespace {
 
 constexpr int beyond_stale_seconds = 2;

@@ -3,8 +3,6 @@
 
 namespace pi_agent {
 
-// Where the agent keeps a package, by its source: as its own package manager names it.
-
 namespace {
 
 constexpr std::size_t packages_limit = 100; // the agent writes the settings, too

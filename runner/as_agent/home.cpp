@@ -14,8 +14,6 @@
 
 namespace pi_agent {
 
-// --- Places in the agent's home and project that others mount on: made, named, and removed again.
-
 namespace {
 
 // Whether the agent's home holds anything there besides what every home is given (runner/as_agent/writer.hpp).

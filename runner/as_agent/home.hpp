@@ -8,8 +8,6 @@
 
 namespace pi_agent {
 
-// --- Places in the agent's home and project that others mount on: made, named, and removed again.
-
 // --- Reads single files of the host's /etc with the agent's rights. Whatever symlinks and owners lead to them on this host, the agent gets
 // what its account may read there, and root opens none.
 
@@ -42,8 +40,6 @@ void remove_beneath(FdRef parent, const std::string &name);
 
 // Empties a directory in the same way. An entry that cannot be removed does not stop the removal of the others.
 void remove_content_beneath(FdRef directory);
-
-// --- What an agent's files take on disk, and the project of quotas that they join.
 
 // --- Puts files into a project of disk quotas (FS_IOC_FSSETXATTR): one of them, or all of an agent's with the agent's rights.
 

@@ -10,8 +10,6 @@
 
 namespace pi_agent {
 
-// Replacing files in the agent's home, and copying the defaults, file by file, at every start.
-
 namespace {
 
 constexpr std::uint64_t small_size = 64UL * 1024; // copied by hand: cheaper than to start a copy in the kernel

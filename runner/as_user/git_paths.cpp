@@ -10,8 +10,6 @@
 
 namespace pi_agent {
 
-// Following paths inside the shown project one component at a time.
-
 namespace {
 
 constexpr std::size_t links_at_most = 40; // the kernel's own limit

@@ -13,8 +13,6 @@
 
 namespace pi_agent {
 
-// Opening what a user's config names.
-
 namespace {
 
 // Opening a FIFO would wait and opening a device may act, so the type is looked at first, through a descriptor that does neither.

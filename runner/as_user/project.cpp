@@ -14,10 +14,6 @@
 
 namespace pi_agent {
 
-// What a caller hands over, opened again as the caller: descriptors, working directory, roots, home.
-
-// What a caller hands over: descriptors, working directory and roots, opened again as the caller.
-
 namespace {
 
 PlaceFacts place_facts(FdRef fd)

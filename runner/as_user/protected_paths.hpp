@@ -6,8 +6,6 @@
 
 namespace pi_agent {
 
-// Which paths of a git repository make git run something: what `protect: default` protects. In a child that is the user.
-
 // --- Where a path in the shown project really leads: follows its symlinks by hand and never out of the project.
 
 // A tree that the agent is shown, as its search sees it.
@@ -47,7 +45,7 @@ ShownPath find_shown(const GuardedTree &tree, const std::string &base, const std
 std::optional<std::string> find_kept_link(const GuardedTree &tree, const std::string &path, const std::string &target,
                                           const std::function<bool(const std::string &path)> &may_lead_to);
 
-// --- Which paths make git run something.
+// --- Which paths of a git repository make git run something: what `protect: default` protects.
 
 // What to put where a path is missing, so that nobody inside can make it.
 enum class Standin {

@@ -1,4 +1,5 @@
-// Reads git's links between a repository and its data, and its configuration and attributes as text.
+// Reads git's links between a repository and its data (gitrepository-layout(5), git-worktree(1)), and its configuration and attributes as
+// text.
 #include "common/base/files.hpp"
 
 #include "common/host/beneath.hpp"
@@ -6,8 +7,6 @@
 #include "runner/as_user/project.hpp"
 
 namespace pi_agent {
-
-// Reading git's own links between a repository and its data, as gitrepository-layout(5) and git-worktree(1) describe them.
 
 namespace {
 

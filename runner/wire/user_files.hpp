@@ -13,8 +13,6 @@ constexpr const char *agent_directory = ".pi/agent";
 // Begins a message of reader or writer that is true at each start, but shown to the user only at the first.
 constexpr std::string_view answer_told_once = "once:";
 
-// Answers of a child that is the caller: about files in the home, and what it opened.
-
 // --- Copies of files of certificates on their way from the child that reads them.
 
 constexpr std::size_t certificate_variables_limit = 100;

@@ -100,8 +100,6 @@ std::string read_provider_key(const ProviderRule &rule);
 // What stands for each of these keys in the session (common/policy/provider_table.hpp), found by a child that reads them. Throws the same.
 std::vector<std::string> ask_placeholders(const AsRoot &root, const std::vector<ProviderRule> &rules);
 
-// Has a child, as the caller, read the files that a policy names in the caller's home; checks its answers.
-
 // --- Gives the agent copies of the certificate files that variables name, where its view does not show them.
 
 // Read by a child that became the user, whoever set the variable: root reads nothing for the agent that its user may not.

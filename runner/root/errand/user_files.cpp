@@ -10,10 +10,6 @@
 
 namespace pi_agent {
 
-// --- Has children, as the caller, read and copy what policy and command line name, and checks their answers.
-
-// Has a child, as the caller, copy the files that the caller names on the command line.
-
 namespace {
 
 constexpr int copying_patience_seconds = 20;
