@@ -69,7 +69,8 @@ TEST_CASE("what is not set is not written, and neither is what git cannot have")
     CHECK(git_config_text({std::string("a\0b", 3), std::nullopt}, RepositoryConfig::writable) ==
           always + "[include]\n\tpath = \"/etc/gitconfig\"\n[user]\n");
     CHECK(git_config_text({std::nullopt, std::nullopt, {"/a", "", "*"}}, RepositoryConfig::writable) ==
-          always + "[include]\n\tpath = \"/etc/gitconfig\"\n[user]\n[safe]\n\tdirectory = \"/a\"\n\tdirectory = \"\"\n\tdirectory = \"*\"\n");
+          always +
+              "[include]\n\tpath = \"/etc/gitconfig\"\n[user]\n[safe]\n\tdirectory = \"/a\"\n\tdirectory = \"\"\n\tdirectory = \"*\"\n");
 }
 
 TEST_CASE("git reads back exactly what went in" * doctest::skip(not_root()))
@@ -170,6 +171,18 @@ TEST_CASE("settings that a higher layer numbers from 0 follow the product's, and
         CHECK(layer_environment(environment).at("GIT_CONFIG_COUNT").value == count);
         CHECK(layer_environment(environment).at("GIT_CONFIG_KEY_0").value == "credential.helper");
     }
+}
+
+TEST_CASE("root takes bounded texts, and files that lie beside the configuration")
+{
+    GitOfUser found{"[user]\n", "[commit]\n", {{"allowed_signers", "x"}, {"ignore", ""}}, "", {{"a"}, {"b"}, GitSigning::users}, "c"};
+    CHECK(encode(decode_fields<GitOfUser>(encode(found))) == encode(found));
+    for (const char *name : {"", ".", "..", "../gitconfig", "a/b", "A", "a.b"})
+        CHECK_THROWS_AS(decode_fields<GitOfUser>(encode(GitOfUser{"", "", {{name, "x"}}})), ProtocolError);
+    CHECK_THROWS_AS(decode_fields<GitOfUser>(encode(GitOfUser{"", "", {{"a", std::string(git_file_copy_limit + 1, 'x')}}})), ProtocolError);
+    CHECK_THROWS_AS(decode_fields<GitOfUser>(encode(GitOfUser{std::string(git_config_limit + 1, 'x')})), ProtocolError);
+    found.notices.once.resize(git_notice_limit + 1);
+    CHECK_THROWS_AS(decode_fields<GitOfUser>(encode(found)), ProtocolError);
 }
 
 TEST_CASE("git reads back the settings of any section" * doctest::skip(not_root()))
