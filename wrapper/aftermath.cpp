@@ -1,7 +1,6 @@
 // The child that looks twice, waiting for it, and a session between its looks.
 #include "wrapper/aftermath.hpp"
 
-#include "common/as_user/callers_view.hpp"
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/session_client.hpp"

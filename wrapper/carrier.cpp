@@ -1,7 +1,7 @@
 // Asks for a node, and passes on what wrapper and node say.
 #include "wrapper/carrier.hpp"
 
-#include "common/as_user/callers_view.hpp"
+#include "common/as_user/user_paths.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/files.hpp"
 #include "common/decide/explained.hpp"

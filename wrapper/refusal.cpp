@@ -1,7 +1,6 @@
 // What pi decides before it asks: its own options, and its look at the policy.
 #include "wrapper/refusal.hpp"
 
-#include "common/as_user/callers_view.hpp"
 #include "common/decide/explained.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy_load.hpp"

@@ -5,8 +5,7 @@
 #include "common/policy/toolchains.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/plan/gate_plan.hpp"
-#include "runner/root/errand/user_files.hpp"
-#include "runner/root/session/scratch.hpp"
+#include "runner/root/errand/start.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -3,7 +3,7 @@
 #include "admin/state/state.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_levels.hpp"
-#include "runner/root/errand/user_files.hpp"
+#include "runner/root/errand/start.hpp"
 #include "runner/root/method/engine_host.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/view/root_tree.hpp"

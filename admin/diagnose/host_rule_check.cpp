@@ -3,7 +3,7 @@
 
 #include "admin/diagnose/data.hpp"
 #include "runner/plan/gate_plan.hpp"
-#include "runner/root/errand/user_files.hpp"
+#include "runner/root/errand/start.hpp"
 
 #include <fmt/format.h>
 #include <libpsl.h>

@@ -1,7 +1,6 @@
 // What a user can reach, and what their starts would come to.
 #include "admin/diagnose/faults.hpp"
 
-#include "common/as_user/callers_view.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/root/view/root_tree.hpp"
 

@@ -4,14 +4,11 @@
 
 #include "admin/diagnose/faults.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_levels.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/root/door/admission.hpp"
-#include "runner/root/errand/user_files.hpp"
-
-#include <nlohmann/json.hpp>
+#include "runner/root/errand/start.hpp"
 
 #include <cctype>
 #include <sstream>

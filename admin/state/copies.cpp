@@ -3,10 +3,8 @@
 
 #include "admin/text/terminal.hpp"
 #include "common/base/files.hpp"
-#include "common/host/beneath.hpp"
 #include "runner/as_agent/writer.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/wire/user_files.hpp"
 
 #include <sys/sendfile.h>
 #include <sys/xattr.h>

@@ -1,5 +1,5 @@
 // Looks at directories and links with the rights of the caller.
-#include "common/as_user/callers_view.hpp"
+#include "common/as_user/user_paths.hpp"
 
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"

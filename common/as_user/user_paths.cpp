@@ -14,8 +14,6 @@
 
 namespace pi_agent {
 
-// --- Places that agents write in, and the walk of a user's paths.
-
 namespace {
 
 // Under the scope `project` any directory below a root may have been the one that was shown, and path patterns count from there.
@@ -28,23 +26,6 @@ bool fits_from_somewhere(const std::string &pattern, std::string path, ProjectSc
     }
     return true;
 }
-
-} // namespace
-
-bool is_masked(const AgentPlaces &places, const std::string &path)
-{
-    if (!defence_is_on("masked-config")) return false;
-    return std::any_of(places.masks.begin(), places.masks.end(), [&](const PolicyPath &mask) {
-        return std::any_of(places.places.begin(), places.places.end(), [&](const AgentPlace &place) {
-            return path.size() > place.path.size() && is_within(path, place.path) &&
-                   fits_from_somewhere(mask.path, path.substr(place.path.size() + 1), places.scope);
-        });
-    });
-}
-
-// The walk of a user's paths.
-
-namespace {
 
 constexpr int step_flags = O_PATH | O_NOFOLLOW;
 
@@ -208,33 +189,6 @@ private:
     std::string last_target_;
 };
 
-} // namespace
-
-UserPlacePtr UserPaths::follow(const std::string &path) const
-{
-    if (path.empty() || path.front() != '/' || path.find('\0') != std::string::npos) throw SystemFailure(EINVAL, "opening");
-    return Walk(places_, host_top(), path).run();
-}
-
-UserPlacePtr UserPaths::follow(UserPlacePtr from, const std::string &path) const
-{
-    return Walk(places_, std::move(from), path).run();
-}
-
-const AgentPlace *UserPaths::entered_by(const std::string &path) const
-{
-    Walk walk(places_, host_top(), path);
-    try {
-        walk.run();
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): as far as it came
-    }
-    return walk.written_by();
-}
-
-// --- Opens the roots of a project along the paths that the policy names, and reports what leads out of them.
-
-namespace {
-
 struct Unusable {
     std::string text;
 };
@@ -326,6 +280,38 @@ std::string unreachable(const RootSpec &root, const SystemFailure &failure, cons
 }
 
 } // namespace
+
+bool is_masked(const AgentPlaces &places, const std::string &path)
+{
+    if (!defence_is_on("masked-config")) return false;
+    return std::any_of(places.masks.begin(), places.masks.end(), [&](const PolicyPath &mask) {
+        return std::any_of(places.places.begin(), places.places.end(), [&](const AgentPlace &place) {
+            return path.size() > place.path.size() && is_within(path, place.path) &&
+                   fits_from_somewhere(mask.path, path.substr(place.path.size() + 1), places.scope);
+        });
+    });
+}
+
+UserPlacePtr UserPaths::follow(const std::string &path) const
+{
+    if (path.empty() || path.front() != '/' || path.find('\0') != std::string::npos) throw SystemFailure(EINVAL, "opening");
+    return Walk(places_, host_top(), path).run();
+}
+
+UserPlacePtr UserPaths::follow(UserPlacePtr from, const std::string &path) const
+{
+    return Walk(places_, std::move(from), path).run();
+}
+
+const AgentPlace *UserPaths::entered_by(const std::string &path) const
+{
+    Walk walk(places_, host_top(), path);
+    try {
+        walk.run();
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): as far as it came
+    }
+    return walk.written_by();
+}
 
 std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const Account &user)
 {

@@ -128,7 +128,7 @@ constexpr bool has_word(std::string_view words, std::string_view word) noexcept
     return false;
 }
 
-// --- The content of placeholders for missing files in a repository while a session runs (runner/as_user/git_paths.hpp). The search for
+// --- The content of placeholders for missing files in a repository while a session runs (runner/as_user/protected_paths.hpp). The search for
 // what an agent left skips them.
 
 constexpr std::string_view placeholder_comment = "# A placeholder of pi-agent, there while a session runs. It says nothing to git.\n";

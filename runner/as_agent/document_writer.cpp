@@ -1,15 +1,12 @@
 // Takes the agent's own lock; reads, merges and writes documents.
-#include "runner/as_agent/document_writer.hpp"
 
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/replacement.hpp"
+#include "runner/as_agent/writer.hpp"
 
 #include <thread>
 
 namespace pi_agent {
-
-// Taking and releasing the agent's own lock.
 
 namespace {
 
@@ -39,40 +36,6 @@ void take_away(FdRef directory, const std::string &lock_name)
     if (errno == ENOTDIR && (unlinkat(directory.get(), lock_name.c_str(), 0) == 0 || errno == ENOENT)) return;
     set_aside(directory, lock_name);
 }
-
-} // namespace
-
-bool is_locked_by_agent(FdRef directory, const std::string &name)
-{
-    return is_fresh(directory, name + ".lock", stale_seconds(name));
-}
-
-AgentLock::AgentLock(FdRef directory, const std::string &name, FdRef channel) : directory_(directory), lock_name_(name + ".lock")
-{
-    const int seconds = stale_seconds(name);
-    const Deadline deadline = in_seconds(seconds + beyond_stale_seconds);
-    while (mkdirat(directory.get(), lock_name_.c_str(), 0700) != 0) {
-        if (errno != EEXIST) throw_errno("locking " + name + " in the agent's home");
-        if (Clock::now() >= deadline)
-            throw Failure(FailureKind::busy, "another session of yours keeps " + name + " locked (" + lock_name_ +
-                                                 " in its config directory); end that session, then try again");
-        if (!is_fresh(directory, lock_name_, seconds)) {
-            take_away(directory, lock_name_);
-            continue;
-        }
-        send_progress(channel);
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-}
-
-AgentLock::~AgentLock()
-{
-    unlinkat(directory_.get(), lock_name_.c_str(), AT_REMOVEDIR); // best_effort: what is left is stale in seconds
-}
-
-// Reading, merging and writing documents.
-
-namespace {
 
 using nlohmann::json;
 
@@ -145,6 +108,34 @@ std::optional<json> parse_base(const std::string &text)
 }
 
 } // namespace
+
+bool is_locked_by_agent(FdRef directory, const std::string &name)
+{
+    return is_fresh(directory, name + ".lock", stale_seconds(name));
+}
+
+AgentLock::AgentLock(FdRef directory, const std::string &name, FdRef channel) : directory_(directory), lock_name_(name + ".lock")
+{
+    const int seconds = stale_seconds(name);
+    const Deadline deadline = in_seconds(seconds + beyond_stale_seconds);
+    while (mkdirat(directory.get(), lock_name_.c_str(), 0700) != 0) {
+        if (errno != EEXIST) throw_errno("locking " + name + " in the agent's home");
+        if (Clock::now() >= deadline)
+            throw Failure(FailureKind::busy, "another session of yours keeps " + name + " locked (" + lock_name_ +
+                                                 " in its config directory); end that session, then try again");
+        if (!is_fresh(directory, lock_name_, seconds)) {
+            take_away(directory, lock_name_);
+            continue;
+        }
+        send_progress(channel);
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+}
+
+AgentLock::~AgentLock()
+{
+    unlinkat(directory_.get(), lock_name_.c_str(), AT_REMOVEDIR); // best_effort: what is left is stale in seconds
+}
 
 DocumentWriter::DocumentWriter(const WritingPlan &plan, FdRef locked_settings, FdRef channel)
     : plan_(plan), locked_settings_(locked_settings), channel_(channel), managed_providers_(plan.managed_providers)

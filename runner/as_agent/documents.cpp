@@ -3,8 +3,6 @@
 
 namespace pi_agent {
 
-// Where the agent keeps a package, by its source: as its own package manager names it.
-
 namespace {
 
 constexpr std::size_t packages_limit = 100; // the agent writes the settings, too
@@ -44,32 +42,6 @@ std::vector<std::string> places_of(const std::string &source)
         if (source.starts_with(scheme)) return git_places(source);
     return {};
 }
-
-} // namespace
-
-std::optional<std::string> source_of_resource(const nlohmann::json &entry)
-{
-    if (!entry.is_object()) return entry.is_string() ? std::optional(entry.get<std::string>()) : std::nullopt;
-    const auto named = entry.find("source");
-    return named != entry.end() && named->is_string() ? std::optional(named->get<std::string>()) : std::nullopt;
-}
-
-std::vector<AgentPackage> packages_of(const nlohmann::json &settings)
-{
-    std::vector<AgentPackage> found;
-    const auto list = settings.find("packages");
-    if (list == settings.end() || !list->is_array()) return found;
-    for (const auto &item : *list) {
-        const auto source = source_of_resource(item);
-        if (!source || found.size() == packages_limit) continue;
-        if (auto places = places_of(*source); !places.empty()) found.push_back({*source, std::move(places)});
-    }
-    return found;
-}
-
-// The documents that a sync writes, and what it does about each.
-
-namespace {
 
 using nlohmann::json;
 
@@ -205,6 +177,26 @@ const json *choose_credential(const json *host, const json *inside, const json *
 }
 
 } // namespace
+
+std::optional<std::string> source_of_resource(const nlohmann::json &entry)
+{
+    if (!entry.is_object()) return entry.is_string() ? std::optional(entry.get<std::string>()) : std::nullopt;
+    const auto named = entry.find("source");
+    return named != entry.end() && named->is_string() ? std::optional(named->get<std::string>()) : std::nullopt;
+}
+
+std::vector<AgentPackage> packages_of(const nlohmann::json &settings)
+{
+    std::vector<AgentPackage> found;
+    const auto list = settings.find("packages");
+    if (list == settings.end() || !list->is_array()) return found;
+    for (const auto &item : *list) {
+        const auto source = source_of_resource(item);
+        if (!source || found.size() == packages_limit) continue;
+        if (auto places = places_of(*source); !places.empty()) found.push_back({*source, std::move(places)});
+    }
+    return found;
+}
 
 json merge_document(const std::string &name, FileClass file_class, const DocumentVersions &versions)
 {

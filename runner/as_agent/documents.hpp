@@ -20,8 +20,6 @@ struct AgentPackage {
 // Packages from npm and git; any other source, or one without a known place, is left out.
 std::vector<AgentPackage> packages_of(const nlohmann::json &settings);
 
-// Merges JSON documents, keeping numbers as they were written.
-
 // --- Parses a user's JSON with bounds, and merges managed values over it.
 enum class JsonSyntax { strict, with_comments }; // comments and trailing commas, as pi allows in models.json
 
@@ -49,8 +47,6 @@ std::string dump_with_numbers(const nlohmann::json &document, int indent = -1);
 
 // Whether two values are equal, or are the same number written in two ways.
 bool are_same_values(const nlohmann::json &one, const nlohmann::json &other);
-
-// The documents that a sync writes, and what it does about each.
 
 // --- How the host's, the agent's and the managed version of a JSON document become one. Pure: no file is touched here.
 

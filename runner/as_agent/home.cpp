@@ -14,11 +14,9 @@
 
 namespace pi_agent {
 
-// --- Places in the agent's home and project that others mount on: made, named, and removed again.
-
 namespace {
 
-// Whether the agent's home holds anything there besides what every home is given (runner/as_agent/replacement.hpp).
+// Whether the agent's home holds anything there besides what every home is given (runner/as_agent/writer.hpp).
 bool holds_own(FdRef directory, FdRef defaults, const std::string &place)
 {
     const UniqueFd given = find_beneath(defaults, place, O_RDONLY | O_DIRECTORY);
@@ -97,74 +95,6 @@ private:
     std::uint64_t removed_ = 0;
     std::string problem_;
 };
-
-} // namespace
-
-EtcFile read_etc_file(const std::string &name)
-{
-    const std::string path = "/etc/" + name;
-    const UniqueFd file = UniqueFd::adopt(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    struct stat facts {};
-    if (!file || fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return {EtcFileState::missing};
-    if (facts.st_size < 0 || static_cast<std::size_t>(facts.st_size) > host_file_limit) return {EtcFileState::too_large};
-    const std::unique_ptr<char, decltype(&std::free)> canonical(realpath(path.c_str(), nullptr), &std::free);
-    return {EtcFileState::read, canonical ? canonical.get() : path, read_whole(file, host_file_limit, path)};
-}
-
-std::vector<std::string> make_mount_points(FdRef agent_home, FdRef defaults, const std::vector<std::string> &places, std::size_t looked_at)
-{
-    std::vector<std::string> filled;
-    for (std::size_t index = 0; index < places.size(); ++index) {
-        const UniqueFd made = ensure_directory_beneath(agent_home, places[index]);
-        if (index < looked_at && holds_own(made, defaults, places[index])) filled.push_back(places[index]);
-    }
-    return filled;
-}
-
-std::string link_alias(const AsUser & /*agent*/, FdRef home, const std::string &alias, const std::string &target)
-{
-    const std::string shown = std::string("~/") + alias_directory + "/" + alias;
-    if (mkdirat(home.get(), alias_directory, 0700) != 0 && errno != EEXIST) throw_errno(std::string("making ~/") + alias_directory);
-    const UniqueFd directory = find_beneath(home, alias_directory, O_RDONLY | O_DIRECTORY);
-    if (!directory) return std::string("~/") + alias_directory + " of the agent's home is not a directory that the agent may enter";
-    if (leads_to(directory, alias, target)) return {};
-    // Removes the empty directory that an earlier session with `paths: alias` left.
-    if (unlinkat(directory.get(), alias.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT && errno != ENOTDIR)
-        return shown + " of the agent's home is a directory of its own";
-    if (symlinkat(target.c_str(), directory.get(), alias.c_str()) != 0) {
-        if (errno == EEXIST) return shown + " of the agent's home is something else";
-        throw_errno("making the link " + shown);
-    }
-    return {};
-}
-
-void make_alias_directory(const AsUser & /*agent*/, FdRef home, const std::string &alias)
-{
-    ensure_directory_beneath(home, std::string(alias_directory) + "/" + alias);
-}
-
-void remove_content_beneath(FdRef directory)
-{
-    Emptying(directory).run();
-}
-
-void remove_beneath(FdRef parent, const std::string &name)
-{
-    if (unlinkat(parent.get(), name.c_str(), 0) == 0 || errno == ENOENT) return;
-    if (errno != EISDIR && errno != EPERM) throw_errno("removing " + escape_for_display(name));
-    {
-        const UniqueFd directory = try_take_directory(parent, name);
-        if (!directory) throw_errno("removing " + escape_for_display(name));
-        Emptying(directory).run();
-    }
-    if (unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) throw_errno("removing " + escape_for_display(name));
-}
-
-// --- What an agent's files take on disk, and the project of quotas that they join.
-
-// --- Puts files into a project of disk quotas (FS_IOC_FSSETXATTR): one of them, or all of an agent's with the agent's rights.
-
-namespace {
 
 constexpr int joined_depth_limit = 200; // each level costs a descriptor
 constexpr unsigned joined_between_words = 1024;
@@ -255,36 +185,6 @@ private:
     unsigned entries_ = 0;
 };
 
-} // namespace
-
-std::optional<std::uint32_t> project_of(FdRef file)
-{
-    fsxattr facts{};
-    if (ioctl(file.get(), FS_IOC_FSGETXATTR, &facts) != 0) return std::nullopt;
-    return facts.fsx_projid;
-}
-
-bool passes_project_on(FdRef directory, std::uint32_t project)
-{
-    fsxattr facts{};
-    return ioctl(directory.get(), FS_IOC_FSGETXATTR, &facts) == 0 && facts.fsx_projid == project &&
-           (facts.fsx_xflags & FS_XFLAG_PROJINHERIT) != 0;
-}
-
-void join_project(FdRef directory, std::uint32_t project, const char *what)
-{
-    if (!try_join(directory, project, true)) throw_errno(std::string("setting the project of ") + what);
-}
-
-void join_tree(const AsUser & /*agent*/, FdRef top, std::uint32_t project, FdRef channel, const Joined &joined)
-{
-    Joining(project, channel, joined).join(top);
-}
-
-// --- Adds up what a directory takes on disk.
-
-namespace {
-
 constexpr int tree_depth_limit = 200; // each level costs a descriptor
 constexpr unsigned entries_between_signs = 4096;
 constexpr std::uint64_t bytes_of_block = 512; // stat(2)
@@ -333,6 +233,90 @@ private:
 };
 
 } // namespace
+
+EtcFile read_etc_file(const std::string &name)
+{
+    const std::string path = "/etc/" + name;
+    const UniqueFd file = UniqueFd::adopt(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    struct stat facts {};
+    if (!file || fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return {EtcFileState::missing};
+    if (facts.st_size < 0 || static_cast<std::size_t>(facts.st_size) > host_file_limit) return {EtcFileState::too_large};
+    const std::unique_ptr<char, decltype(&std::free)> canonical(realpath(path.c_str(), nullptr), &std::free);
+    return {EtcFileState::read, canonical ? canonical.get() : path, read_whole(file, host_file_limit, path)};
+}
+
+std::vector<std::string> make_mount_points(FdRef agent_home, FdRef defaults, const std::vector<std::string> &places, std::size_t looked_at)
+{
+    std::vector<std::string> filled;
+    for (std::size_t index = 0; index < places.size(); ++index) {
+        const UniqueFd made = ensure_directory_beneath(agent_home, places[index]);
+        if (index < looked_at && holds_own(made, defaults, places[index])) filled.push_back(places[index]);
+    }
+    return filled;
+}
+
+std::string link_alias(const AsUser & /*agent*/, FdRef home, const std::string &alias, const std::string &target)
+{
+    const std::string shown = std::string("~/") + alias_directory + "/" + alias;
+    if (mkdirat(home.get(), alias_directory, 0700) != 0 && errno != EEXIST) throw_errno(std::string("making ~/") + alias_directory);
+    const UniqueFd directory = find_beneath(home, alias_directory, O_RDONLY | O_DIRECTORY);
+    if (!directory) return std::string("~/") + alias_directory + " of the agent's home is not a directory that the agent may enter";
+    if (leads_to(directory, alias, target)) return {};
+    // Removes the empty directory that an earlier session with `paths: alias` left.
+    if (unlinkat(directory.get(), alias.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT && errno != ENOTDIR)
+        return shown + " of the agent's home is a directory of its own";
+    if (symlinkat(target.c_str(), directory.get(), alias.c_str()) != 0) {
+        if (errno == EEXIST) return shown + " of the agent's home is something else";
+        throw_errno("making the link " + shown);
+    }
+    return {};
+}
+
+void make_alias_directory(const AsUser & /*agent*/, FdRef home, const std::string &alias)
+{
+    ensure_directory_beneath(home, std::string(alias_directory) + "/" + alias);
+}
+
+void remove_content_beneath(FdRef directory)
+{
+    Emptying(directory).run();
+}
+
+void remove_beneath(FdRef parent, const std::string &name)
+{
+    if (unlinkat(parent.get(), name.c_str(), 0) == 0 || errno == ENOENT) return;
+    if (errno != EISDIR && errno != EPERM) throw_errno("removing " + escape_for_display(name));
+    {
+        const UniqueFd directory = try_take_directory(parent, name);
+        if (!directory) throw_errno("removing " + escape_for_display(name));
+        Emptying(directory).run();
+    }
+    if (unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) throw_errno("removing " + escape_for_display(name));
+}
+
+std::optional<std::uint32_t> project_of(FdRef file)
+{
+    fsxattr facts{};
+    if (ioctl(file.get(), FS_IOC_FSGETXATTR, &facts) != 0) return std::nullopt;
+    return facts.fsx_projid;
+}
+
+bool passes_project_on(FdRef directory, std::uint32_t project)
+{
+    fsxattr facts{};
+    return ioctl(directory.get(), FS_IOC_FSGETXATTR, &facts) == 0 && facts.fsx_projid == project &&
+           (facts.fsx_xflags & FS_XFLAG_PROJINHERIT) != 0;
+}
+
+void join_project(FdRef directory, std::uint32_t project, const char *what)
+{
+    if (!try_join(directory, project, true)) throw_errno(std::string("setting the project of ") + what);
+}
+
+void join_tree(const AsUser & /*agent*/, FdRef top, std::uint32_t project, FdRef channel, const Joined &joined)
+{
+    Joining(project, channel, joined).join(top);
+}
 
 std::uint64_t measure_tree(const AsUser & /*owner*/, FdRef channel, FdRef top)
 {

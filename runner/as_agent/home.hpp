@@ -1,13 +1,12 @@
-// The agent's home: places that others mount on, removal of trees, what is on disk and its project of quotas.
+// What children of the agent's account do beside the config sync: in its home, with migration hooks, and with modes of directories.
 #pragma once
 
+#include "common/base/build_settings.hpp"
 #include "common/host/identity.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/wire/user_files.hpp"
 
 namespace pi_agent {
-
-// --- Places in the agent's home and project that others mount on: made, named, and removed again.
 
 // --- Reads single files of the host's /etc with the agent's rights. Whatever symlinks and owners lead to them on this host, the agent gets
 // what its account may read there, and root opens none.
@@ -42,8 +41,6 @@ void remove_beneath(FdRef parent, const std::string &name);
 // Empties a directory in the same way. An entry that cannot be removed does not stop the removal of the others.
 void remove_content_beneath(FdRef directory);
 
-// --- What an agent's files take on disk, and the project of quotas that they join.
-
 // --- Puts files into a project of disk quotas (FS_IOC_FSSETXATTR): one of them, or all of an agent's with the agent's rights.
 
 // The project of an open file or directory, 0 without one. None where its file system knows no projects.
@@ -69,5 +66,36 @@ void join_tree(const AsUser &agent, FdRef top, std::uint32_t project, FdRef chan
 // In bytes on disk. A file with several names counts once, other file systems and what the owner cannot read do not. Sends its progress to
 // `channel`.
 std::uint64_t measure_tree(const AsUser &owner, FdRef channel, FdRef top);
+
+// --- Brings a home that another version of pi-agent used to this one: runs the migration hooks in between.
+
+struct MigrationPlan {
+    std::string directory = build::migrations_path; // of the hooks, which root owns
+    Version version = running_version();            // the version to bring the home to
+    int patience_seconds = 60;                      // for each hook
+};
+
+struct HomeToMigrate {
+    FdRef directory;
+    std::string path; // inside
+};
+
+// Selects the hooks, by their names VERSION-name.sh, that bring a home from `from` to `to` (from < VERSION <= to): by version, then by
+// name. Throws Failure(configuration) for a name that begins with no version.
+std::vector<std::string> select_migrations(const std::vector<std::string> &names, const Version &from, const Version &to);
+
+// Runs these hooks as the account that this process has, one after the other, and leaves none of their processes running. It sends its
+// progress to `channel` several times a second, and ends a hook when nobody is there to take that. Throws Failure(system_failure) unless
+// each hook ends in time with success.
+void run_migrations(const AsUser &self, const MigrationPlan &plan, const Version &from, const HomeToMigrate &home, FdRef channel);
+
+// --- Gives directories the set-gid bit for a session: by descriptor, and directories alone.
+
+// The agent's account with the groups of `user` added. chmod(2) drops the set-gid bit of a directory whose group the caller does not have.
+// The user's primary group is not added: the project's mount shows it as the agent's group.
+Account agent_with_groups_of(const Account &agent, const Account &user);
+
+// Answers ModeRequests at `channel` until its peer is gone. The session asks, so each request is checked as if the agent had sent it.
+void serve_directory_modes(const AsUser &agent, FdRef channel);
 
 } // namespace pi_agent

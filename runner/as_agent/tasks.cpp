@@ -1,9 +1,11 @@
 // What children of the agent's account do beside the config sync: they run migration hooks, and give directories the set-gid bit.
-#include "runner/as_agent/tasks.hpp"
+#include "runner/as_agent/home.hpp"
 
 #include "common/base/files.hpp"
+#include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/filter/seccomp_filter.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/launch_record.hpp"
 
 #include <sys/prctl.h>
@@ -15,7 +17,7 @@
 
 namespace pi_agent {
 
-// --- One shell script, with a deadline.
+// --- Migration hooks: shell scripts, each with a deadline.
 
 namespace {
 
@@ -23,6 +25,14 @@ constexpr std::size_t output_limit = 1024;
 constexpr auto tick_interval = std::chrono::milliseconds(100);
 constexpr auto look_interval = std::chrono::milliseconds(20);
 constexpr int leftovers_patience_seconds = 2;
+
+// A shell script to run as the account that this process has.
+struct HookCall {
+    std::string script;                   // absolute path, for /bin/sh
+    std::vector<std::string> environment; // NAME=value, all that it gets
+    FdRef directory;                      // where it runs
+    int patience_seconds;
+};
 
 // Runs in the forked child, and throws nothing.
 [[noreturn]] void become_script(pid_t parent, const HookCall &call, FdRef output, char *const *arguments, char *const *environment)
@@ -92,7 +102,8 @@ std::string failure_of(const HookEnd &end, int patience_seconds)
     return said.empty() ? text : text + " (\"" + escape_for_display(said) + "\")";
 }
 
-// Throws what `tick` throws, and what keeps the script from starting.
+// Standard input is empty. What the script started is killed when it ends, or after its patience. `tick` is called several times a second.
+// An exception from it ends the script as well. Throws what `tick` throws, and what keeps the script from starting.
 HookEnd run_script(const HookCall &call, const std::function<void()> &tick)
 {
     // When our parent dies, this process hears of it at the next tick, and still has something to kill.
@@ -123,15 +134,54 @@ HookEnd run_script(const HookCall &call, const std::function<void()> &tick)
     return end;
 }
 
+// Only root must be able to write it. The agent's account reads it by its name.
+void require_trusted_script(const std::string &path)
+{
+    const UniqueFd script = open_trusted(path, O_RDONLY | O_NONBLOCK, "migration hook");
+    if (!S_ISREG(examine(script, "examining " + escape_for_display(path)).st_mode))
+        throw Failure(FailureKind::agent_home, "the migration hook " + escape_for_display(path) + " is not a regular file");
+}
+
 } // namespace
 
-void run_hook(const AsUser & /*self*/, const HookCall &call, const std::function<void()> &tick)
+std::vector<std::string> select_migrations(const std::vector<std::string> &names, const Version &from, const Version &to)
 {
-    const HookEnd end = run_script(call, tick);
-    if (!end.in_time || end.status != 0)
-        throw Failure(ExitStatus::system_failure, "the migration hook " + escape_for_display(call.script) + ", " + call.purpose + ", " +
-                                                      failure_of(end, call.patience_seconds) +
-                                                      "; it runs again at the next start: ask the administrator to repair what it reports");
+    std::vector<std::pair<Version, std::string>> chosen;
+    for (const auto &name : names) {
+        const std::size_t dash = name.find('-');
+        const std::optional<Version> version = parse_version(name.substr(0, std::min(dash, name.size())));
+        if (dash == std::string::npos || !version)
+            throw Failure(FailureKind::agent_home, "the migration hook " + escape_for_display(name) +
+                                                       " is not named VERSION-name.sh, as in 1.2.0-move-cache.sh, so its version is "
+                                                       "unknown; ask the administrator to rename it");
+        if (from < *version && *version <= to) chosen.emplace_back(*version, name);
+    }
+    std::sort(chosen.begin(), chosen.end());
+    std::vector<std::string> ordered;
+    for (auto &[version, name] : chosen)
+        ordered.push_back(std::move(name));
+    return ordered;
+}
+
+void run_migrations(const AsUser & /*self*/, const MigrationPlan &plan, const Version &from, const HomeToMigrate &home, FdRef channel)
+{
+    for (const auto &name :
+         select_migrations(list_trusted_directory(plan.directory, ".sh", "directory of migration hooks"), from, plan.version)) {
+        const std::string path = plan.directory + "/" + name;
+        require_trusted_script(path);
+        const HookCall call{path,
+                            {"HOME=" + home.path, "PATH=/usr/local/bin:/usr/bin:/bin", "PI_AGENT_OLD_VERSION=" + to_string(from),
+                             "PI_AGENT_NEW_VERSION=" + to_string(plan.version)},
+                            home.directory,
+                            plan.patience_seconds};
+        const HookEnd end =
+            run_script(call, [&] { send_progress(channel, "bringing the agent's home up to date (" + escape_for_display(name) + ")"); });
+        if (!end.in_time || end.status != 0)
+            throw Failure(ExitStatus::system_failure,
+                          "the migration hook " + escape_for_display(path) + ", which brings the agent's home from " + to_string(from) +
+                              " to " + to_string(plan.version) + ", " + failure_of(end, plan.patience_seconds) +
+                              "; it runs again at the next start: ask the administrator to repair what it reports");
+    }
 }
 
 // --- Changes modes of directories for a session, from outside of its sandbox.

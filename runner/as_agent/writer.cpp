@@ -3,13 +3,142 @@
 
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/document_writer.hpp"
 #include "runner/as_agent/home.hpp"
-#include "runner/as_agent/replacement.hpp"
 
 namespace pi_agent {
 
 namespace {
+
+constexpr std::size_t kept_notice_limit = 20;
+
+Packet receive_from_reader(FdRef transfer)
+{
+    std::optional<Packet> packet = receive_packet(transfer, in_seconds(sync_patience_seconds));
+    // The reader died: it reports the reason itself, and every file that was written so far is whole.
+    if (!packet) throw Failure(ExitStatus::system_failure, "the process that reads your configuration ended early; try again");
+    return std::move(*packet);
+}
+
+// Names what the agent had where its user has something else, up to a number.
+class KeptNames {
+public:
+    explicit KeptNames(FdRef channel) : channel_(channel) {}
+
+    void report(const std::string &path, const std::string &kept)
+    {
+        if (!kept.empty() && ++count_ <= kept_notice_limit)
+            send_answer(channel_, "config: what the agent had put at " + escape_for_display(path) + " in its home is kept beside it as " +
+                                      escape_for_display(kept));
+    }
+
+    void tell_rest() const
+    {
+        if (count_ > kept_notice_limit) send_answer(channel_, "config: and " + std::to_string(count_ - kept_notice_limit) + " more kept");
+    }
+
+private:
+    FdRef channel_;
+    std::size_t count_ = 0;
+};
+
+// A file to bring in, or only to compare with the copy inside.
+struct Wanted {
+    std::uint64_t number; // in the listing
+    std::string path;
+    bool compare;
+};
+
+// Asks the reader for files and puts their copies into the agent's home, each in one step.
+class Fetching {
+public:
+    Fetching(const WritingPlaces &places, FdRef transfer, FdRef channel, Manifest &manifest, LastDirectory &writing, KeptNames &kept)
+        : places_(places), transfer_(transfer), channel_(channel), manifest_(manifest), writing_(writing), kept_(kept)
+    {
+    }
+
+    void want(Wanted file) { wanted_.push_back(std::move(file)); }
+
+    // Asks for the next files while those asked for before are on their way.
+    void fetch()
+    {
+        std::size_t asked = ask(0);
+        for (std::size_t done = 0; done < wanted_.size();) {
+            const std::size_t until = asked;
+            asked = ask(asked);
+            while (done < until)
+                done += receive_contents(done);
+            send_progress(channel_,
+                          "copying your configuration (" + std::to_string(done) + " of " + std::to_string(wanted_.size()) + " files)");
+        }
+        send_packet(transfer_, encode(WantedNumbers{}), {}, in_seconds(sync_patience_seconds));
+    }
+
+private:
+    std::size_t ask(std::size_t from)
+    {
+        const std::size_t until = std::min(from + wanted_limit, wanted_.size());
+        std::vector<std::uint64_t> numbers;
+        for (std::size_t index = from; index < until; ++index)
+            numbers.push_back(wanted_[index].number);
+        if (!numbers.empty()) send_packet(transfer_, encode(WantedNumbers{numbers}), {}, in_seconds(sync_patience_seconds));
+        return until;
+    }
+
+    std::size_t receive_contents(std::size_t first)
+    {
+        Packet packet = receive_from_reader(transfer_);
+        const auto message = decode_fields<SyncMessage>(packet.bytes);
+        if (message.step != SyncStep::contents || message.contents.empty() || first + message.contents.size() > wanted_.size())
+            throw ProtocolError("the reader of the config broke the protocol");
+        for (std::size_t index = 0; index < message.contents.size(); ++index) {
+            const Wanted &wanted = wanted_[first + index];
+            if (message.contents[index].number != wanted.number) throw ProtocolError("the reader of the config mixed up its files");
+            if (message.contents[index].readable && manifest_.find(wanted.path) == nullptr) manifest_.intend(wanted.path, false);
+        }
+        manifest_.flush();
+        std::size_t next_fd = 0;
+        for (std::size_t index = 0; index < message.contents.size(); ++index) {
+            if (!message.contents[index].readable) continue;
+            if (next_fd == packet.fds.size()) throw ProtocolError("the reader of the config sent too few descriptors");
+            bring(wanted_[first + index], packet.fds[next_fd++], message.contents[index].facts);
+        }
+        return message.contents.size();
+    }
+
+    void bring(const Wanted &wanted, FdRef source, HostFacts facts)
+    {
+        const auto [directory_path, name] = split_last(wanted.path);
+        const FdRef directory = writing_.make(directory_path);
+        if (wanted.compare && settle(wanted, directory, name, source, facts)) return;
+        // Only the owner's bits: the home is private, and setuid bits never travel.
+        Replacement file(places_.staging, static_cast<mode_t>((facts.mode & 0700U) | 0600U));
+        file.copy_from(source, facts, channel_);
+        file.set_modified(facts.modified);
+        kept_.report(wanted.path, file.commit(directory, name));
+        struct stat now = examine(file.fd(), "examining a config file in the agent's home");
+        manifest_.set(wanted.path, ManifestEntry{false, facts, inside_facts(now), wall_clock_nanoseconds(), true});
+    }
+
+    // The times cannot tell whether the two files still hold the same, so this compares their bytes. False when they differ.
+    bool settle(const Wanted &wanted, FdRef directory, const std::string &name, FdRef source, const HostFacts &facts)
+    {
+        const UniqueFd inside = open_at(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+        struct stat before {};
+        if (!inside || fstat(inside.get(), &before) != 0 || !S_ISREG(before.st_mode)) return false;
+        const std::int64_t now = wall_clock_nanoseconds();
+        if (!have_same_bytes(source, inside, [&] { send_progress(channel_); })) return false;
+        manifest_.set(wanted.path, ManifestEntry{false, facts, inside_facts(before), now, true});
+        return true;
+    }
+
+    const WritingPlaces &places_;
+    FdRef transfer_;
+    FdRef channel_;
+    Manifest &manifest_;
+    LastDirectory &writing_;
+    KeptNames &kept_;
+    std::vector<Wanted> wanted_;
+};
 
 class Writer {
 public:
@@ -199,8 +328,7 @@ private:
             const ListedEntry &link = links_[made];
             const auto [directory_path, name] = split_last(link.path);
             const FdRef directory = writing_.make(directory_path);
-            const std::string kept = put_link(places_.staging, link.target, directory, name);
-            if (!kept.empty()) kept_.report(link.path, kept);
+            kept_.report(link.path, put_link(places_.staging, link.target, directory, name));
             struct stat now {};
             if (fstatat(directory.get(), name.c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0) throw_errno("examining a link in the agent's home");
             manifest_.set(link.path, ManifestEntry{false, link.facts, inside_facts(now), wall_clock_nanoseconds(), true, true});

@@ -1,5 +1,5 @@
 // Copies of the files that the user names on the command line, made as the user.
-#include "runner/as_user/named_files.hpp"
+#include "runner/as_user/reader.hpp"
 
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"

@@ -1,12 +1,10 @@
-// Asks the host's git: who commits, which other settings pass, and which files they name and include.
+// Asks the host's git what is in the user's files of settings, and in what they include.
 #include "runner/as_user/git_identity.hpp"
 
-#include "common/as_user/git_syntax.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_user/named_files.hpp"
-#include "runner/plan/git_config.hpp"
+#include "runner/as_user/reader.hpp"
 
 #include <linux/close_range.h>
 #include <poll.h>
@@ -61,275 +59,119 @@ UniqueFd file_with(const std::string &text)
     return fd;
 }
 
-} // namespace
-
-std::string path_in_setting(const std::string &value, const std::string &home)
-{
-    return value.starts_with("~/") ? home + value.substr(1) : value;
-}
-
-std::vector<FoundGitSetting> GitFiles::read(const std::string &file)
-{
-    settings_.clear();
-    read_into(file, nullptr, 0);
-    return std::move(settings_);
-}
-
-// `from`: the directory that `file` is relative to, where agents write; none where `file` is absolute.
-void GitFiles::read_into(const std::string &file, const UserPlacePtr &from, int depth)
-{
-    UserPlacePtr place;
-    try {
-        place = from ? paths_.follow(from, file) : paths_.follow(file);
-    } catch (const NotFollowed &refusal) {
-        notices_.push_back(escape_for_display(file) + " is left out: " + refusal.what());
-        return;
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() == ENOENT || failure.error_number() == ENOTDIR) return;
-        if (from || failure.error_number() == ELOOP) { // git would refuse a loop of symlinks, too
-            notices_.push_back(escape_for_display(file) + " is left out: " + failure.what());
-            return;
-        }
-        if (failure.error_number() != EACCES) throw; // git would open it by its name, whatever an agent has put there meanwhile
-    }
-    HostFile opened;
-    if (place && place->written_by != nullptr) {
-        opened = open_host_file(*place);
-        if (!opened.fd) return notices_.push_back(escape_for_display(place->path) + " is left out: " + opened.problem);
-    }
-    for (auto &[key, value] : ask(from ? place->path : file, opened.fd)) {
-        const std::string condition(git_rule(key) == "includeif.path" ? git_subsection(key) : "");
-        if (condition.empty() && key != "include.path") {
-            settings_.push_back({{std::move(key), std::move(value)}, place ? place->path : file, place && place->written_by != nullptr});
-            continue;
-        }
-        if (!value || value->empty() || depth >= include_depth) continue;
-        if (condition.empty() || holds(condition, file)) include(file, place, *value, depth + 1);
-    }
-}
-
-std::vector<GitSetting> GitFiles::ask(const std::string &file, FdRef descriptor)
-{
-    // The repository at hand matters only to conditions; its own problems must not be blamed on this file.
-    std::vector<std::string> environment = environment_for(home_);
-    environment.emplace_back("GIT_DIR=/nonexistent");
-    const bool is_open = descriptor.get() >= 0;
-    const ProgramOutput answer =
-        run_host_program(user_, {"git", "config", "--file", is_open ? "-" : file, "--no-includes", "-z", "--get-regexp", "."}, environment,
-                         listing_limit, deadline_, is_open ? std::vector<int>{descriptor.get()} : std::vector<int>{});
-    if (const std::string problem = problem_of(answer, file); !problem.empty()) throw Failure(FailureKind::user_configuration, problem);
-    return read_git_settings(answer.output);
-}
-
-void GitFiles::include(const std::string &file, const UserPlacePtr &place, const std::string &path, int depth)
-{
-    const std::string absolute = path_in_setting(path, home_);
-    if (place && place->written_by != nullptr) { // it may have come from an agent
-        if (absolute.front() == '/')
-            notices_.push_back("in " + escape_for_display(place->path) + " the include of " + escape_for_display(path) +
-                               " is left out: an agent can have written it; name a file beside it by a relative path");
-        else
-            read_into(absolute, place->above, depth);
-        return;
-    }
-    read_into(absolute.front() == '/' ? absolute : split_last(file).first + "/" + absolute, nullptr, depth);
-}
-
-bool GitFiles::holds(const std::string &condition, const std::string &file)
-{
-    std::string text = condition;
-    for (const std::string_view relative : {"gitdir:./", "gitdir/i:./"})
-        if (text.starts_with(relative)) text.replace(relative.size() - 2, 1, split_last(file).first);
-    std::string quoted;
-    for (const char byte : text) {
-        if (byte == '"' || byte == '\\') quoted += '\\';
-        quoted += byte;
-    }
-    const UniqueFd question = file_with("[includeIf \"" + quoted + "\"]\n\tpath = /proc/self/fd/3\n");
-    const UniqueFd included = file_with("[pi-agent]\n\tholds = yes\n");
-    const ProgramOutput answer = run_host_program(user_, {"git", "config", "--file", "-", "--includes", "--get", "pi-agent.holds"},
-                                                  environment_for(home_), listing_limit, deadline_, {question.get(), included.get()});
-    if (answer.end == ProgramOutput::End::exited && answer.status <= 1 && answer.complaint.empty()) return answer.status == 0;
-    const std::string why =
-        answer.end == ProgramOutput::End::late ? "it did not answer in time; is its .git/config a pipe?" : one_line(answer.complaint);
-    const std::string notice = "git cannot read the repository of the working directory (" + why + "), so includeIf in " +
-                               escape_for_display(file) + " is ignored; repair the repository";
-    if (std::find(notices_.begin(), notices_.end(), notice) == notices_.end()) notices_.push_back(notice);
-    return false;
-}
-
-// What the caller's git says outside: who commits, which other settings pass, and which files they name.
-
-std::optional<std::string> safe_directory(const std::string &value, const std::string &home, const std::string &shown)
-{
-    if (value.empty() || value == "*") return value;
-    const std::string path = path_in_setting(value, home);
-    const bool and_below = path.ends_with("/*"); // git 2.46 and newer
-    const std::string directory = without_trailing_slashes(and_below ? path.substr(0, path.size() - 1) : path);
-    if (is_within(directory, shown) || (and_below && is_within(shown, directory))) return path;
-    return std::nullopt;
-}
-
-namespace {
-
-// Git's own places for files that nothing names.
-constexpr std::array<std::pair<const char *, const char *>, 2> default_files{
-    {{"core.attributesfile", "/.config/git/attributes"}, {"core.excludesfile", "/.config/git/ignore"}}};
-
-// Sorts the settings into those that pass and notices about the others.
-class Passing {
+// The user's files of git's settings, and what they include. Git reads each file by itself, and follows no include. A file where agents
+// write is handed to git open, so that it leads nowhere else (common/as_user/user_paths.hpp).
+class GitFiles {
 public:
-    Passing(const UserPaths &paths, const std::string &home, const std::string &shown) : paths_(paths), home_(home), shown_(shown) {}
-
-    void take(FoundGitSetting &&one)
+    GitFiles(const AsUser &user, const UserPaths &paths, const std::string &home, Deadline deadline, std::vector<std::string> &notices)
+        : user_(user), paths_(paths), home_(home), deadline_(deadline), notices_(notices)
     {
-        auto &[name, value] = one.setting;
-        GitIdentity &identity = found_.identity;
-        const std::string rule = git_rule(name);
-        if (has_word("filter.clean filter.smudge filter.process", rule)) add_filter(std::string(git_subsection(name)), value.value_or(""));
-        if (name == "user.name" || name == "user.email") {
-            if (value) (name == "user.name" ? identity.name : identity.email) = short_value(one);
-        } else if (name == "safe.directory") {
-            if (auto directory = safe_directory(value.value_or(""), home_, shown_); directory && fits(directory->size()))
-                identity.safe_directories.push_back(std::move(*directory));
-        } else if (name == "commit.gpgsign" || name == "tag.gpgsign") {
-            (name == "commit.gpgsign" ? identity.signs_commits : identity.signs_tags) = git_truth(value).value_or(false);
-        } else if (passes_into_session(one.setting)) {
-            if (fits(name.size() + value.value_or("").size()) && identity.settings.size() < git_settings_limit)
-                identity.settings.push_back(std::move(one.setting));
-            else
-                ++left_out_;
-        } else if (!copied_git_file(name).empty() && value) {
-            files_[name] = std::move(one);
-        } else if (is_kept_for_its_secret(one.setting)) {
-            has_secret_ = true;
-        }
     }
 
-    FoundIdentity finish(const RepositorySettings &repository)
+    [[nodiscard]] std::vector<FoundGitSetting> take() { return std::move(settings_); }
+
+    // `from`: the directory that `file` is relative to, where agents write; none where `file` is absolute.
+    void read_into(const std::string &file, const UserPlacePtr &from, int depth)
     {
-        for (const auto &[name, place] : default_files)
-            if (!files_.contains(name)) files_[name] = {{name, home_ + place}, "", false};
-        for (const auto &[name, one] : files_)
-            copy(one);
-        if (left_out_ != 0)
-            say(std::to_string(left_out_) + " of your settings are ignored in the session: at most " + std::to_string(git_settings_limit) +
-                " or " + std::to_string(git_settings_size / 1024) + " KiB of them are copied");
-        if (has_secret_)
-            found_.once.emplace_back("settings of yours with a password or token in an address are ignored in a session; give the agent's "
-                                     "git a token of its own (docs/concepts/git-in-a-session.md)");
-        look_at(repository);
-        return std::move(found_);
+        UserPlacePtr place;
+        try {
+            place = from ? paths_.follow(from, file) : paths_.follow(file);
+        } catch (const NotFollowed &refusal) {
+            notices_.push_back(escape_for_display(file) + " is left out: " + refusal.what());
+            return;
+        } catch (const SystemFailure &failure) {
+            if (failure.error_number() == ENOENT || failure.error_number() == ENOTDIR) return;
+            if (from || failure.error_number() == ELOOP) { // git would refuse a loop of symlinks, too
+                notices_.push_back(escape_for_display(file) + " is left out: " + failure.what());
+                return;
+            }
+            if (failure.error_number() != EACCES) throw; // git would open it by its name, whatever an agent has put there meanwhile
+        }
+        HostFile opened;
+        if (place && place->written_by != nullptr) {
+            opened = open_host_file(*place);
+            if (!opened.fd) return notices_.push_back(escape_for_display(place->path) + " is left out: " + opened.problem);
+        }
+        for (auto &[key, value] : ask(from ? place->path : file, opened.fd)) {
+            const std::string condition(git_rule(key) == "includeif.path" ? git_subsection(key) : "");
+            if (condition.empty() && key != "include.path") {
+                settings_.push_back(
+                    {{std::move(key), std::move(value)}, place ? place->path : file, place && place->written_by != nullptr});
+                continue;
+            }
+            if (!value || value->empty() || depth >= include_depth) continue;
+            if (condition.empty() || holds(condition, file)) include(file, place, *value, depth + 1);
+        }
     }
 
 private:
-    std::string short_value(FoundGitSetting &one)
+    std::vector<GitSetting> ask(const std::string &file, FdRef descriptor)
     {
-        if (one.setting.value->size() > git_name_limit)
-            throw Failure(ExitStatus::configuration, one.setting.name + " in " + escape_for_display(one.file) + " is longer than " +
-                                                         std::to_string(git_name_limit) + " bytes");
-        return std::move(*one.setting.value);
+        // The repository at hand matters only to conditions; its own problems must not be blamed on this file.
+        std::vector<std::string> environment = environment_for(home_);
+        environment.emplace_back("GIT_DIR=/nonexistent");
+        const bool is_open = descriptor.get() >= 0;
+        const ProgramOutput answer =
+            run_host_program(user_, {"git", "config", "--file", is_open ? "-" : file, "--no-includes", "-z", "--get-regexp", "."},
+                             environment, listing_limit, deadline_, is_open ? std::vector<int>{descriptor.get()} : std::vector<int>{});
+        if (const std::string problem = problem_of(answer, file); !problem.empty()) throw Failure(FailureKind::user_configuration, problem);
+        return read_git_settings(answer.output);
     }
 
-    bool fits(std::size_t size)
+    void include(const std::string &file, const UserPlacePtr &place, const std::string &path, int depth)
     {
-        if (size > size_left_) return false;
-        size_left_ -= size;
-        return true;
-    }
-
-    void add_filter(std::string name, const std::string &command)
-    {
-        skips_smudge_ = skips_smudge_ || (name == "lfs" && command.find("--skip") != std::string::npos);
-        filters_.insert(std::move(name));
-    }
-
-    void say(std::string notice) { found_.notices.push_back(std::move(notice)); }
-
-    // A missing file is not an error for git.
-    void copy(const FoundGitSetting &one)
-    {
-        const auto &[name, value] = one.setting;
-        if (value->empty()) return;
-        const std::string path = path_in_setting(*value, home_);
-        const auto left_out = [&, &key = name](const std::string &why) {
-            say(key + ": " + escape_for_display(path) + " is left out: " + why);
-        };
-        if (one.by_agents && defence_is_on("git-files-of-agents"))
-            return left_out("an agent can have written that setting in " + escape_for_display(one.file) +
-                            "; set it in a file outside your projects");
-        if (path.front() != '/') return left_out("it is not an absolute path");
-        try {
-            const HostFile file = open_host_file(*paths_.follow(path));
-            if (!file.fd) return left_out(file.problem);
-            found_.identity.files[name] = read_whole(file.fd, git_file_copy_limit, "it");
-        } catch (const SystemFailure &failure) {
-            if (failure.error_number() != ENOENT && failure.error_number() != ENOTDIR) left_out(failure.what());
-        } catch (const Failure &failure) {
-            left_out(failure.what());
+        const std::string absolute = path_in_setting(path, home_);
+        if (place && place->written_by != nullptr) { // it may have come from an agent
+            if (absolute.front() == '/')
+                notices_.push_back("in " + escape_for_display(place->path) + " the include of " + escape_for_display(path) +
+                                   " is left out: an agent can have written it; name a file beside it by a relative path");
+            else
+                read_into(absolute, place->above, depth);
+            return;
         }
+        read_into(absolute.front() == '/' ? absolute : split_last(file).first + "/" + absolute, nullptr, depth);
     }
 
-    // Where sessions find it, too.
-    static bool has_git_lfs()
+    bool holds(const std::string &condition, const std::string &file)
     {
-        const std::vector<std::string> directories = system_path();
-        return std::any_of(directories.begin(), directories.end(),
-                           [](const std::string &directory) { return access((directory + "/git-lfs").c_str(), X_OK) == 0; });
-    }
-
-    void look_at(const RepositorySettings &repository)
-    {
-        if (filters_.contains("lfs") && has_git_lfs()) {
-            found_.identity.lfs = skips_smudge_ ? GitLfs::skip_smudge : GitLfs::all;
-            filters_.erase("lfs");
+        std::string text = condition;
+        for (const std::string_view relative : {"gitdir:./", "gitdir/i:./"})
+            if (text.starts_with(relative)) text.replace(relative.size() - 2, 1, split_last(file).first);
+        std::string quoted;
+        for (const char byte : text) {
+            if (byte == '"' || byte == '\\') quoted += '\\';
+            quoted += byte;
         }
-        for (const auto &name : repository.filters)
-            if (filters_.contains(name))
-                found_.once.push_back(
-                    "the filter '" + escape_for_display(name) +
-                    "' of this repository's .gitattributes does not run in a session, because " +
-                    "it is a program of your own settings, and commits of a session store such files unfiltered; " +
-                    (name == "lfs"
-                         ? "ask the administrator to install git-lfs on this host"
-                         : "outside, set it in the repository (git config filter.NAME.clean ...) to a program that the session has"));
-        const bool users = found_.identity.signs_commits || found_.identity.signs_tags;
-        if (repository.signs.value_or(users)) found_.signing = repository.signs ? GitSigning::repositorys : GitSigning::users;
+        const UniqueFd question = file_with("[includeIf \"" + quoted + "\"]\n\tpath = /proc/self/fd/3\n");
+        const UniqueFd included = file_with("[pi-agent]\n\tholds = yes\n");
+        const ProgramOutput answer = run_host_program(user_, {"git", "config", "--file", "-", "--includes", "--get", "pi-agent.holds"},
+                                                      environment_for(home_), listing_limit, deadline_, {question.get(), included.get()});
+        if (answer.end == ProgramOutput::End::exited && answer.status <= 1 && answer.complaint.empty()) return answer.status == 0;
+        const std::string why =
+            answer.end == ProgramOutput::End::late ? "it did not answer in time; is its .git/config a pipe?" : one_line(answer.complaint);
+        const std::string notice = "git cannot read the repository of the working directory (" + why + "), so includeIf in " +
+                                   escape_for_display(file) + " is ignored; repair the repository";
+        if (std::find(notices_.begin(), notices_.end(), notice) == notices_.end()) notices_.push_back(notice);
+        return false;
     }
 
+    const AsUser &user_;
     const UserPaths &paths_;
     const std::string &home_;
-    const std::string &shown_;
-    FoundIdentity found_;
-    std::map<std::string, FoundGitSetting> files_;
-    std::set<std::string> filters_;
-    std::size_t size_left_ = git_settings_size;
-    std::size_t left_out_ = 0;
-    bool skips_smudge_ = false;
-    bool has_secret_ = false;
+    Deadline deadline_;
+    std::vector<FoundGitSetting> settings_;
+    std::vector<std::string> &notices_;
 };
 
 } // namespace
 
-FoundIdentity find_git_identity(const AsUser &user, const UserPaths &paths, const std::string &home, const std::string &shown,
-                                Deadline deadline, const RepositorySettings &repository)
+std::vector<FoundGitSetting> read_git_files(const AsUser &user, const UserPaths &paths, const std::string &home, Deadline deadline,
+                                            std::vector<std::string> &notices)
 {
-    FoundIdentity found;
-    GitFiles files(user, paths, home, deadline);
-    try {
-        Passing passing(paths, home, shown);
-        // The second wins, as with git, which reads both.
-        for (const char *name : {"/.config/git/config", "/.gitconfig"})
-            for (auto &one : files.read(home + name))
-                passing.take(std::move(one));
-        found = passing.finish(repository);
-    } catch (const Failure &failure) {
-        found.problem = failure.what(); // nothing else of it is set by then
-    }
-    found.notices.insert(found.notices.begin(), files.notices().begin(), files.notices().end());
-    found.notices.resize(std::min(found.notices.size(), git_notice_limit));
-    found.once.resize(std::min(found.once.size(), git_notice_limit));
-    return found;
+    GitFiles files(user, paths, home, deadline, notices);
+    for (const char *name : {"/.config/git/config", "/.gitconfig"}) // the second wins, as with git, which reads both
+        files.read_into(home + name, nullptr, 0);
+    return files.take();
 }
 
 // --- Starting a program of the host as a user and reading what it writes.

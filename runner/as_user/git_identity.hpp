@@ -1,17 +1,20 @@
 // What the caller's git says outside, for a session's git, with the user's own files of git's settings.
 #pragma once
 
+#include "common/as_user/git_syntax.hpp"
 #include "common/as_user/user_paths.hpp"
-#include "common/host/identity.hpp"
-#include "runner/as_user/git_paths.hpp"
+#include "runner/as_user/protected_paths.hpp"
 #include "runner/wire/user_files.hpp"
 
 namespace pi_agent {
 
-// Reads the user's own files of git's settings, with what they include, for this directory.
+// --- The user's own files of git's settings.
 
 // The path that git reads in a setting's value: "~/" is the user's home.
-std::string path_in_setting(const std::string &value, const std::string &home);
+inline std::string path_in_setting(const std::string &value, const std::string &home)
+{
+    return value.starts_with("~/") ? home + value.substr(1) : value;
+}
 
 struct FoundGitSetting {
     GitSetting setting;
@@ -19,40 +22,57 @@ struct FoundGitSetting {
     bool by_agents = false; // an agent can have written it
 };
 
-// The user's files of git's settings, and what they include. Git reads each file by itself, and follows no include. A file where agents
-// write is handed to git open, so that it leads nowhere else (common/as_user/user_paths.hpp).
-class GitFiles {
-public:
-    // Reads for the current directory, to which conditional includes refer.
-    GitFiles(const AsUser &user, const UserPaths &paths, const std::string &home, Deadline deadline)
-        : user_(user), paths_(paths), home_(home), deadline_(deadline)
-    {
-    }
+// All settings below `home`, with what they include for the current directory, in git's order. Adds to `notices` files that agents can have
+// made unusable, and what is wrong with the repository at hand. Throws Failure(configuration) with what is wrong with another file.
+std::vector<FoundGitSetting> read_git_files(const AsUser &user, const UserPaths &paths, const std::string &home, Deadline deadline,
+                                            std::vector<std::string> &notices);
 
-    // All settings of an absolute path, in git's order; empty where the file is missing. Throws Failure(configuration) with what is wrong
-    // with it.
-    std::vector<FoundGitSetting> read(const std::string &file);
+// --- What a repository asks of git.
 
-    // Files that agents can have made unusable, and what is wrong with the repository at hand, each as a text.
-    [[nodiscard]] const std::vector<std::string> &notices() const noexcept { return notices_; }
-
-private:
-    void read_into(const std::string &file, const UserPlacePtr &from, int depth);
-    std::vector<GitSetting> ask(const std::string &file, FdRef descriptor);
-    void include(const std::string &file, const UserPlacePtr &place, const std::string &path, int depth);
-    bool holds(const std::string &condition, const std::string &file);
-
-    const AsUser &user_;
-    const UserPaths &paths_;
-    const std::string &home_;
-    Deadline deadline_;
-    std::vector<FoundGitSetting> settings_;
-    std::vector<std::string> notices_;
+// What the files of a repository ask of git that a session may not be able to do: signing, and filters that start programs.
+struct RepositorySettings {
+    std::optional<bool> signs;        // commits or tags, where its own settings say so
+    std::vector<std::string> filters; // that attributes name and its own settings do not define, each once
 };
 
-// What the caller's git says outside, for a session's git.
+// In a child that is the user. Agents may have written all of it: it is read as content, within `tree`, and no git runs. `below` is the
+// working directory; `git_directory` the repository's, where that is another tree. Attributes count from the repository's top down to
+// `below`: looking through the whole tree costs too much. Throws Failure for what cannot be read.
+RepositorySettings read_repository_settings(const GuardedTree &tree, const std::string &repository, const std::string &below,
+                                            const GuardedTree *git_directory);
+
+// The filters that a file of attributes names (gitattributes(5)).
+std::vector<std::string> filters_of_attributes(std::string_view text);
 
 // --- The user's settings, as git on the host has them for this directory: who commits, what is safe, what else passes.
+
+constexpr std::size_t git_name_limit = 16UL * 1024;    // bytes of a name or an address
+constexpr std::size_t git_settings_limit = 500;        // settings that pass
+constexpr std::size_t git_settings_size = 64UL * 1024; // bytes of them all, names and values
+
+// git-lfs as it sets itself up, and with --skip-smudge.
+enum class GitLfs { none, all, skip_smudge };
+
+// Who commits; each part only where the user has set it, even to the empty text. Any bytes except NUL.
+struct GitIdentity {
+    std::optional<std::string> name;
+    std::optional<std::string> email;
+    std::vector<std::string> safe_directories = {}; // git's safe.directory, as the user trusts repositories of others
+    std::vector<GitSetting> settings = {};          // others of the user's that pass
+    std::map<std::string, std::string> files = {};  // setting -> content of the file that it names
+    GitLfs lfs = GitLfs::none;
+    bool signs_commits = false;
+    bool signs_tags = false;
+};
+
+// What was found, or why nothing was: `problem` is for people, and empty where all is well.
+struct FoundIdentity {
+    GitIdentity identity;
+    std::string problem;
+    std::vector<std::string> notices = {}; // of single files that were left out; git_notice_limit at most
+    std::vector<std::string> once = {};    // what a session cannot do for this repository; as many
+    GitSigning signing = GitSigning::none;
+};
 
 // Asks the host's git, in the current directory, about the user's own files below `home`. The repository around is not asked, but decides
 // which conditional includes count. Of the directories that the user calls safe, only those that concern `shown` count (safe_directory).
@@ -66,12 +86,12 @@ struct GitPlace {
     std::string below;                        // the working directory beneath it
     std::optional<std::string> repository;    // that holds it, beneath `shown`
     std::optional<GuardedTree> git_directory; // of that repository, where it is another tree
+    std::string trusted;                      // where the session has the repository and its owner is not mapped; otherwise empty
 };
 
 // In a child that is `account`: all that a session's git gets of its user's, and what the repository asks for. It enters the working
-// directory.
-FoundIdentity find_for_session(const AsUser &user, const Account &account, const GitPlace &place, const AgentPlaces &agents,
-                               Deadline deadline);
+// directory. Git takes the `trusted` repository for its own if it belongs to the account.
+GitOfUser find_for_session(const AsUser &user, const Account &account, const GitPlace &place, const AgentPlaces &agents, Deadline deadline);
 
 // A value of git's safe.directory (git-config(1)) as a session that shows the directory `shown` gets it: "" (forget the values before it),
 // "*", and paths in `shown` or above it; "~/" is the user's home. Empty for any other directory. Pure.
@@ -94,5 +114,22 @@ struct ProgramOutput {
 // has an AsUser.
 ProgramOutput run_host_program(const AsUser &user, const std::vector<std::string> &command, const std::vector<std::string> &environment,
                                std::size_t limit, Deadline deadline, const std::vector<int> &inputs = {});
+
+// --- Which settings of the user's git a session's git gets: only listed ones, which start no program and hold no secret.
+
+// Accepts any bytes. A setting that names a file of the user's does not pass here (copied_git_file).
+bool passes_into_session(const GitSetting &setting);
+
+// The name of the session's copy for a setting of this name; empty where the setting names no file that is copied.
+std::string copied_git_file(std::string_view name);
+
+// Whether a setting would pass if it held no password or token.
+bool is_kept_for_its_secret(const GitSetting &setting);
+
+// As a configuration file, in this order: who commits; which repositories git trusts; and the other settings of the user's that pass. It
+// holds nothing else, whatever the identity holds. A value with a NUL, which git cannot have, is left out.
+std::string git_identity_text(const GitIdentity &identity);
+// What the identity signs.
+std::string git_signing_text(const GitIdentity &identity);
 
 } // namespace pi_agent

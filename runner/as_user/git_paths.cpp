@@ -1,18 +1,14 @@
 // Follows paths of the shown project, and finds those of git that run something, without running it (gitrepository-layout(5)).
-#include "runner/as_user/git_paths.hpp"
+#include "runner/as_user/protected_paths.hpp"
 
 #include "common/as_user/git_syntax.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/identity.hpp"
 #include "common/seams/seams.hpp"
 
 #include <deque>
-#include <set>
 
 namespace pi_agent {
-
-// Following paths inside the shown project one component at a time.
 
 namespace {
 
@@ -21,7 +17,11 @@ constexpr std::size_t links_at_most = 40; // the kernel's own limit
 // One walk: the components that are left, and where it is now.
 class Walk {
 public:
-    Walk(const GuardedTree &tree, const std::string &base) : tree_(tree), mount_(mount_id(tree.top)) { found_.path = base; }
+    Walk(const GuardedTree &tree, const std::string &base, Mounts mounts) : tree_(tree)
+    {
+        if (mounts == Mounts::hidden) mount_ = mount_id(tree.top);
+        found_.path = base;
+    }
 
     ShownPath follow(const std::string &path)
     {
@@ -42,14 +42,30 @@ private:
         return false;
     }
 
+    // Nothing can be there as long as what was found is as it is.
+    bool stop_before(const std::string &name, ShownPath::Kind kind)
+    {
+        found_.rest = name;
+        for (const auto &later : ahead_)
+            found_.rest = join_path(found_.rest, later);
+        return stop(kind);
+    }
+
+    // Whether the path begins with a name of the tree, which is taken off it.
+    static bool take_off(const std::string &top_path, std::vector<std::string> &names)
+    {
+        const std::vector<std::string> top = path_components(top_path);
+        if (names.size() < top.size() || !std::equal(top.begin(), top.end(), names.begin())) return false;
+        names.erase(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(top.size()));
+        return true;
+    }
+
     // Puts a path before the components that are left. False when it leads out.
     bool go(const std::string &path)
     {
         std::vector<std::string> names = path_components(path);
         if (!path.empty() && path[0] == '/') {
-            const std::vector<std::string> top = path_components(tree_.path);
-            if (names.size() < top.size() || !std::equal(top.begin(), top.end(), names.begin())) return stop(ShownPath::Kind::outside);
-            names.erase(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(top.size()));
+            if (!take_off(tree_.path, names) && (tree_.name.empty() || !take_off(tree_.name, names))) return stop(ShownPath::Kind::outside);
             found_.path.clear();
         }
         ahead_.insert(ahead_.begin(), names.begin(), names.end());
@@ -65,16 +81,11 @@ private:
         }
         const std::string path = join_path(found_.path, name);
         const UniqueFd fd = look_beneath(tree_.top, path, O_PATH);
-        if (!fd && (errno == ENOENT || errno == ENOTDIR)) {
-            found_.rest = name;
-            for (const auto &later : ahead_)
-                found_.rest += "/" + later;
-            return stop(ShownPath::Kind::missing);
-        }
+        if (!fd && (errno == ENOENT || errno == ENOTDIR)) return stop_before(name, ShownPath::Kind::missing);
         if (!fd && errno == EACCES && is_own_directory(tree_, found_.path)) return stop(ShownPath::Kind::closed);
         if (!fd && (errno == EACCES || errno == ENAMETOOLONG)) return stop(ShownPath::Kind::unclear);
         if (!fd) throw_errno("looking at " + escape_for_display(join_path(tree_.path, path)));
-        if (mount_id(fd) != mount_) {
+        if (mount_ && mount_id(fd) != mount_) {
             found_.path = path;
             return stop(ShownPath::Kind::hidden);
         }
@@ -85,33 +96,25 @@ private:
         }
         found_.path = path;
         if (S_ISDIR(facts.st_mode)) return true;
-        found_.kind = ShownPath::Kind::other; // nothing can be made below a file as long as it exists
-        return false;
+        return stop_before("", ShownPath::Kind::other);
     }
 
     const GuardedTree &tree_;
-    std::uint64_t mount_;
+    std::optional<std::uint64_t> mount_; // of the tree, where others are hidden
     std::deque<std::string> ahead_;
     ShownPath found_;
 };
 
-} // namespace
-
-bool is_own_directory(const GuardedTree &tree, const std::string &path)
+std::string way_from(const std::vector<std::string> &from, const std::vector<std::string> &to)
 {
-    const UniqueFd directory = look_beneath(tree.top, path, O_PATH | O_DIRECTORY);
-    struct stat facts {};
-    return directory && fstat(directory.get(), &facts) == 0 && facts.st_uid == geteuid();
+    const auto [left, right] = std::mismatch(from.begin(), from.end(), to.begin(), to.end());
+    std::string way;
+    for (auto up = left; up != from.end(); ++up)
+        way = join_path(way, "..");
+    for (auto down = right; down != to.end(); ++down)
+        way = join_path(way, *down);
+    return way.empty() ? "." : way;
 }
-
-ShownPath find_shown(const GuardedTree &tree, const std::string &base, const std::string &path)
-{
-    return Walk(tree, base).follow(path);
-}
-
-// Finding git's executing paths: by the layout of git directories (gitrepository-layout(5)), without running git.
-
-namespace {
 
 constexpr std::size_t small_file_limit = 1U << 20U;
 
@@ -312,6 +315,35 @@ private:
 };
 
 } // namespace
+
+bool is_own_directory(const GuardedTree &tree, const std::string &path)
+{
+    const UniqueFd directory = look_beneath(tree.top, path, O_PATH | O_DIRECTORY);
+    struct stat facts {};
+    return directory && fstat(directory.get(), &facts) == 0 && facts.st_uid == geteuid();
+}
+
+ShownPath find_shown(const GuardedTree &tree, const std::string &base, const std::string &path, Mounts mounts)
+{
+    return Walk(tree, base, mounts).follow(path);
+}
+
+std::optional<std::string> find_kept_link(const GuardedTree &tree, const std::string &path, const std::string &target,
+                                          const std::function<bool(const std::string &path)> &may_lead_to)
+{
+    if (target.empty()) return std::nullopt;
+    try {
+        const ShownPath end = find_shown(tree, split_last(path).first, target, Mounts::entered);
+        const bool is_file = end.kind == ShownPath::Kind::other &&
+                             S_ISREG(examine(open_beneath(tree.top, end.path, O_PATH), "examining the target of a link").st_mode);
+        if ((!is_file && end.kind != ShownPath::Kind::directory) || !end.rest.empty() || end.links.size() >= links_at_most)
+            return std::nullopt;
+        if (!may_lead_to(end.path) || !std::all_of(end.links.begin(), end.links.end(), may_lead_to)) return std::nullopt;
+        return target.front() == '/' ? way_from(path_components(split_last(path).first), path_components(end.path)) : target;
+    } catch (const SystemFailure &) { // it cannot be looked at, and whoever follows the link reports that
+        return std::nullopt;
+    }
+}
 
 std::optional<std::string> small_text(const GuardedTree &tree, const std::string &base, const std::string &path)
 {

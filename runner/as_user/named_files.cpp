@@ -1,10 +1,10 @@
 // The files that a policy names in a caller's home, and the host's files that a user's config names, read as the caller.
-#include "runner/as_user/named_files.hpp"
+#include "runner/as_user/reader.hpp"
 
 #include "common/base/files.hpp"
 #include "common/policy/provider_table.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/document_writer.hpp"
+#include "runner/as_agent/writer.hpp"
 
 #include <linux/magic.h>
 #include <linux/openat2.h>
@@ -12,8 +12,6 @@
 #include <thread>
 
 namespace pi_agent {
-
-// Opening what a user's config names.
 
 namespace {
 
@@ -75,88 +73,6 @@ UniqueFd open_without_links(const UserPlace &from, const std::string &name)
     if (fd && (fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode))) fd.reset();
     return fd;
 }
-
-} // namespace
-
-bool is_kernels(FdRef place)
-{
-    struct statfs facts {};
-    if (!defence_is_on("kernels-files")) return false;
-    return fstatfs(place.get(), &facts) != 0 || facts.f_type == PROC_SUPER_MAGIC || facts.f_type == SYSFS_MAGIC;
-}
-
-HostFile open_host_file(const UserPlace &place)
-{
-    return open_found(place.fd, place.written_by != nullptr);
-}
-
-HostFile open_host_file(const UserPaths &paths, const UserPlacePtr &from, const std::string &path)
-{
-    if (const UniqueFd plain = open_without_links(*from, path)) return open_found(plain, false);
-    return open_followed([&] { return paths.follow(from, path); });
-}
-
-HostFile open_host_file(const UserPaths &paths, const std::string &path)
-{
-    return open_followed([&] { return paths.follow(path); });
-}
-
-UserPlacePtr open_source_directory(const UserPaths &paths, const std::string &path, const std::string &what, std::string &left_out)
-{
-    int problem = 0;
-    try {
-        UserPlacePtr top = paths.follow(path);
-        if (open_to_list(*top)) return top;
-        problem = errno;
-        if (top->written_by != nullptr) throw NotFollowed(SystemFailure(problem, "opening " + escape_for_display(top->path)).what(), false);
-    } catch (const NotFollowed &refusal) {
-        left_out = what + " " + escape_for_display(path) + " is left out: " + refusal.what();
-        return nullptr;
-    } catch (const SystemFailure &failure) {
-        problem = failure.error_number();
-    }
-    const std::string dangling = problem == ENOENT ? find_dangling_link(path) : "";
-    if (!dangling.empty())
-        throw Failure(FailureKind::user_configuration,
-                      what + " cannot be used: " + escape_for_display(path) + " does not exist: " + escape_for_display(dangling) +
-                          " is a symlink to nothing (is a file system not mounted?); mount it, or correct the link");
-    if (problem != ENOENT)
-        throw Failure(FailureKind::user_configuration,
-                      what + " cannot be used: " + std::string(SystemFailure(problem, "opening " + escape_for_display(path)).what()) +
-                          "; make it a directory that you can read, or ask the administrator to set users.*.config");
-    return nullptr;
-}
-
-UniqueFd open_to_list(const UserPlace &directory)
-{
-    return reopen(directory.fd, O_DIRECTORY);
-}
-
-HostFile open_document(const UserPaths &paths, const UserPlacePtr &directory, const std::string &name, const std::string &place,
-                       std::string &left_out)
-{
-    if (faccessat(directory->fd.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) return {};
-    HostFile file = open_host_file(paths, directory, name);
-    if (!file.fd && file.by_agents) {
-        left_out = escape_for_display(place) + " is left out: " + file.problem;
-        return file;
-    }
-    if (!file.fd)
-        throw Failure(FailureKind::user_configuration, escape_for_display(place) + " is not a file that you can read (" + file.problem +
-                                                           "); correct it; nothing was changed");
-    return file;
-}
-
-void wait_for_lock(FdRef directory, const std::string &name, int patience_milliseconds)
-{
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_milliseconds);
-    while (is_locked_by_agent(directory, name) && std::chrono::steady_clock::now() < deadline)
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-}
-
-// The files that a policy names in a caller's home, read as the caller: keys, certificates, variables.
-
-namespace {
 
 // Not a defence: it stops people from handing the agent a wrong file by mistake.
 void require_certificates(const std::string &content)
@@ -305,6 +221,82 @@ void read_host_env_file(const UserPaths &paths, const std::string &path, HostVar
 }
 
 } // namespace
+
+bool is_kernels(FdRef place)
+{
+    struct statfs facts {};
+    if (!defence_is_on("kernels-files")) return false;
+    return fstatfs(place.get(), &facts) != 0 || facts.f_type == PROC_SUPER_MAGIC || facts.f_type == SYSFS_MAGIC;
+}
+
+HostFile open_host_file(const UserPlace &place)
+{
+    return open_found(place.fd, place.written_by != nullptr);
+}
+
+HostFile open_host_file(const UserPaths &paths, const UserPlacePtr &from, const std::string &path)
+{
+    if (const UniqueFd plain = open_without_links(*from, path)) return open_found(plain, false);
+    return open_followed([&] { return paths.follow(from, path); });
+}
+
+HostFile open_host_file(const UserPaths &paths, const std::string &path)
+{
+    return open_followed([&] { return paths.follow(path); });
+}
+
+UserPlacePtr open_source_directory(const UserPaths &paths, const std::string &path, const std::string &what, std::string &left_out)
+{
+    int problem = 0;
+    try {
+        UserPlacePtr top = paths.follow(path);
+        if (open_to_list(*top)) return top;
+        problem = errno;
+        if (top->written_by != nullptr) throw NotFollowed(SystemFailure(problem, "opening " + escape_for_display(top->path)).what(), false);
+    } catch (const NotFollowed &refusal) {
+        left_out = what + " " + escape_for_display(path) + " is left out: " + refusal.what();
+        return nullptr;
+    } catch (const SystemFailure &failure) {
+        problem = failure.error_number();
+    }
+    const std::string dangling = problem == ENOENT ? find_dangling_link(path) : "";
+    if (!dangling.empty())
+        throw Failure(FailureKind::user_configuration,
+                      what + " cannot be used: " + escape_for_display(path) + " does not exist: " + escape_for_display(dangling) +
+                          " is a symlink to nothing (is a file system not mounted?); mount it, or correct the link");
+    if (problem != ENOENT)
+        throw Failure(FailureKind::user_configuration,
+                      what + " cannot be used: " + std::string(SystemFailure(problem, "opening " + escape_for_display(path)).what()) +
+                          "; make it a directory that you can read, or ask the administrator to set users.*.config");
+    return nullptr;
+}
+
+UniqueFd open_to_list(const UserPlace &directory)
+{
+    return reopen(directory.fd, O_DIRECTORY);
+}
+
+HostFile open_document(const UserPaths &paths, const UserPlacePtr &directory, const std::string &name, const std::string &place,
+                       std::string &left_out)
+{
+    if (faccessat(directory->fd.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) return {};
+    HostFile file = open_host_file(paths, directory, name);
+    if (!file.fd && file.by_agents) {
+        left_out = escape_for_display(place) + " is left out: " + file.problem;
+        return file;
+    }
+    if (!file.fd)
+        throw Failure(FailureKind::user_configuration, escape_for_display(place) + " is not a file that you can read (" + file.problem +
+                                                           "); correct it; nothing was changed");
+    return file;
+}
+
+void wait_for_lock(FdRef directory, const std::string &name, int patience_milliseconds)
+{
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_milliseconds);
+    while (is_locked_by_agent(directory, name) && std::chrono::steady_clock::now() < deadline)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
 
 bool is_shown(const ShownPlaces &shown, const std::string &path)
 {

@@ -1,6 +1,6 @@
 // Placeholders in a user's project. One that another session still uses stays, and the last session removes it: a mount point among the
 // host's mounts cannot be removed, and for the others it is recorded who uses them (runner/root/session/scratch.cpp).
-#include "runner/as_user/git_paths.hpp"
+#include "runner/as_user/protected_paths.hpp"
 
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"

@@ -14,19 +14,6 @@
 
 namespace pi_agent {
 
-OwnQuestion receive_question(FdRef wrapper)
-{
-    const std::optional<Packet> packet = receive_packet(wrapper, in_seconds(1)); // it is there: root has seen its beginning
-    if (!packet) throw ProtocolError("the connection was closed before a question came");
-    if (!packet->fds.empty()) throw ProtocolError("a question with a descriptor was refused");
-    fault_point("question-read");
-    return decode_question(packet->bytes);
-}
-
-// What a caller hands over, opened again as the caller: descriptors, working directory, roots, home.
-
-// What a caller hands over: descriptors, working directory and roots, opened again as the caller.
-
 namespace {
 
 PlaceFacts place_facts(FdRef fd)
@@ -128,79 +115,6 @@ const char *what_is_wrong(FdRef fd)
     }
 }
 
-} // namespace
-
-// First the working directory, then each root in order, whether it is there or not, then what git says of the directory.
-void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claimed_cwd, FdRef channel)
-{
-    OpenedPlace cwd{reopen_cwd(claimed_cwd), {}};
-    cwd.facts = place_facts(cwd.directory);
-    send_answer(channel, cwd);
-    for (auto &root : resolve_roots(rules, caller)) {
-        OpenedPlace place{};
-        if (root) {
-            const struct stat facts = examine(root->fd, "examining a root");
-            place = {std::move(root->fd), {facts.st_dev, facts.st_ino, 0}};
-            place.facts.mount = place_facts(place.directory).mount;
-        }
-        send_answer(channel, place);
-    }
-    send_answer(channel, find_repository(cwd.directory));
-}
-
-void serve_caller(const Account &caller, const AccessRules &rules, const ToolchainsPolicy &toolchains, FdRef wrapper, FdRef channel)
-{
-    ReceivedRequest received = receive_request(wrapper, in_seconds(request_patience_seconds));
-    fault_point("request-read");
-    check_stdio(received.stdio, received.request.on_terminal);
-    let_pipes_be_opened(received.stdio);
-    send_long_answer(channel, encode_request(received.request));
-    open_as_caller(caller, rules, received.cwd, channel);
-    received.cwd.reset();
-    send_home(channel, find_home_directories(caller, toolchains));
-    StartUpMemory memory;
-    for (bool listening = true;;) {
-        std::array<pollfd, 2> waits{pollfd{channel.get(), POLLIN, 0}, pollfd{listening ? wrapper.get() : -1, POLLIN, 0}};
-        if (poll(waits.data(), waits.size(), memory.patience(-1)) < 0 && errno != EINTR) throw_errno("waiting for the wrapper");
-        memory.look();
-        if (waits[0].revents != 0) {
-            if (!obey(channel, received.stdio)) return;
-            memory.wait_begins();
-        }
-        if (waits[1].revents != 0) listening = relay(wrapper, channel);
-    }
-}
-
-void check_stdio(const std::array<UniqueFd, 3> &stdio, const OnTerminal &on_terminal)
-{
-    if (!defence_is_on("stdio-rules")) return;
-    for (std::size_t index = 0; index < stdio.size(); ++index) {
-        if (on_terminal[index]) continue;
-        if (const char *problem = what_is_wrong(stdio[index]))
-            throw Failure(FailureKind::streams,
-                          std::string("denied: ") + standard_names[index] + " is " + problem +
-                              "; the agent gets only pipes, regular files, sockets, /dev/null, /dev/zero and /dev/full");
-    }
-}
-
-void let_pipes_be_opened(const std::array<UniqueFd, 3> &stdio)
-{
-    const struct stat anonymous = examine(make_pipe().reading, "examining a pipe");
-    for (std::size_t index = 0; index < stdio.size(); ++index) {
-        struct statx facts {};
-        if (!stdio[index] || statx(stdio[index].get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MODE, &facts) != 0)
-            continue;
-        // All anonymous pipes are on one file system of the kernel's; a named one belongs to whoever made it.
-        if (!S_ISFIFO(facts.stx_mode) || makedev(facts.stx_dev_major, facts.stx_dev_minor) != anonymous.st_dev) continue;
-        const mode_t way = index == 0 ? S_IROTH : S_IWOTH;
-        fchmod(stdio[index].get(), (facts.stx_mode & 0777U) | way); // best_effort: another's pipe stays as it is
-    }
-}
-
-// The caller's directories that a session works in: home and temporary files.
-
-namespace {
-
 using Inode = std::pair<dev_t, ino_t>;
 
 std::optional<Inode> inode_of(FdRef directory, const std::string &path, int follow = AT_SYMLINK_NOFOLLOW)
@@ -301,6 +215,82 @@ UniqueFd enter(FdRef parent, const std::string &name)
 }
 
 } // namespace
+
+OwnQuestion receive_question(FdRef wrapper)
+{
+    const std::optional<Packet> packet = receive_packet(wrapper, in_seconds(1)); // it is there: root has seen its beginning
+    if (!packet) throw ProtocolError("the connection was closed before a question came");
+    if (!packet->fds.empty()) throw ProtocolError("a question with a descriptor was refused");
+    fault_point("question-read");
+    return decode_question(packet->bytes);
+}
+
+// First the working directory, then each root in order, whether it is there or not, then what git says of the directory.
+void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claimed_cwd, FdRef channel)
+{
+    OpenedPlace cwd{reopen_cwd(claimed_cwd), {}};
+    cwd.facts = place_facts(cwd.directory);
+    send_answer(channel, cwd);
+    for (auto &root : resolve_roots(rules, caller)) {
+        OpenedPlace place{};
+        if (root) {
+            const struct stat facts = examine(root->fd, "examining a root");
+            place = {std::move(root->fd), {facts.st_dev, facts.st_ino, 0}};
+            place.facts.mount = place_facts(place.directory).mount;
+        }
+        send_answer(channel, place);
+    }
+    send_answer(channel, find_repository(cwd.directory));
+}
+
+void serve_caller(const Account &caller, const AccessRules &rules, const ToolchainsPolicy &toolchains, FdRef wrapper, FdRef channel)
+{
+    ReceivedRequest received = receive_request(wrapper, in_seconds(request_patience_seconds));
+    fault_point("request-read");
+    check_stdio(received.stdio, received.request.on_terminal);
+    let_pipes_be_opened(received.stdio);
+    send_long_answer(channel, encode_request(received.request));
+    open_as_caller(caller, rules, received.cwd, channel);
+    received.cwd.reset();
+    send_home(channel, find_home_directories(caller, toolchains));
+    StartUpMemory memory;
+    for (bool listening = true;;) {
+        std::array<pollfd, 2> waits{pollfd{channel.get(), POLLIN, 0}, pollfd{listening ? wrapper.get() : -1, POLLIN, 0}};
+        if (poll(waits.data(), waits.size(), memory.patience(-1)) < 0 && errno != EINTR) throw_errno("waiting for the wrapper");
+        memory.look();
+        if (waits[0].revents != 0) {
+            if (!obey(channel, received.stdio)) return;
+            memory.wait_begins();
+        }
+        if (waits[1].revents != 0) listening = relay(wrapper, channel);
+    }
+}
+
+void check_stdio(const std::array<UniqueFd, 3> &stdio, const OnTerminal &on_terminal)
+{
+    if (!defence_is_on("stdio-rules")) return;
+    for (std::size_t index = 0; index < stdio.size(); ++index) {
+        if (on_terminal[index]) continue;
+        if (const char *problem = what_is_wrong(stdio[index]))
+            throw Failure(FailureKind::streams,
+                          std::string("denied: ") + standard_names[index] + " is " + problem +
+                              "; the agent gets only pipes, regular files, sockets, /dev/null, /dev/zero and /dev/full");
+    }
+}
+
+void let_pipes_be_opened(const std::array<UniqueFd, 3> &stdio)
+{
+    const struct stat anonymous = examine(make_pipe().reading, "examining a pipe");
+    for (std::size_t index = 0; index < stdio.size(); ++index) {
+        struct statx facts {};
+        if (!stdio[index] || statx(stdio[index].get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MODE, &facts) != 0)
+            continue;
+        // All anonymous pipes are on one file system of the kernel's; a named one belongs to whoever made it.
+        if (!S_ISFIFO(facts.stx_mode) || makedev(facts.stx_dev_major, facts.stx_dev_minor) != anonymous.st_dev) continue;
+        const mode_t way = index == 0 ? S_IROTH : S_IWOTH;
+        fchmod(stdio[index].get(), (facts.stx_mode & 0777U) | way); // best_effort: another's pipe stays as it is
+    }
+}
 
 OpenedHome find_home_directories(const Account &user, const ToolchainsPolicy &toolchains)
 {

@@ -17,7 +17,7 @@ void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claim
 // a file of theirs may wait for them (FUSE, FLUSH), beyond SIGKILL, and a socket may linger (SO_LINGER, socket(7)).
 
 // In a child that is the caller, from the request to the session's end. `wrapper`: its socket; `channel` leads to the runner
-// (runner/root/errand/receiver.hpp).
+// (runner/root/errand/errand.hpp).
 void serve_caller(const Account &caller, const AccessRules &rules, const ToolchainsPolicy &toolchains, FdRef wrapper, FdRef channel);
 
 // --- Which descriptors a caller may hand to the agent as standard input, output and error (design rule 4).

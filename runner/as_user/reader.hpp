@@ -1,32 +1,15 @@
-// The reading half of the config sync: runs as the user, and lists and opens what the user's config names.
+// What is read as the user: the config, for the writer in the agent's home, and the files that policy and command line name.
 #pragma once
 
 #include "common/as_user/user_paths.hpp"
 #include "common/host/identity.hpp"
 #include "runner/as_agent/sync_messages.hpp"
+#include "runner/plan/file_arguments.hpp"
+#include "runner/plan/host_view.hpp"
 
 namespace pi_agent {
 
-// Which symlinks of the user's config stay symlinks in the agent's home: those that stay in the tree that is brought there.
-
-// A directory that is brought in as it is: the top of a source, or the target of a symlink that is followed.
-struct ListedTree {
-    UserPlacePtr top;
-    std::string path;               // where the agent has it, relative to the source; "" for the source's own top
-    std::vector<std::string> names; // how an absolute symlink may begin to mean this tree
-};
-
-// Whether the agent gets the target of a symlink as the user has it; `path` is relative to the tree.
-using MayLeadTo = std::function<bool(const std::string &path)>;
-
-// For a process of the user's. The text that the symlink at `path` of the tree gets in the agent's home: `target` itself, or for an
-// absolute one the relative way. None where it leads out of the tree at any step, to nothing, or to a path that is not allowed. Only looks,
-// beneath the top, and lets the kernel follow no symlink: the text of a symlink decides where the next look goes, and never leaves the
-// tree.
-std::optional<std::string> find_kept_link(const ListedTree &tree, const std::string &path, const std::string &target,
-                                          const MayLeadTo &may_lead_to);
-
-// The reading half of the config sync: runs as the user, opens everything that the user's config names, and follows symlinks with the
+// --- The reading half of the config sync: runs as the user, opens everything that the user's config names, and follows symlinks with the
 // user's rights only. It follows none out of a directory that agents write in.
 
 // A directory of the user that is brought to a place in the agent's home.
@@ -49,104 +32,79 @@ struct ReadingPlan {
 // document not a readable file.
 void read_config(const AsUser &user, const ReadingPlan &plan, FdRef transfer, FdRef channel);
 
-// Lists what the user's config holds, for the writer: entry by entry, with the user's rights.
+// --- Files of certificates that variables name, such as a company's own authority, read as the user.
 
-constexpr std::uint64_t config_file_limit = std::uint64_t{256} << 20U;
-
-// Sends to the writer, which ends first when something goes wrong with its writing.
-void send_to_writer(FdRef transfer, const SyncMessage &message, const std::vector<int> &fds = {});
-// Call it when the writer has ended: it told the runner why, and the runner ends us.
-[[noreturn]] void wait_for_the_end();
-
-std::string shown_of(const ConfigSource &source, const std::string &path);
-
-// Names what is left out, up to a number.
-class SkippedNames {
-public:
-    explicit SkippedNames(FdRef channel) : channel_(channel) {}
-    void name(const std::string &shown, const std::string &reason);
-    void tell_rest() const;
-
-private:
-    FdRef channel_;
-    std::size_t count_ = 0;
+// A place that the session sees at its own path.
+struct ShownPlaces {
+    const HostView &view;
+    std::string project;
+    std::string home;
 };
 
-// How much the reader of the config has listed, and where most of it comes from.
+bool is_shown(const ShownPlaces &shown, const std::string &path);
 
-constexpr std::size_t entry_limit = 200'000;
-constexpr std::uint64_t total_limit = std::uint64_t{2} << 30U;
+// For a process of the user's. A file in a `shown` place is left alone. A file without certificates, or one that cannot be read, is left
+// alone too, and a notice says so.
+CertificateFiles read_certificate_files(const UserPaths &paths, const std::vector<CertificateVariable> &variables,
+                                        const ShownPlaces &shown);
 
-class ListedAmount {
-public:
-    // `path` is beneath the directory that is listed. False when this is one too many.
-    [[nodiscard]] bool take_entry(const std::string &path);
-    [[nodiscard]] bool take_bytes(std::uint64_t count);
-    [[nodiscard]] std::size_t entries() const noexcept { return entries_; }
-    // The first component that most of the paths share.
-    [[nodiscard]] std::string largest_part() const;
+// --- Files that the user names on the command line, of which the session gets copies.
 
-private:
-    std::size_t entries_ = 0;
-    std::uint64_t bytes_ = 0;
-    std::map<std::string, std::size_t> parts_;
+constexpr std::size_t copies_size_limit = 32UL << 20U; // bytes of one start
+constexpr std::size_t copies_count_limit = 2000;       // files and directories of one start
+
+// For a process of the user's. Copies each file that the session does not see into `copies`, an empty directory of the user's: file N, from
+// 1, into the directory N. A missing file is left to the agent, which reports it in its own words. Throws Failure(usage) for what cannot be
+// handed over: not a file, unreadable, too large, or behind a symlink that must not be followed.
+HandedFiles copy_named_files(const UserPaths &paths, const std::vector<ArgumentFile> &files, const ShownPlaces &shown, FdRef copies);
+
+// --- Keys of the user's that the policy names: for `git push` and `git fetch` over ssh, with the hosts that the user knows; for commits.
+
+// For a process of the user's. Keys are absolute, and may be missing; `home` is the user's home.
+SshFiles read_ssh_files(const UserPaths &paths, const std::optional<std::string> &key, const std::optional<std::string> &signing_key,
+                        const std::string &home);
+
+// --- The user's own files of variables that a policy names, read as the user.
+
+// For a process of the user's. A missing file sets nothing. Throws Failure(configuration) for what is not a file, cannot be read, is larger
+// than env_file_limit or breaks the syntax. Where agents can have made it so, it is left out, and `notices` say so.
+HostVariables read_host_env_files(const UserPaths &paths, const std::vector<std::string> &files, const std::string &home);
+
+// --- Opens what a user's config names, as that user: only files and directories, never anything that acts or waits when it is opened. From
+// an agents' directory nothing leads out (common/as_user/user_paths.hpp).
+
+// For processes that have become the user; symlinks are followed with the user's rights.
+struct HostFile {
+    UniqueFd fd; // O_RDONLY, a regular file; none when it cannot be read
+    HostFacts facts;
+    std::string problem;    // if it cannot
+    bool by_agents = false; // it is where agents write, or something there kept it from being read
 };
 
-// A file of the listing, opened when the writer asks for it.
-struct ListedFile {
-    std::size_t source;
-    std::string path; // relative to the source
-};
+constexpr const char *no_regular_file = "it is not a regular file, but a directory, a pipe, a socket or a device";
 
-class Listing {
-public:
-    Listing(const ReadingPlan &plan, const UserPaths &paths, FdRef transfer, FdRef channel, SkippedNames &skipped)
-        : plan_(plan), paths_(paths), transfer_(transfer), channel_(channel), skipped_(skipped)
-    {
-    }
+// `path` is relative to a directory that a walk has reached.
+HostFile open_host_file(const UserPaths &paths, const UserPlacePtr &from, const std::string &path);
+// `path` is absolute.
+HostFile open_host_file(const UserPaths &paths, const std::string &path);
+// Opens what a walk has already reached: exactly what was looked at.
+HostFile open_host_file(const UserPlace &place);
 
-    // Lists one source, whose top is open.
-    void list(std::size_t number, const UserPlacePtr &top);
-    void end();
+// None when it is missing, and when agents can have made it unusable: then `left_out` says how. Throws Failure(configuration) when it is
+// not a readable directory, or is a symlink to nothing; `what` names it in messages.
+UserPlacePtr open_source_directory(const UserPaths &paths, const std::string &path, const std::string &what, std::string &left_out);
 
-    [[nodiscard]] const std::vector<ListedFile> &files() const noexcept { return files_; }
+// Opens it so that its entries can be read; none where that fails (errno), or it is not a directory.
+UniqueFd open_to_list(const UserPlace &directory);
 
-private:
-    [[nodiscard]] const ConfigSource &source() const { return plan_.sources[number_]; }
-    [[nodiscard]] std::string shown(const std::string &path) const;
-    [[nodiscard]] bool is_document(const std::string &path) const;
-    [[nodiscard]] bool is_listed(const std::string &path) const;
-    [[nodiscard]] ListedTree tree_at(const UserPlacePtr &top, const std::string &path) const;
-    [[nodiscard]] bool may_lead_to(const std::string &path, FileClass own) const;
+// A file in such a directory: none when it is missing or left out, with the same refusals as for the directory; `place` names it.
+HostFile open_document(const UserPaths &paths, const UserPlacePtr &directory, const std::string &name, const std::string &place,
+                       std::string &left_out);
 
-    void enter(const UserPlacePtr &place, const std::string &path);
-    void visit(const UserPlacePtr &parent, const std::string &name, const std::string &path);
-    bool keep_link(const UserPlacePtr &parent, const std::string &name, const std::string &path, const struct stat &facts);
-    void take(const std::string &path, const struct stat &facts, bool listed, bool by_agents = false);
-    ListedAmount &amount_of(const std::string &path, const std::string &whole, bool by_agents);
-    void too_many(bool by_agents, const std::string &path);
-    [[nodiscard]] std::string whole_of(const std::string &path) const;
-    void leave_out(const std::string &whole);
-    void add(EntryKind kind, const std::string &path, const HostFacts &facts, const std::string &target = {});
-    [[noreturn]] void refuse_size(const std::string &what) const;
-    void flush();
-    void skip(const std::string &path, const std::string &reason, bool keep = true);
+// Waits while the agent, run by the user on the host, holds its lock on a file (a directory called name.lock, younger than ten seconds).
+void wait_for_lock(FdRef directory, const std::string &name, int patience_milliseconds);
 
-    const ReadingPlan &plan_;
-    const UserPaths &paths_;
-    FdRef transfer_;
-    FdRef channel_;
-    SkippedNames &skipped_;
-    std::size_t number_ = 0; // of the source
-    ListedTree tree_;
-    std::vector<const struct stat *> above_;
-    std::vector<ListedFile> files_;
-    std::vector<ListedEntry> listing_;
-    std::size_t pending_ = 0;
-    ListedAmount from_user_;
-    ListedAmount from_agents_;                     // what they can have written
-    std::map<std::string, ListedAmount> for_once_; // of class `once`, whoever wrote it, by the first name of its path
-    std::set<std::string> left_out_;               // of that class
-};
+// True for files that the kernel generates (/proc, /sys): a child of root's process sees root's things there.
+bool is_kernels(FdRef place);
 
 } // namespace pi_agent

@@ -1,14 +1,12 @@
-// Reads git's links between a repository and its data, and its configuration and attributes as text.
+// Reads git's links between a repository and its data (gitrepository-layout(5), git-worktree(1)), and its configuration and attributes as
+// text.
 #include "common/base/files.hpp"
 
-#include "common/as_user/git_syntax.hpp"
 #include "common/host/beneath.hpp"
 #include "runner/as_user/git_identity.hpp"
 #include "runner/as_user/project.hpp"
 
 namespace pi_agent {
-
-// Reading git's own links between a repository and its data, as gitrepository-layout(5) and git-worktree(1) describe them.
 
 namespace {
 
@@ -32,22 +30,6 @@ std::string read_small(FdRef directory, const char *name)
     } catch (const Failure &) {
         return {};
     }
-}
-
-// "a/b/../c" as text alone, beginning at `from`.
-std::string joined(const std::string &from, const std::string &path)
-{
-    std::vector<std::string> names;
-    for (const auto &name : path_components(path[0] == '/' ? path : from + "/" + path)) {
-        if (name != "..")
-            names.push_back(name);
-        else if (!names.empty())
-            names.pop_back();
-    }
-    std::string text;
-    for (const auto &name : names)
-        text += "/" + name;
-    return text;
 }
 
 // What git itself accepts as one (its is_git_directory): an agent that never saw a directory cannot have made these in it.
@@ -80,7 +62,8 @@ GitDirectory open_git_directory(FdRef from, const std::string &path)
     GitDirectory found{open_at(from, path, O_PATH | O_DIRECTORY), 0, path, {}};
     if (!found.directory)
         found.problem = "it cannot be opened (" + std::string(SystemFailure(errno, "open").what()) + ")";
-    else if (joined(kernel_path(from), path) != kernel_path(found.directory) && defence_is_on("git-back-link"))
+    else if (resolved_by_text(path.starts_with('/') ? path : kernel_path(from) + "/" + path) != kernel_path(found.directory) &&
+             defence_is_on("git-back-link"))
         found.problem = "a symlink leads to it";
     return found;
 }
@@ -119,34 +102,6 @@ std::vector<GitDirectory> follow(FdRef top)
     return found;
 }
 
-} // namespace
-
-Repository find_repository(FdRef cwd)
-{
-    UniqueFd current = open_at(cwd, ".", O_PATH | O_DIRECTORY);
-    for (std::size_t level = 0; current && level < repository_levels_limit; ++level) {
-        struct stat facts {};
-        if (fstatat(current.get(), ".git", &facts, AT_SYMLINK_NOFOLLOW) == 0) {
-            Repository repository{std::move(current), 0, {}};
-            repository.mount = mount_id(repository.top);
-            if (S_ISREG(facts.st_mode)) repository.elsewhere = follow(repository.top);
-            if (S_ISLNK(facts.st_mode))
-                repository.elsewhere.push_back({open_at(repository.top, ".git", O_PATH | O_DIRECTORY), 0, ".git", "a symlink leads to it"});
-            for (auto &place : repository.elsewhere)
-                if (place.directory) place.mount = mount_id(place.directory);
-            return repository;
-        }
-        UniqueFd above = open_at(current, "..", O_PATH | O_DIRECTORY);
-        if (!above || is_same_file(stat_of(above), stat_of(current))) return {};
-        current = std::move(above);
-    }
-    return {};
-}
-
-// Reading a repository's configuration and attributes as text.
-
-namespace {
-
 constexpr std::size_t filters_limit = 10;
 
 struct OwnSettings {
@@ -177,7 +132,55 @@ std::string repository_text(const GuardedTree &tree, const std::string &reposito
     return text.value_or("");
 }
 
+// A file that cannot be read asks for nothing: git inside cannot read it either.
+RepositorySettings settings_of(const GitPlace &place)
+{
+    if (!place.repository) return {};
+    try {
+        return read_repository_settings(place.shown, *place.repository, place.below, place.git_directory ? &*place.git_directory : nullptr);
+    } catch (const Failure &) {
+        return {};
+    }
+}
+
+const char *words_for(GitSigning signing)
+{
+    return signing == GitSigning::repositorys ? "this repository's settings sign commits" : "your git signs commits";
+}
+
+// As git looks at it (safe.directory in git-config(1)).
+bool owns_repository(const Account &account, const GitPlace &place)
+{
+    if (!place.repository) return false;
+    const UniqueFd top = find_beneath(place.shown.top, *place.repository, O_PATH | O_DIRECTORY);
+    const UniqueFd git = top ? find_beneath(top, ".git", O_PATH) : UniqueFd();
+    const auto is_own = [&](const UniqueFd &fd) { return fd && stat_of(fd).st_uid == account.uid.value(); };
+    return is_own(top) && is_own(git);
+}
+
 } // namespace
+
+Repository find_repository(FdRef cwd)
+{
+    UniqueFd current = open_at(cwd, ".", O_PATH | O_DIRECTORY);
+    for (std::size_t level = 0; current && level < repository_levels_limit; ++level) {
+        struct stat facts {};
+        if (fstatat(current.get(), ".git", &facts, AT_SYMLINK_NOFOLLOW) == 0) {
+            Repository repository{std::move(current), 0, {}};
+            repository.mount = mount_id(repository.top);
+            if (S_ISREG(facts.st_mode)) repository.elsewhere = follow(repository.top);
+            if (S_ISLNK(facts.st_mode))
+                repository.elsewhere.push_back({open_at(repository.top, ".git", O_PATH | O_DIRECTORY), 0, ".git", "a symlink leads to it"});
+            for (auto &place : repository.elsewhere)
+                if (place.directory) place.mount = mount_id(place.directory);
+            return repository;
+        }
+        UniqueFd above = open_at(current, "..", O_PATH | O_DIRECTORY);
+        if (!above || is_same_file(stat_of(above), stat_of(current))) return {};
+        current = std::move(above);
+    }
+    return {};
+}
 
 std::vector<std::string> filters_of_attributes(std::string_view text)
 {
@@ -220,41 +223,25 @@ RepositorySettings read_repository_settings(const GuardedTree &tree, const std::
     return found;
 }
 
-// What a session's git gets.
-
-namespace {
-
-// A file that cannot be read asks for nothing: git inside cannot read it either.
-RepositorySettings settings_of(const GitPlace &place)
-{
-    if (!place.repository) return {};
-    try {
-        return read_repository_settings(place.shown, *place.repository, place.below, place.git_directory ? &*place.git_directory : nullptr);
-    } catch (const Failure &) {
-        return {};
-    }
-}
-
-// As git looks at it (safe.directory in git-config(1)).
-bool owns_repository(const Account &account, const GitPlace &place)
-{
-    if (!place.repository) return false;
-    const UniqueFd top = find_beneath(place.shown.top, *place.repository, O_PATH | O_DIRECTORY);
-    const UniqueFd git = top ? find_beneath(top, ".git", O_PATH) : UniqueFd();
-    const auto is_own = [&](const UniqueFd &fd) { return fd && stat_of(fd).st_uid == account.uid.value(); };
-    return is_own(top) && is_own(git);
-}
-
-} // namespace
-
-FoundIdentity find_for_session(const AsUser &user, const Account &account, const GitPlace &place, const AgentPlaces &agents,
-                               Deadline deadline)
+GitOfUser find_for_session(const AsUser &user, const Account &account, const GitPlace &place, const AgentPlaces &agents, Deadline deadline)
 {
     const UniqueFd here = find_beneath(place.shown.top, place.below, O_PATH | O_DIRECTORY);
     if (!here || fchdir(here.get()) != 0) throw_errno("entering the working directory");
     FoundIdentity found = find_git_identity(user, UserPaths(agents), account.home, place.shown.path, deadline, settings_of(place));
-    found.owns_repository = owns_repository(account, place);
-    return found;
+    if (!place.trusted.empty() && owns_repository(account, place)) found.identity.safe_directories.push_back(place.trusted);
+    GitOfUser answer{git_identity_text(found.identity), git_signing_text(found.identity), {}, found.problem};
+    for (auto &[name, content] : found.identity.files)
+        answer.files[copied_git_file(name)] = std::move(content);
+    for (const auto &notice : found.notices)
+        answer.notices.always.push_back("git: " + notice);
+    for (const auto &notice : found.once)
+        answer.notices.once.push_back("git: " + notice);
+    answer.notices.unsigned_for = found.signing;
+    if (found.signing != GitSigning::none)
+        answer.unsigned_notice = std::string("git: ") + words_for(found.signing) +
+                                 ", and a session has no key of yours: the agent's commits are not signed; sign them outside before you "
+                                 "push (git rebase --exec 'git commit --amend --no-edit --gpg-sign' UPSTREAM)";
+    return answer;
 }
 
 } // namespace pi_agent

@@ -55,7 +55,7 @@ constexpr std::string_view withheld_from_root[] = {
 // ... and what the removal of a session needs besides: its mounts, and openat2(2) for paths that lead nowhere else.
 constexpr const char *root_calls[] = {"umount2", "openat2"};
 
-// What a process needs that only changes modes of directories which it is handed (runner/as_agent/tasks.hpp); the rest is for the
+// What a process needs that only changes modes of directories which it is handed (runner/as_agent/home.hpp); the rest is for the
 // C library.
 constexpr const char *mode_calls[] = {
     "recvmsg", "sendmsg", "poll", "ppoll", "fstat", "newfstatat", "chmod", "fchmodat", "close", "exit", "exit_group", "clock_gettime",

@@ -106,7 +106,7 @@ inline ExecMessage decode_exec_message(std::string_view bytes)
     return decode_one_of<ExecMessage>(bytes, "pi-agent-exec sent an unknown message");
 }
 
-// What the launcher asks the process that gives directories the set-gid bit (runner/as_agent/tasks.hpp), and its answer.
+// What the launcher asks the process that gives directories the set-gid bit (runner/as_agent/home.hpp), and its answer.
 
 // Comes with one descriptor, of the directory.
 struct ModeRequest {

@@ -22,15 +22,27 @@ bool CertificateFiles::is_sound() const
            std::all_of(renamed.begin(), renamed.end(), [&](const auto &one) { return paths.contains(one.second); });
 }
 
-bool FoundIdentity::is_small() const
+// A name of a copy leads nowhere else.
+bool GitOfUser::has_small_files() const
 {
-    std::size_t size = 0;
-    for (const auto &[name, value] : identity.settings)
-        size += name.size() + value.value_or("").size();
-    for (const auto &directory : identity.safe_directories)
-        size += directory.size();
-    return size <= git_settings_size && std::all_of(identity.files.begin(), identity.files.end(),
-                                                    [](const auto &file) { return file.second.size() <= git_file_copy_limit; });
+    return std::all_of(files.begin(), files.end(), [](const auto &file) {
+        return !file.first.empty() && file.first.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string::npos &&
+               file.second.size() <= git_file_copy_limit;
+    });
+}
+
+std::string git_defaults(RepositoryConfig config)
+{
+    // Owners look different inside and outside: with checkStat, user and agent do not make each other read all files again. Worktrees that
+    // are not shown look removed. Tracking would be written to a file that cannot be written.
+    return std::string("[core]\n\tcheckStat = minimal\n[gc]\n\tworktreePruneExpire = never\n") +
+           (config == RepositoryConfig::protected_ ? "[branch]\n\tautoSetupMerge = false\n" : "") +
+           "[include]\n\tpath = \"/etc/gitconfig\"\n";
+}
+
+std::string git_file_inside(const std::string &copy)
+{
+    return "/run/pi-agent/git/" + copy;
 }
 
 std::string notice_of_key(const char *what, const std::string &path, const std::string &problem)

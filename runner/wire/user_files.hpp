@@ -3,7 +3,6 @@
 
 #include "common/base/channel.hpp"
 
-#include "common/base/git_settings.hpp"
 #include "common/policy/policy_sections.hpp"
 
 namespace pi_agent {
@@ -13,8 +12,6 @@ constexpr const char *agent_directory = ".pi/agent";
 
 // Begins a message of reader or writer that is true at each start, but shown to the user only at the first.
 constexpr std::string_view answer_told_once = "once:";
-
-// Answers of a child that is the caller: about files in the home, and what it opened.
 
 // --- Copies of files of certificates on their way from the child that reads them.
 
@@ -76,66 +73,58 @@ struct EtcFile {
     }
 };
 
-// --- The settings of the user's git outside, on their way from the child that asks it.
+// --- What a session's git gets of its user's, on its way from the child that asks the user's git.
 
 constexpr std::size_t git_notice_limit = 10;
-constexpr std::size_t git_name_limit = 16UL * 1024;      // bytes of a name or an address
-constexpr std::size_t git_settings_limit = 500;          // settings that pass
-constexpr std::size_t git_settings_size = 64UL * 1024;   // bytes of them all, names and values
+constexpr std::size_t git_config_limit = 512UL * 1024;   // bytes of the session's configuration
 constexpr std::size_t git_file_copy_limit = 64UL * 1024; // bytes of a file that a setting names
-
-// git-lfs as it sets itself up, and with --skip-smudge.
-enum class GitLfs { none, all, skip_smudge };
-
-// Who commits; each part only where the user has set it, even to the empty text. Any bytes except NUL.
-struct GitIdentity {
-    std::optional<std::string> name;
-    std::optional<std::string> email;
-    std::vector<std::string> safe_directories = {}; // git's safe.directory, as the user trusts repositories of others
-    std::vector<GitSetting> settings = {};          // others of the user's that pass (runner/plan/git_config.hpp)
-    std::map<std::string, std::string> files = {};  // setting -> content of the file that it names
-    GitLfs lfs = GitLfs::none;
-    bool signs_commits = false;
-    bool signs_tags = false;
-};
+constexpr std::size_t git_file_count = 5;
 
 // Whose settings ask for signed commits.
 enum class GitSigning { none, users, repositorys };
 
-// What was found, or why nothing was: `problem` is for people, and empty where all is well.
-struct FoundIdentity {
-    GitIdentity identity;
-    std::string problem;
-    std::vector<std::string> notices = {}; // of single files that were left out; git_notice_limit at most
-    std::vector<std::string> once = {};    // what a session cannot do for this repository; as many
-    GitSigning signing = GitSigning::none;
-    bool owns_repository = false; // the caller, of the session's
+// Notices for the user: at each start, and once for the repository.
+struct GitNotices {
+    std::vector<std::string> always;
+    std::vector<std::string> once;
+    GitSigning unsigned_for = GitSigning::none; // whose settings ask for signatures that a session without a key cannot make
+};
+
+// Root bounds these texts and reads none of them. Their user may name another configuration for the session's git (GIT_CONFIG_SYSTEM).
+struct GitOfUser {
+    std::string config = {};                       // follows the session's defaults
+    std::string signing = {};                      // follows as well, where the session has a key
+    std::map<std::string, std::string> files = {}; // copies beside the configuration, by name
+    std::string problem = {};                      // why nothing was found, for people; empty where all is well
+    GitNotices notices = {};
+    std::string unsigned_notice = {}; // where the session has no key, and unsigned_for is not none
 
     static void fields(auto &archive, auto &self)
     {
-        for (auto *value : {&self.identity.name, &self.identity.email}) {
-            archive(*value);
-            archive.require([&] { return !*value || ((*value)->size() <= git_name_limit && (*value)->find('\0') == std::string::npos); },
-                            not_gits);
-        }
-        archive(self.identity.safe_directories);
-        archive.bounded(self.identity.settings, git_settings_limit, not_gits);
-        archive.bounded(self.identity.files, git_file_count, not_gits);
-        archive.bounded(self.identity.lfs, GitLfs::skip_smudge, not_gits);
-        archive(self.identity.signs_commits, self.identity.signs_tags);
+        for (auto *text : {&self.config, &self.signing})
+            archive.bounded(*text, git_config_limit, not_gits);
+        archive.bounded(self.files, git_file_count, not_gits);
         archive(self.problem);
-        archive.bounded(self.notices, git_notice_limit);
-        archive.bounded(self.once, git_notice_limit);
-        archive.bounded(self.signing, GitSigning::repositorys, not_gits);
-        archive(self.owns_repository);
-        archive.require([&] { return self.is_small(); }, not_gits);
+        archive.bounded(self.notices.always, git_notice_limit);
+        archive.bounded(self.notices.once, git_notice_limit);
+        archive.bounded(self.notices.unsigned_for, GitSigning::repositorys, not_gits);
+        archive(self.unsigned_notice);
+        archive.require([&] { return self.has_small_files(); }, not_gits);
     }
 
 private:
-    static constexpr const char *not_gits = "git's answer is not a name or address, or is longer than was asked for";
-    static constexpr std::size_t git_file_count = 10;
-    [[nodiscard]] bool is_small() const;
+    static constexpr const char *not_gits = "git's answer is not what was asked for";
+    [[nodiscard]] bool has_small_files() const;
 };
+
+// Whether a session's git can write the repository's own configuration.
+enum class RepositoryConfig { writable, protected_ }; // NOLINT(readability-identifier-naming): the word alone is a keyword
+
+// Begins the session's configuration: defaults for a session, which every other file can override, and the host's own file.
+std::string git_defaults(RepositoryConfig config);
+
+// Where the session's git finds a copy.
+std::string git_file_inside(const std::string &copy);
 
 // --- The copies of a user's keys on their way from the child that reads them.
 

@@ -1,7 +1,5 @@
 // Files that an agent writes into a project and that processes outside read: git's configuration, its links, package.json.
-#include "common/as_user/git_syntax.hpp"
-#include "runner/as_user/git_paths.hpp"
-#include "runner/plan/git_config.hpp"
+#include "runner/as_user/git_identity.hpp"
 #include "support/property.hpp"
 #include "wrapper/aftermath.hpp"
 
@@ -38,10 +36,15 @@ const GitSetting *last_of(const GitSettings &settings, const std::string &name)
     return found == settings.list.rend() ? nullptr : &*found;
 }
 
+std::string git_config_text(const GitIdentity &identity, RepositoryConfig config)
+{
+    return git_defaults(config) + git_identity_text(identity) + git_signing_text(identity);
+}
+
 // What we write for a session's git is that to git's own syntax, whatever bytes a user's name holds.
 void try_identity(const std::string &name, const std::string &email)
 {
-    const GitSettings read = parse_git_settings(git_config_text("/etc/gitconfig", {name, email, {name}}, RepositoryConfig::protected_));
+    const GitSettings read = parse_git_settings(git_config_text({name, email, {name}}, RepositoryConfig::protected_));
     require(read.is_valid, "a configuration that git would not read");
     const GitSetting *included = last_of(read, "include.path");
     require(included != nullptr && included->value == "/etc/gitconfig", "another file is included");
@@ -61,8 +64,8 @@ void try_passing(std::string_view text)
 {
     GitIdentity identity;
     identity.settings = parse_git_settings(text).list;
-    const std::size_t own = parse_git_settings(git_config_text("/etc/gitconfig", {}, RepositoryConfig::protected_)).list.size();
-    GitSettings read = parse_git_settings(git_config_text("/etc/gitconfig", identity, RepositoryConfig::protected_));
+    const std::size_t own = parse_git_settings(git_config_text({}, RepositoryConfig::protected_)).list.size();
+    GitSettings read = parse_git_settings(git_config_text(identity, RepositoryConfig::protected_));
     require(read.is_valid, "a configuration that git would not read");
     read.list.erase(read.list.begin(), read.list.begin() + static_cast<std::ptrdiff_t>(own));
     std::erase_if(identity.settings, [](const auto &setting) { return !passes_into_session(setting); });

@@ -4,7 +4,7 @@
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/home.hpp"
-#include "runner/as_user/git_paths.hpp"
+#include "runner/as_user/protected_paths.hpp"
 #include "runner/root/confined/session_end.hpp"
 #include "runner/root/session/scratch.hpp"
 

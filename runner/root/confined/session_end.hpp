@@ -3,7 +3,7 @@
 
 #include "runner/plan/gate_plan.hpp"
 
-#include "runner/root/errand/receiver.hpp"
+#include "runner/root/errand/errand.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/to_wrapper.hpp"

@@ -1,7 +1,7 @@
 // Who called, who gets in, and where: each function refuses with the Failure that the user will see.
 #pragma once
 
-#include "runner/root/errand/receiver.hpp"
+#include "runner/root/errand/errand.hpp"
 
 namespace pi_agent {
 

@@ -1,12 +1,9 @@
 // Brings an agent's home in order: its disk limit, the version that it is of, and the user's config.
-#include "runner/root/errand/agent_home.hpp"
+#include "runner/root/errand/start.hpp"
 
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/home.hpp"
-#include "runner/as_agent/manifest.hpp"
-#include "runner/as_agent/tasks.hpp"
 #include "runner/plan/gate_plan.hpp"
 
 #include <fmt/format.h>
@@ -15,30 +12,16 @@ namespace pi_agent {
 
 // --- Runs the migration hooks, then the two halves of the config sync, and watches both.
 
-// Brings a home from the version of its stamp to this one.
-
 namespace {
 
 constexpr auto sync_interval = std::chrono::milliseconds(250);
+constexpr std::size_t most_notices = 100; // the children keep to fewer
 
-struct Move {
-    Version from;
-    Version to;
-};
-
-std::string notice_of(const Move &move)
+std::string notice_of_move(const Version &from, const Version &to)
 {
-    const std::string begin = "the agent's home was last used by pi-agent " + to_string(move.from) + ", this is ";
-    if (move.to < move.from) return begin + "the older " + to_string(move.to) + ": nothing in it is changed back";
-    return begin + to_string(move.to) + ": it is brought up to date";
-}
-
-// Only root must be able to write it. The agent's account reads it by its name.
-void require_trusted_script(const std::string &path)
-{
-    const UniqueFd script = open_trusted(path, O_RDONLY | O_NONBLOCK, "migration hook");
-    if (!S_ISREG(examine(script, "examining " + escape_for_display(path)).st_mode))
-        throw Failure(FailureKind::agent_home, "the migration hook " + escape_for_display(path) + " is not a regular file");
+    const std::string begin = "the agent's home was last used by pi-agent " + to_string(from) + ", this is ";
+    if (to < from) return begin + "the older " + to_string(to) + ": nothing in it is changed back";
+    return begin + to_string(to) + ": it is brought up to date";
 }
 
 // Where the agent keeps the sessions of a directory, in its config directory: the agent's own way to name it.
@@ -50,7 +33,7 @@ std::string sessions_of(std::string directory)
     return "sessions/--" + directory + "--";
 }
 
-void wait_for_answer(Child &child, const MigrationAudience &audience, const std::string &doing)
+void wait_for_answer(Child &child, const MigrationAudience &audience)
 {
     Deadline patience = in_seconds(child_patience_seconds);
     for (;;) {
@@ -60,75 +43,9 @@ void wait_for_answer(Child &child, const MigrationAudience &audience, const std:
         if (!has_spoken) continue;
         if (child.receive_one()) return;
         patience = in_seconds(child_patience_seconds);
-        audience.show_progress(doing);
+        audience.show_progress(child.progress());
     }
 }
-
-void run(const AsRoot &root, const Account &agent, const StateDirectory &state, const MigrationAudience &audience,
-         const MigrationPlan &plan, const Move &move, const std::string &name)
-{
-    const std::string path = plan.directory + "/" + name;
-    require_trusted_script(path);
-    const HookCall call{path,
-                        {"HOME=" + state.home_path, "PATH=/usr/local/bin:/usr/bin:/bin", "PI_AGENT_OLD_VERSION=" + to_string(move.from),
-                         "PI_AGENT_NEW_VERSION=" + to_string(move.to)},
-                        state.home,
-                        "which brings the agent's home from " + to_string(move.from) + " to " + to_string(move.to),
-                        plan.patience_seconds};
-    Child child(root, "migration hook " + escape_for_display(path), agent, {state.home.get()}, [&](const AsUser &self, FdRef channel) {
-        fault_point("migrating");
-        run_hook(self, call, [&] { send_progress(channel); });
-        send_answer(channel, "");
-    });
-    try {
-        wait_for_answer(child, audience, "bringing the agent's home up to date (" + escape_for_display(name) + ")");
-    } catch (...) { // whatever it is, end the hook first: a killed child would leave it running
-        child.hang_up();
-        throw;
-    }
-}
-
-} // namespace
-
-std::vector<std::string> select_migrations(const std::vector<std::string> &names, const Version &from, const Version &to)
-{
-    std::vector<std::pair<Version, std::string>> chosen;
-    for (const auto &name : names) {
-        const std::size_t dash = name.find('-');
-        const std::optional<Version> version = parse_version(name.substr(0, std::min(dash, name.size())));
-        if (dash == std::string::npos || !version)
-            throw Failure(FailureKind::agent_home, "the migration hook " + escape_for_display(name) +
-                                                       " is not named VERSION-name.sh, as in 1.2.0-move-cache.sh, so its version is "
-                                                       "unknown; ask the administrator to rename it");
-        if (from < *version && *version <= to) chosen.emplace_back(*version, name);
-    }
-    std::sort(chosen.begin(), chosen.end());
-    std::vector<std::string> ordered;
-    for (auto &[version, name] : chosen)
-        ordered.push_back(std::move(name));
-    return ordered;
-}
-
-void migrate_home(const AsRoot &root, const Account &agent, const StateDirectory &state, const MigrationAudience &audience,
-                  const MigrationPlan &plan)
-{
-    const std::optional<Version> stamp = read_stamp(state);
-    if (stamp == plan.version) return;
-    if (stamp) {
-        const Move move{*stamp, plan.version};
-        audience.tell(notice_of(move));
-        for (const auto &name :
-             select_migrations(list_trusted_directory(plan.directory, ".sh", "directory of migration hooks"), move.from, move.to))
-            run(root, agent, state, audience, plan, move, name);
-    }
-    write_stamp(state, plan.version); // last: a start that ended earlier does all of it again
-}
-
-// Runs the two halves of the config sync and watches both.
-
-namespace {
-
-constexpr std::size_t most_notices = 100; // the children keep to fewer
 
 // The reader's failure explains the writer's, so look for it first.
 void rethrow_reader_failure(Child &reader)
@@ -145,6 +62,28 @@ void rethrow_reader_failure(Child &reader)
 }
 
 } // namespace
+
+void migrate_home(const AsRoot &root, const Account &agent, const StateDirectory &state, const MigrationAudience &audience,
+                  const MigrationPlan &plan)
+{
+    const std::optional<Version> stamp = read_stamp(state);
+    if (stamp == plan.version) return;
+    if (stamp) {
+        audience.tell(notice_of_move(*stamp, plan.version));
+        Child child(root, "process that runs migration hooks", agent, {state.home.get()}, [&](const AsUser &self, FdRef channel) {
+            fault_point("migrating");
+            run_migrations(self, plan, *stamp, {state.home, state.home_path}, channel);
+            send_answer(channel, "");
+        });
+        try {
+            wait_for_answer(child, audience);
+        } catch (...) { // whatever it is, end the hook first: a killed child would leave it running
+            child.hang_up();
+            throw;
+        }
+    }
+    write_stamp(state, plan.version); // last: a start that ended earlier does all of it again
+}
 
 UniqueFd open_defaults(const AsRoot & /*root*/)
 {

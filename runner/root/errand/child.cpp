@@ -5,14 +5,12 @@
 #include "common/seams/seams.hpp"
 
 #include <linux/close_range.h>
-#include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include <algorithm>
 #include <csignal>
 #include <exception>
 

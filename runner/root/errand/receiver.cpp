@@ -1,9 +1,7 @@
 // The receiver's end, what it opened, what ends a session that is being prepared, and the hand-over of its record.
-#include "runner/root/errand/receiver.hpp"
+#include "runner/root/errand/start.hpp"
 
-#include "common/host/beneath.hpp"
 #include "runner/as_user/project.hpp"
-#include "runner/root/errand/user_files.hpp"
 
 #include <sys/signalfd.h>
 

@@ -1,19 +1,14 @@
 // Has a child, as the caller, read what policy and caller name, and ask git; checks the answers; and root's own read of providers' keys.
-#include "runner/root/errand/user_files.hpp"
+#include "runner/root/errand/start.hpp"
 
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/provider_table.hpp"
-#include "runner/as_agent/home.hpp"
 #include "runner/as_user/git_identity.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/wire/gate_messages.hpp"
 
 namespace pi_agent {
-
-// --- Has children, as the caller, read and copy what policy and command line name, and checks their answers.
-
-// Has a child, as the caller, copy the files that the caller names on the command line.
 
 namespace {
 
@@ -32,6 +27,30 @@ DetachedMount make_place_for_copies(const AsRoot &root, const Account &user)
                            {"nr_inodes", std::to_string(copies_count_limit + 2)}},
                           false, Execution::allowed);
 }
+
+[[noreturn]] void refuse(const ProviderRule &rule, const std::string &problem)
+{
+    throw Failure(FailureKind::named_place, escape_for_display(rule.key_file.path) + " (" + to_string(rule.key_file.where) +
+                                                "), the key of " + rule.name + ", " + problem);
+}
+
+bool is_of_keys(char byte)
+{
+    return byte > ' ' && byte <= '~';
+}
+
+constexpr const char *ssh_inside = "run/pi-agent/ssh";
+// ssh_config(5). ssh asks no questions, tries no other key, and refuses a host that the user does not know.
+constexpr const char *ssh_settings = "Host *\n"
+                                     "    IdentityFile /run/pi-agent/ssh/key\n"
+                                     "    IdentitiesOnly yes\n"
+                                     "    IdentityAgent none\n"
+                                     "    BatchMode yes\n"
+                                     "    StrictHostKeyChecking yes\n"
+                                     "    UserKnownHostsFile /run/pi-agent/ssh/known_hosts\n"
+                                     "    GlobalKnownHostsFile none\n"
+                                     "    UpdateHostKeys no\n"
+                                     "    ForwardAgent no\n";
 
 } // namespace
 
@@ -56,23 +75,6 @@ NamedCopies copy_for_session(const AsRoot &root, const Account &user, const std:
     make_read_only(root, copies);
     return {std::move(handed), std::move(copies)};
 }
-
-// Reads the keys that a policy keeps out of sessions.
-
-namespace {
-
-[[noreturn]] void refuse(const ProviderRule &rule, const std::string &problem)
-{
-    throw Failure(FailureKind::named_place, escape_for_display(rule.key_file.path) + " (" + to_string(rule.key_file.where) +
-                                                "), the key of " + rule.name + ", " + problem);
-}
-
-bool is_of_keys(char byte)
-{
-    return byte > ' ' && byte <= '~';
-}
-
-} // namespace
 
 std::string read_provider_key(const ProviderRule &rule)
 {
@@ -106,25 +108,6 @@ std::vector<std::string> ask_placeholders(const AsRoot &root, const std::vector<
     });
     return decode_texts(child.receive_long(child_patience_seconds), gate_provider_limit);
 }
-
-// Has a child, as the caller, read what a policy names in the caller's home; checks what it answers.
-
-namespace {
-
-constexpr const char *ssh_inside = "run/pi-agent/ssh";
-// ssh_config(5). ssh asks no questions, tries no other key, and refuses a host that the user does not know.
-constexpr const char *ssh_settings = "Host *\n"
-                                     "    IdentityFile /run/pi-agent/ssh/key\n"
-                                     "    IdentitiesOnly yes\n"
-                                     "    IdentityAgent none\n"
-                                     "    BatchMode yes\n"
-                                     "    StrictHostKeyChecking yes\n"
-                                     "    UserKnownHostsFile /run/pi-agent/ssh/known_hosts\n"
-                                     "    GlobalKnownHostsFile none\n"
-                                     "    UpdateHostKeys no\n"
-                                     "    ForwardAgent no\n";
-
-} // namespace
 
 CertificateFiles ask_certificate_files(const AsRoot &root, const Account &user, const std::vector<CertificateVariable> &variables,
                                        const ShownPlaces &shown, const AgentPlaces &agents)
@@ -289,36 +272,23 @@ std::vector<std::string> HostFilesReader::show(const SessionDirectory &session, 
 
 // --- Has a child, as the caller, ask git; writes git's configuration for the session.
 
-namespace {
-
-constexpr const char *config_inside = "/run/pi-agent/gitconfig";
-// The lowest in git's order: the agent's ~/.gitconfig and the repository's settings win over it. GIT_AUTHOR_NAME and GIT_CONFIG_COUNT win
-// over both.
-constexpr const char *config_variable = "GIT_CONFIG_SYSTEM";
-
-// Replaces all files there: the directory belongs to this session alone.
-void write_copies(const SessionDirectory &session, const std::map<std::string, std::string> &files)
+void add_git_settings(EnvironmentInput &environment, const std::vector<std::pair<std::string, std::string>> &settings,
+                      const std::string &from)
 {
-    if (files.empty()) return;
-    session.make_directory("run/pi-agent/git");
-    for (const auto &[name, content] : files) {
-        const std::string copy = copied_git_file(name);
-        if (copy.empty()) throw ProtocolError("git's answer names a file that was not asked for");
-        session.write_file(git_file_inside(copy).substr(1), content);
+    std::size_t count = 0;
+    for (const auto &[name, value] : settings) {
+        const std::string number = std::to_string(count++);
+        environment.defaults["GIT_CONFIG_KEY_" + number] = {name, from};
+        environment.defaults["GIT_CONFIG_VALUE_" + number] = {value, from};
     }
+    environment.defaults["GIT_CONFIG_COUNT"] = {std::to_string(count), from};
 }
-
-const char *words_for(GitSigning signing)
-{
-    if (signing == GitSigning::repositorys) return "this repository's settings sign commits";
-    return signing == GitSigning::users ? "your git signs commits" : "";
-}
-
-} // namespace
 
 void name_git_config(EnvironmentInput &environment)
 {
-    environment.defaults[config_variable] = {config_inside, "settings for git in a session, git_identity among them"};
+    // The lowest in git's order: the agent's ~/.gitconfig and the repository's settings win over it. GIT_AUTHOR_NAME and GIT_CONFIG_COUNT
+    // win over both.
+    environment.defaults["GIT_CONFIG_SYSTEM"] = {"/run/pi-agent/gitconfig", "settings for git in a session, git_identity among them"};
 }
 
 void leave_commits_unsigned(EnvironmentInput &environment)
@@ -328,12 +298,12 @@ void leave_commits_unsigned(EnvironmentInput &environment)
 }
 
 GitIdentityReader::GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, const AgentPlaces &agents,
-                                     bool wanted)
+                                     bool wanted, const std::string &repository)
 {
     if (!wanted) return;
     const Deadline deadline = in_seconds(defence_is_on("git-deadline") ? git_patience_seconds : 600);
     deadline_ = deadline + std::chrono::seconds(1); // the child gives up first, and says why
-    GitPlace place{{project.shown.directory, project.shown.path()}, project.below, project.repository, {}};
+    GitPlace place{{project.shown.directory, project.shown.path()}, project.below, project.repository, {}, repository};
     if (!project.git_directories.empty())
         place.git_directory = GuardedTree{project.git_directories.back().directory, project.git_directories.back().path()};
     std::vector<int> keep{project.shown.directory.get()};
@@ -352,40 +322,34 @@ GitIdentityReader::GitIdentityReader(const AsRoot &root, const Account &user, co
     }
 }
 
-FoundIdentity GitIdentityReader::receive(const SessionWatch &watch)
+GitOfUser GitIdentityReader::receive(const SessionWatch &watch)
 {
+    GitOfUser found;
+    found.problem = "its files were not read in time";
     while (!watch.wait({child_->channel()}, deadline_)) // at least once: the config sync may have taken longer, and the answer is there
-        if (Clock::now() >= deadline_) return FoundIdentity{{}, "its files were not read in time"};
+        if (Clock::now() >= deadline_) return found;
     try {
-        return decode_fields<FoundIdentity>(child_->receive_long(git_patience_seconds));
+        return decode_fields<GitOfUser>(child_->receive_long(git_patience_seconds));
     } catch (const Failure &failure) { // not a reason to refuse a session
-        return FoundIdentity{{}, failure.what()};
+        found.problem = failure.what();
+        return found;
     }
 }
 
-GitNotices GitIdentityReader::show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config, bool has_key,
-                                   const std::string &repository)
+GitNotices GitIdentityReader::show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config, bool has_key)
 {
-    FoundIdentity found = child_ ? receive(watch) : FoundIdentity{{}, problem_};
-    if (has_key)
-        found.signing = GitSigning::none; // so the session leaves nothing unsigned
-    else
-        found.identity.signs_commits = found.identity.signs_tags = false;
+    GitOfUser found;
+    found.problem = problem_;
+    if (child_) found = receive(watch);
     child_.reset();
-    if (!repository.empty() && found.owns_repository) found.identity.safe_directories.push_back(repository);
+    GitNotices notices = std::move(found.notices);
+    if (has_key) notices.unsigned_for = GitSigning::none; // so the session leaves nothing unsigned
     session.make_directory("run/pi-agent");
-    session.write_file("run/pi-agent/gitconfig", git_config_text("/etc/gitconfig", found.identity, config));
-    write_copies(session, found.identity.files);
-    GitNotices notices;
-    notices.unsigned_for = found.signing;
-    for (const auto &notice : found.notices)
-        notices.always.push_back("git: " + notice);
-    for (const auto &notice : found.once)
-        notices.once.push_back("git: " + notice);
-    if (found.signing != GitSigning::none)
-        notices.once.push_back(std::string("git: ") + words_for(found.signing) +
-                               ", and a session has no key of yours: the agent's commits are not signed; sign them outside before you push "
-                               "(git rebase --exec 'git commit --amend --no-edit --gpg-sign' UPSTREAM)");
+    session.write_file("run/pi-agent/gitconfig", git_defaults(config) + found.config + (has_key ? found.signing : ""));
+    if (!found.files.empty()) session.make_directory("run/pi-agent/git");
+    for (const auto &[copy, content] : found.files)
+        session.write_file(git_file_inside(copy).substr(1), content);
+    if (notices.unsigned_for != GitSigning::none) notices.once.push_back(found.unsigned_notice);
     if (!found.problem.empty())
         notices.always.push_back("git: the agent's commits do not carry your name and address: " + found.problem +
                                  "; it can still commit with a user.name and user.email of its own");

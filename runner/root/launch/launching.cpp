@@ -1,9 +1,7 @@
 // Asks for the sandbox and the gate, works while they are built, tells the user the notices of the start, and composes the launch record.
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
-#include "runner/as_agent/tasks.hpp"
 #include "runner/inside/canary_plan.hpp"
-#include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/launch/phases.hpp"
 
@@ -240,7 +238,9 @@ void hand_files_over(Entered &entered, Heard &heard, const OpenedSession &sessio
 Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, ShownHome &home)
 {
     try {
-        GitIdentityReader git_identity(entered.root, entered.caller, heard.project, heard.agents, entered.policy.git_identity);
+        const bool is_unmapped = entered.policy.projects.ownership == ProjectOwnership::none && heard.project.repository;
+        GitIdentityReader git_identity(entered.root, entered.caller, heard.project, heard.agents, entered.policy.git_identity,
+                                       is_unmapped ? join_path(session.project_path, *heard.project.repository) : "");
         HostFilesReader host_files(entered.root, entered.worker, entered.admission.view);
         // Takes many look-ups, and until now only our own programs run with these groups.
         require_harmless_groups(entered.policy, entered.admission.rules, entered.admission.agent);
@@ -254,10 +254,8 @@ Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, B
         show_certificates(entered, heard, session);
         const bool has_key = show_keys(entered, heard, session);
         hand_files_over(entered, heard, session, view.tree);
-        const bool is_unmapped = entered.policy.projects.ownership == ProjectOwnership::none && heard.project.repository;
         take_git(entered, heard, session,
-                 git_identity.show(session.directory, session.watch, heard.guards.repository_config(), has_key,
-                                   is_unmapped ? join_path(session.project_path, *heard.project.repository) : ""));
+                 git_identity.show(session.directory, session.watch, heard.guards.repository_config(), has_key));
         return synced;
     } catch (...) {
         session.ending.end_after(std::current_exception());

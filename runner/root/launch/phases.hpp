@@ -5,7 +5,7 @@
 #include "runner/root/confined/session_end.hpp"
 
 #include "runner/root/door/admission.hpp"
-#include "runner/root/errand/agent_home.hpp"
+#include "runner/root/errand/start.hpp"
 #include "runner/root/method/session_units.hpp"
 #include "runner/root/view/root_tree.hpp"
 

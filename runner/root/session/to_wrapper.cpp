@@ -3,7 +3,7 @@
 
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/replacement.hpp"
+#include "runner/as_agent/writer.hpp"
 
 namespace pi_agent {
 

@@ -1,5 +1,4 @@
 // Shows the host's directories, and what a session sees of its user's home.
-#include "common/base/build_settings.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/base/channel.hpp"
-#include "runner/root/errand/agent_home.hpp"
+#include "runner/root/errand/start.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"

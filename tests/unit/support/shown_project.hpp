@@ -1,7 +1,7 @@
 // A directory as the shown project of a session.
 #pragma once
 
-#include "runner/as_user/git_paths.hpp"
+#include "runner/as_user/protected_paths.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 
 #include "runner/as_agent/sync_messages.hpp"
 #include "runner/as_agent/writer.hpp"
-#include "runner/as_user/named_files.hpp"
+#include "runner/as_user/reader.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"

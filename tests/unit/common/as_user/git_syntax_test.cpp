@@ -1,5 +1,5 @@
 // Git's configuration syntax, compared with git itself, and which settings run code: common/as_user/git_syntax.hpp,
-// common/base/git_settings.hpp
+// common/as_user/git_syntax.hpp
 #include "common/as_user/git_syntax.hpp"
 
 #include "support/skipped.hpp"

@@ -1,5 +1,4 @@
 // How far a user's paths are followed: common/as_user/user_paths.hpp
-#include "common/as_user/callers_view.hpp"
 
 #include "common/as_user/user_paths.hpp"
 #include "support/failure.hpp"

@@ -1,5 +1,5 @@
-// The agent's own lock on a file: runner/as_agent/document_writer.hpp
-#include "runner/as_agent/document_writer.hpp"
+// The agent's own lock on a file: runner/as_agent/writer.hpp
+#include "runner/as_agent/writer.hpp"
 
 #include "common/base/channel.hpp"
 #include "support/descriptors.hpp"

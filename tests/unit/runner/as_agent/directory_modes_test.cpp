@@ -1,5 +1,5 @@
-// Asking the process that changes modes of directories, as the launcher does and as it does not: runner/as_agent/tasks.hpp
-#include "runner/as_agent/tasks.hpp"
+// Asking the process that changes modes of directories, as the launcher does and as it does not: runner/as_agent/home.hpp
+#include "runner/as_agent/home.hpp"
 
 #include "runner/root/errand/errand.hpp"
 #include "runner/wire/launch_record.hpp"

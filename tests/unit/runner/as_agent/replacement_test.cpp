@@ -1,11 +1,11 @@
-// New files that take another's place in one step: runner/as_agent/replacement.hpp
-#include "runner/as_agent/replacement.hpp"
+// New files that take another's place in one step: runner/as_agent/writer.hpp
+#include "runner/as_agent/writer.hpp"
 
 #include "common/host/beneath.hpp"
 
 #include "common/base/channel.hpp"
 #include "common/base/files.hpp"
-#include "runner/as_user/named_files.hpp"
+#include "runner/as_user/reader.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"
 #include "support/forked.hpp"

@@ -1,5 +1,5 @@
-// What a home is given, and what it is not: runner/as_agent/replacement.hpp
-#include "runner/as_agent/replacement.hpp"
+// What a home is given, and what it is not: runner/as_agent/writer.hpp
+#include "runner/as_agent/writer.hpp"
 
 #include "runner/wire/answer.hpp"
 #include "support/writing.hpp"

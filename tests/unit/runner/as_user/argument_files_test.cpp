@@ -1,5 +1,5 @@
-// Copies of the files that the user names on the command line: runner/as_user/named_files.hpp
-#include "runner/as_user/named_files.hpp"
+// Copies of the files that the user names on the command line: runner/as_user/reader.hpp
+#include "runner/as_user/reader.hpp"
 
 #include "support/failure.hpp"
 #include "support/temporary_directory.hpp"

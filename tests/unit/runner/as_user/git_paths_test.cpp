@@ -1,5 +1,5 @@
-// Which paths of a repository make git run something: runner/as_user/git_paths.hpp
-#include "runner/as_user/git_paths.hpp"
+// Which paths of a repository make git run something: runner/as_user/protected_paths.hpp
+#include "runner/as_user/protected_paths.hpp"
 
 #include "common/base/error.hpp"
 #include "common/policy/policy_paths.hpp"

@@ -1,5 +1,5 @@
-// Opening what a user's config names, and nothing that acts or waits: runner/as_user/named_files.hpp
-#include "runner/as_user/named_files.hpp"
+// Opening what a user's config names, and nothing that acts or waits: runner/as_user/reader.hpp
+#include "runner/as_user/reader.hpp"
 
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"

@@ -1,5 +1,5 @@
-// What stands for a missing path while a session runs: runner/as_user/git_paths.hpp
-#include "runner/as_user/git_paths.hpp"
+// What stands for a missing path while a session runs: runner/as_user/protected_paths.hpp
+#include "runner/as_user/protected_paths.hpp"
 
 #include "support/as_user.hpp"
 #include "support/shown_project.hpp"

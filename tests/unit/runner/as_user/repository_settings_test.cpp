@@ -1,5 +1,5 @@
-// What a repository asks of git that a session may not be able to do: runner/as_user/git_paths.hpp
-#include "runner/as_user/git_paths.hpp"
+// What a repository asks of git that a session may not be able to do: runner/as_user/git_identity.hpp
+#include "runner/as_user/git_identity.hpp"
 
 #include "support/descriptors.hpp"
 #include "support/temporary_directory.hpp"

@@ -1,5 +1,5 @@
-// Following paths inside a project as a program in the session would: runner/as_user/git_paths.hpp
-#include "runner/as_user/git_paths.hpp"
+// Following paths inside a project as a program in the session would: runner/as_user/protected_paths.hpp
+#include "runner/as_user/protected_paths.hpp"
 
 #include "support/failure.hpp"
 #include "support/shown_project.hpp"

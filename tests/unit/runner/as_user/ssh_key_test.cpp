@@ -1,5 +1,5 @@
-// The copy of an ssh key: runner/as_user/named_files.hpp
-#include "runner/as_user/named_files.hpp"
+// The copy of an ssh key: runner/as_user/reader.hpp
+#include "runner/as_user/reader.hpp"
 
 #include "support/temporary_directory.hpp"
 

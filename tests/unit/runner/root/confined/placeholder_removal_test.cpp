@@ -1,7 +1,7 @@
 // Removing what a session recorded, as its user, and no more: runner/root/confined/session_end.hpp
 #include "runner/root/confined/session_end.hpp"
 
-#include "runner/as_user/git_paths.hpp"
+#include "runner/as_user/protected_paths.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "support/accounts.hpp"

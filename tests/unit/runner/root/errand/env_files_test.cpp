@@ -1,7 +1,7 @@
-// Files of variables that the policy names: runner/root/errand/user_files.hpp
-#include "runner/root/errand/user_files.hpp"
+// Files of variables that the policy names: runner/root/errand/start.hpp
+#include "runner/root/errand/start.hpp"
 
-#include "runner/as_user/named_files.hpp"
+#include "runner/as_user/reader.hpp"
 #include "support/failure.hpp"
 #include "support/temporary_directory.hpp"
 

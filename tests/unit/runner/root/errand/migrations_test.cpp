@@ -1,5 +1,5 @@
-// Which hooks run, how, and what the stamp says afterwards: runner/root/errand/agent_home.hpp
-#include "runner/root/errand/agent_home.hpp"
+// Which hooks run, how, and what the stamp says afterwards: runner/root/errand/start.hpp
+#include "runner/root/errand/start.hpp"
 
 #include "runner/root/session/state_directory.hpp"
 #include "support/writing.hpp"

@@ -1,5 +1,5 @@
-// Opening the working directory and the roots again as the caller: runner/root/errand/receiver.hpp
-#include "runner/root/errand/receiver.hpp"
+// Opening the working directory and the roots again as the caller: runner/root/errand/errand.hpp
+#include "runner/root/errand/errand.hpp"
 
 #include "common/base/channel.hpp"
 #include "runner/as_user/project.hpp"

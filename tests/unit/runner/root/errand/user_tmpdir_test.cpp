@@ -1,5 +1,5 @@
-// The temporary directory that a user names: runner/root/errand/user_files.hpp
-#include "runner/root/errand/user_files.hpp"
+// The temporary directory that a user names: runner/root/errand/start.hpp
+#include "runner/root/errand/start.hpp"
 
 #include "runner/plan/host_view.hpp"
 #include "support/accounts.hpp"

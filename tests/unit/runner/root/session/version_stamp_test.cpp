@@ -1,7 +1,7 @@
 // Root's stamp and the agent's copy of it: runner/root/session/state_directory.hpp
 #include "runner/root/session/state_directory.hpp"
 
-#include "runner/as_agent/replacement.hpp"
+#include "runner/as_agent/writer.hpp"
 #include "support/writing.hpp"
 
 using namespace pi_agent;

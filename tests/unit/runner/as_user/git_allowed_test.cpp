@@ -1,5 +1,5 @@
-// Which settings of the user's git pass: runner/plan/git_config.hpp
-#include "runner/plan/git_config.hpp"
+// Which settings of the user's git pass: runner/as_user/git_identity.hpp
+#include "runner/as_user/git_identity.hpp"
 
 #include <doctest/doctest.h>
 

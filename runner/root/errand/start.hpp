@@ -1,13 +1,82 @@
-// Has a child, as the caller, read what policy and caller name, and ask git; checks the answers; and root's own read of providers' keys.
+// What children do for a start: they bring the agent's home in order, read what policy and caller name, and ask git.
 #pragma once
 
-#include "runner/as_user/named_files.hpp"
-#include "runner/plan/git_config.hpp"
-#include "runner/root/errand/receiver.hpp"
+#include "runner/as_agent/home.hpp"
+#include "runner/as_agent/writer.hpp"
+#include "runner/as_user/reader.hpp"
+#include "runner/root/errand/errand.hpp"
 #include "runner/root/mount/mounts.hpp"
-#include "runner/root/session/session_directory.hpp"
+#include "runner/root/session/scratch.hpp"
+#include "runner/root/session/state_directory.hpp"
 
 namespace pi_agent {
+
+// --- Brings a home that another version of pi-agent used to this one: tells the user, has the migration hooks run, changes the stamp.
+
+// Whoever waits for it.
+struct MigrationAudience {
+    const SessionWatch &watch;
+    std::function<void(const std::string &)> tell; // for the user, once
+    std::function<void(const std::string &)> show_progress;
+};
+
+// Under the user's lock. The hooks run as the agent, one after the other. One that fails throws Failure(system_failure); the stamp then
+// stays, so that all of them run again at the next start. A new home is stamped in silence.
+void migrate_home(const AsRoot &root, const Account &agent, const StateDirectory &state, const MigrationAudience &audience,
+                  const MigrationPlan &plan = {});
+
+// --- Brings the user's config into the agent's home: a reader with the user's rights, a writer with the agent's, descriptors between them.
+
+// The installed defaults, as root finds them. Throws Failure(configuration) when they do not exist, or others can change them.
+UniqueFd open_defaults(const AsRoot &root);
+
+// What is brought in and how it is merged.
+struct SyncPlan {
+    ReadingPlan reading;
+    WritingPlan writing;
+};
+// `managed`: the variables that the policy sets, files included. `placeholders`: what stands for the keys of the policy's providers, which
+// the session's gate holds; pi's models.json gets them with the addresses of the gate, and the user's own keys for these providers stay
+// out.
+SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account &user, const Environment &managed,
+                   const AgentPlaces &agents, const std::vector<std::string> &placeholders = {});
+
+// The sessions that the user's own agent had in `directory` (any bytes): copied where the caller asks for it, otherwise only mentioned.
+// Throws Failure(denied) where the policy keeps them outside.
+void plan_sessions(SyncPlan &plan, const std::string &directory, bool asked_for);
+
+// Called now and then during the sync, with what it is doing.
+using ShowProgress = std::function<void(const std::string &)>;
+
+// `locked_settings`: gets the merged settings.json; -1 for none. Returns what was skipped or kept, one text each. Throws what reader or
+// writer could not do, and when the session ends meanwhile. Root itself reads and writes nothing here.
+std::vector<std::string> sync_config(const AsRoot &root, const Account &user, const Account &agent, const SyncPlan &plan,
+                                     const StateDirectory &state, FdRef locked_settings, const SessionWatch &watch,
+                                     const ShowProgress &show_progress);
+
+// --- Holds the agent of one user to limits.disk: by a project quota.
+
+// For whom, and whom the wait for the agent's own files concerns.
+struct DiskHolder {
+    const Account &user;
+    const Account &agent; // as whom its files are looked at
+    const Policy &policy;
+    const std::string &session; // its id
+    const SessionWatch &watch;
+    std::function<void(const std::string &)> show; // what a start waits for
+};
+
+// What holds the agent from now on.
+struct HeldDisk {
+    std::optional<DiskQuota> quota; // the kernel does; temporary files of a session have to join its project, too
+    std::string problem;            // why the kernel does not, where the policy has a limit
+    std::string notice;             // for the user, at every start
+};
+
+// Sets the quota of the user's home, whose files join its project first. That takes a while once, and what it has done is known in
+// `meta`. Lifts an earlier quota where the policy has no limit, or none can be enforced. Call it with the state's lock. Throws Failure
+// where the policy says `refuse`, and for a file of the home that cannot join.
+HeldDisk hold_to_disk_limit(const AsRoot &root, const DiskHolder &holder, const StateDirectory &state);
 
 // --- Has a child, as the caller, read or copy the files that policy and caller name; and root's own read of providers' keys.
 
@@ -30,8 +99,6 @@ std::string read_provider_key(const ProviderRule &rule);
 
 // What stands for each of these keys in the session (common/policy/provider_table.hpp), found by a child that reads them. Throws the same.
 std::vector<std::string> ask_placeholders(const AsRoot &root, const std::vector<ProviderRule> &rules);
-
-// Has a child, as the caller, read the files that a policy names in the caller's home; checks its answers.
 
 // --- Gives the agent copies of the certificate files that variables name, where its view does not show them.
 
@@ -89,7 +156,12 @@ private:
     std::optional<Child> child_;
 };
 
-// --- Gives the agent's git what the user's git has outside, as far as it starts no program (runner/plan/git_config.hpp).
+// --- Gives the agent's git what the user's git has outside, as far as it starts no program (runner/as_user/git_identity.hpp).
+
+// Settings that win over every file. They go into the lowest layer of an environment that has no such settings yet; each other layer can
+// replace them.
+void add_git_settings(EnvironmentInput &environment, const std::vector<std::pair<std::string, std::string>> &settings,
+                      const std::string &from);
 
 // Names the session's git configuration, in the lowest layer of the environment: each other layer may name another file.
 void name_git_config(EnvironmentInput &environment);
@@ -98,27 +170,20 @@ void name_git_config(EnvironmentInput &environment);
 // session has no key. Without these settings each commit fails.
 void leave_commits_unsigned(EnvironmentInput &environment);
 
-// Notices for the user: at each start, and once for the repository.
-struct GitNotices {
-    std::vector<std::string> always;
-    std::vector<std::string> once;
-    GitSigning unsigned_for = GitSigning::none; // whose settings ask for signatures that the session cannot make
-};
-
 // A child with the user's rights that asks, while systemd builds the unit.
 class GitIdentityReader {
 public:
-    // Starts the child, in the working directory of `project`; does nothing where the policy does not want it.
-    GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, const AgentPlaces &agents, bool wanted);
+    // Starts the child, in the working directory of `project`; does nothing where the policy does not want it. `repository`: where the
+    // session has it and its owner is not mapped; git takes it for its own if it belongs to the caller. Otherwise empty.
+    GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, const AgentPlaces &agents, bool wanted,
+                      const std::string &repository = {});
 
     // Waits for the child and writes what it found into the session's /run, as the configuration of its git. The agent cannot change that.
-    // `has_key`: commits are signed where the user's or the repository's settings ask for it. `repository`: where
-    // the session has it and its owner is not mapped; git takes it for its own if it belongs to the caller. Otherwise empty.
-    GitNotices show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config, bool has_key,
-                    const std::string &repository = {});
+    // `has_key`: commits are signed where the user's or the repository's settings ask for it.
+    GitNotices show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config, bool has_key);
 
 private:
-    FoundIdentity receive(const SessionWatch &watch);
+    GitOfUser receive(const SessionWatch &watch);
 
     std::optional<Child> child_;
     std::string problem_; // why it is missing though it was wanted

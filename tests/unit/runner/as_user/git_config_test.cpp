@@ -1,8 +1,7 @@
-// Git's syntax, and that git itself reads back what was written: runner/plan/git_config.hpp
-#include "runner/plan/git_config.hpp"
-
-#include "common/as_user/git_syntax.hpp"
+// Git's syntax, and that git itself reads back what was written: runner/as_user/git_identity.hpp
 #include "runner/as_user/git_identity.hpp"
+
+#include "runner/root/errand/start.hpp"
 #include "support/as_user.hpp"
 #include "support/skipped.hpp"
 
@@ -17,9 +16,14 @@ namespace {
 
 const std::string always = "[core]\n\tcheckStat = minimal\n[gc]\n\tworktreePruneExpire = never\n";
 
+std::string git_config_text(const GitIdentity &identity, RepositoryConfig config)
+{
+    return git_defaults(config) + git_identity_text(identity) + git_signing_text(identity);
+}
+
 std::string settings_file(const std::string &name)
 {
-    return git_config_text("/none", GitIdentity{name, std::nullopt}, RepositoryConfig::writable);
+    return git_config_text(GitIdentity{name, std::nullopt}, RepositoryConfig::writable);
 }
 
 using Settings = std::vector<GitSetting>;
@@ -51,21 +55,22 @@ TEST_CASE("the settings that git lists are told apart by their NUL, in their ord
 
 TEST_CASE("a value is one quoted line, whatever it holds")
 {
-    CHECK(settings_file("plain") == always + "[include]\n\tpath = \"/none\"\n[user]\n\tname = \"plain\"\n");
-    CHECK(settings_file("a\"b\\c") == always + "[include]\n\tpath = \"/none\"\n[user]\n\tname = \"a\\\"b\\\\c\"\n");
+    CHECK(settings_file("plain") == always + "[include]\n\tpath = \"/etc/gitconfig\"\n[user]\n\tname = \"plain\"\n");
+    CHECK(settings_file("a\"b\\c") == always + "[include]\n\tpath = \"/etc/gitconfig\"\n[user]\n\tname = \"a\\\"b\\\\c\"\n");
     CHECK(settings_file("x\n[core]\n\tfsmonitor = run") ==
-          always + "[include]\n\tpath = \"/none\"\n[user]\n\tname = \"x\\n[core]\\n\tfsmonitor = run\"\n");
+          always + "[include]\n\tpath = \"/etc/gitconfig\"\n[user]\n\tname = \"x\\n[core]\\n\tfsmonitor = run\"\n");
 }
 
 TEST_CASE("what is not set is not written, and neither is what git cannot have")
 {
-    CHECK(git_config_text("/none", {}, RepositoryConfig::writable) == always + "[include]\n\tpath = \"/none\"\n[user]\n");
-    CHECK(git_config_text("/none", {std::nullopt, ""}, RepositoryConfig::writable) ==
-          always + "[include]\n\tpath = \"/none\"\n[user]\n\temail = \"\"\n");
-    CHECK(git_config_text("/none", {std::string("a\0b", 3), std::nullopt}, RepositoryConfig::writable) ==
-          always + "[include]\n\tpath = \"/none\"\n[user]\n");
-    CHECK(git_config_text("/none", {std::nullopt, std::nullopt, {"/a", "", "*"}}, RepositoryConfig::writable) ==
-          always + "[include]\n\tpath = \"/none\"\n[user]\n[safe]\n\tdirectory = \"/a\"\n\tdirectory = \"\"\n\tdirectory = \"*\"\n");
+    CHECK(git_config_text({}, RepositoryConfig::writable) == always + "[include]\n\tpath = \"/etc/gitconfig\"\n[user]\n");
+    CHECK(git_config_text({std::nullopt, ""}, RepositoryConfig::writable) ==
+          always + "[include]\n\tpath = \"/etc/gitconfig\"\n[user]\n\temail = \"\"\n");
+    CHECK(git_config_text({std::string("a\0b", 3), std::nullopt}, RepositoryConfig::writable) ==
+          always + "[include]\n\tpath = \"/etc/gitconfig\"\n[user]\n");
+    CHECK(git_config_text({std::nullopt, std::nullopt, {"/a", "", "*"}}, RepositoryConfig::writable) ==
+          always +
+              "[include]\n\tpath = \"/etc/gitconfig\"\n[user]\n[safe]\n\tdirectory = \"/a\"\n\tdirectory = \"\"\n\tdirectory = \"*\"\n");
 }
 
 TEST_CASE("git reads back exactly what went in" * doctest::skip(not_root()))
@@ -102,13 +107,13 @@ TEST_CASE("git reads back exactly what went in" * doctest::skip(not_root()))
         names.push_back(name);
     }
     for (const auto &name : names) {
-        const auto settings = as_git_reads(git_config_text("/none", {name, name + "@", {name, "*"}}, RepositoryConfig::protected_));
+        const auto settings = as_git_reads(git_config_text({name, name + "@", {name, "*"}}, RepositoryConfig::protected_));
         if (settings.front().name == "no git") return skipped("no git here");
         CAPTURE(name);
         CHECK(settings == Settings{{"core.checkstat", "minimal"},
                                    {"gc.worktreepruneexpire", "never"},
                                    {"branch.autosetupmerge", "false"},
-                                   {"include.path", "/none"},
+                                   {"include.path", "/etc/gitconfig"},
                                    {"user.name", name},
                                    {"user.email", name + "@"},
                                    {"safe.directory", name},
@@ -123,8 +128,8 @@ TEST_CASE("what else passes follows, each setting with a section of its own")
                          {"color.diff.meta", "red"}, {"rerere.enabled", std::nullopt}, {"alias.st", "status \"-s\""}};
     identity.files = {{"core.excludesfile", "*.o\n"}, {"core.hookspath", "x"}, {"gpg.ssh.allowedsignersfile", ""}};
     identity.lfs = GitLfs::skip_smudge;
-    const std::string text = git_config_text("/none", identity, RepositoryConfig::writable);
-    CHECK(text == always + "[include]\n\tpath = \"/none\"\n[user]\n"
+    const std::string text = git_config_text(identity, RepositoryConfig::writable);
+    CHECK(text == always + "[include]\n\tpath = \"/etc/gitconfig\"\n[user]\n"
                            "[core]\n\tautocrlf = \"input\"\n[url \"git@x:\"]\n\tinsteadof = \"https://x/\"\n"
                            "[color \"diff\"]\n\tmeta = \"red\"\n[rerere]\n\tenabled\n[alias]\n\tst = \"status \\\"-s\\\"\"\n"
                            "[core]\n\texcludesfile = \"/run/pi-agent/git/ignore\"\n"
@@ -137,8 +142,8 @@ TEST_CASE("who signs signs inside, too, with settings of the environment that wi
 {
     GitIdentity identity;
     identity.signs_commits = identity.signs_tags = true;
-    CHECK(git_config_text("/none", identity, RepositoryConfig::writable) ==
-          always + "[include]\n\tpath = \"/none\"\n[user]\n[commit]\n\tgpgSign = \"true\"\n[tag]\n\tgpgSign = \"true\"\n");
+    CHECK(git_config_text(identity, RepositoryConfig::writable) ==
+          always + "[include]\n\tpath = \"/etc/gitconfig\"\n[user]\n[commit]\n\tgpgSign = \"true\"\n[tag]\n\tgpgSign = \"true\"\n");
     EnvironmentInput environment{{}, {}, {}, {}, {}, "/home", "agent", "/usr/bin/pi", "ID"};
     add_git_settings(environment, {{"gpg.format", "ssh"}, {"user.signingKey", "/key"}}, "why");
     const auto variables = layer_environment(environment);
@@ -168,12 +173,24 @@ TEST_CASE("settings that a higher layer numbers from 0 follow the product's, and
     }
 }
 
+TEST_CASE("root takes bounded texts, and files that lie beside the configuration")
+{
+    GitOfUser found{"[user]\n", "[commit]\n", {{"allowed_signers", "x"}, {"ignore", ""}}, "", {{"a"}, {"b"}, GitSigning::users}, "c"};
+    CHECK(encode(decode_fields<GitOfUser>(encode(found))) == encode(found));
+    for (const char *name : {"", ".", "..", "../gitconfig", "a/b", "A", "a.b"})
+        CHECK_THROWS_AS(decode_fields<GitOfUser>(encode(GitOfUser{"", "", {{name, "x"}}})), ProtocolError);
+    CHECK_THROWS_AS(decode_fields<GitOfUser>(encode(GitOfUser{"", "", {{"a", std::string(git_file_copy_limit + 1, 'x')}}})), ProtocolError);
+    CHECK_THROWS_AS(decode_fields<GitOfUser>(encode(GitOfUser{std::string(git_config_limit + 1, 'x')})), ProtocolError);
+    found.notices.once.resize(git_notice_limit + 1);
+    CHECK_THROWS_AS(decode_fields<GitOfUser>(encode(found)), ProtocolError);
+}
+
 TEST_CASE("git reads back the settings of any section" * doctest::skip(not_root()))
 {
     GitIdentity identity;
     for (const char *between : {"ssh://git@h/", "a\"b\\c", "x] y # ; z", "dots.and.more", "\xff"})
         identity.settings.push_back({"url." + std::string(between) + ".insteadof", "v\n\"" + std::string(between)});
-    Settings settings = as_git_reads(git_config_text("/none", identity, RepositoryConfig::writable));
+    Settings settings = as_git_reads(git_config_text(identity, RepositoryConfig::writable));
     if (settings.front().name == "no git") return skipped("no git here");
     settings.erase(settings.begin(), settings.begin() + 3);
     CHECK(settings == identity.settings);
