@@ -26,9 +26,10 @@ def playing(machine):
 
 @pytest.fixture
 def playing_policy(playing):
-    """playing_policy(text) applies another policy for one test that uses playing_agent.py."""
+    """playing_policy(text) applies another policy for one test that uses playing_agent.py, and afterwards what the rest of its file has."""
+    before = playing.read("/etc/pi-agent/policy.yaml")
     yield playing.install_policy
-    playing.install_policy(PLAYING_POLICY)
+    playing.install_policy(before)
 
 
 @pytest.fixture(autouse=True)
