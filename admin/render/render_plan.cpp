@@ -3,7 +3,7 @@
 
 #include "admin/diagnose/faults.hpp"
 #include "common/host/beneath.hpp"
-#include "common/policy/policy_levels.hpp"
+#include "common/policy/policy_sections.hpp"
 #include "runner/as_user/named_files.hpp"
 
 #include <cctype>

@@ -1,8 +1,8 @@
 // Joins the entries of the policy that apply to a caller, and decides by them alone.
 #include "common/decide/decision.hpp"
 
-#include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_paths.hpp"
+#include "common/policy/policy_sections.hpp"
 #include "common/seams/seams.hpp"
 
 #include <fmt/format.h>

@@ -1,10 +1,9 @@
 // What holds for one session, and whether a start of it would be.
-#include "common/decide/effective.hpp"
+#include "common/decide/decision.hpp"
 
 #include "common/base/files.hpp"
 
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_sections.hpp"
 #include "common/seams/seams.hpp"
 

@@ -1,5 +1,5 @@
 // Finds the rule that decides about a host.
-#include "common/decide/host_access.hpp"
+#include "common/decide/explained.hpp"
 
 namespace pi_agent {
 

@@ -2,7 +2,6 @@
 #include "common/policy/policy_paths.hpp"
 
 #include "common/policy/policy.hpp"
-#include "common/policy/toolchains.hpp"
 #include "common/seams/seams.hpp"
 
 #include <fnmatch.h>

@@ -2,7 +2,6 @@
 #include "common/policy/policy_sections.hpp"
 
 #include "common/host/account.hpp"
-#include "common/policy/policy_levels.hpp"
 
 namespace pi_agent {
 

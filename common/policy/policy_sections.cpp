@@ -3,7 +3,6 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/host/account.hpp"
-#include "common/policy/policy_levels.hpp"
 #include "common/seams/seams.hpp"
 
 #include <fmt/format.h>

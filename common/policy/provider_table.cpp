@@ -1,7 +1,5 @@
 // The providers of models, and the policy's network and providers: reads and checks them.
-#include "common/policy/provider_table.hpp"
 
-#include "common/policy/policy_levels.hpp"
 #include "common/policy/policy_sections.hpp"
 
 #include <fmt/format.h>
@@ -174,7 +172,7 @@ void refuse_what_method_cannot(const SandboxPolicy &sandbox, const Rules &rules,
 }
 
 // The networks and keys of the levels of one entry. Groups of a user with an entry of their own lie between, and who is in a group is not
-// known here: what they may say is left to the start (common/decide/effective.hpp).
+// known here: what they may say is left to the start (common/decide/decision.hpp).
 class KeyRules {
 public:
     KeyRules(const Policy &policy, Problems &problems) : policy_(policy), problems_(problems)

@@ -1,5 +1,4 @@
 // Reads `toolchains:` and `readable:`, with the table of toolchains and caches, and the list of credentials.
-#include "common/policy/toolchains.hpp"
 
 #include "common/policy/policy_sections.hpp"
 

@@ -1,7 +1,7 @@
 // The receiver's end, what it opened, what ends a session that is being prepared, and the hand-over of its record.
 #pragma once
 
-#include "common/decide/effective.hpp"
+#include "common/decide/decision.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/wire/launch_record.hpp"

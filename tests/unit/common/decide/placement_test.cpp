@@ -1,7 +1,6 @@
 // The key `placement` of a policy, and what srun is asked for: common/decide/decision.hpp
 #include "common/decide/decision.hpp"
 
-#include "common/decide/effective.hpp"
 #include "common/decide/explained.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "support/policy_text.hpp"
